@@ -21,9 +21,9 @@ export function limitMemory(
       waitMs: memoryWaitMs,
       createError: () => report("memory"),
     }),
-    assertDecodable({ route: { method } }, body, format) {
+    assertDecodable({ route: { method }, messageFormat }, body) {
       if (method !== undefined && !isDeferred(method, deferred)) {
-        assertDecodable(method.input, format, body, memoryMb);
+        assertDecodable(method.input, messageFormat, body, memoryMb);
       }
     },
   };

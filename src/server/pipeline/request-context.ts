@@ -47,7 +47,7 @@ export type RequestEnvironment = {
   /** undefined: the memory of bodies is not limited. */
   readonly memory: MemoryBudget | undefined;
   /** Throws if the message of a body of more than 64 KiB would take too much memory. undefined: no limit. */
-  readonly assertDecodable: ((request: RequestContext, body: Uint8Array, format: "json" | "proto") => void) | undefined;
+  readonly assertDecodable: ((request: RequestContext, body: Uint8Array) => void) | undefined;
   /** Called after each request. */
   readonly onEnd: ((request: RequestContext) => void) | undefined;
   /** Must not throw. */
@@ -68,6 +68,8 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
   readonly address: string;
   readonly workload: (() => string | undefined) | undefined;
   overloaded: (() => FlowgateError) | undefined;
+  /** The format of the messages; set when the call begins. */
+  messageFormat: "proto" | "json" = "json";
   readonly #environment: RequestEnvironment;
   #route: Route | undefined;
   #requestId: string | undefined;
@@ -168,9 +170,9 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
     return this.#identifyDuring(this.memory?.receive(bytes));
   }
 
-  reserve(bytes: number, body?: Uint8Array, format: "json" | "proto" = "json"): Promise<void> | undefined {
+  reserve(bytes: number, body?: Uint8Array): Promise<void> | undefined {
     if (body !== undefined) {
-      this.#environment.assertDecodable?.(this, body, format);
+      this.#environment.assertDecodable?.(this, body);
     }
     return this.#identifyDuring(this.memory?.decode(bytes));
   }
@@ -230,7 +232,8 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
   }
 
   /** Records that a call of this method begins, and makes its span the active trace. */
-  begin(method: DescMethod): void {
+  begin(method: DescMethod, format: "proto" | "json"): void {
+    this.messageFormat = format;
     this.record.begin(method, this);
   }
 

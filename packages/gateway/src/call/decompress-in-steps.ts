@@ -34,8 +34,7 @@ export function withReservation<T>(
   bytes: Uint8Array,
   request: Pick<GatewayRequest, "reserve">,
   use: (bytes: Uint8Array) => T | Promise<T>,
-  format: "json" | "proto" = "json",
 ): T | Promise<T> {
-  const wait = bytes.length > smallBodyBytes ? request.reserve?.(bytes.length, bytes, format) : undefined;
+  const wait = bytes.length > smallBodyBytes ? request.reserve?.(bytes.length, bytes) : undefined;
   return wait === undefined ? use(bytes) : wait.then(() => use(bytes));
 }

@@ -25,6 +25,8 @@ export type PerformCall<Request extends GatewayRequest = GatewayRequest> = (
 export type CallProtocol<Request extends GatewayRequest> = {
   /** The `protocolName` of the HandlerContext. */
   readonly name: string;
+  /** The format of the messages; for REST that of most. */
+  readonly format: "json" | "proto";
   /** Called before the body is read; throws or rejects to reject the call. */
   readonly requestGate: ((context: HandlerContext) => void | Promise<void>) | undefined;
   /** Returns the request's timeout in ms. If it is malformed, returns an error, which is thrown after the gate. */
@@ -48,7 +50,7 @@ export type RunCall<Request extends GatewayRequest> = (
  */
 export function createCallRunner<Request extends GatewayRequest>(
   method: DescMethod,
-  { name, requestGate, readTimeout, complete, errorResponse }: CallProtocol<Request>,
+  { name, format, requestGate, readTimeout, complete, errorResponse }: CallProtocol<Request>,
 ): RunCall<Request> {
   const fail = (invocation: Invocation<Request>, error: unknown): GatewayResponse | Promise<GatewayResponse> => {
     const response = errorResponse(error, invocation);
@@ -91,7 +93,7 @@ export function createCallRunner<Request extends GatewayRequest>(
   };
 
   return (call, request, pathVariables) => {
-    request.begin?.(method);
+    request.begin?.(method, format);
     const timeout = readTimeout(request.headers);
     if (typeof timeout === "number") {
       const deadline = createDeadline(timeout);

@@ -26,13 +26,13 @@ export type GatewayRequest = CallOrigin & {
   streamBody(): AsyncIterable<Uint8Array>;
   /**
    * Reserves memory. Called with a number of bytes before a body is decompressed to at most that many, and with the length and the
-   * bytes and the format of the body before it is decoded. Not called for 64 KiB or less (`smallBodyBytes`). If it returns a promise, the transcoder
+   * bytes of the body before it is decoded. Not called for 64 KiB or less (`smallBodyBytes`). If it returns a promise, the transcoder
    * waits for it; an error that it throws or rejects with ends the call. Each call replaces the previous one: a body that turns out to be longer is decompressed again from its start, so that only its
    * compressed bytes are in memory during the delay. Default: no limit besides `readMaxBytes`.
    */
-  reserve?(bytes: number, body?: Uint8Array, format?: "json" | "proto"): Promise<void> | undefined;
-  /** Called when a call of the method begins: its protocol and its message format are known. */
-  begin?(method: DescMethod): void;
+  reserve?(bytes: number, body?: Uint8Array): Promise<void> | undefined;
+  /** Called when a call of the method begins, with the format of its messages. */
+  begin?(method: DescMethod, format: "json" | "proto"): void;
   /**
    * Called with the code of an error before its response is created, for logs and metrics: the RPC protocols send it in a trailer
    * or in the body. A later call for the same request is for a consequence of the first error.

@@ -114,15 +114,14 @@ function createConnectUnary(
     context.observeClient();
     return Promise.resolve(bytes).then((all) =>
       compression === undefined
-        ? withReservation(all, request, respond, codec.name)
-        : compression
-            .decompress(all, maxBytes, request)
-            .then((message) => withReservation(message, request, respond, codec.name)),
+        ? withReservation(all, request, respond)
+        : compression.decompress(all, maxBytes, request).then((message) => withReservation(message, request, respond)),
     );
   };
 
   const run = createCallRunner(method, {
     name: "connect",
+    format: codec.name,
     requestGate,
     readTimeout: createTimeoutReader("connect-timeout-ms", maxTimeoutMs),
     complete: (_request, response) => response,

@@ -78,13 +78,14 @@ export function createGrpcUnary(
     return request.readBody(maxBytes + envelopeBytes).then((body) => {
       const bytes = openEnvelope(body, compression, maxBytes, request);
       return bytes instanceof Promise
-        ? bytes.then((message) => withReservation(message, request, respond, codec.name))
-        : withReservation(bytes, request, respond, codec.name);
+        ? bytes.then((message) => withReservation(message, request, respond))
+        : withReservation(bytes, request, respond);
     });
   };
 
   const run = createCallRunner(method, {
     name,
+    format: codec.name,
     requestGate,
     readTimeout: createTimeoutReader("grpc-timeout", maxTimeoutMs),
     complete: (_request, response) => response,

@@ -437,3 +437,47 @@ describe("standard services", () => {
     expect((await failureOf(createClient(Health, transport as Transport).check({}))).code).toBe(Code.Unimplemented);
   });
 });
+
+test("a request is told when its call begins, in which format, and with which code it fails", async () => {
+  const gateway = createGateway({ routes });
+  const events: unknown[] = [];
+  const send = (path: string, type: string, body: Uint8Array) =>
+    gateway.handle({
+      httpMethod: "POST",
+      httpVersionMajor: 2,
+      target: path,
+      headers: { "content-type": type },
+      hasBody: () => true,
+      readBody: async () => body,
+      async *streamBody() {
+        yield body;
+      },
+      url: () => `http://gateway.test${path}`,
+      contextValues: () => undefined,
+      onAbort() {},
+      begin: ({ name }, format) => void events.push([name, format]),
+      fail: (code) => void events.push(code),
+    });
+  const service = `/${ThingsService.typeName}`;
+  const json = new TextEncoder().encode('{"id": "a"}');
+  await send(`${service}/OpenThing`, "application/json", json);
+  await send(`${service}/OpenThing`, "application/proto", Uint8Array.of(0x0a, 1, 0x61));
+  await send(`${service}/OpenThing`, "application/grpc+json", Uint8Array.of(0, 0, 0, 0, json.length, ...json));
+  await send(`${service}/SendForm`, "application/json", new TextEncoder().encode('{"userName": "nobody"}'));
+  await send(`${service}/SendForm`, "application/grpc", Uint8Array.of(7, 0, 0, 0, 0));
+  await send(`${service}/SendForm`, "image/png", json);
+  await send(`${service}/Nothing`, "application/grpc", json);
+  expect(events).toEqual([
+    ["OpenThing", "json"],
+    ["OpenThing", "proto"],
+    ["OpenThing", "json"],
+    ["SendForm", "json"],
+    Code.NotFound,
+    ["SendForm", "proto"],
+    Code.InvalidArgument,
+    // The status is 415; the body has the code `unknown`, as Connect's clients read it.
+    Code.InvalidArgument,
+    Code.Unknown,
+    Code.Unimplemented,
+  ]);
+});

@@ -64,6 +64,7 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
     errorResponse,
     run: createCallRunner(method, {
       name: "http",
+      format: "json",
       requestGate,
       readTimeout: (headers) => readTimeout(headers, maxTimeoutMs),
       complete,

@@ -49,7 +49,7 @@ export function createStream(
 
   const readSingle = async (request: GatewayRequest, compression: Compression | undefined): Promise<Message> => {
     const body = await request.readBody(maxBytes + envelopeBytes);
-    return withReservation(await openEnvelope(body, compression, maxBytes, request), request, codec.decode, codec.name);
+    return withReservation(await openEnvelope(body, compression, maxBytes, request), request, codec.decode);
   };
 
   async function* readStream(request: GatewayRequest, context: CallContext, compression: Compression | undefined) {
@@ -99,6 +99,7 @@ export function createStream(
 
   const run = createCallRunner(method, {
     name: protocol.name,
+    format: codec.name,
     requestGate,
     readTimeout: createTimeoutReader(protocol.timeout, maxTimeoutMs),
     complete: (_request, response) => response,

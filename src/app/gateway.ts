@@ -6,13 +6,15 @@ import type { Logger } from "pino";
 import { drain } from "./drain.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { openRuntimes } from "./runtimes.ts";
-import { type Options, type OptionsInput, parseOptions } from "../options/parse.ts";
+import { OptionsError, type Options, type OptionsInput, parseOptions } from "../options/parse.ts";
 import { reportReplica } from "../runtime/replicas/report.ts";
 import { endLeftovers } from "../runtime/leftover.ts";
 import { createProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
 import type { RuntimeStatus } from "../runtime/runtime.ts";
 import { openCertificates } from "../server/listener/certificates.ts";
 import { createLog } from "../server/log.ts";
+import type { Server } from "../server/app.ts";
+import type { Mount } from "./mount.ts";
 import { openServerOptions } from "./services.ts";
 import { logHealth } from "../store/log-health.ts";
 import { lockDataDir } from "../store/lock.ts";
@@ -21,8 +23,8 @@ import type { Endpoint, Store } from "../store/store.ts";
 import { openTracing } from "../telemetry/tracing.ts";
 
 /** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
-export interface Gateway extends AsyncDisposable {
-  /** The base URL of the API. */
+export interface Gateway extends AsyncDisposable, Mount {
+  /** The base URL of the API; empty with `listen: false`. */
   readonly url: string;
   /** The URL of the API documentation; undefined without `docs`. */
   readonly docsUrl: string | undefined;
@@ -56,6 +58,11 @@ export type GatewayOptions = (Omit<OptionsInput, "store"> | Omit<Options, "store
    * directly to this store are served, but not run: deploy through the gateway.
    */
   readonly store?: string | Store | undefined;
+  /**
+   * Whether the gateway opens a port, and a Unix socket, of its own. With false, the program serves the API by `routes` or `handler`.
+   * Default: true.
+   */
+  readonly listen?: boolean | undefined;
 };
 
 /**
@@ -66,7 +73,7 @@ export type GatewayOptions = (Omit<OptionsInput, "store"> | Omit<Options, "store
  * `log.level` on stdout.
  */
 export async function openGateway(partialOptions: GatewayOptions = {}, customLog?: Logger): Promise<Gateway> {
-  const { options, customStore } = readOptions(partialOptions);
+  const { options, customStore, listen } = readOptions(partialOptions);
   const log = customLog ?? createLog(options.log);
   await using stack = new AsyncDisposableStack();
   const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
@@ -80,23 +87,26 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const { cluster } = store;
   const protectedPorts = createProtectedPorts();
   // Before the server listens, so that no flow takes them.
-  protectedPorts.add(options.port);
+  if (listen) protectedPorts.add(options.port);
   protectedPorts.add(options.metrics.port);
   protectServers(protectedPorts, [...store.endpoints, ...endpointOf(options.tracing?.endpoint)], options.runtime);
   const runtimes = await openRuntimes({ options, log, store, processFile, protectedPorts }, stack);
   const { runtime } = runtimes;
   // Loaded while the runtime process starts, which takes about as long.
-  const { openServer } = await import("../server/app.ts");
+  const [{ openServer }, { createMount }] = await Promise.all([import("../server/app.ts"), import("./mount.ts")]);
   const metrics = await loadMetrics(version, options);
   const onRuntimeAbuse = (reason: string): void => runtime.distrust(reason);
   const components = { options, version, log, store, ...runtimes, tracing, certificates, metrics, onRuntimeAbuse };
   const { serverOptions, users } = openServerOptions(components, stack);
-  const server = stack.use(await openServer(serverOptions));
-  protectedPorts.add(Number(new URL(server.url).port));
+  const server = listen ? stack.use(await openServer(serverOptions)) : createNoServer();
+  if (listen) protectedPorts.add(server.port);
+  const closing = new AbortController();
+  stack.defer(() => closing.abort());
+  const mount = createMount({ ...serverOptions, options, shutdownSignal: closing.signal });
   if (cluster !== undefined) {
-    const port = server.url.slice(server.url.lastIndexOf(":") + 1);
+    const name = `${hostname()}:${listen ? server.port : `process ${process.pid}`}`;
     const { mode } = options.runtime;
-    stack.use(reportReplica({ cluster, runtime, store: store.flows, name: `${hostname()}:${port}`, version, mode }));
+    stack.use(reportReplica({ cluster, runtime, store: store.flows, name, version, mode }));
   }
   if (metrics !== undefined) {
     watchWithMetrics(metrics, { runtime, cluster, server, certificates });
@@ -105,11 +115,11 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const { socketPath } = server;
   const metricsUrl = metricsServer?.url;
   if (metricsUrl !== undefined) protectedPorts.add(Number(new URL(metricsUrl).port));
-  const docsUrl = options.docs ? `${server.url}/docs` : undefined;
+  const docsUrl = options.docs && listen ? `${server.url}/docs` : undefined;
   log.info(
     {
       version,
-      url: server.url,
+      ...(listen && { url: server.url }),
       ...(socketPath !== undefined && { socketPath }),
       ...(docsUrl !== undefined && { docsUrl }),
       ...(metricsUrl !== undefined && { metricsUrl }),
@@ -123,6 +133,11 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     await resources.disposeAsync();
   };
   return {
+    routes: mount.routes,
+    contextValues: mount.contextValues,
+    get handler() {
+      return mount.handler;
+    },
     url: server.url,
     docsUrl,
     socketPath,
@@ -137,16 +152,36 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   };
 }
 
-/** Separates a store object from the options, whose schema accepts only a URL. */
-function readOptions(input: GatewayOptions): { options: Options; customStore: Store | undefined } {
-  const { store, ...others } = Object(input) as GatewayOptions;
+/** Separates what a program alone can set: a store object, for which the schema has only a URL, and `listen`. */
+function readOptions(input: GatewayOptions): {
+  options: Options;
+  customStore: Store | undefined;
+  listen: boolean;
+} {
+  const { listen = true, ...known } = Object(input) as GatewayOptions;
+  if (typeof listen !== "boolean") {
+    throw new OptionsError([{ path: ["listen"], message: "must be true or false" }]);
+  }
+  const { store, ...others } = known;
   return isStore(store)
-    ? { options: parseOptions(others), customStore: store }
-    : { options: parseOptions(input as OptionsInput), customStore: undefined };
+    ? { options: parseOptions(others), customStore: store, listen }
+    : { options: parseOptions(known as OptionsInput), customStore: undefined, listen };
 }
 
 function isStore(value: unknown): value is Store {
   return typeof value === "object" && value !== null && "flows" in value && "tokens" in value && "audit" in value;
+}
+
+/** Stands for the server with `listen: false`. */
+function createNoServer(): Server {
+  return {
+    url: "",
+    port: 0,
+    socketPath: undefined,
+    drain() {},
+    connections: () => 0,
+    async [Symbol.asyncDispose]() {},
+  };
 }
 
 /** Where the server of an http or https URL listens. */

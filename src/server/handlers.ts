@@ -59,6 +59,7 @@ export function createHandlers(
   const gateway = createGateway({
     routes,
     reflection: options.reflection ?? false,
+    errorDomain: "flowgate",
     requestGate: options.gate,
     interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],
     shutdownSignal: closing.signal,

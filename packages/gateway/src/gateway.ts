@@ -10,8 +10,8 @@ import { checkOptions } from "./options/check-options.ts";
 import { transcoderOptionChecks } from "./options/option-checks.ts";
 import { completeOptions, type CompleteOptions, type TranscoderOptions } from "./options/options.ts";
 import { createRest, pathOf, type Rest, type RestMatch } from "./protocols/rest/rest.ts";
-import { createRpcHandler, type RpcHandler } from "./protocols/rpc/handlers.ts";
-import { isRpcRequest, rejectUnknownRpc } from "./protocols/rpc/rejection.ts";
+import { createRpcHandler, type RpcHandler } from "./protocols/rpc-handler.ts";
+import { isRpcRequest, rejectUnknownRpc } from "./protocols/rpc-rejection.ts";
 import type { Route } from "./routing/route.ts";
 import { standardServices } from "./services/standard-services.ts";
 

@@ -14,6 +14,6 @@ export { sendStream } from "./adapters/node/send-stream.ts";
 export { smallBodyBytes, type GatewayRequest } from "./http/request.ts";
 export { addVary } from "./http/vary.ts";
 export { createCorsPolicy, createOriginCheck, joinHeaderNames } from "./http/cors.ts";
-export { isEnvelopedType, isRpcRequest, rejectCall } from "./protocols/rpc/rejection.ts";
+export { isEnvelopedType, isRpcRequest, rejectCall } from "./protocols/rpc-rejection.ts";
 export { type AdmitWatch, createHealthService, type HealthSource, HealthWatch } from "./services/health.ts";
 export { reflectionServices } from "./services/reflection.ts";

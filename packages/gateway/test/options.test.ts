@@ -11,7 +11,7 @@ const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsSer
 const known =
   "routes, protocols, health, reflection, requestPathPrefix, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
   "ignoredQuery, systemParameters, fieldMaskFromBody, readMaxBytes, maxDepth, " +
-  "prototypeKeys, deferred, maxTimeoutMs, shutdownSignal, streams, compression, registry, jsonOptions, cors, errors";
+  "prototypeKeys, deferred, maxTimeoutMs, shutdownSignal, streams, compression, registry, jsonOptions, errorDomain, cors, errors";
 
 describe("a misspelt option", () => {
   test.each([

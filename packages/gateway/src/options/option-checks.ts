@@ -109,6 +109,7 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   compression: either(aBoolean, anObject(compression)),
   registry,
   jsonOptions: anObject(jsonOptions),
+  errorDomain: { allowed: "a string", accepts: (value) => typeof value === "string" },
   cors: anObject(cors),
   errors: either(oneOf("plain", "problem", "status", "google"), aFunction),
 };

@@ -147,6 +147,11 @@ export type TranscoderOptions = {
    * and `emitUnsetMessages`. They also apply to error details. Default: none, as in the proto3 JSON mapping.
    */
   jsonOptions?: JsonOptions;
+  /**
+   * The `domain` of the google.rpc.ErrorInfo with the reason for which a request was rejected, over RPC: a globally unique name of the
+   * service (AIP-193), such as "library.example.com". Default: "".
+   */
+  errorDomain?: string;
   /** The CORS policy. Default: no CORS headers are sent, and OPTIONS responds with Allow only. */
   cors?: CorsOptions;
   /**
@@ -220,6 +225,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
           },
     registry: options.registry ?? createReachableRegistry(methods),
     jsonOptions: { ...canonicalJson, ...options.jsonOptions },
+    errorDomain: options.errorDomain ?? "",
     cors: options.cors,
     errors: options.errors ?? "plain",
   };

@@ -62,7 +62,7 @@ test("an edge runtime loads no module of Node", async () => {
 
 test("a bundle with REST alone has no code of the other protocols", async () => {
   const all = await bundleForEdge();
-  const isRpc = (module: string): boolean => /\/protocols\/(?:rpc\/|connect\.ts|grpc)/.test(module);
+  const isRpc = (module: string): boolean => /\/protocols\/(?:rpc|connect\.ts|grpc)/.test(module);
   expect(all.modules.some(isRpc)).toBe(true);
   const { code, modules } = await bundleForEdge("fixtures/rest-only.ts");
   expect(modules.filter(isRpc)).toEqual([]);

@@ -150,6 +150,7 @@ describe.each(rpcServers)("%s", (_, open) => {
     const calls: string[] = [];
     await using server = await open({
       routes,
+      errorDomain: "things.example",
       readMaxBytes: 1000,
       requestGate({ requestHeader, method }) {
         calls.push(method.name);
@@ -162,7 +163,9 @@ describe.each(rpcServers)("%s", (_, open) => {
       const tooLong = await failureOf(things(transport).sendForm({ userName: "x".repeat(2000) }));
       expect([protocol, tooLong.code]).toEqual([protocol, Code.ResourceExhausted]);
       expect(tooLong.rawMessage).toBe("the request message is larger than 1000 bytes");
-      expect(tooLong.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "payload_too_large" }]);
+      expect(tooLong.findDetails(ErrorInfoSchema)).toMatchObject([
+        { reason: "payload_too_large", domain: "things.example" },
+      ]);
       whenAborted = Promise.withResolvers();
       const late = await failureOf(things(transport).sendForm({ userName: "slow" }, { timeoutMs: 50 }));
       expect(late.code).toBe(Code.DeadlineExceeded);

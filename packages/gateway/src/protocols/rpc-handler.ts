@@ -1,26 +1,25 @@
-import { create } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
-import { isDeferred } from "../../call/deferred.ts";
-import type { Implementation, StreamImplementation } from "../../call/implementations.ts";
-import { createInvoke, createStreamInvoke } from "../../call/invoke.ts";
-import type { OpenStreams } from "../../call/shutdown.ts";
-import { createErrorMapper } from "../../errors/map-error.ts";
-import { codeOfStatus } from "../../errors/codes.ts";
-import { RequestError } from "../../http/request-error.ts";
-import type { GatewayRequest } from "../../http/request.ts";
-import type { GatewayResponse } from "../../http/response.ts";
-import { type CompleteOptions, forRegistration } from "../../options/options.ts";
-import { maxBodyBytesOf } from "../../schema/rules.ts";
-import { connectStream, createConnectGet, createConnectPost, queryOf } from "../connect.ts";
-import { createGrpcUnary, grpc } from "../grpc.ts";
-import { grpcWeb } from "../grpc-web.ts";
-import { type Codec, createCodecs } from "./codec.ts";
-import { messageTooLarge } from "./compression.ts";
-import type { RpcMethod, ServeRpc } from "./method.ts";
-import { rejectRpc } from "./rejection.ts";
-import { createStream } from "./stream.ts";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { isDeferred } from "../call/deferred.ts";
+import type { Implementation, StreamImplementation } from "../call/implementations.ts";
+import { createInvoke, createStreamInvoke } from "../call/invoke.ts";
+import type { OpenStreams } from "../call/shutdown.ts";
+import { createErrorMapper } from "../errors/map-error.ts";
+import { codeOfStatus } from "../errors/codes.ts";
+import { RequestError } from "../http/request-error.ts";
+import type { GatewayRequest } from "../http/request.ts";
+import type { GatewayResponse } from "../http/response.ts";
+import { type CompleteOptions, forRegistration } from "../options/options.ts";
+import { maxBodyBytesOf } from "../schema/rules.ts";
+import { connectStream, createConnectGet, createConnectPost, queryOf } from "./connect.ts";
+import { createGrpcUnary, grpc } from "./grpc.ts";
+import { grpcWeb } from "./grpc-web.ts";
+import { type Codec, createCodecs } from "./rpc/codec.ts";
+import { messageTooLarge } from "./rpc/compression.ts";
+import type { RpcMethod, ServeRpc } from "./rpc/method.ts";
+import { rejectRpc } from "./rpc-rejection.ts";
+import { createStream } from "./rpc/stream.ts";
 
 /** Serves one RPC over the protocols that are enabled. Never throws or rejects. */
 export type RpcHandler = {
@@ -54,7 +53,7 @@ export function createRpcHandler(
 
 function createRpcMethod(
   { method, options: registration }: Implementation | StreamImplementation,
-  { requestGate, mapError, registry, readMaxBytes, deferred, maxTimeoutMs, ...options }: CompleteOptions,
+  { requestGate, mapError, registry, readMaxBytes, deferred, maxTimeoutMs, errorDomain, ...options }: CompleteOptions,
 ): RpcMethod {
   const maxBytes = maxBodyBytesOf(method, readMaxBytes);
   const mapped = createErrorMapper(mapError);
@@ -69,7 +68,9 @@ function createRpcMethod(
     requestGate,
     failureOf(error, request, context) {
       const failure =
-        error instanceof RequestError ? connectErrorOf(error, maxBytes) : toFailure(mapped(error, context));
+        error instanceof RequestError
+          ? connectErrorOf(error, maxBytes, errorDomain)
+          : toFailure(mapped(error, context));
       request.fail?.(failure.code);
       return failure;
     },
@@ -158,12 +159,12 @@ function toFailure(error: unknown): ConnectError {
   return error instanceof ConnectError ? error : new ConnectError("internal error", Code.Internal);
 }
 
-function connectErrorOf(error: RequestError, maxBytes: number): ConnectError {
+function connectErrorOf(error: RequestError, maxBytes: number, domain: string): ConnectError {
   // The body of a message is longer than the message: its limit is not that of the body.
   const { message, reason, status } =
     error.status === 413 && error.message.startsWith("the body is larger than") ? messageTooLarge(maxBytes) : error;
   const code = reason === "incomplete_body" ? Code.Canceled : codeOfStatus(status);
   return new ConnectError(message, code, undefined, [
-    { desc: ErrorInfoSchema, value: create(ErrorInfoSchema, { reason: reason ?? "invalid_argument" }) },
+    { desc: ErrorInfoSchema, value: { reason: reason ?? "invalid_argument", domain } },
   ]);
 }

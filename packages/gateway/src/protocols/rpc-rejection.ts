@@ -1,11 +1,11 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { encodeUtf8 } from "#platform/bytes";
-import { codeOfStatus } from "../../errors/codes.ts";
-import type { GatewayRequest } from "../../http/request.ts";
-import { addHeaders, type GatewayResponse } from "../../http/response.ts";
-import { grpcStatus } from "../grpc.ts";
-import { endStreamFlag, envelope } from "./envelope.ts";
+import { codeOfStatus } from "../errors/codes.ts";
+import type { GatewayRequest } from "../http/request.ts";
+import { addHeaders, type GatewayResponse } from "../http/response.ts";
+import { grpcStatus } from "./grpc.ts";
+import { endStreamFlag, envelope } from "./rpc/envelope.ts";
 
 /** A request that is rejected before it is served. */
 export type RejectedRequest = Pick<GatewayRequest, "headers" | "fail">;

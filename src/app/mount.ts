@@ -9,7 +9,7 @@ import type { ServerOptions } from "../server/options.ts";
 import { createRequestIds } from "../server/request-id.ts";
 
 /** A request of Node, Express or Fastify. */
-export type MountedRequest = {
+type MountedRequest = {
   readonly headers: IncomingHttpHeaders;
   /** The client's address, with regard to the proxies that the framework trusts. */
   readonly ip?: string | undefined;

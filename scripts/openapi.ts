@@ -21,6 +21,16 @@ Press *Authorize* to log in, or to paste a token. Without configured authenticat
 
 The same operations are RPCs over Connect, gRPC and gRPC-Web, at \`/flowgate.v1.<Service>/<Method>\`.`;
 
+/** The body of errors without a message of their own. */
+const errorSchema = {
+  type: "object",
+  properties: {
+    code: { type: "string", description: "The machine-readable reason." },
+    message: { type: "string", description: "The human-readable message." },
+  },
+  required: ["code", "message"],
+} as const;
+
 /** Returns the text of the document for the current .proto files and access rules. */
 export async function formatDocument(): Promise<string> {
   const isPublic = (method: DescMethod): boolean => accessRules.get(method)?.kind === "public";
@@ -31,6 +41,7 @@ export async function formatDocument(): Promise<string> {
       info: { title: "Flowgate", version, description, license: { name: license, identifier: license } },
       comments: readComments(await buildDescriptors()),
       examples,
+      errors: { mediaType: "application/json", schema: errorSchema },
       errorMessages: (method) => (isPublic(method) ? [] : [UnauthorizedSchema]),
       securitySchemes,
       security: (method) => securityOf(accessRules.get(method)),

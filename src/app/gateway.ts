@@ -135,6 +135,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   return {
     routes: mount.routes,
     contextValues: mount.contextValues,
+    errors: mount.errors,
     get handler() {
       return mount.handler;
     },
@@ -158,6 +159,7 @@ function readOptions(input: GatewayOptions): {
   customStore: Store | undefined;
   listen: boolean;
 } {
+  const isObject = typeof input === "object" && input !== null && !Array.isArray(input);
   const { listen = true, ...known } = Object(input) as GatewayOptions;
   if (typeof listen !== "boolean") {
     throw new OptionsError([{ path: ["listen"], message: "must be true or false" }]);
@@ -165,7 +167,7 @@ function readOptions(input: GatewayOptions): {
   const { store, ...others } = known;
   return isStore(store)
     ? { options: parseOptions(others), customStore: store, listen }
-    : { options: parseOptions(known as OptionsInput), customStore: undefined, listen };
+    : { options: parseOptions(isObject ? (known as OptionsInput) : input), customStore: undefined, listen };
 }
 
 function isStore(value: unknown): value is Store {

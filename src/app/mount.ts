@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { type ConnectRouter, type ContextValues, createContextValues, type Interceptor } from "@connectrpc/connect";
 import { createNodeHandler, type NodeHandler } from "@flowgate/gateway/node";
+import type { ErrorShape, GatewayError } from "@flowgate/gateway";
 import type { Logger } from "pino";
 import { type Peer, peerKey, principalKey } from "../auth/principal.ts";
 import type { Options } from "../options/parse.ts";
+import { formatError } from "../server/errors/error-response.ts";
 import { type Gate, toFailure } from "../server/errors/failures.ts";
 import type { ServerOptions } from "../server/options.ts";
 import { createRequestIds } from "../server/request-id.ts";
@@ -25,6 +27,8 @@ export type Mount = {
   readonly routes: (router: ConnectRouter) => ConnectRouter;
   /** The option `contextValues` of the adapters. Without it, failed logins of all clients are counted together. */
   readonly contextValues: (request: MountedRequest) => ContextValues;
+  /** The option `errors` of the gateway library's adapters, for the documented error bodies of the HTTP API. */
+  readonly errors: (error: GatewayError) => ErrorShape;
   /**
    * A request listener for all protocols, REST included. Calls `next` for other paths, and responds with 404 without it. Throws as
    * `routes`.
@@ -83,6 +87,7 @@ export function createMount({
   return {
     routes,
     contextValues,
+    errors: formatError,
     get handler() {
       return (handler ??= createNodeHandler({
         routes,
@@ -90,6 +95,7 @@ export function createMount({
         deferred,
         prototypeKeys: "reject",
         errorDomain: "flowgate",
+        errors: formatError,
         readMaxBytes: limits.bodyBytes,
         ...(limits.deadlineMs !== undefined && { maxTimeoutMs: limits.deadlineMs }),
         shutdownSignal,

@@ -9,6 +9,7 @@ import { activateTrace } from "../telemetry/trace.ts";
 import { FlowgateError } from "../errors.ts";
 import { createDocs } from "./docs.ts";
 import { toConnectError } from "./errors/connect-error.ts";
+import { formatError } from "./errors/error-response.ts";
 import { toFailure } from "./errors/failures.ts";
 import { createHealth } from "./health.ts";
 import { createHealthEndpoints } from "./health-endpoints.ts";
@@ -60,6 +61,7 @@ export function createHandlers(
     routes,
     reflection: options.reflection ?? false,
     errorDomain: "flowgate",
+    errors: formatError,
     requestGate: options.gate,
     interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],
     shutdownSignal: closing.signal,

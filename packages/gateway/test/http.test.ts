@@ -62,8 +62,8 @@ describe("routing", () => {
     ["GET", "/flows/", 404, "not_found", undefined],
     ["GET", "//flows", 404, "not_found", undefined],
     ["GET", "/FLOWS", 404, "not_found", undefined],
-    ["DELETE", "/flows", 405, "method_not_allowed", "GET, POST, HEAD, OPTIONS"],
-    ["PROPFIND", "/flows", 405, "method_not_allowed", "GET, POST, HEAD, OPTIONS"],
+    ["DELETE", "/flows", 405, "unimplemented", "GET, POST, HEAD, OPTIONS"],
+    ["PROPFIND", "/flows", 405, "unimplemented", "GET, POST, HEAD, OPTIONS"],
     ["GET", `/${"x".repeat(99)}`, 404, "not_found", undefined],
   ])("%s %s is %i", async (method, path, status, code, allow) => {
     await using server = await serve(flows());
@@ -73,7 +73,11 @@ describe("routing", () => {
       "application/json",
       allow,
     ]);
-    expect(JSON.parse(reply.body)).toEqual({ code, message: expect.any(String) });
+    expect(JSON.parse(reply.body)).toEqual({
+      code,
+      message: expect.any(String),
+      ...(status === 405 && { reason: "method_not_allowed" }),
+    });
   });
 
   test("OPTIONS returns the methods, HEAD the headers of GET", async () => {
@@ -128,7 +132,11 @@ describe("variants", () => {
       const reply = await server.send(method, "/flows", { headers: { ...json, "service-api-version": version } });
       expect([reply.status, JSON.parse(reply.body)]).toEqual([
         400,
-        { code: "invalid_api_version", message: "Service-API-Version: must be one of v1, v2" },
+        {
+          code: "invalid_argument",
+          reason: "invalid_api_version",
+          message: "Service-API-Version: must be one of v1, v2",
+        },
       ]);
     }
     expect(deployed).toEqual([]);
@@ -190,7 +198,7 @@ describe("bodies", () => {
     for (const reply of [announced, chunked]) {
       expect([reply.status, JSON.parse(reply.body)]).toEqual([
         413,
-        { code: "payload_too_large", message: "the body is larger than 10 bytes" },
+        { code: "resource_exhausted", reason: "payload_too_large", message: "the body is larger than 10 bytes" },
       ]);
     }
   });
@@ -428,7 +436,12 @@ describe("errors", () => {
         { desc: ErrorInfoSchema, value: { reason: "version_mismatch" } },
       ]),
       409,
-      { code: "version_mismatch", message: "no" },
+      {
+        code: "aborted",
+        message: "no",
+        reason: "version_mismatch",
+        details: [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "version_mismatch" }],
+      },
     ],
     [new Error("secret of the inside"), 500, { code: "internal", message: "internal error" }],
     ["text", 500, { code: "internal", message: "internal error" }],

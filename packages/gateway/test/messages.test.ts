@@ -227,8 +227,14 @@ describe("header fields", () => {
   });
 
   test.each([
-    [{ "x-speed": "Fast" }, { code: "bad_speed", message: "X-Speed: must be one of fast, slow" }],
-    [{ "x-speed": "" }, { code: "bad_speed", message: "X-Speed: must be one of fast, slow" }],
+    [
+      { "x-speed": "Fast" },
+      { code: "invalid_argument", reason: "bad_speed", message: "X-Speed: must be one of fast, slow" },
+    ],
+    [
+      { "x-speed": "" },
+      { code: "invalid_argument", reason: "bad_speed", message: "X-Speed: must be one of fast, slow" },
+    ],
     [{ "x-count": "1e3" }, { code: "invalid_argument", message: "X-Count: must be a 32-bit integer" }],
   ])("%j is a request error", async (headers, body) => {
     const reply = await server.send("GET", "/things/headers", { headers });

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from "node:http";
+import type { ErrorShape, GatewayError } from "@flowgate/gateway";
 import type { GatewayResponse } from "@flowgate/gateway/server";
 
 /** The JSON body of an error outside of an RPC. */
@@ -15,6 +16,11 @@ const reasons: Readonly<Record<number, string>> = {
   417: "expectation_failed",
   431: "headers_too_large",
 };
+
+/** The format of the REST errors of RPCs: their code is the reason. */
+export function formatError({ reason, message }: GatewayError): ErrorShape {
+  return { body: { code: reason, message } satisfies ErrorBody };
+}
 
 function errorBody(status: number, message: string, code = reasons[status]): ErrorBody {
   return { code: code ?? (status < 500 ? "invalid_request" : "internal"), message };

@@ -2,7 +2,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
 import { parseJsonText } from "../json/parse-json-text.ts";
 import { isObject } from "../json/is-object.ts";
-import { protoNameOfCode } from "./codes.ts";
+import { nameOfCode, protoNameOfCode } from "./codes.ts";
 import { statusPhrases } from "./status-phrases.ts";
 import { isHeaderValue, jsonResponse, type GatewayResponse } from "../http/response.ts";
 
@@ -37,7 +37,7 @@ export type ErrorShape = {
   readonly body?: unknown;
 };
 
-/** The format of error bodies: `{code, message}`, RFC 9457, google.rpc.Status, that of Google's APIs, or a function. */
+/** The format of error bodies: `{code, message, reason, details}`, RFC 9457, google.rpc.Status, that of Google's APIs, or a function. */
 export type ErrorFormat = "plain" | "problem" | "status" | "google" | ((error: GatewayError) => ErrorShape);
 
 /** Compiles the `errors` option. The formatter never throws. */
@@ -54,7 +54,7 @@ export function createErrorFormatter(format: ErrorFormat): (error: GatewayError)
   }
   switch (format) {
     case "plain":
-      return ({ status, reason, message, headers }) => jsonResponse(status, { ...headers }, { code: reason, message });
+      return plainResponse;
     case "problem":
       return problemResponse;
     case "status":
@@ -65,6 +65,19 @@ export function createErrorFormatter(format: ErrorFormat): (error: GatewayError)
     case "google":
       return googleResponse;
   }
+}
+
+function plainResponse(error: GatewayError): GatewayResponse {
+  const { status, message, headers } = error;
+  const body = { code: nameOfCode(error.code), message, ...reasonAndDetailsOf(error) };
+  return jsonResponse(status, { ...headers }, body);
+}
+
+/** The reason, if it says more than the code, and the details, if there are any. */
+function reasonAndDetailsOf(error: GatewayError): { reason?: string; details?: JsonValue[] } {
+  const { code, reason } = error;
+  const details = error.details();
+  return { ...(reason !== nameOfCode(code) && { reason }), ...(details.length > 0 && { details }) };
 }
 
 /** Formats an error as Google's APIs do (AIP-193, "HTTP/1.1+JSON representation"). */
@@ -83,11 +96,10 @@ export function unwrapGoogleError(json: string): string {
 
 /** Formats application/problem+json (RFC 9457). The title of "about:blank" is the phrase of the status (section 4.2.1). */
 function problemResponse(error: GatewayError): GatewayResponse {
-  const { status, reason, message } = error;
+  const { status, code, message } = error;
   const title = statusPhrases[status] ?? "Error";
-  const details = error.details();
-  const problem = { type: "about:blank", title, status, detail: message, code: reason };
-  const response = jsonResponse(status, { ...error.headers }, details.length === 0 ? problem : { ...problem, details });
+  const problem = { type: "about:blank", title, status, detail: message, code: nameOfCode(code) };
+  const response = jsonResponse(status, { ...error.headers }, { ...problem, ...reasonAndDetailsOf(error) });
   response.headers["content-type"] = "application/problem+json";
   return response;
 }

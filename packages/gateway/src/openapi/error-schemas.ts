@@ -15,7 +15,8 @@ export type ErrorBody =
 
 type NamedBody = { readonly mediaType: string; readonly name: string; readonly schema: Schema };
 
-const code: Schema = { type: "string", description: "The machine-readable reason." };
+const code: Schema = { type: "string", description: "The name of the RPC code, such as `not_found`." };
+const reason: Schema = { type: "string", description: "The machine-readable reason, if it says more than the code." };
 const message: Schema = { type: "string", description: "The human-readable message." };
 const details: Schema = {
   type: "array",
@@ -40,7 +41,7 @@ const bodies: Readonly<Record<"plain" | "problem" | "status" | "google", NamedBo
   plain: {
     mediaType: "application/json",
     name: "Error",
-    schema: { type: "object", properties: { code, message }, required: ["code", "message"] },
+    schema: { type: "object", properties: { code, message, reason, details }, required: ["code", "message"] },
   },
   problem: {
     mediaType: "application/problem+json",
@@ -54,6 +55,7 @@ const bodies: Readonly<Record<"plain" | "problem" | "status" | "google", NamedBo
         status: { type: "integer", format: "int32" },
         detail: message,
         code,
+        reason,
         details,
       },
       required: ["type", "title", "status", "detail", "code"],

@@ -155,7 +155,7 @@ export type TranscoderOptions = {
   /** The CORS policy. Default: no CORS headers are sent, and OPTIONS responds with Allow only. */
   cors?: CorsOptions;
   /**
-   * The format of error bodies, including routing errors: "plain" is `{code, message}`, "problem" is
+   * The format of error bodies, including routing errors: "plain" is `{code, message, reason?, details?}`, "problem" is
    * application/problem+json (RFC 9457), "status" is google.rpc.Status, "google" is `{error: {code, message, status, details}}`
    * (AIP-193); or a function. An error with a detail whose message has the (flowgate.gateway.v1.error) option is sent in the format
    * of that detail. Default: "plain".

@@ -179,11 +179,14 @@ test.each([{}, { "content-length": "20" }])(
     const failing = new ReadableStream({ pull: (controller) => controller.error(new Error("the client has left")) });
     const init = { headers, body: failing, duplex: "half" } as RequestInit;
     const failed = await handler(createRequest("POST", "/things/echo", init));
-    expect([failed.status, await failed.json()]).toMatchObject([400, { code: "incomplete_body" }]);
+    expect([failed.status, await failed.json()]).toMatchObject([
+      400,
+      { code: "invalid_argument", reason: "incomplete_body" },
+    ]);
     const request = createRequest("POST", "/things/echo", { headers, body: "{}" });
     await request.text();
     const read = await handler(request);
-    expect([read.status, await read.json()]).toMatchObject([500, { code: "body_already_read" }]);
+    expect([read.status, await read.json()]).toMatchObject([500, { code: "internal", reason: "body_already_read" }]);
   },
 );
 

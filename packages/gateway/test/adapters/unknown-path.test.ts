@@ -184,7 +184,10 @@ describe("Express", () => {
         headers: { "content-type": type ?? "" },
         body: "{}",
       });
-      expect([answer.status, JSON.parse(answer.body)]).toMatchObject([500, { code: "body_already_read" }]);
+      expect([answer.status, JSON.parse(answer.body)]).toMatchObject([
+        500,
+        { code: "internal", reason: "body_already_read" },
+      ]);
     }
   });
 

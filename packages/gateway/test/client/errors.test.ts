@@ -9,7 +9,6 @@ import {
   file_google_rpc_error_details,
   RetryInfoSchema,
 } from "../../gen/google/rpc/error_details_pb.ts";
-import type { FastifyGatewayPluginOptions } from "../../src/adapters/fastify/index.ts";
 import { createRestTransport } from "../../src/client/index.ts";
 import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
@@ -126,27 +125,27 @@ describe("a message with the error option is a detail", () => {
   });
 });
 
-test.each<[errors: FastifyGatewayPluginOptions["errors"], keepsDetails: boolean]>([
-  ["plain", false],
-  ["problem", true],
-  ["status", true],
-  ["google", true],
-])("an error of a server with the format %s", async (errors, keepsDetails) => {
-  await using server = await serve({
-    ...(errors && { errors }),
-    routes: (router) => {
-      router.rpc(ThingsService.method.getHeaders, () => {
-        throw new ConnectError("m", Code.AlreadyExists, { "x-own": "1" }, [
-          { desc: RetryInfoSchema, value: { retryDelay: { seconds: 2n } } },
-        ]);
-      });
-    },
-  });
-  const transport = createRestTransport({ baseUrl: `http://127.0.0.1:${server.port}` });
-  const error = await errorOf(callUnary({ transport }, ThingsService.method.getHeaders, {}));
-  expect([error.code, error.rawMessage, error.metadata.get("x-own")]).toEqual([Code.AlreadyExists, "m", "1"]);
-  expect(error.findDetails(RetryInfoSchema)).toMatchObject(keepsDetails ? [{ retryDelay: { seconds: 2n } }] : []);
-});
+test.each(["plain", "problem", "status", "google"] as const)(
+  "an error of a server with the format %s",
+  async (errors) => {
+    await using server = await serve({
+      errors,
+      routes: (router) => {
+        router.rpc(ThingsService.method.getHeaders, () => {
+          throw new ConnectError("m", Code.AlreadyExists, { "x-own": "1" }, [
+            { desc: RetryInfoSchema, value: { retryDelay: { seconds: 2n } } },
+            { desc: ErrorInfoSchema, value: { reason: "taken", domain: "things.example" } },
+          ]);
+        });
+      },
+    });
+    const transport = createRestTransport({ baseUrl: `http://127.0.0.1:${server.port}` });
+    const error = await errorOf(callUnary({ transport }, ThingsService.method.getHeaders, {}));
+    expect([error.code, error.rawMessage, error.metadata.get("x-own")]).toEqual([Code.AlreadyExists, "m", "1"]);
+    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 2n } }]);
+    expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "taken", domain: "things.example" }]);
+  },
+);
 
 test("all messages of google/rpc/error_details.proto arrive, without a registry", async () => {
   const { messages } = file_google_rpc_error_details;

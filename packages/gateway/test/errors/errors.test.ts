@@ -9,6 +9,7 @@ import { error as errorExtension, ErrorRuleSchema } from "../../gen/flowgate/gat
 import { ParcelSchema } from "../gen/gatewaytest/v1/anys_pb.ts";
 import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService, ThingSchema } from "../gen/gatewaytest/v1/things_pb.ts";
+import { nameOfCode } from "../../src/errors/codes.ts";
 import { createGateway, type TranscoderOptions, type GatewayError } from "../../src/index.ts";
 import { form, json, serve } from "../serve.ts";
 import { createRequest } from "../service.ts";
@@ -63,11 +64,19 @@ const details = [
 
 describe("the format of an error", () => {
   test.each([
-    ["plain", "application/json", { code: "no_flow", message: "no flow" }],
+    ["plain", "application/json", { code: "not_found", message: "no flow", reason: "no_flow", details }],
     [
       "problem",
       "application/problem+json",
-      { type: "about:blank", title: "Not Found", status: 404, detail: "no flow", code: "no_flow", details },
+      {
+        type: "about:blank",
+        title: "Not Found",
+        status: 404,
+        detail: "no flow",
+        code: "not_found",
+        reason: "no_flow",
+        details,
+      },
     ],
     ["status", "application/json", { code: 5, message: "no flow", details }],
     ["google", "application/json", { error: { code: 404, message: "no flow", status: "NOT_FOUND", details } }],
@@ -107,10 +116,11 @@ describe("the format of an error", () => {
     };
     const plain = await send("plain");
     const { message } = plain.body;
-    expect(plain).toEqual({ type: "application/json", body: { code: reason, message } });
+    const named = { code: nameOfCode(code), ...(reason !== nameOfCode(code) && { reason }) };
+    expect(plain).toEqual({ type: "application/json", body: { ...named, message } });
     expect(await send("problem")).toEqual({
       type: "application/problem+json",
-      body: { type: "about:blank", title: expect.any(String), status, detail: message, code: reason },
+      body: { type: "about:blank", title: expect.any(String), status, detail: message, ...named },
     });
     expect(await send("status")).toEqual({ type: "application/json", body: { code, message, details: [] } });
     expect(await send("google")).toEqual({

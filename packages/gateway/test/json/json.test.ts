@@ -281,7 +281,11 @@ describe("__proto__ as a key is data", () => {
     const echo = createEcho(QueryMsgSchema, rule, { prototypeKeys: "reject" });
     expect(await call(echo, createRequest("POST", "/q", '{"mapValue":{"__proto__":"x"}}'))).toEqual({
       status: 400,
-      body: { code: "invalid_json", message: "mapValue.__proto__: this key is not allowed" },
+      body: {
+        code: "invalid_argument",
+        reason: "invalid_json",
+        message: "mapValue.__proto__: this key is not allowed",
+      },
     });
     expect(echo.seen).toEqual([]);
   });

@@ -78,7 +78,7 @@ test("405 and OPTIONS have the methods of every template that matches", async ()
   expect(await transcoder.handle(createRequest("PUT", "/v1/x"))).toMatchObject({
     status: 405,
     headers: { allow },
-    body: `{"code":"method_not_allowed","message":"this path allows ${allow}"}`,
+    body: `{"code":"unimplemented","message":"this path allows ${allow}","reason":"method_not_allowed"}`,
   });
   expect(await transcoder.handle(createRequest("OPTIONS", "/v1/x"))).toEqual({
     status: 204,

@@ -39,8 +39,12 @@ export function createErrorReader(registry: Registry, requestError: string): Err
     for (const detail of Array.isArray(body["details"]) ? body["details"] : []) {
       addDetail(error, detail);
     }
-    const reason = body["code"];
-    if (typeof reason === "string" && codeByName.get(reason) === undefined) {
+    const reason = reasonOf(body);
+    // In the formats of this package, a reason comes from this detail, or has none.
+    if (
+      reason !== undefined &&
+      !error.details.some((detail) => "type" in detail && detail.type === ErrorInfoSchema.typeName)
+    ) {
       const value = toBinary(ErrorInfoSchema, {
         $typeName: ErrorInfoSchema.typeName,
         reason,
@@ -102,6 +106,14 @@ function codeOf({ code, status }: Body): Code | undefined {
     return named;
   }
   return codeByNumber.get(code);
+}
+
+/** The machine-readable reason besides the code; undefined if it has none. */
+function reasonOf({ reason, code }: Body): string | undefined {
+  const [found] = [reason, codeByName.get(String(code)) === undefined ? code : undefined].filter(
+    (each) => typeof each === "string",
+  );
+  return found;
 }
 
 /** The message of google.rpc.Status and most others, of RFC 9457, and of RFC 6749. */

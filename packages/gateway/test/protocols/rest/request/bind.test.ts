@@ -208,7 +208,11 @@ test("a field with no_query is an unknown parameter", async () => {
     const response = await call({ transcoder }, createRequest("POST", `/flows?${query}`, "[]"));
     expect(response).toMatchObject({
       status: 400,
-      body: { code: "invalid_flows", message: expect.stringMatching(/: unknown parameter; /) },
+      body: {
+        code: "invalid_argument",
+        reason: "invalid_flows",
+        message: expect.stringMatching(/: unknown parameter; /),
+      },
     });
     expect(seen).toEqual([]);
   }
@@ -276,9 +280,15 @@ describe("a request without a body", () => {
     const nested = createEcho(QueryMsgSchema, post("/v1", "nested"));
     expect(await call(nested, empty("POST", "/v1"))).toEqual({ status: 200, body: { nested: {} } });
     const required = createEcho(UpdateFlowRequestSchema, post("/v1", "flow"));
-    expect(await call(required, empty("POST", "/v1"))).toMatchObject({ status: 400, body: { code: "invalid_json" } });
+    expect(await call(required, empty("POST", "/v1"))).toMatchObject({
+      status: 400,
+      body: { code: "invalid_argument", reason: "invalid_json" },
+    });
     const scalar = createEcho(QueryMsgSchema, post("/v1", "int32_value"));
-    expect(await call(scalar, empty("POST", "/v1"))).toMatchObject({ status: 400, body: { code: "invalid_json" } });
+    expect(await call(scalar, empty("POST", "/v1"))).toMatchObject({
+      status: 400,
+      body: { code: "invalid_argument", reason: "invalid_json" },
+    });
     expect(await call(scalar, empty("POST", "/v1", "text/plain"))).toMatchObject({ status: 415 });
   });
 

@@ -60,12 +60,27 @@ describe("a streamed body", () => {
   });
 
   test.each<[string, Buffer, number, object]>([
-    ["gzip", Buffer.from('{"count":1}\n'), 400, { code: "invalid_encoding" }],
-    ["gzip", gzipSync(lines).subarray(0, -100), 400, { code: "invalid_encoding" }],
-    ["zstd", detectsTruncatedZstd ? zstdCompressSync(lines).subarray(0, -9) : lines, 400, { code: "invalid_encoding" }],
-    ["gzip", Buffer.concat([gzipSync(lines), behind]), 400, { code: "invalid_encoding" }],
-    ["br", Buffer.concat([brotliCompressSync(lines), behind]), 400, { code: "invalid_encoding" }],
-    ["zstd", Buffer.concat([zstdCompressSync(lines), behind]), 400, { code: "invalid_encoding" }],
+    ["gzip", Buffer.from('{"count":1}\n'), 400, { code: "invalid_argument", reason: "invalid_encoding" }],
+    ["gzip", gzipSync(lines).subarray(0, -100), 400, { code: "invalid_argument", reason: "invalid_encoding" }],
+    [
+      "zstd",
+      detectsTruncatedZstd ? zstdCompressSync(lines).subarray(0, -9) : lines,
+      400,
+      { code: "invalid_argument", reason: "invalid_encoding" },
+    ],
+    ["gzip", Buffer.concat([gzipSync(lines), behind]), 400, { code: "invalid_argument", reason: "invalid_encoding" }],
+    [
+      "br",
+      Buffer.concat([brotliCompressSync(lines), behind]),
+      400,
+      { code: "invalid_argument", reason: "invalid_encoding" },
+    ],
+    [
+      "zstd",
+      Buffer.concat([zstdCompressSync(lines), behind]),
+      400,
+      { code: "invalid_argument", reason: "invalid_encoding" },
+    ],
     ["gzip", gzipSync(Buffer.alloc(50_000_000, " ")), 413, { message: "line 1: longer than 1000 bytes" }],
     ["deflate", deflateSync(lines), 415, { message: "the Content-Encoding must be one of gzip, br, zstd" }],
   ])("that does not match %s is rejected", async (encoding, body, status, expected) => {
@@ -108,7 +123,7 @@ describe("a whole body", () => {
     for (const body of [Buffer.from("{}"), gzipSync("{}").subarray(0, -4)]) {
       expect(await sum(server, "/streams/search", [body], { ...json, "content-encoding": "gzip" })).toMatchObject({
         status: 400,
-        body: { code: "invalid_encoding" },
+        body: { code: "invalid_argument", reason: "invalid_encoding" },
       });
     }
   });

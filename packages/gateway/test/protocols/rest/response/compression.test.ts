@@ -92,7 +92,11 @@ describe("a response is compressed", () => {
       });
       expect([reply.status, JSON.parse(reply.body), calls]).toEqual([
         406,
-        { code: "not_acceptable", message: "Accept-Encoding excludes all supported content codings" },
+        {
+          code: "invalid_argument",
+          reason: "not_acceptable",
+          message: "Accept-Encoding excludes all supported content codings",
+        },
         0,
       ]);
     },

@@ -137,7 +137,7 @@ describe("If-Match", () => {
   });
 
   test.each([
-    ['W/"r1"', 412, "precondition_failed", "If-Match: a weak entity tag never matches"],
+    ['W/"r1"', 412, "failed_precondition", "If-Match: a weak entity tag never matches"],
     ['"r1", "r2"', 400, "invalid_argument", "If-Match: must be a single entity tag"],
     ["r1", 400, "invalid_argument", 'If-Match: must be an entity tag in double quotes, or "*"'],
     ["", 400, "invalid_argument", 'If-Match: must be an entity tag in double quotes, or "*"'],
@@ -146,7 +146,11 @@ describe("If-Match", () => {
     const { routes, deployed } = recordFlows();
     await using server = await serve({ routes });
     const reply = await post(server.send, ifMatch);
-    expect([reply.status, JSON.parse(reply.body), deployed]).toEqual([status, { code, message }, []]);
+    expect([reply.status, JSON.parse(reply.body), deployed]).toEqual([
+      status,
+      { code, message, ...(status === 412 && { reason: "precondition_failed" }) },
+      [],
+    ]);
   });
 
   test.each(["v1", "v1-gzip", "v1-identity", "v1-br-zstd"])(
@@ -194,7 +198,7 @@ describe("If-Match", () => {
       const other = await post(server.send, '"r1"', "v2", JSON.stringify({ flows: [], rev }));
       expect([other.status, JSON.parse(other.body)]).toEqual([
         400,
-        { code: "invalid_flows", message: "If-Match and rev differ" },
+        { code: "invalid_argument", reason: "invalid_flows", message: "If-Match and rev differ" },
       ]);
     }
     expect(deployed).toHaveLength(3);

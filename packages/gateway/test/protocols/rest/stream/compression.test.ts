@@ -382,7 +382,11 @@ describe.each(versions)("over %s", (version) => {
       ]) {
         expect([response.status, JSON.parse((await response.read()).body)]).toEqual([
           406,
-          { code: "not_acceptable", message: "Accept-Encoding excludes all supported content codings" },
+          {
+            code: "invalid_argument",
+            reason: "not_acceptable",
+            message: "Accept-Encoding excludes all supported content codings",
+          },
         ]);
       }
       expect(calls).toBe(0);

@@ -79,7 +79,8 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
     const response = await server.request("GET", "/streams/s/items", { headers: { accept } });
     expect(response).toMatchObject({ status: 406, headers: { "content-type": "application/json" } });
     expect(JSON.parse((await response.read()).body)).toEqual({
-      code: "not_acceptable",
+      code: "invalid_argument",
+      reason: "not_acceptable",
       message: "this operation responds with application/x-ndjson, text/event-stream, application/json",
     });
   });
@@ -437,7 +438,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     ["[]", "line 1: must be an object"],
   ])("has line and path in the error of an invalid message: %j", async (body, message) => {
     await using server = await serve(version, sum);
-    expect(await send(server, body)).toEqual([400, { code: expect.any(String), message }]);
+    expect(await send(server, body)).toMatchObject([400, { code: "invalid_argument", message }]);
   });
 
   test("has a request error, regardless of the implementation's own error", async () => {
@@ -451,7 +452,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
         return {};
       },
     });
-    expect(await send(server, "{")).toMatchObject([400, { code: "invalid_json" }]);
+    expect(await send(server, "{")).toMatchObject([400, { code: "invalid_argument", reason: "invalid_json" }]);
   });
 
   test("has a size limit for each line, not in total", async () => {
@@ -459,7 +460,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     expect(await send(server, '{"count":1}\n'.repeat(100))).toEqual([200, { count: 100 }]);
     expect(await send(server, `{"count":1}\n{"text":"${"x".repeat(20)}"}`)).toEqual([
       413,
-      { code: "payload_too_large", message: "line 2: longer than 20 bytes" },
+      { code: "resource_exhausted", reason: "payload_too_large", message: "line 2: longer than 20 bytes" },
     ]);
   });
 
@@ -509,7 +510,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     ['{"count":1}', "the body is not valid JSON: a JSON array was expected"],
   ])("has the item in the error of an invalid array: %j", async (body, message) => {
     await using server = await serve(version, sum);
-    expect(await send(server, body, json)).toEqual([400, { code: expect.any(String), message }]);
+    expect(await send(server, body, json)).toMatchObject([400, { code: "invalid_argument", message }]);
   });
 
   test("has a size limit for each item of an array, not in total", async () => {
@@ -517,7 +518,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     expect(await send(server, `[${Array(100).fill('{"count":1}').join(", ")}]`, json)).toEqual([200, { count: 100 }]);
     expect(await send(server, `[{"count":1},{"text":"${"x".repeat(20)}"}]`, json)).toEqual([
       413,
-      { code: "payload_too_large", message: "item 2: longer than 20 bytes" },
+      { code: "resource_exhausted", reason: "payload_too_large", message: "item 2: longer than 20 bytes" },
     ]);
   });
 
@@ -695,7 +696,11 @@ describe("a bidirectional stream", () => {
     const response = await server.request("POST", "/streams/chat", { headers: ndjson, body: "{}" });
     expect([response.status, JSON.parse((await response.read()).body)]).toEqual([
       505,
-      { code: "http_version_not_supported", message: "a bidirectional stream requires HTTP/2" },
+      {
+        code: "unimplemented",
+        reason: "http_version_not_supported",
+        message: "a bidirectional stream requires HTTP/2",
+      },
     ]);
   });
 });

@@ -167,7 +167,7 @@ function readOptions(input: GatewayOptions): {
   const { store, ...others } = known;
   return isStore(store)
     ? { options: parseOptions(others), customStore: store, listen }
-    : { options: parseOptions(isObject ? (known as OptionsInput) : input), customStore: undefined, listen };
+    : { options: parseOptions((isObject ? known : input) as OptionsInput), customStore: undefined, listen };
 }
 
 function isStore(value: unknown): value is Store {

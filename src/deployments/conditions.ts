@@ -10,7 +10,7 @@ export type Conditions = {
   evaluate(active: Revision): string | undefined;
 };
 
-/** `rev` is the field of the request, to which the transcoder binds If-Match. */
+/** `rev` is the field of the request, to which the gateway binds If-Match. */
 export function revCondition(rev: string | undefined): Conditions {
   return { isHeader: false, evaluate: () => rev };
 }

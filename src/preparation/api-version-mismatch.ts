@@ -24,7 +24,7 @@ export function findApiVersionMismatch(source: EncodedRequest | undefined): Flow
   return undefined;
 }
 
-/** Whether the body is valid JSON, but not a valid message. For this error the transcoder sets no reason. */
+/** Whether the body is valid JSON, but not a valid message. For this error the gateway sets no reason. */
 export function isInvalidMessage(error: unknown): boolean {
   return error instanceof RequestError && error.status === 400 && error.reason === undefined;
 }

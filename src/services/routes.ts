@@ -35,7 +35,7 @@ export type Implementations = {
   readonly audit: ServiceImpl<typeof AuditService>;
 };
 
-/** Returns a function that registers the services with Connect's router or the transcoder's. */
+/** Returns a function that registers the services with Connect's router or the gateway's. */
 export function createRoutes({
   auth,
   flows,

@@ -65,7 +65,7 @@ const listing = `data:text/javascript,${encodeURIComponent(`
   registerHooks({ load(url, context, next) { process.stderr.write(url + "\\n"); return next(url, context); } });
 `)}`;
 
-test("loads nothing of the server, the store, the runtime and the transcoder but its JSON", async () => {
+test("loads nothing of the server, the store, the runtime and the gateway but its JSON", async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   const file = join(folder.path, "flows.yaml");
   await writeFile(file, "[{id: t, type: tab}]");

@@ -43,7 +43,7 @@ async function findBroken(document: string, text: string): Promise<string[]> {
   return broken;
 }
 
-/** The code spans that name a file or folder of the repository that does not exist. `T/` is the folder of the transcoder. */
+/** The code spans that name a file or folder of the repository that does not exist. `T/` is the folder of the gateway. */
 function findMissing(text: string): string[] {
   const spans = [...text.matchAll(/`((?:T|bench|deploy|docs|packages|proto|scripts|src|test|torture)\/[\w./-]*)`/g)];
   return spans

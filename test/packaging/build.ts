@@ -9,7 +9,7 @@ import { copyCheckout, run } from "./stage.ts";
 export type Build = {
   /** A copy of the checkout with the built packages. */
   readonly checkout: string;
-  /** The packed packages: the transcoder, the client, the service. */
+  /** The packed packages: the gateway, the client, the service. */
   readonly archives: readonly string[];
 };
 

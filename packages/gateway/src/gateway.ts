@@ -7,8 +7,8 @@ import type { RequestHeaders } from "./http/request-headers.ts";
 import type { GatewayRequest } from "./http/request.ts";
 import type { GatewayResponse } from "./http/response.ts";
 import { checkOptions } from "./options/check-options.ts";
-import { transcoderOptionChecks } from "./options/option-checks.ts";
-import { completeOptions, type CompleteOptions, type TranscoderOptions } from "./options/options.ts";
+import { gatewayOptionChecks } from "./options/option-checks.ts";
+import { completeOptions, type CompleteOptions, type GatewayOptions } from "./options/options.ts";
 import { createRest, pathOf, type Rest, type RestMatch } from "./protocols/rest/rest.ts";
 import { createRpcHandler, type RpcHandler } from "./protocols/rpc-handler.ts";
 import { isRpcRequest, rejectUnknownRpc } from "./protocols/rpc-rejection.ts";
@@ -54,17 +54,17 @@ type RpcProtocols = {
  * Compiles the RPCs of the registered services for the protocols of the options. Throws an Error if an option or a google.api.http rule is
  * invalid or not supported.
  */
-export function createGateway(options: TranscoderOptions): Gateway {
+export function createGateway(options: GatewayOptions): Gateway {
   return assemble(options, rpcProtocols);
 }
 
 /** The same for REST alone, whatever `protocols` says: a bundle has no code of the other protocols then. */
-export function createRestGateway(options: TranscoderOptions): Gateway {
+export function createRestGateway(options: GatewayOptions): Gateway {
   return assemble(options, undefined);
 }
 
-function assemble(given: TranscoderOptions, more: RpcProtocols | undefined): Gateway {
-  checkOptions(given, transcoderOptionChecks);
+function assemble(given: GatewayOptions, more: RpcProtocols | undefined): Gateway {
+  checkOptions(given, gatewayOptionChecks);
   const registered = collectImplementations(given.routes);
   const implementations = registered.concat(more?.services(given, registered) ?? []);
   const methods = implementations.map(({ method }) => method);

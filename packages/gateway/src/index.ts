@@ -1,6 +1,6 @@
 // For every user.
 export { createGateway, createRestGateway, type Gateway, type GatewayMatch } from "./gateway.ts";
-export type { Protocol, TranscoderOptions } from "./options/options.ts";
+export type { Protocol, GatewayOptions } from "./options/options.ts";
 export type { Rule } from "./routing/routes.ts";
 export { presets } from "./options/presets.ts";
 export type { JsonOptions } from "./json/json-options.ts";

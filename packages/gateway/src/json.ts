@@ -1,4 +1,4 @@
-/** The JSON of messages without the transcoder, for programs that have to start fast. */
+/** The JSON of messages without the gateway, for programs that have to start fast. */
 export { parseJson } from "./json/parse.ts";
 export { createJsonReaders, type JsonReader } from "./json/read.ts";
 export { RequestError } from "./http/request-error.ts";

@@ -1,6 +1,6 @@
 /**
- * The building blocks of the transcoder, for servers that implement further protocols on them: requests and responses, calls
- * with gate, deadline and interceptors, and the JSON of messages.
+ * Building blocks for servers with listeners and endpoints of their own beside the gateway: bodies, errors in the format of a request's
+ * protocol, CORS, health, and the JSON of messages.
  */
 export type { GatewayResponse } from "./http/response.ts";
 export { addHeaders } from "./http/response.ts";

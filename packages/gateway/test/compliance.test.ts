@@ -3,7 +3,7 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { createFetchHandler } from "../src/adapters/fetch/index.ts";
 import { createRestTransport } from "../src/client/index.ts";
-import { createGateway, presets, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, presets, type GatewayOptions } from "../src/index.ts";
 import { bindingsOf, fieldsAt, type Binding } from "./bindings.ts";
 import { callUnary, errorOf } from "./client/captured.ts";
 import { complianceCases } from "./compliance.ts";
@@ -119,7 +119,7 @@ test.each(complianceCases)("%s takes %s in all forms of names and enums", async 
   }
 });
 
-describe.each<[name: string, options: Partial<TranscoderOptions>]>([
+describe.each<[name: string, options: Partial<GatewayOptions>]>([
   ["the defaults", {}],
   ["proto names and numbers of enums", { jsonOptions: { useProtoFieldName: true, enumAsInteger: true } }],
   ...Object.entries(presets),

@@ -1,4 +1,4 @@
-// Has the transcoder interpret what it compiles otherwise: `new Function` throws for it, as in a process with the flag
+// Has the gateway interpret what it compiles otherwise: `new Function` throws for it, as in a process with the flag
 // --disallow-code-generation-from-strings. Under the flag itself, Fastify's router does not work, which most tests need.
 const forbidding = Symbol.for("flowgate.forbid-code-generation");
 

@@ -3,10 +3,10 @@ import { fastify } from "fastify";
 import { createFrameworkErrorHandler, fastifyGatewayPlugin } from "../src/adapters/fastify/index.ts";
 import { createFetchHandler } from "../src/adapters/fetch/index.ts";
 import { createNodeHandler } from "../src/adapters/node/index.ts";
-import { createGateway, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, type GatewayOptions } from "../src/index.ts";
 import { ThingsService } from "./gen/gatewaytest/v1/things_pb.ts";
 
-const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsService, {});
+const routes: GatewayOptions["routes"] = (router) => router.service(ThingsService, {});
 
 const known =
   "routes, protocols, health, reflection, requestPathPrefix, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +

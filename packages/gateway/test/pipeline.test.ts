@@ -1,7 +1,7 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { expect, test, vi } from "vitest";
 import { ThingSchema } from "./gen/gatewaytest/v1/things_pb.ts";
-import { createGateway, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, type GatewayOptions } from "../src/index.ts";
 import { createMethod, createRequest } from "./service.ts";
 
 const method = createMethod(
@@ -18,7 +18,7 @@ const method = createMethod(
 /** The response headers of a method whose rule has two headers. */
 async function headersOf(
   call: (context: HandlerContext) => Record<string, unknown>,
-  more: Partial<TranscoderOptions> = {},
+  more: Partial<GatewayOptions> = {},
 ) {
   const transcoder = createGateway({
     ...more,

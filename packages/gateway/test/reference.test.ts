@@ -8,7 +8,7 @@ const document = (await Promise.all(["docs/reference.md", "docs/openapi.md"].map
 
 test("the reference has a row for every option, and for no other", async () => {
   const sources: [heading: string, file: string, type: string][] = [
-    ["TranscoderOptions", "src/options/options.ts", "TranscoderOptions"],
+    ["GatewayOptions", "src/options/options.ts", "GatewayOptions"],
     ["AdapterOptions", "src/adapters/adapter.ts", "AdapterOptions"],
     ["FetchHandlerOptions", "src/adapters/fetch/handler.ts", "FetchHandlerOptions"],
     ["CompressionOptions", "src/protocols/rest/response/compressor.ts", "CompressionOptions"],

@@ -5,12 +5,12 @@ import { expect, test } from "vitest";
 import { BodiesSchema, QueryMsgSchema, UpdateMessageRequestSchema } from "./gen/t/v1/vectors_pb.ts";
 import { AnysService, ParcelSchema } from "./gen/gatewaytest/v1/anys_pb.ts";
 import { OpenThingRequestSchema, ThingSchema } from "./gen/gatewaytest/v1/things_pb.ts";
-import { createGateway, presets, type Gateway, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, presets, type Gateway, type GatewayOptions } from "../src/index.ts";
 import type { GatewayResponse } from "../src/http/response.ts";
 import { anyMessage, anyTypes } from "./any-message.ts";
 import { createMethod, createRequest } from "./service.ts";
 
-type Options = Omit<TranscoderOptions, "routes">;
+type Options = Omit<GatewayOptions, "routes">;
 
 const form = "application/x-www-form-urlencoded";
 

@@ -13,7 +13,7 @@ import { FileDescriptorProtoSchema, MethodOptionsSchema } from "@bufbuild/protob
 import { http } from "../gen/google/api/annotations_pb.ts";
 import { HttpRuleSchema } from "../gen/google/api/http_pb.ts";
 import { method as methodExtension, MethodRuleSchema } from "../gen/flowgate/gateway/v1/annotations_pb.ts";
-import { createGateway, type Gateway, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, type Gateway, type GatewayOptions } from "../src/index.ts";
 import type { GatewayRequest } from "../src/http/request.ts";
 
 /** Creates an RPC with this request and response message and this rule, without a .proto file. */
@@ -64,7 +64,7 @@ function buildMethod(
 export function createEcho(
   message: DescMessage,
   rule: MessageInitShape<typeof HttpRuleSchema>,
-  options: Omit<TranscoderOptions, "routes"> = {},
+  options: Omit<GatewayOptions, "routes"> = {},
   more: MessageInitShape<typeof MethodRuleSchema> = {},
 ): { transcoder: Gateway; seen: Message[] } {
   const seen: Message[] = [];

@@ -1,11 +1,11 @@
 import type { ContextValues } from "@connectrpc/connect";
 import { aFunction, checkOptions, oneOf, type ChecksOf, type OptionChecks } from "../options/check-options.ts";
-import { transcoderOptionChecks } from "../options/option-checks.ts";
-import type { TranscoderOptions } from "../options/options.ts";
+import { gatewayOptionChecks } from "../options/option-checks.ts";
+import type { GatewayOptions } from "../options/options.ts";
 import type { Gateway } from "../gateway.ts";
 
 /** The options of an adapter for a server or framework. `Context` are the arguments that the server passes with a request. */
-export type AdapterOptions<Context extends readonly unknown[]> = TranscoderOptions & {
+export type AdapterOptions<Context extends readonly unknown[]> = GatewayOptions & {
   /** Creates the context values of a request's call, as the option of Connect's adapters does. Default: empty ones. */
   contextValues?: (...context: Context) => ContextValues;
   /**
@@ -15,7 +15,7 @@ export type AdapterOptions<Context extends readonly unknown[]> = TranscoderOptio
   unknownPath?: "reject" | "pass";
 };
 
-type OwnOptions = Omit<AdapterOptions<never>, keyof TranscoderOptions>;
+type OwnOptions = Omit<AdapterOptions<never>, keyof GatewayOptions>;
 
 const ownOptionChecks: ChecksOf<OwnOptions> = { contextValues: aFunction, unknownPath: oneOf("reject", "pass") };
 
@@ -24,11 +24,11 @@ const ownOptionChecks: ChecksOf<OwnOptions> = { contextValues: aFunction, unknow
  * `more` are the checks of options that only this adapter has.
  */
 export function createAdapterGateway(
-  create: (options: TranscoderOptions) => Gateway,
+  create: (options: GatewayOptions) => Gateway,
   options: AdapterOptions<never>,
   more: OptionChecks = {},
 ): Gateway {
-  checkOptions(options, { ...transcoderOptionChecks, ...ownOptionChecks, ...more });
-  const ofGateway = Object.entries(options).filter(([name]) => Object.hasOwn(transcoderOptionChecks, name));
-  return create(Object.fromEntries(ofGateway) as TranscoderOptions);
+  checkOptions(options, { ...gatewayOptionChecks, ...ownOptionChecks, ...more });
+  const ofGateway = Object.entries(options).filter(([name]) => Object.hasOwn(gatewayOptionChecks, name));
+  return create(Object.fromEntries(ofGateway) as GatewayOptions);
 }

@@ -13,6 +13,6 @@ export function bodyAlreadyRead(): RequestError {
   return new RequestError(
     500,
     "body_already_read",
-    "the body was read before the transcoder could: it must come before body parsers, such as express.json()",
+    "the body was read before the gateway could: it must come before body parsers, such as express.json()",
   );
 }

@@ -35,7 +35,7 @@ export type RestTransportOptions = {
    *   expects "proto" in a query.
    */
   query?: { readonly maps?: boolean; readonly fieldMaskNames?: "json" | "proto" };
-  /** Rules that are not in the .proto, as in the option of the transcoder. Default: none. */
+  /** Rules that are not in the .proto, as in the option of the gateway. Default: none. */
   rules?: readonly Rule[];
 };
 

@@ -160,7 +160,7 @@ export function createCors(
   };
 }
 
-/** The request and response headers that the methods' options and messages define; for a CORS policy outside of the transcoder. */
+/** The request and response headers that the methods' options and messages define; for a CORS policy outside of the gateway. */
 export function corsHeadersOf(methods: readonly DescMethod[]): {
   readonly request: string[];
   readonly response: string[];

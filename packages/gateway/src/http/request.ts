@@ -26,7 +26,7 @@ export type GatewayRequest = CallOrigin & {
   streamBody(): AsyncIterable<Uint8Array>;
   /**
    * Reserves memory. Called with a number of bytes before a body is decompressed to at most that many, and with the length and the
-   * bytes of the body before it is decoded. Not called for 64 KiB or less (`smallBodyBytes`). If it returns a promise, the transcoder
+   * bytes of the body before it is decoded. Not called for 64 KiB or less (`smallBodyBytes`). If it returns a promise, the gateway
    * waits for it; an error that it throws or rejects with ends the call. Each call replaces the previous one: a body that turns out to be longer is decompressed again from its start, so that only its
    * compressed bytes are in memory during the delay. Default: no limit besides `readMaxBytes`.
    */

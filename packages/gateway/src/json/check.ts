@@ -13,7 +13,7 @@ import { methodRule } from "../schema/rules.ts";
  * Creates a strict check of a method's request message in the proto3 JSON mapping, for servers of other protocols.
  * It throws a ConnectError INVALID_ARGUMENT that describes what is wrong and where, without repeating a value. Unknown
  * fields are rejected, so that a misspelt field is not mistaken for an absent one. `registry` contains the messages that
- * a google.protobuf.Any can contain, as in the transcoder's option.
+ * a google.protobuf.Any can contain, as in the gateway's option.
  *
  * The check returns the text of the bytes, in which 64-bit integers beyond 2^53 are strings, so that the next reader does
  * not round them. It can be used as the `textDecoder` of Connect's JSON options.

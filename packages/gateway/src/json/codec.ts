@@ -8,7 +8,7 @@ import { formatJson } from "./well-formed.ts";
 import { messageWriter } from "./write.ts";
 import { methodRule } from "../schema/rules.ts";
 
-/** The proto3 JSON mapping of a method's messages, without the transcoder's options for HTTP. */
+/** The proto3 JSON mapping of a method's messages, without the gateway's options for HTTP. */
 export type JsonCodec = {
   /** Throws a RequestError that describes what is wrong and where, without repeating a value. */
   readonly decode: (bytes: Uint8Array) => Message;

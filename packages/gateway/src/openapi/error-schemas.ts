@@ -5,7 +5,7 @@ import { responseUse } from "./components.ts";
 import type { Response, ResponseHeader, Schema } from "./document.ts";
 import { describe, type Schemas } from "./schema.ts";
 
-/** The body of errors without a detail message of their own: the format of the transcoder's `errors` option, or a schema. */
+/** The body of errors without a detail message of their own: the format of the gateway's `errors` option, or a schema. */
 export type ErrorBody =
   | "plain"
   | "problem"

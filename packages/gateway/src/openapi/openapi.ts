@@ -27,7 +27,7 @@ import { describePath, hierarchyOf } from "./path.ts";
 import { createSchemas } from "./schema.ts";
 import type { StreamJson } from "./stream.ts";
 
-/** The RPCs to describe: a function that registers services with Connect, with the transcoder's options; or compiled routes. */
+/** The RPCs to describe: a function that registers services with Connect, with the gateway's options; or compiled routes. */
 export type OpenApiSource =
   | readonly Route[]
   | (Partial<RoutesOptions> & { readonly routes: (router: ConnectRouter) => unknown });
@@ -40,11 +40,11 @@ export type OpenApiOptions = {
   readonly servers?: readonly Server[];
   /** The comments of the .proto files for descriptions, see `readComments`. Default: none. */
   readonly comments?: Comments;
-  /** The format of error bodies; must be that of the transcoder's option. Default: "plain". */
+  /** The format of error bodies; must be that of the gateway's option. Default: "plain". */
   readonly errors?: ErrorBody;
-  /** The format of streams in application/json; must be that of the transcoder's option. Default: an array. */
+  /** The format of streams in application/json; must be that of the gateway's option. Default: an array. */
   readonly streams?: { readonly json?: StreamJson };
-  /** How responses are written as JSON; must be the transcoder's option. Default: as in the proto3 JSON mapping. */
+  /** How responses are written as JSON; must be the gateway's option. Default: as in the proto3 JSON mapping. */
   readonly jsonOptions?: JsonOptions;
   /** Messages with the `error` option that calls of a method can fail with besides its `request_error`, such as those of a gate. */
   readonly errorMessages?: (method: DescMethod) => readonly DescMessage[];
@@ -62,7 +62,7 @@ const knownMethods = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH"
 const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
 
 /**
- * Describes RPCs with google.api.http rules as an OpenAPI 3.1 document. It is generated from the transcoder's compiled
+ * Describes RPCs with google.api.http rules as an OpenAPI 3.1 document. It is generated from the gateway's compiled
  * routes, so that it can't differ from what is served. The output is deterministic. Throws an Error for a rule that is
  * invalid, and for two that match the same requests.
  */

@@ -3,7 +3,7 @@ import { JSON_TYPE } from "../http/media-type.ts";
 import { NDJSON_LINES, streamMediaType } from "./content.ts";
 import type { Content, Schema } from "./document.ts";
 
-/** The format of a stream in application/json, as in the transcoder's options. */
+/** The format of a stream in application/json, as in the gateway's options. */
 export type StreamJson = StreamFormats["json"];
 
 /**

@@ -15,7 +15,7 @@ import {
   type ChecksOf,
   type OptionCheck,
 } from "./check-options.ts";
-import { allProtocols, MAX_TIMER_MS, type TranscoderOptions } from "./options.ts";
+import { allProtocols, MAX_TIMER_MS, type GatewayOptions } from "./options.ts";
 
 /** Readers and writers are recursive: a Struct in an Any exhausts the stack at a depth of about 900. */
 const MAX_DEPTH = 500;
@@ -50,7 +50,7 @@ const cors: ChecksOf<CorsOptions> = {
   maxAgeSeconds: aNumber(0, Number.MAX_SAFE_INTEGER),
 };
 
-const streams: ChecksOf<NonNullable<TranscoderOptions["streams"]>> = {
+const streams: ChecksOf<NonNullable<GatewayOptions["streams"]>> = {
   heartbeatMs: aNumber(0, MAX_TIMER_MS),
   preferred: oneOf("ndjson", "sse", "json"),
   json: oneOf("array", "results", "lines"),
@@ -76,8 +76,8 @@ const rule = anObject({
   selector: required({ allowed: "a string", accepts: (value) => typeof value === "string" }),
 });
 
-/** The checks of the options of a transcoder. */
-export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
+/** The checks of the options of a gateway. */
+export const gatewayOptionChecks: ChecksOf<GatewayOptions> = {
   routes: required(aFunction),
   protocols: arrayOf(allProtocols.map((protocol) => `"${protocol}"`).join(", "), (item) =>
     allProtocols.some((protocol) => protocol === item),

@@ -20,8 +20,8 @@ export type Protocol = "connect" | "grpc" | "grpc-web" | "rest";
 
 export const allProtocols: readonly Protocol[] = ["connect", "grpc", "grpc-web", "rest"];
 
-/** The options of a transcoder. */
-export type TranscoderOptions = {
+/** The options of a gateway. */
+export type GatewayOptions = {
   /**
    * The function that registers services with Connect. It is called once for all gateways and documents that get it. Of the options
    * that a service or method is registered with, `interceptors`, `requestGate`, `readMaxBytes`, `maxTimeoutMs`, `jsonOptions` and
@@ -166,25 +166,25 @@ export type TranscoderOptions = {
 /** The options with all defaults applied. */
 export type CompleteOptions = Required<
   Omit<
-    TranscoderOptions,
+    GatewayOptions,
     "requestGate" | "mapError" | "shutdownSignal" | "cors" | "compression" | "streams" | "jsonOptions"
   >
 > & {
-  readonly requestGate: TranscoderOptions["requestGate"];
-  readonly mapError: TranscoderOptions["mapError"];
+  readonly requestGate: GatewayOptions["requestGate"];
+  readonly mapError: GatewayOptions["mapError"];
   readonly jsonOptions: CompleteJsonOptions;
   readonly cors: CorsOptions | undefined;
   /** Undefined if compression is off. */
   readonly compression: Required<CompressionOptions> | undefined;
   readonly shutdownSignal: AbortSignal | undefined;
-  readonly streams: Required<NonNullable<TranscoderOptions["streams"]>>;
+  readonly streams: Required<NonNullable<GatewayOptions["streams"]>>;
 };
 
 /** The maximum delay of a timer in Node; a longer one fires immediately. */
 export const MAX_TIMER_MS = 2_147_483_647;
 
 /** Applies the defaults to options that were checked. `methods` are the registered ones. */
-export function completeOptions(options: TranscoderOptions, methods: readonly DescMethod[]): CompleteOptions {
+export function completeOptions(options: GatewayOptions, methods: readonly DescMethod[]): CompleteOptions {
   const compression = options.compression ?? true;
   return {
     routes: options.routes,

@@ -1,8 +1,8 @@
-import type { TranscoderOptions } from "./options.ts";
+import type { GatewayOptions } from "./options.ts";
 
 /** The options that have counterparts in other transcoders; all others keep their defaults. */
 type Preset = Pick<
-  TranscoderOptions,
+  GatewayOptions,
   | "unknownQuery"
   | "boundQuery"
   | "systemParameters"

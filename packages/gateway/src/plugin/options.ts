@@ -19,7 +19,7 @@ import {
   type ChecksOf,
   type OptionCheck,
 } from "../options/check-options.ts";
-import { transcoderOptionChecks } from "../options/option-checks.ts";
+import { gatewayOptionChecks } from "../options/option-checks.ts";
 import { presets } from "../options/presets.ts";
 import { parseParameter, type Parameters } from "./parameters.ts";
 
@@ -52,7 +52,7 @@ type ConfigFile = {
   readonly preset?: keyof typeof presets;
   readonly errors?: ErrorBody;
   readonly streams?: { readonly json?: StreamJson };
-  /** In the JSON of google.api.HttpRule, with the `options` of the transcoder's rules. */
+  /** In the JSON of google.api.HttpRule, with the `options` of the gateway's rules. */
   readonly rules?: readonly JsonObject[];
   readonly strictTemplates?: boolean;
   readonly googleTemplates?: boolean;
@@ -104,7 +104,7 @@ const configChecks: ChecksOf<ConfigFile> = {
   rules: arrayOf("objects", isObject),
   strictTemplates: aBoolean,
   googleTemplates: aBoolean,
-  jsonOptions: transcoderOptionChecks.jsonOptions,
+  jsonOptions: gatewayOptionChecks.jsonOptions,
   securitySchemes: anyObject,
   security: arrayOf(
     "objects",

@@ -4,8 +4,8 @@ import { routeName, createVariantSelector } from "../routing/route.ts";
 import { compileRoutes } from "../routing/routes.ts";
 import type { HttpFormat, RequestFormat } from "../call/deferred.ts";
 import { checkOptions } from "../options/check-options.ts";
-import { transcoderOptionChecks } from "../options/option-checks.ts";
-import { completeOptions, type CompleteOptions, type TranscoderOptions } from "../options/options.ts";
+import { gatewayOptionChecks } from "../options/option-checks.ts";
+import { completeOptions, type CompleteOptions, type GatewayOptions } from "../options/options.ts";
 import type { GatewayRequest } from "../http/request.ts";
 import { createCodecs } from "./rpc/codec.ts";
 
@@ -18,10 +18,10 @@ export type RequestDecoder = (bytes: Uint8Array, format: RequestFormat) => Messa
  */
 export function createRequestDecoder(
   method: DescMethod,
-  given: Omit<TranscoderOptions, "routes" | "deferred"> = {},
+  given: Omit<GatewayOptions, "routes" | "deferred"> = {},
 ): RequestDecoder {
-  const all: TranscoderOptions = { ...given, routes() {} };
-  checkOptions(all, transcoderOptionChecks);
+  const all: GatewayOptions = { ...given, routes() {} };
+  checkOptions(all, gatewayOptionChecks);
   const options = completeOptions(all, [method]);
   const decodeHttp = createHttpDecoder(method, options);
   const { json, proto } = createCodecs(method, options);

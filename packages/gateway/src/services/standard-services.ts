@@ -1,6 +1,6 @@
 import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
 import { collectImplementations, type Implementation, type StreamImplementation } from "../call/implementations.ts";
-import type { TranscoderOptions } from "../options/options.ts";
+import type { GatewayOptions } from "../options/options.ts";
 import { createHealthService, createShutdownHealth } from "./health.ts";
 import { reflectionServices, registerReflection } from "./reflection.ts";
 
@@ -16,7 +16,7 @@ export function standardServices(
     reflection = false,
     shutdownSignal,
     readMaxBytes = MAX_NAME_BYTES,
-  }: Pick<TranscoderOptions, "health" | "reflection" | "shutdownSignal" | "readMaxBytes">,
+  }: Pick<GatewayOptions, "health" | "reflection" | "shutdownSignal" | "readMaxBytes">,
   registered: Implementations,
 ): Implementations {
   const services = [

@@ -75,7 +75,7 @@ describe("a Content-Type that Fastify can't read", () => {
     { method: "QUERY", url: "/things/open" },
   ];
 
-  test.each(requests)("is rejected by the transcoder: %j", async (request) => {
+  test.each(requests)("is rejected by the gateway: %j", async (request) => {
     const { app } = createApp(() => {});
     const { statusCode, headers } = await app.inject(request);
     expect([statusCode, headers["content-type"]]).toEqual([request.method === "PUT" ? 415 : 405, "application/json"]);

@@ -12,10 +12,10 @@ import type { AddressInfo, Server } from "node:net";
 import { fastifyGatewayPlugin } from "../../src/adapters/fastify/index.ts";
 import { createFetchHandler } from "../../src/adapters/fetch/index.ts";
 import { createNodeHandler } from "../../src/adapters/node/index.ts";
-import type { TranscoderOptions } from "../../src/index.ts";
+import type { GatewayOptions } from "../../src/index.ts";
 import { createFetchClient, createHttp1Client, createHttp2Client, type SendRequest } from "./clients.ts";
 
-export type RpcOptions = Omit<TranscoderOptions, "routes"> & { readonly routes: (router: ConnectRouter) => unknown };
+export type RpcOptions = Omit<GatewayOptions, "routes"> & { readonly routes: (router: ConnectRouter) => unknown };
 
 /** An adapter in its server. */
 export type RpcServer = AsyncDisposable & {

@@ -1,5 +1,5 @@
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import type { TranscoderOptions } from "../../src/index.ts";
+import type { GatewayOptions } from "../../src/index.ts";
 import { RawService, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
 
@@ -81,4 +81,4 @@ export const options = {
   ],
   readMaxBytes: 100_000,
   cors: { origins: ["https://app.example"] },
-} as const satisfies TranscoderOptions;
+} as const satisfies GatewayOptions;

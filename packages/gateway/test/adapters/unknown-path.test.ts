@@ -126,7 +126,7 @@ test.each([createNodeHandler(options), createFetchHandler(options)])(
 );
 
 describe("Fastify with a wildcard route of its own", () => {
-  const message = "the application has a route for /* already, which the transcoder needs";
+  const message = "the application has a route for /* already, which the gateway needs";
 
   test.each(["before", "behind"])("is an error that can be caught: %s the plugin", async (order) => {
     const app = fastify();

@@ -5,7 +5,7 @@ import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
 import { readTimeout } from "../../src/call/deadline.ts";
 import { RequestError } from "../../src/http/request-error.ts";
-import { createGateway, type TranscoderOptions, type GatewayRequest } from "../../src/index.ts";
+import { createGateway, type GatewayOptions, type GatewayRequest } from "../../src/index.ts";
 import { serveStreams, type HttpVersion } from "../serve-streams.ts";
 import { json, serve } from "../serve.ts";
 import { createRequest } from "../service.ts";
@@ -14,7 +14,7 @@ import { vectors } from "../vectors.ts";
 type Deadline = { header: string; value: string; expect: { ok: boolean; ms?: number } };
 
 /** A service with this implementation of GET /things/headers. */
-function things(call: (context: HandlerContext) => unknown, more: Partial<TranscoderOptions> = {}): TranscoderOptions {
+function things(call: (context: HandlerContext) => unknown, more: Partial<GatewayOptions> = {}): GatewayOptions {
   return {
     ...more,
     routes: (router) =>
@@ -216,7 +216,7 @@ test("a maximum beyond that of timers is rejected at start-up", () => {
 describe("a call that is awaiting before the implementation runs", () => {
   type Waits = {
     /** The step that is awaiting. */
-    readonly options: Omit<TranscoderOptions, "routes">;
+    readonly options: Omit<GatewayOptions, "routes">;
     readonly readBody: () => Promise<Uint8Array>;
     readonly reached: Promise<void>;
     readonly goOn: () => void;
@@ -253,7 +253,7 @@ describe("a call that is awaiting before the implementation runs", () => {
     paths.map((path) => [name, path] as const),
   );
 
-  function counted(calls: string[]): TranscoderOptions["routes"] {
+  function counted(calls: string[]): GatewayOptions["routes"] {
     const response = (_request: unknown, { method }: HandlerContext) => {
       calls.push(method.name);
       return {};

@@ -32,7 +32,7 @@ export async function buildPeers(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Starts one of the transcoders. */
+/** Starts one of the gateways. */
 export function openPeer(name: string): ReturnType<typeof openListeningProgram> {
   return openListeningProgram(binary, [name]);
 }

@@ -10,13 +10,13 @@ import { ParcelSchema } from "../gen/gatewaytest/v1/anys_pb.ts";
 import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService, ThingSchema } from "../gen/gatewaytest/v1/things_pb.ts";
 import { nameOfCode } from "../../src/errors/codes.ts";
-import { createGateway, type TranscoderOptions, type GatewayError } from "../../src/index.ts";
+import { createGateway, type GatewayOptions, type GatewayError } from "../../src/index.ts";
 import { form, json, serve } from "../serve.ts";
 import { createRequest } from "../service.ts";
 import { vectors } from "../vectors.ts";
 
 /** A service whose GET /things/headers fails with this error; PUT /things/open succeeds. */
-function failing(error: unknown, more: Partial<TranscoderOptions> = {}): TranscoderOptions {
+function failing(error: unknown, more: Partial<GatewayOptions> = {}): GatewayOptions {
   return {
     ...more,
     routes: (router) =>
@@ -108,7 +108,7 @@ describe("the format of an error", () => {
     ],
     ["PUT", "/things/open", json, "{", 400, "invalid_json", 3, {}],
   ] as const)("is one, also for %s %s %j", async (method, path, headers, body, status, reason, code, expected) => {
-    const send = async (errors: TranscoderOptions["errors"]) => {
+    const send = async (errors: GatewayOptions["errors"]) => {
       await using server = await serve(failing(rich, { errors: errors ?? "plain", readMaxBytes: 100 }));
       const reply = await server.send(method, path, { headers, ...(body === undefined ? {} : { body }) });
       expect([reply.status, reply.headers]).toMatchObject([status, expected]);
@@ -276,7 +276,7 @@ describe("a detail with the error option that can't be written", () => {
     ["is of a type that can't be compiled", { desc: withErrorRule(unsendable), value: {} }],
   ];
   const message = "internal error";
-  const formats: [errors: NonNullable<TranscoderOptions["errors"]>, type: string, body: object][] = [
+  const formats: [errors: NonNullable<GatewayOptions["errors"]>, type: string, body: object][] = [
     ["plain", "application/json", { code: "internal", message }],
     [
       "problem",

@@ -1,12 +1,12 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { FlowsService } from "../../../../gen/flowgate/v1/flows_pb.ts";
-import { createGateway, type CorsOptions, type TranscoderOptions } from "../../src/index.ts";
+import { createGateway, type CorsOptions, type GatewayOptions } from "../../src/index.ts";
 import { serve } from "../serve.ts";
 
 const page = "https://app.example";
 
-function flows(cors: CorsOptions | undefined): TranscoderOptions {
+function flows(cors: CorsOptions | undefined): GatewayOptions {
   return {
     ...(cors === undefined ? {} : { cors }),
     routes: (router) =>

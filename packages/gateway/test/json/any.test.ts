@@ -11,7 +11,7 @@ import {
   Speed,
   ThingSchema,
 } from "../gen/gatewaytest/v1/things_pb.ts";
-import { createGateway, type Gateway, type TranscoderOptions } from "../../src/index.ts";
+import { createGateway, type Gateway, type GatewayOptions } from "../../src/index.ts";
 import { anyMessage, anyTypes } from "../any-message.ts";
 import { collect } from "../serve-streams.ts";
 import { call, createEcho, createRequest } from "../service.ts";
@@ -21,7 +21,7 @@ const thing = url("gatewaytest.v1.Thing");
 
 type Echo = { readonly transcoder: Gateway; readonly seen: Parcel[] };
 
-function createParcels(options: Omit<TranscoderOptions, "routes"> = {}): Echo {
+function createParcels(options: Omit<GatewayOptions, "routes"> = {}): Echo {
   const seen: Parcel[] = [];
   const transcoder = createGateway({
     ...options,
@@ -44,7 +44,7 @@ function createParcels(options: Omit<TranscoderOptions, "routes"> = {}): Echo {
 }
 
 /** A service that returns an Any that was not read from JSON. */
-function createService(item: Message, options: Omit<TranscoderOptions, "routes"> = {}): { transcoder: Gateway } {
+function createService(item: Message, options: Omit<GatewayOptions, "routes"> = {}): { transcoder: Gateway } {
   return {
     transcoder: createGateway({
       ...options,
@@ -287,7 +287,7 @@ describe("an Any of a response", () => {
     ["with such an Any in it", anyPack(AnySchema, unknown as never)],
   ])("%s fails the call", async (_what, item) => {
     const causes: unknown[] = [];
-    const errors: TranscoderOptions["errors"] = ({ status, cause }) => {
+    const errors: GatewayOptions["errors"] = ({ status, cause }) => {
       causes.push(cause);
       return { status, body: {} };
     };
@@ -301,7 +301,7 @@ describe("an Any of a response", () => {
 
   test("of an unknown type has the type in the error's cause", async () => {
     let cause: unknown;
-    const errors: TranscoderOptions["errors"] = (error) => {
+    const errors: GatewayOptions["errors"] = (error) => {
       ({ cause } = error);
       return {};
     };
@@ -371,7 +371,7 @@ describe("the registry", () => {
   });
 
   test("has the types of error details, too", async () => {
-    const failing = (more: Omit<TranscoderOptions, "routes">): { transcoder: Gateway } => ({
+    const failing = (more: Omit<GatewayOptions, "routes">): { transcoder: Gateway } => ({
       transcoder: createGateway({
         ...more,
         errors: "status",

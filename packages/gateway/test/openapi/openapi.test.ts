@@ -15,7 +15,7 @@ import {
   presets,
   type OpenApiDocument,
   type OpenApiOptions,
-  type TranscoderOptions,
+  type GatewayOptions,
 } from "../../src/index.ts";
 import type { OperationObject, Parameter } from "../../src/openapi/document.ts";
 import { problemOf, schemaPaths, createSchemaCheck } from "../openapi-check.ts";
@@ -432,18 +432,16 @@ describe("a response", () => {
     });
   });
 
-  test.each<[accept: string, options: Pick<TranscoderOptions, "streams"> & { errors?: "plain" | "status" | "google" }]>(
-    [
-      ["application/x-ndjson", {}],
-      ["application/x-ndjson", { errors: "status" }],
-      ["application/x-ndjson", { errors: "google" }],
-      ["text/event-stream", {}],
-      ["text/event-stream", { errors: "google" }],
-      ["application/json", { streams: { json: "results" } }],
-      ["application/json", { streams: { json: "lines" }, errors: "status" }],
-    ],
-  )("that is a failed stream matches its description: %s, %j", async (accept, options) => {
-    const routes: TranscoderOptions["routes"] = (router) =>
+  test.each<[accept: string, options: Pick<GatewayOptions, "streams"> & { errors?: "plain" | "status" | "google" }]>([
+    ["application/x-ndjson", {}],
+    ["application/x-ndjson", { errors: "status" }],
+    ["application/x-ndjson", { errors: "google" }],
+    ["text/event-stream", {}],
+    ["text/event-stream", { errors: "google" }],
+    ["application/json", { streams: { json: "results" } }],
+    ["application/json", { streams: { json: "lines" }, errors: "status" }],
+  ])("that is a failed stream matches its description: %s, %j", async (accept, options) => {
+    const routes: GatewayOptions["routes"] = (router) =>
       router.service(StreamsService, {
         async *list() {
           yield { text: "a" };

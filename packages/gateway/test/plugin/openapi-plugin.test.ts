@@ -193,7 +193,7 @@ describe("a configuration file", () => {
     expect((await runWithConfig({ preset: "google", googleTemplates: false, rules })).error).toContain("**");
   });
 
-  test("has the options of openapi() and of the transcoder", async () => {
+  test("has the options of openapi() and of the gateway", async () => {
     const { error, name, document } = await runWithConfig(
       {
         output: "things.yaml",

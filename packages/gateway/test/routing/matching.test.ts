@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { RulesService } from "../gen/gatewaytest/v1/invalid_pb.ts";
-import { createGateway, type Gateway, type TranscoderOptions } from "../../src/index.ts";
+import { createGateway, type Gateway, type GatewayOptions } from "../../src/index.ts";
 import { formatTemplate } from "../../src/routing/template.ts";
 import { serve } from "../serve.ts";
 import { call, createRequest } from "../service.ts";
 
 const service = "gatewaytest.v1.RulesService";
 
-const rules: NonNullable<TranscoderOptions["rules"]> = [
+const rules: NonNullable<GatewayOptions["rules"]> = [
   {
     selector: `${service}.Call`,
     pattern: { case: "get", value: "/v1/{name}" },
@@ -20,7 +20,7 @@ const rules: NonNullable<TranscoderOptions["rules"]> = [
   { selector: `${service}.Other`, pattern: { case: "post", value: "/v1/x" }, body: "*", responseBody: "name" },
 ];
 
-const routes: TranscoderOptions["routes"] = (router) =>
+const routes: GatewayOptions["routes"] = (router) =>
   router.service(RulesService, {
     call: ({ name }) => ({ name: `call ${name}` }),
     other: ({ name }) => ({ name: `other ${name}` }),
@@ -110,7 +110,7 @@ test("external rules add and remove operations", () => {
 });
 
 test("external options replace those of the .proto, with an external rule or that of the method", async () => {
-  const optioned: TranscoderOptions["rules"] = [
+  const optioned: GatewayOptions["rules"] = [
     ...rules,
     { selector: `${service}.*`, options: { headers: [{ name: "X-All", value: "1" }] } },
     { selector: `${service}.Other`, options: { status: 201 } },

@@ -3,17 +3,17 @@ import type { FastifyError, FastifyReply, FastifyRequest, FastifyServerOptions }
 import { createErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
 import { checkOptions } from "../../options/check-options.ts";
-import { transcoderOptionChecks } from "../../options/option-checks.ts";
-import type { TranscoderOptions } from "../../options/options.ts";
+import { gatewayOptionChecks } from "../../options/option-checks.ts";
+import type { GatewayOptions } from "../../options/options.ts";
 
 /**
  * Creates a `frameworkErrors` option for Fastify, so that requests which Fastify rejects before routing, such as a path
  * with an invalid percent-escape, get errors in the same format. `errors` must be that of the plugin.
  */
 export function createFrameworkErrorHandler(
-  options: Pick<TranscoderOptions, "errors"> = {},
+  options: Pick<GatewayOptions, "errors"> = {},
 ): NonNullable<FastifyServerOptions["frameworkErrors"]> {
-  checkOptions(options, { errors: transcoderOptionChecks.errors });
+  checkOptions(options, { errors: gatewayOptionChecks.errors });
   const responder = createErrorResponder(options.errors ?? "plain", createRegistry());
   return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void => {
     const { statusCode: status = 500 } = error;

@@ -96,8 +96,8 @@ function addRoute(instance: FastifyInstance, route: Omit<Parameters<FastifyInsta
       throw cause;
     }
     throw new Error(
-      `the application has a route for ${instance.prefix}/* already, which the transcoder needs; ` +
-        'use a not-found handler with unknownPath: "pass" instead of that route, or register the transcoder with a prefix',
+      `the application has a route for ${instance.prefix}/* already, which the gateway needs; ` +
+        'use a not-found handler with unknownPath: "pass" instead of that route, or register the gateway with a prefix',
       { cause },
     );
   }

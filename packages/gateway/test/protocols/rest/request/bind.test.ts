@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { HttpRuleSchema } from "../../../../gen/google/api/http_pb.ts";
 import { FlowsService, UpdateFlowRequestSchema } from "../../../../../../gen/flowgate/v1/flows_pb.ts";
 import * as schemas from "../../../gen/t/v1/vectors_pb.ts";
-import { createGateway, type TranscoderOptions } from "../../../../src/index.ts";
+import { createGateway, type GatewayOptions } from "../../../../src/index.ts";
 import { call, createEcho, createRequest } from "../../../service.ts";
 import { vectors } from "../../../vectors.ts";
 
@@ -17,7 +17,7 @@ type BindingVector = {
   schema: string;
   rule: JsonValue;
   request: { method: string; path: string; body?: string; contentType?: string };
-  options?: Pick<TranscoderOptions, "unknownQuery" | "boundQuery">;
+  options?: Pick<GatewayOptions, "unknownQuery" | "boundQuery">;
   expect: { ok: boolean; message?: object };
 };
 

@@ -1,13 +1,13 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { RulesService } from "../../../gen/gatewaytest/v1/invalid_pb.ts";
-import { openapi, type TranscoderOptions } from "../../../../src/index.ts";
+import { openapi, type GatewayOptions } from "../../../../src/index.ts";
 import { json, serve } from "../../../serve.ts";
 
 const selector = "gatewaytest.v1.RulesService.Call";
 const rule = { selector, pattern: { case: "post", value: "/v1/call" }, body: "*" } as const;
 
-function options(readMaxBytes: number, more: Partial<TranscoderOptions> = {}): TranscoderOptions {
+function options(readMaxBytes: number, more: Partial<GatewayOptions> = {}): GatewayOptions {
   return {
     routes: (router) => router.service(RulesService, { call: ({ name }) => ({ name }) }),
     rules: [{ ...rule, options: { maxBodyBytes: readMaxBytes } }],
@@ -17,7 +17,7 @@ function options(readMaxBytes: number, more: Partial<TranscoderOptions> = {}): T
 
 const body = JSON.stringify({ name: "x".repeat(100) });
 
-test.each<[what: string, options: TranscoderOptions, status: number, most?: number]>([
+test.each<[what: string, options: GatewayOptions, status: number, most?: number]>([
   ["a method that takes less", options(50), 413, 50],
   ["a method that takes enough", options(200), 200],
   ["a method that says nothing", options(0), 200],

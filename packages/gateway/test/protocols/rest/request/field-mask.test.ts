@@ -9,7 +9,7 @@ import {
   UpdateMessageRequestSchema,
   type UpdateMessageRequest,
 } from "../../../gen/t/v1/vectors_pb.ts";
-import { createRequestDecoder, presets, type TranscoderOptions } from "../../../../src/index.ts";
+import { createRequestDecoder, presets, type GatewayOptions } from "../../../../src/index.ts";
 import { GetHeadersRequestSchema, OpenThingRequestSchema } from "../../../gen/gatewaytest/v1/things_pb.ts";
 import { buildMessage } from "../../../build-message.ts";
 import { call, createEcho, createMethod, createRequest } from "../../../service.ts";
@@ -22,7 +22,7 @@ const on = { fieldMaskFromBody: true };
 /** The paths of the mask that the implementation received; undefined for none. */
 async function maskOf(
   { target = "/v1/m", body = '{"text":"t"}', rule: given = rule }: { target?: string; body?: string; rule?: Rule },
-  options: Omit<TranscoderOptions, "routes"> = on,
+  options: Omit<GatewayOptions, "routes"> = on,
 ): Promise<string[] | undefined> {
   const echo = createEcho(UpdateMessageRequestSchema, given, options);
   const httpMethod = given.pattern?.case?.toUpperCase() ?? "";

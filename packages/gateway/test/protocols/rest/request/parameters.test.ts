@@ -1,12 +1,12 @@
 import { toJson, type DescMessage } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import * as schemas from "../../../gen/t/v1/vectors_pb.ts";
-import type { TranscoderOptions } from "../../../../src/index.ts";
+import type { GatewayOptions } from "../../../../src/index.ts";
 import { call, createEcho, createRequest } from "../../../service.ts";
 import { vectors } from "../../../vectors.ts";
 
 const { QueryMsgSchema } = schemas;
-const query = (text: string, options: Omit<TranscoderOptions, "routes"> = {}) =>
+const query = (text: string, options: Omit<GatewayOptions, "routes"> = {}) =>
   call(
     createEcho(QueryMsgSchema, { pattern: { case: "get", value: "/q" } }, options),
     createRequest("GET", `/q?${text}`),
@@ -18,7 +18,7 @@ type QueryVector = {
   schema: string;
   query: string;
   bound?: { path?: Record<string, string>; body?: string };
-  options?: Pick<TranscoderOptions, "unknownQuery" | "boundQuery">;
+  options?: Pick<GatewayOptions, "unknownQuery" | "boundQuery">;
   expect: { ok: boolean; message?: object };
 };
 

@@ -1,7 +1,7 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import type { HttpRuleSchema } from "../../../../gen/google/api/http_pb.ts";
-import { createGateway, type TranscoderOptions } from "../../../../src/index.ts";
+import { createGateway, type GatewayOptions } from "../../../../src/index.ts";
 import { BodiesSchema, EnumValue, GetMessageRequestSchema, QueryMsgSchema } from "../../../gen/t/v1/vectors_pb.ts";
 import { RawService, StreamsService } from "../../../gen/gatewaytest/v1/streams_pb.ts";
 import { buildMessage } from "../../../build-message.ts";
@@ -12,7 +12,7 @@ type Rule = MessageInitShape<typeof HttpRuleSchema>;
 const get = (value: string): Rule => ({ pattern: { case: "get", value } });
 const on = { systemParameters: true };
 
-const echo = (options: Omit<TranscoderOptions, "routes"> = on, message: DescMessage = QueryMsgSchema) =>
+const echo = (options: Omit<GatewayOptions, "routes"> = on, message: DescMessage = QueryMsgSchema) =>
   createEcho(message, get("/q"), options);
 
 describe("a system parameter", () => {
@@ -75,7 +75,7 @@ describe("a system parameter", () => {
 });
 
 describe("alt", () => {
-  const respond = async (query: string, options: Omit<TranscoderOptions, "routes"> = on): Promise<unknown> => {
+  const respond = async (query: string, options: Omit<GatewayOptions, "routes"> = on): Promise<unknown> => {
     const message = create(QueryMsgSchema, {
       enumValue: EnumValue.Z,
       repeatedEnum: [EnumValue.Y],
@@ -101,7 +101,7 @@ describe("alt", () => {
     expect(await respond(query)).toEqual(body);
   });
 
-  test("adds to the JSON options of the transcoder", async () => {
+  test("adds to the JSON options of the gateway", async () => {
     const options = { ...on, jsonOptions: { useProtoFieldName: true } };
     expect(await respond("?$alt=json;enum-encoding=int", options)).toEqual({
       enum_value: 2,

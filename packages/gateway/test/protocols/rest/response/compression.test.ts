@@ -3,7 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { FlowsService, GetFlowsResponseSchema } from "../../../../../../gen/flowgate/v1/flows_pb.ts";
-import { createGateway, type TranscoderOptions } from "../../../../src/index.ts";
+import { createGateway, type GatewayOptions } from "../../../../src/index.ts";
 import { ThingsService } from "../../../gen/gatewaytest/v1/things_pb.ts";
 import { json, serve, type Send } from "../../../serve.ts";
 
@@ -15,7 +15,7 @@ const decompress: Record<string, (bytes: Buffer) => Buffer> = {
 };
 
 /** A service whose GET /flows returns a label of the given length. */
-function flows(size: number, { headers = {}, frozen = false } = {}): Pick<TranscoderOptions, "routes"> {
+function flows(size: number, { headers = {}, frozen = false } = {}): Pick<GatewayOptions, "routes"> {
   const response = create(GetFlowsResponseSchema, {
     rev: "r1",
     flows: [{ id: "a", type: "tab", label: "é".repeat(size) }],

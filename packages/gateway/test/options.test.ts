@@ -26,6 +26,10 @@ describe("a misspelt option", () => {
     [{ streams: { prefered: "sse" } }, "there is no option streams.prefered; did you mean streams.preferred?"],
     [{ compression: { encoding: [] } }, "there is no option compression.encoding; did you mean compression.encodings?"],
     [{ cors: { origins: [], origin: "x" } }, "there is no option cors.origin; did you mean cors.origins?"],
+    [
+      { rules: [{ selector: "x", options: { statuss: 201 } }] },
+      "there is no option rules[0].options.statuss; did you mean rules[0].options.status?",
+    ],
     [{ rules: [{ selector: "x", patern: {} }] }, "there is no option rules[0].patern; did you mean rules[0].pattern?"],
   ])("is an error that suggests a name: %j", (options, message) => {
     expect(() => createGateway({ routes, ...(options as object) })).toThrow(new Error(message));

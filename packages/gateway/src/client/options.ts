@@ -1,5 +1,16 @@
 import type { Registry } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
+import {
+  aBoolean,
+  aFunction,
+  aNumber,
+  anObject,
+  arrayOf,
+  checkOptions,
+  required,
+  type ChecksOf,
+  type OptionCheck,
+} from "../options/check-options.ts";
 import type { Rule } from "../routing/routes.ts";
 
 /** The options of a REST transport. */
@@ -53,10 +64,24 @@ export type CompleteOptions = {
   readonly rules: readonly Rule[];
 };
 
+const anything: OptionCheck = { allowed: "any value", accepts: () => true };
+
+const checks: ChecksOf<RestTransportOptions> = {
+  baseUrl: required({ allowed: "a URL", accepts: (value) => typeof value === "string" }),
+  fetch: aFunction,
+  interceptors: arrayOf("functions", (item) => typeof item === "function"),
+  defaultTimeoutMs: aNumber(0, Number.MAX_SAFE_INTEGER),
+  timeoutHeader: anything,
+  jsonOptions: anObject({ ignoreUnknownFields: aBoolean, registry: anything }),
+  query: anObject({ maps: aBoolean, fieldMaskNames: anything }),
+  rules: arrayOf("rules", (item) => typeof item === "object" && item !== null),
+};
+
 const timeoutHeaders = ["X-Server-Timeout", "Grpc-Timeout", "Connect-Timeout-Ms", "none"];
 
 /** Applies the defaults and validates the options; throws an Error that names the invalid one. */
 export function completeOptions(options: RestTransportOptions): CompleteOptions {
+  checkOptions(options, checks);
   const complete: CompleteOptions = {
     baseUrl: options.baseUrl.replace(/\/+$/, ""),
     // Browsers require that fetch is called as a method of the global object.

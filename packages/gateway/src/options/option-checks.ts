@@ -1,3 +1,5 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import { MethodRuleSchema } from "../../gen/flowgate/gateway/v1/annotations_pb.ts";
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { contentEncodings } from "#platform/compression";
 import type { CorsOptions } from "../http/cors.ts";
@@ -14,6 +16,7 @@ import {
   required,
   type ChecksOf,
   type OptionCheck,
+  type OptionChecks,
 } from "./check-options.ts";
 import { allProtocols, MAX_TIMER_MS, type GatewayOptions } from "./options.ts";
 
@@ -67,14 +70,16 @@ const anything: OptionCheck = { allowed: "any value", accepts: () => true };
 
 /** A rule is a google.api.HttpRule, or its initializer, with the options of the method. */
 const rule = anObject({
-  ...Object.fromEntries(
-    ["options", "$typeName", "$unknown", ...HttpRuleSchema.members.map(({ localName }) => localName)].map((name) => [
-      name,
-      anything,
-    ]),
-  ),
+  ...initializerChecks(HttpRuleSchema),
+  options: anObject(initializerChecks(MethodRuleSchema)),
   selector: required({ allowed: "a string", accepts: (value) => typeof value === "string" }),
 });
+
+/** The checks of the initializer of a message: of the names of its fields, not of their values. */
+function initializerChecks(desc: DescMessage): OptionChecks {
+  const names = ["$typeName", "$unknown", ...desc.members.map(({ localName }) => localName)];
+  return Object.fromEntries(names.map((name) => [name, anything]));
+}
 
 /** The checks of the options of a gateway. */
 export const gatewayOptionChecks: ChecksOf<GatewayOptions> = {

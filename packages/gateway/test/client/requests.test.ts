@@ -451,6 +451,14 @@ test.each<[options: object, message: string]>([
   expect(() => createRestTransport(options as RestTransportOptions)).toThrow(new TypeError(message));
 });
 
+test.each<[options: object, message: string]>([
+  [{ baseURL: "https://api.example" }, "there is no option baseURL; did you mean baseUrl?"],
+  [{ baseUrl: "https://api.example", query: { map: true } }, "there is no option query.map; did you mean query.maps?"],
+  [{}, "the option baseUrl is missing: it must be a URL"],
+])("unknown and missing options are rejected: %j", (options, message) => {
+  expect(() => createRestTransport(options as RestTransportOptions)).toThrow(new Error(message));
+});
+
 test("a method is compiled once", async () => {
   const method = createMethod(QueryMsgSchema, get("/q"));
   const file = createFileRegistry(create(FileDescriptorProtoSchema), () => undefined);

@@ -59,7 +59,7 @@ export type GatewayOptions = (Omit<OptionsInput, "store"> | Omit<Options, "store
    */
   readonly store?: string | Store | undefined;
   /**
-   * Whether the gateway opens a port, and a Unix socket, of its own. With false, the program serves the API by `routes` or `handler`.
+   * Whether the gateway opens a port, and a Unix socket, of its own. With false, the program serves the API by `routes` or `createHandler`.
    * Default: true.
    */
   readonly listen?: boolean | undefined;
@@ -136,9 +136,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     routes: mount.routes,
     contextValues: mount.contextValues,
     errors: mount.errors,
-    get handler() {
-      return mount.handler;
-    },
+    createHandler: mount.createHandler,
     url: server.url,
     docsUrl,
     socketPath,

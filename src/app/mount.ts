@@ -30,10 +30,10 @@ export type Mount = {
   /** The option `errors` of the gateway library's adapters, for the documented error bodies of the HTTP API. */
   readonly errors: (error: GatewayError) => ErrorShape;
   /**
-   * A request listener for all protocols, REST included. Calls `next` for other paths, and responds with 404 without it. Throws as
-   * `routes`.
+   * Creates a request listener for all protocols, REST included. It calls `next` for other paths, and responds with 404 without it.
+   * Throws as `routes`.
    */
-  readonly handler: NodeHandler;
+  readonly createHandler: () => NodeHandler;
 };
 
 type MountOptions = Pick<ServerOptions, "routes" | "gate" | "interceptors" | "deferred" | "limits" | "log"> & {
@@ -83,13 +83,12 @@ export function createMount({
     return createContextValues().set(peerKey, peer);
   };
 
-  let handler: NodeHandler | undefined;
   return {
     routes,
     contextValues,
     errors: formatError,
-    get handler() {
-      return (handler ??= createNodeHandler({
+    createHandler: () =>
+      createNodeHandler({
         routes,
         contextValues,
         deferred,
@@ -100,8 +99,7 @@ export function createMount({
         ...(limits.deadlineMs !== undefined && { maxTimeoutMs: limits.deadlineMs }),
         shutdownSignal,
         unknownPath: "pass",
-      }));
-    },
+      }),
   };
 }
 

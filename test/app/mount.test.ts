@@ -63,8 +63,11 @@ const mounts: readonly (readonly [name: string, open: (gateway: Gateway) => Prom
       return { url, transport, [Symbol.asyncDispose]: () => app.close() };
     },
   ],
-  ["the handler on node:http", ({ handler }) => listen(createServer(handler))],
-  ["the handler on node:http2", ({ handler }) => listen(createHttp2Server().on("stream", handler.onStream), true)],
+  ["the handler on node:http", ({ createHandler }) => listen(createServer(createHandler()))],
+  [
+    "the handler on node:http2",
+    ({ createHandler }) => listen(createHttp2Server().on("stream", createHandler().onStream), true),
+  ],
 ];
 
 async function failureOf(call: Promise<unknown>): Promise<[Code, string | undefined]> {
@@ -149,10 +152,10 @@ test("an API without authentication is mounted only if the options say so", asyn
     await using gateway = await openGateway(optionsOf(folder.path, open));
     const router = { handlers: [] } as unknown as ConnectRouter;
     expect(() => gateway.routes(router)).toThrow("set adminAuth, or allowUnauthenticated");
-    expect(() => gateway.handler).toThrow("set adminAuth, or allowUnauthenticated");
+    expect(() => gateway.createHandler()).toThrow("set adminAuth, or allowUnauthenticated");
   }
   await using gateway = await openGateway(optionsOf(folder.path, { ...open, allowUnauthenticated: true }));
-  await using mounted = await listen(createServer(gateway.handler));
+  await using mounted = await listen(createServer(gateway.createHandler()));
   expect((await fetch(`${mounted.url}/flows`)).status).toBe(200);
 });
 

@@ -12,6 +12,7 @@ import { createProbations } from "../../src/deployments/probations.ts";
 import { principalKey } from "../../src/auth/principal.ts";
 import { prepareDeployment } from "../../src/flows/prepare.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
+import { formatError } from "../../src/server/errors/error-response.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
 import { flowsService } from "../../src/services/flows/service.ts";
 import type { Prepare } from "../../src/services/flows/set-flows.ts";
@@ -96,8 +97,9 @@ export async function openFlows({
   const revisions = revisionsService({ store, deployer, outcomes, analysis, maxPinned: 100 });
   const routes = (router: ConnectRouter) =>
     void router.service(FlowsService, service).service(RevisionsService, revisions);
-  const transcoder = createGateway({
+  const gateway = createGateway({
     routes,
+    errors: formatError,
     deferred: [FlowsService.method.setFlows],
     mapError: (error, context) => toFailure(error, log, context),
   });
@@ -106,7 +108,7 @@ export async function openFlows({
     store,
     transport: createRouterTransport(routes),
     async send(method, path, body, headers = {}) {
-      const response = await transcoder.handle(toRequest(method, path, body, headers));
+      const response = await gateway.handle(toRequest(method, path, body, headers));
       const text = response.body === undefined ? "" : Buffer.from(response.body as Uint8Array).toString();
       return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
     },

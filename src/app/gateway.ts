@@ -14,7 +14,7 @@ import type { RuntimeStatus } from "../runtime/runtime.ts";
 import { openCertificates } from "../server/listener/certificates.ts";
 import { createLog } from "../server/log.ts";
 import type { Server } from "../server/app.ts";
-import type { Mount } from "./mount.ts";
+import type { Mount } from "./mounted-api.ts";
 import { openServerOptions } from "./services.ts";
 import { logHealth } from "../store/log-health.ts";
 import { lockDataDir } from "../store/lock.ts";

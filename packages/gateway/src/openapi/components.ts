@@ -10,15 +10,13 @@ export type SchemaUse = {
   readonly open: boolean;
   /** The top-level fields that are bound to the path, and so not part of the body. Does not apply to nested messages. */
   readonly omit: readonly string[];
-  /** Whether all values are strings, as in a form. */
-  readonly text: boolean;
 };
 
-export const responseUse: SchemaUse = { suffix: "", direction: "response", open: false, omit: [], text: false };
+export const responseUse: SchemaUse = { suffix: "", direction: "response", open: false, omit: [] };
 
 export function requestUse(open: boolean, omit: readonly string[] = []): SchemaUse {
   const suffix = `${omit.length > 0 ? "Body" : "Input"}${open ? "Open" : ""}`;
-  return { suffix, direction: "request", open, omit, text: false };
+  return { suffix, direction: "request", open, omit };
 }
 
 export type Components = {
@@ -38,14 +36,18 @@ type Entry = {
   group: string;
 };
 
-export function createComponents(describe: (desc: DescMessage | DescEnum, use: SchemaUse) => Schema): Components {
+/** `isShared`: whether requests and responses share the schema of a type, which then requires what both do. */
+export function createComponents(
+  describe: (desc: DescMessage | DescEnum, use: SchemaUse) => Schema,
+  isShared: boolean,
+): Components {
   const entries = new Map<string, Entry>();
   const named = new Map<string, Schema>();
   const pending: Entry[] = [];
 
   return {
     ref(desc, use) {
-      const key = `${desc.typeName} ${use.suffix} ${use.omit.join(" ")} ${use.text}`;
+      const key = `${desc.typeName} ${use.suffix} ${use.omit.join(" ")}`;
       let entry = entries.get(key);
       if (entry === undefined) {
         entry = { desc, use, schema: {}, group: desc.typeName };
@@ -63,6 +65,9 @@ export function createComponents(describe: (desc: DescMessage | DescEnum, use: S
       for (let entry = pending.shift(); entry !== undefined; entry = pending.shift()) {
         entry.schema = describe(entry.desc, entry.use);
       }
+      if (isShared) {
+        shareRequired([...entries.values()].filter(({ use }) => use.omit.length === 0));
+      }
       const all = [...entries.values()].toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
       mergeEqual(all, (key) => entries.get(key)?.group ?? key);
       const names = nameGroups(all, new Set(named.keys()));
@@ -79,6 +84,18 @@ export function createComponents(describe: (desc: DescMessage | DescEnum, use: S
       return { schemas: Object.fromEntries([...schemas].toSorted(([a], [b]) => (a < b ? -1 : 1))), resolve };
     },
   };
+}
+
+/** Reduces the required properties of each type to those that it has in all uses. */
+function shareRequired(entries: readonly Entry[]): void {
+  for (const members of Map.groupBy(entries, ({ desc }) => desc.typeName).values()) {
+    const lists = members.map(({ schema }) => new Set((schema["required"] as readonly string[] | undefined) ?? []));
+    const common = [...(lists[0] ?? [])].filter((name) => lists.every((list) => list.has(name)));
+    for (const entry of members) {
+      const { required: _, ...others } = entry.schema;
+      entry.schema = common.length === 0 ? others : { ...entry.schema, required: common };
+    }
+  }
 }
 
 /** Sorts responses first, since they get the name without a suffix. */

@@ -25,6 +25,7 @@ import type { Examples, OperationExamples } from "./examples.ts";
 import { describeOperation } from "./operation.ts";
 import { describePath, hierarchyOf } from "./path.ts";
 import { createSchemas } from "./schema.ts";
+import type { SchemaForm } from "./schema-form.ts";
 import type { StreamJson } from "./stream.ts";
 
 /** The RPCs to describe: a function that registers services with Connect, with the gateway's options; or compiled routes. */
@@ -46,6 +47,12 @@ export type OpenApiOptions = {
   readonly streams?: { readonly json?: StreamJson };
   /** How responses are written as JSON; must be the gateway's option. Default: as in the proto3 JSON mapping. */
   readonly jsonOptions?: JsonOptions;
+  /**
+   * "simple": schemas that code generators understand. A message has one schema for requests and responses, an enum is its names, a
+   * number is a number (not also "NaN"), and that at most one member of a oneof is set is in the description and in `x-oneofs`.
+   * "exact": schemas that accept just the JSON that is accepted and written. Default: "simple".
+   */
+  readonly schemas?: SchemaForm;
   /** Messages with the `error` option that calls of a method can fail with besides its `request_error`, such as those of a gate. */
   readonly errorMessages?: (method: DescMethod) => readonly DescMessage[];
   /** Security Scheme Objects of OpenAPI, by name. Default: none. */
@@ -70,7 +77,7 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
   const routes = routesOf(source);
   // Not every generator escapes the end of a comment in the code that it writes.
   const comments: Comments = (desc) => options.comments?.(desc)?.replaceAll("*/", "* /");
-  const schemas = createSchemas(comments, { ...canonicalJson, ...options.jsonOptions });
+  const schemas = createSchemas(comments, { ...canonicalJson, ...options.jsonOptions }, options.schemas);
   const registry = createReachableRegistry(routes.map(({ method }) => method));
   const context: OperationContext = {
     schemas,

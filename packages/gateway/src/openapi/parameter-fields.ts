@@ -4,7 +4,6 @@ import { createTextReader } from "../json/text-reader.ts";
 import { requestUse } from "./components.ts";
 import type { Schema } from "./document.ts";
 import type { Schemas } from "./schema.ts";
-import { wellKnownSchema } from "./scalar-schema.ts";
 
 /** A field that a parameter of a query or a form can set. */
 export type ParameterField = {
@@ -71,7 +70,7 @@ function describeParameter(field: DescField, schemas: Schemas): Pick<ParameterFi
     field.enum !== undefined
       ? schemas.enumValues(field.enum, "request")
       : field.message !== undefined
-        ? (wellKnownSchema(field.message) ?? {})
+        ? (schemas.wellKnown(field.message) ?? {})
         : schemas.value(field, use);
   if (field.fieldKind === "list") {
     const schema = field.enum === undefined && field.message === undefined ? item : { type: "array", items: item };

@@ -81,7 +81,7 @@ function responseContent({ method }: Route, { responseBody }: Variant, context: 
     return { "*/*": { schema: { description: "Raw bytes of the type in Content-Type." } } };
   }
   let schema = field === undefined ? schemas.message(method.output, responseUse) : schemas.value(field, responseUse);
-  if (field?.fieldKind === "message" && schema["$ref"] !== undefined) {
+  if (schemas.form === "exact" && field?.fieldKind === "message" && schema["$ref"] !== undefined) {
     schema = { anyOf: [schema, { type: "null" }] };
   }
   if (method.methodKind === "bidi_streaming" || method.methodKind === "server_streaming") {

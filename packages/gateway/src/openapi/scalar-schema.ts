@@ -1,6 +1,7 @@
 import { ScalarType, type DescMessage } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import type { Schema } from "./document.ts";
+import type { SchemaForm } from "./schema-form.ts";
 
 const int32: Schema = { type: "integer", format: "int32" };
 const uint32: Schema = { type: "integer", format: "uint32", minimum: 0, maximum: 4_294_967_295 };
@@ -32,9 +33,21 @@ const scalars: Readonly<Record<ScalarType, Schema>> = {
   [ScalarType.SINT64]: int64,
 };
 
+// A 32-bit integer of most languages has not the range of uint32, and most generators don't know the format.
+const simpleUint32: Schema = { type: "integer", format: "int64", minimum: 0, maximum: 4_294_967_295 };
+
+/** Where generators need another schema than the exact one. NaN and the infinities, which are strings, are left out. */
+const simpleScalars: Readonly<Partial<Record<ScalarType, Schema>>> = {
+  [ScalarType.DOUBLE]: { type: "number", format: "double" },
+  [ScalarType.FLOAT]: { type: "number", format: "float" },
+  [ScalarType.FIXED32]: simpleUint32,
+  [ScalarType.UINT32]: simpleUint32,
+  [ScalarType.BYTES]: { type: "string", format: "byte", contentEncoding: "base64" },
+};
+
 /** The schema of a scalar in the proto3 JSON mapping. */
-export function scalarSchema(type: ScalarType): Schema {
-  return structuredClone(scalars[type]);
+export function scalarSchema(type: ScalarType, form: SchemaForm): Schema {
+  return structuredClone((form === "simple" ? simpleScalars[type] : undefined) ?? scalars[type]);
 }
 
 const wellKnown: Readonly<Record<string, Schema>> = {
@@ -59,10 +72,10 @@ const wellKnown: Readonly<Record<string, Schema>> = {
 };
 
 /** The schema of a well-known type with a special JSON form; undefined for all other messages. */
-export function wellKnownSchema(desc: DescMessage): Schema | undefined {
+export function wellKnownSchema(desc: DescMessage, form: SchemaForm): Schema | undefined {
   if (isWrapperDesc(desc)) {
     const [field] = desc.fields;
-    return scalarSchema(field.scalar);
+    return scalarSchema(field.scalar, form);
   }
   const schema = wellKnown[desc.typeName];
   return schema === undefined ? undefined : structuredClone(schema);

@@ -1,10 +1,11 @@
-import { ScalarType, type DescEnum, type DescField, type DescMessage, type DescOneof } from "@bufbuild/protobuf";
+import { ScalarType, type DescEnum, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { canonicalJson, isEmitted, isEmittedAsNull, jsonKey, type CompleteJsonOptions } from "../json/json-options.ts";
 import { enumNames, fieldRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
 import { createComponents, type Components, type SchemaUse } from "./components.ts";
 import type { Schema } from "./document.ts";
+import type { SchemaForm } from "./schema-form.ts";
 import { scalarSchema, wellKnownSchema } from "./scalar-schema.ts";
 
 export type Schemas = {
@@ -14,24 +15,34 @@ export type Schemas = {
   value(field: DescField, use: SchemaUse): Schema;
   /** The schema of an enum, inline. */
   enumValues(desc: DescEnum, direction: SchemaUse["direction"]): Schema;
+  /** The schema of a well-known type with a special JSON form; undefined for all other messages. */
+  wellKnown(desc: DescMessage): Schema | undefined;
+  readonly form: SchemaForm;
   readonly named: Components["refNamed"];
   readonly finish: Components["finish"];
 };
 
 /** Creates the schemas of the JSON that messages are read from and written as, with the options of their fields. */
-export function createSchemas(comments: Comments, jsonOptions: CompleteJsonOptions = canonicalJson): Schemas {
-  /** Requests are read in any spelling, and described as the proto3 JSON mapping has them. */
+export function createSchemas(
+  comments: Comments,
+  jsonOptions: CompleteJsonOptions = canonicalJson,
+  form: SchemaForm = "simple",
+): Schemas {
+  const isExact = form === "exact";
+  /** Requests are read in any spelling. The exact schemas describe them as the proto3 JSON mapping has them. */
   const jsonOf = ({ direction }: SchemaUse): CompleteJsonOptions =>
-    direction === "response" ? jsonOptions : canonicalJson;
+    isExact && direction === "request" ? canonicalJson : jsonOptions;
   const components = createComponents((desc, use) => {
     if (desc.kind === "message") {
       return describeMessage(desc, use);
     }
     const names = enumValues(desc, use.direction);
-    return jsonOf(use).enumAsInteger ? enumNumbers(desc, names) : names;
-  });
+    return jsonOf(use).enumAsInteger ? enumNumbers(desc, names, form) : names;
+  }, !isExact);
 
-  const message = (desc: DescMessage, use: SchemaUse): Schema => wellKnownSchema(desc) ?? components.ref(desc, use);
+  const wellKnown = (desc: DescMessage): Schema | undefined => wellKnownSchema(desc, form);
+
+  const message = (desc: DescMessage, use: SchemaUse): Schema => wellKnown(desc) ?? components.ref(desc, use);
 
   const value = (field: DescField, use: SchemaUse): Schema => {
     // Omitted fields are those of the outer message only.
@@ -45,7 +56,7 @@ export function createSchemas(comments: Comments, jsonOptions: CompleteJsonOptio
           ? { type: "null" }
           : components.ref(field.enum, { ...inner, open: false, suffix: inner.suffix.replace("Open", "") });
       }
-      const scalar = scalarSchema(field.scalar ?? ScalarType.STRING);
+      const scalar = scalarSchema(field.scalar ?? ScalarType.STRING, form);
       return field.scalar === ScalarType.STRING && field.proto.options?.debugRedact === true
         ? { ...scalar, format: "password" }
         : scalar;
@@ -65,7 +76,9 @@ export function createSchemas(comments: Comments, jsonOptions: CompleteJsonOptio
     // If values have the `name` option, a value without it represents an unset field, and is not sent.
     const accepted = strict ? new Set(numberOf.keys()) : new Set(nameOf.values());
     const names =
-      direction === "request" ? [...numberOf.keys()] : [...nameOf.values()].filter((name) => accepted.has(name));
+      direction === "request" || !isExact
+        ? [...numberOf.keys()]
+        : [...nameOf.values()].filter((name) => accepted.has(name));
     const lines = desc.values.flatMap((each) => {
       const comment = comments(each);
       const name = nameOf.get(each.number);
@@ -77,7 +90,7 @@ export function createSchemas(comments: Comments, jsonOptions: CompleteJsonOptio
       ...describe(comments(desc), lines.join("\n")),
       ...(desc.deprecated ? { deprecated: true } : {}),
     };
-    if (strict || !desc.open) {
+    if (strict || !desc.open || !isExact) {
       return { type: "string", ...documentation, enum: names };
     }
     // An unknown value, such as one of a newer .proto, is a number.
@@ -95,9 +108,9 @@ export function createSchemas(comments: Comments, jsonOptions: CompleteJsonOptio
     let schema = value(field, use);
     let note = "";
     if (rule.lenient && field.parent.fields.some((other) => fieldRule(other).inline)) {
-      schema = { anyOf: [schema, {}] };
+      schema = isExact ? { anyOf: [schema, {}] } : {};
       note = "A value of another type is kept unchanged.";
-    } else if (use.direction === "request" && !rule.notNull && !use.text) {
+    } else if (isExact && use.direction === "request" && !rule.notNull) {
       schema = orNull(schema);
     }
     const text = describe(comments(field), note || (schema["description"] as string | undefined));
@@ -107,10 +120,10 @@ export function createSchemas(comments: Comments, jsonOptions: CompleteJsonOptio
   const describeMessage = (desc: DescMessage, use: SchemaUse): Schema => {
     const described = new Map<string, Schema>();
     const required: string[] = [];
-    let others: unknown = use.direction === "request" && !use.open ? false : undefined;
+    let others: unknown = isExact && use.direction === "request" && !use.open ? false : undefined;
     for (const field of desc.fields) {
       const rule = fieldRule(field);
-      const isRepresentation = rule.mediaType !== "" && use.direction === "response";
+      const isRepresentation = rule.mediaType !== "" && (!isExact || use.direction === "response");
       if (rule.header !== "" || isRepresentation || use.omit.includes(field.name)) {
         continue;
       }
@@ -131,20 +144,24 @@ export function createSchemas(comments: Comments, jsonOptions: CompleteJsonOptio
     // Object.fromEntries, since a name may be "__proto__".
     const properties = Object.fromEntries(described);
     const oneofs = desc.oneofs
-      .map((oneof) => describeOneof(oneof, properties, jsonOf(use)))
-      .filter((each) => each !== undefined);
+      .map(({ name, fields }) => ({
+        name,
+        keys: fields.map((field) => jsonKey(field, jsonOf(use))).filter((key) => Object.hasOwn(properties, key)),
+      }))
+      .filter(({ keys }) => keys.length > 1);
+    const choices = isExact ? [] : oneofs.map(({ keys }) => `At most one of ${listOf(keys)} is set.`);
     return {
       type: "object",
-      ...describe(comments(desc)),
+      ...describe(comments(desc), ...choices),
       ...(desc.deprecated ? { deprecated: true } : {}),
       ...(Object.keys(properties).length === 0 ? {} : { properties }),
       ...(required.length === 0 ? {} : { required }),
       ...(others === undefined ? {} : { additionalProperties: others }),
-      ...(oneofs.length === 1 ? oneofs[0] : oneofs.length === 0 ? {} : { allOf: oneofs }),
+      ...(isExact ? exactOneofs(oneofs) : namedOneofs(oneofs)),
     };
   };
 
-  return { message, value, enumValues, named: components.refNamed, finish: components.finish };
+  return { message, value, enumValues, wellKnown, form, named: components.refNamed, finish: components.finish };
 }
 
 /** Whether a field with the `always` option can still be omitted because it has presence. */
@@ -153,32 +170,41 @@ function canBeAbsent(field: DescField): boolean {
   return !isCollection && (field.oneof !== undefined || field.presence !== FeatureSet_FieldPresence.IMPLICIT);
 }
 
-/** At most one member may be set; undefined if there is only one. */
-function describeOneof(
-  oneof: DescOneof,
-  properties: Record<string, Schema>,
-  json: CompleteJsonOptions,
-): Schema | undefined {
-  const names = oneof.fields.map((field) => jsonKey(field, json)).filter((name) => Object.hasOwn(properties, name));
-  if (names.length < 2) {
-    return undefined;
-  }
-  return {
+type Oneof = { readonly name: string; readonly keys: readonly string[] };
+
+/** At most one member of each may be set. */
+function exactOneofs(oneofs: readonly Oneof[]): Schema {
+  const schemas = oneofs.map(({ name, keys }) => ({
     oneOf: [
-      ...names.map((name) => ({ title: name, required: [name] })),
-      { title: `no ${oneof.name}`, not: { anyOf: names.map((name) => ({ required: [name] })) } },
+      ...keys.map((key) => ({ title: key, required: [key] })),
+      { title: `no ${name}`, not: { anyOf: keys.map((key) => ({ required: [key] })) } },
     ],
-  };
+  }));
+  const [first, ...more] = schemas;
+  return first === undefined ? {} : more.length === 0 ? first : { allOf: schemas };
+}
+
+/** A vendor extension, since generators leave out the properties beside `oneOf`. */
+function namedOneofs(oneofs: readonly Oneof[]): Schema {
+  return oneofs.length === 0 ? {} : { "x-oneofs": Object.fromEntries(oneofs.map(({ name, keys }) => [name, keys])) };
+}
+
+function listOf(keys: readonly string[]): string {
+  const quoted = keys.map((key) => `\`${key}\``);
+  return `${quoted.slice(0, -1).join(", ")} and ${quoted.at(-1)}`;
 }
 
 /** The schema of an enum whose values are numbers, with the documentation of that of names. */
-function enumNumbers(desc: DescEnum, { description, deprecated }: Schema): Schema {
+function enumNumbers(desc: DescEnum, { description, deprecated }: Schema, form: SchemaForm): Schema {
+  const names = new Map(desc.values.toReversed().map(({ number, name }) => [number, name]));
+  const numbers = [...new Set(desc.values.map(({ number }) => number))];
   return {
     type: "integer",
     format: "int32",
     ...(description === undefined ? {} : { description }),
     ...(deprecated === undefined ? {} : { deprecated }),
-    ...(desc.open ? {} : { enum: [...new Set(desc.values.map(({ number }) => number))] }),
+    ...(desc.open && form === "exact" ? {} : { enum: numbers }),
+    ...(form === "exact" ? {} : { "x-enum-varnames": numbers.map((number) => names.get(number)) }),
   };
 }
 

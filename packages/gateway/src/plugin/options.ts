@@ -7,6 +7,7 @@ import type { ErrorBody } from "../openapi/error-schemas.ts";
 import type { JsonOptions } from "../json/json-options.ts";
 import type { Examples } from "../openapi/examples.ts";
 import type { OpenApiOptions } from "../openapi/openapi.ts";
+import type { SchemaForm } from "../openapi/schema-form.ts";
 import type { StreamJson } from "../openapi/stream.ts";
 import type { Rule } from "../routing/routes.ts";
 import {
@@ -32,7 +33,7 @@ export type PluginOptions = {
   /** Full names of services, or prefixes such as `acme.v1.*`; empty for all. */
   readonly services: readonly string[];
   /** What a preset sets of the options of `openapi()`, with what replaces it. */
-  readonly format: Pick<OpenApiOptions, "errors" | "streams" | "jsonOptions">;
+  readonly format: Pick<OpenApiOptions, "errors" | "streams" | "jsonOptions" | "schemas">;
   readonly rules: readonly Rule[];
   readonly strictTemplates: boolean;
   readonly googleTemplates: boolean;
@@ -52,6 +53,7 @@ type ConfigFile = {
   readonly preset?: keyof typeof presets;
   readonly errors?: ErrorBody;
   readonly streams?: { readonly json?: StreamJson };
+  readonly schemas?: SchemaForm;
   /** In the JSON of google.api.HttpRule, with the `options` of the gateway's rules. */
   readonly rules?: readonly JsonObject[];
   readonly strictTemplates?: boolean;
@@ -74,6 +76,7 @@ const anOutput: OptionCheck = {
 const aPreset = oneOf(...Object.keys(presets));
 const anErrorFormat = oneOf("plain", "problem", "status", "google");
 const aStreamFormat = oneOf("array", "results", "lines");
+const aSchemaForm = oneOf("simple", "exact");
 const strings = arrayOf("strings", isString);
 
 const parameterChecks: ChecksOf<Parameters> = {
@@ -86,6 +89,7 @@ const parameterChecks: ChecksOf<Parameters> = {
   preset: aPreset,
   errors: anErrorFormat,
   streams: aStreamFormat,
+  schemas: aSchemaForm,
   config: aString,
 };
 
@@ -101,6 +105,7 @@ const configChecks: ChecksOf<ConfigFile> = {
     properties: { mediaType: required(aString), schema: required(anyObject) },
   },
   streams: anObject({ json: aStreamFormat }),
+  schemas: aSchemaForm,
   rules: arrayOf("objects", isObject),
   strictTemplates: aBoolean,
   googleTemplates: aBoolean,
@@ -124,6 +129,7 @@ export function readOptions(parameter: string): PluginOptions {
   const preset = presetName === undefined ? {} : presets[presetName];
   const errors = given.errors ?? config.errors;
   const json = given.streams ?? config.streams?.json;
+  const schemas = given.schemas ?? config.schemas;
   const { title, version, description } = given;
   return {
     output: given.output ?? config.output ?? "openapi.json",
@@ -139,6 +145,7 @@ export function readOptions(parameter: string): PluginOptions {
       ...preset,
       ...(errors === undefined ? {} : { errors }),
       ...(json === undefined ? {} : { streams: { json } }),
+      ...(schemas === undefined ? {} : { schemas }),
       ...(config.jsonOptions === undefined ? {} : { jsonOptions: config.jsonOptions }),
     },
     rules: (config.rules ?? []).map(readRule),

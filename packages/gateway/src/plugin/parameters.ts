@@ -1,3 +1,4 @@
+import type { SchemaForm } from "../openapi/schema-form.ts";
 import type { StreamJson } from "../openapi/stream.ts";
 import type { presets } from "../options/presets.ts";
 
@@ -14,6 +15,7 @@ export type Parameters = {
   readonly preset?: keyof typeof presets;
   readonly errors?: "plain" | "problem" | "status" | "google";
   readonly streams?: StreamJson;
+  readonly schemas?: SchemaForm;
   /** A JSON file with further options. */
   readonly config?: string;
 };

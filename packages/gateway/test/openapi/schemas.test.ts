@@ -67,8 +67,8 @@ const thing = fc.letrec((tie) => ({
   ),
 })).thing;
 
-test("the JSON of every message fits the schemas of request and response", async () => {
-  const document = openapi({ routes: (router) => router.service(ThingsService, {}) }, { info });
+test("the JSON of every message fits the exact schemas of request and response", async () => {
+  const document = openapi({ routes: (router) => router.service(ThingsService, {}) }, { info, schemas: "exact" });
   const check = createSchemaCheck(document);
   const place = ["paths", "/things/echo", "post"];
   await fc.assert(
@@ -85,6 +85,31 @@ test("the JSON of every message fits the schemas of request and response", async
     }),
     { numRuns: 100 },
   );
+});
+
+test("simple schemas have what code generators understand, and nothing else", () => {
+  const { components, paths } = openapi({ routes: (router) => router.service(ThingsService, {}) }, { info });
+  const { Thing, Colour } = components.schemas as Record<string, { properties: Record<string, object> }>;
+  expect(Thing).toMatchObject({
+    description: expect.stringContaining("At most one of `left` and `right` is set."),
+    "x-oneofs": { choice: ["left", "right"] },
+    properties: {
+      text: { type: "string" },
+      unsigned: { type: "integer", format: "int64", minimum: 0, maximum: 4_294_967_295 },
+      large: { type: "string", format: "int64" },
+      ratio: { type: "number", format: "double" },
+      data: { type: "string", format: "byte", contentEncoding: "base64" },
+      inner: { $ref: "#/components/schemas/Thing" },
+    },
+  });
+  expect(Colour).toMatchObject({ type: "string", enum: expect.arrayContaining(["COLOUR_RED"]) });
+  const body = paths["/things/echo"]?.["post"] as { requestBody?: { content: object } };
+  expect(body.requestBody?.content).toEqual({
+    "application/json": { schema: { $ref: "#/components/schemas/Thing" } },
+  });
+  const text = JSON.stringify(components.schemas);
+  expect(text).not.toMatch(/"(?:oneOf|anyOf|not)":|"null"|"additionalProperties":false/);
+  expect(Object.keys(components.schemas).filter((name) => /Input|_\d/.test(name))).toEqual([]);
 });
 
 /** Two messages of the same name in different packages, and one with the name of the error schema. */

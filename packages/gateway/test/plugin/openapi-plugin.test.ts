@@ -123,6 +123,7 @@ describe("an option", () => {
     ["description=One, two,version=2", { info: { description: "One, two", version: "2" } }],
     ["servers=https://a.example/x,servers=/", { servers: [{ url: "https://a.example/x" }, { url: "/" }] }],
     ["errors=problem", { components: { schemas: { Problem: {} } } }],
+    ["schemas=exact", { components: { schemas: { ThingInput: {} } } }],
     ["preset=grpcGateway", { components: { schemas: { Status: {} } } }],
     ["preset=grpcGateway,errors=plain", { components: { schemas: { Error: {} } } }],
   ])("%s", async (parameter, expected) => {
@@ -145,7 +146,7 @@ describe("an option", () => {
     ["sevices=x", "there is no option sevices; did you mean services?"],
     [
       "grpc=1",
-      "there is no option grpc; the options are output, title, version, description, servers, services, preset, errors, streams, config",
+      "there is no option grpc; the options are output, title, version, description, servers, services, preset, errors, streams, schemas, config",
     ],
     ["title", "the option title has no value: options are name=value"],
     ["title=a,title=b", "the option title is set more than once"],
@@ -155,6 +156,7 @@ describe("an option", () => {
       'the option preset must be "grpcGateway", "envoy", "vanguard" or "google", not "grpc-gateway"',
     ],
     ["errors=x", 'the option errors must be "plain", "problem", "status" or "google", not "x"'],
+    ["schemas=x", 'the option schemas must be "simple" or "exact", not "x"'],
     ["streams=x", 'the option streams must be "array", "results" or "lines", not "x"'],
     [
       "services=gatewaytest.v1.ThingService",

@@ -70,7 +70,10 @@ function assemble(given: GatewayOptions, more: RpcProtocols | undefined): Gatewa
   const methods = implementations.map(({ method }) => method);
   const options = completeOptions(given, methods);
   const { protocols, requestPathPrefix, cors } = options;
-  const rest = createRest(protocols.includes("rest") ? implementations : [], options);
+  const rest = protocols.includes("rest")
+    ? createRest(implementations, options)
+    : // A rule that selects no RPC is an error.
+      createRest([], { ...options, rules: [] });
   const rpcs = protocols.some((protocol) => protocol !== "rest")
     ? more?.add(rest.match, implementations, options)
     : undefined;

@@ -215,7 +215,9 @@ describe.each(rpcServers)("%s", (_, open) => {
   });
 
   test("serves only the protocols of the option", async () => {
-    await using server = await open({ routes, protocols: ["grpc-web"] });
+    // A rule concerns REST alone.
+    const rules = [{ selector: `${ThingsService.typeName}.OpenThing` }];
+    await using server = await open({ routes, rules, protocols: ["grpc-web"] });
     for (const [protocol, transport] of server.transports) {
       const outcome = await things(transport)
         .openThing({ id: "a" })

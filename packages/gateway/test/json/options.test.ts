@@ -120,12 +120,13 @@ test("the REST transport reads what all options write", async () => {
   expect(await callUnary({ transport }, method, {})).toEqual(create(QueryMsgSchema, nested as object));
 });
 
-test("OpenAPI describes responses as they are written, and requests as before", () => {
+test("exact schemas of OpenAPI describe responses as they are written, and requests as before", () => {
   const method = createMethod(QueryMsgSchema, { pattern: { case: "post", value: "/q" }, body: "*" });
   const document = openapi(
     { routes: (router) => router.rpc(method, () => ({})) },
     {
       info: { title: "", version: "" },
+      schemas: "exact",
       jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true, enumAsInteger: true, useProtoFieldName: true },
     },
   );

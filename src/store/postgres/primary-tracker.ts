@@ -70,8 +70,14 @@ export async function openPrimaryTracker({ servers, poolSize }: Location, health
 
   function recordFailure(error: unknown, server: Primary): void {
     const failure = classify(error);
-    // Connections to a server that was left fail later than the first one.
-    if (closing.signal.aborted || server !== primary || failure === "other" || failure === "busy") {
+    if (closing.signal.aborted || failure === "other" || failure === "busy") {
+      return;
+    }
+    if (server !== primary) {
+      // Connections to a server that was left fail later than the first one, and may show that it does not respond.
+      if (isTimeout(error)) {
+        server.sockets.destroy();
+      }
       return;
     }
     health.set({ isUsable: false, message: describe(error) });

@@ -9,8 +9,8 @@ export type AdapterOptions<Context extends readonly unknown[]> = GatewayOptions 
   /** Creates the context values of a request's call, as the option of Connect's adapters does. Default: empty ones. */
   contextValues?: (...context: Context) => ContextValues;
   /**
-   * Whether a request whose path no template matches is rejected with 404, or passed on to the application. Another method of a
-   * known path is 405 in both cases. Default: "reject".
+   * Whether a request with the path of no RPC and no REST route is rejected with 404, or passed on to the application. Another method
+   * of a known path is 405 in both cases. Default: "reject".
    */
   unknownPath?: "reject" | "pass";
 };

@@ -22,7 +22,7 @@ const fastifyOptions: OptionChecks = Object.fromEntries(
  *
  * The plugin registers a single wildcard route and does its own routing on the request target, without the instance's
  * prefix. It responds to all requests that no other route of the Fastify instance matches, including with 404 and 405. With
- * `unknownPath: "pass"`, a request whose path no template matches goes to the not-found handler instead. For errors that
+ * `unknownPath: "pass"`, a request with the path of no RPC and no REST route goes to the not-found handler instead. For errors that
  * Fastify responds with before routing, see `createFrameworkErrorHandler`.
  */
 export function fastifyGatewayPlugin(

@@ -15,8 +15,8 @@ export type NodeHandler = {
   /** `next` is called for a request that is passed on, see the option `unknownPath`. Without it, the request is rejected. */
   (request: NodeRequest, response: NodeResponse, next?: () => void): void;
   /**
-   * The same for the event `stream` of an HTTP/2 server, instead of `request`: without the objects of Node's compatibility API a call
-   * takes about half the time. There is no `next`; `contextValues` gets `headers`, `method`, `socket` and `stream` only.
+   * The same for the event `stream` of an HTTP/2 server, instead of `request`: without the objects of Node's compatibility API.
+   * There is no `next`; `contextValues` gets `headers`, `method`, `socket` and `stream` only.
    */
   readonly onStream: (stream: ServerHttp2Stream, headers: Http2Headers) => void;
   /** Routes a request without responding to it. `target` is the request target as it was sent. */

@@ -22,7 +22,7 @@ export type ServerOptions = ReadinessOptions & {
   /** The path of a Unix socket that serves the same, with limits of its own. Absent: none. */
   socket?: UnixSocketOptions | undefined;
   log: Logger;
-  /** Registers the RPCs. It can be called several times. */
+  /** Registers the RPCs; called more than once. */
   routes: (router: ConnectRouter) => void;
   /** Methods whose request messages are decoded on first access. Defaults to none. */
   deferred?: readonly DescMethod[];

@@ -31,10 +31,16 @@ const routes: RpcOptions["routes"] = (router) =>
           case "slow":
             slow.isCalled = true;
             return new Promise((_, reject) => {
-              context.signal.addEventListener("abort", () => {
+              const { signal } = context;
+              const onAbort = (): void => {
                 slow.whenAborted.resolve();
-                reject(context.signal.reason as Error);
-              });
+                reject(signal.reason as Error);
+              };
+              signal.addEventListener("abort", onAbort);
+              // The deadline can have expired while the body was read; no event follows then.
+              if (signal.aborted) {
+                onAbort();
+              }
             });
           default:
             context.responseHeader.set("x-header", "before");

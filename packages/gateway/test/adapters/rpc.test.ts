@@ -1,4 +1,7 @@
-import { create } from "@bufbuild/protobuf";
+import { once } from "node:events";
+import { type IncomingMessage, request as httpRequest } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { Client, credentials, Metadata, status as grpcStatus } from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
@@ -9,7 +12,7 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/g
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { BadRequestSchema, ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { ListRequestSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
-import { ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
+import { OpenThingRequestSchema, OpenThingResponseSchema, ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
 import { openEdgeHandler } from "./edge.ts";
 import { fetchTransports, http1Servers, http2Servers, openHttp2, type RpcOptions, rpcServers } from "./rpc-servers.ts";
 
@@ -238,6 +241,21 @@ describe.each(rpcServers)("%s", (_, open) => {
       expect([protocol, outcome]).toEqual([protocol, protocol.startsWith("gRPC-Web") ? "a opened" : "refused"]);
     }
   });
+});
+
+test.each(http1Servers)("%s serves gRPC over HTTP/1.1, with trailers", async (_, open) => {
+  await using server = await open({ routes });
+  const message = toBinary(OpenThingRequestSchema, create(OpenThingRequestSchema, { id: "a" }));
+  const request = httpRequest(`${server.baseUrl}/${ThingsService.typeName}/OpenThing`, {
+    method: "POST",
+    headers: { "content-type": "application/grpc+proto", te: "trailers" },
+  });
+  request.end(Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]));
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  const body = await buffer(response);
+  expect([response.statusCode, response.headers["content-type"]]).toEqual([200, "application/grpc+proto"]);
+  expect(fromBinary(OpenThingResponseSchema, body.subarray(5))).toMatchObject({ id: "a opened" });
+  expect(response.trailers["grpc-status"]).toBe("0");
 });
 
 test.each([...http1Servers, ...http2Servers])("%s serves streams of requests", async (_, open) => {

@@ -64,7 +64,8 @@ function nameWildcards({ segments, variables }: Template): Record<number, string
       continue;
     }
     const preferred = variable === undefined ? undefined : resourceName(segments, index, variable);
-    const name = preferred === undefined || taken.has(preferred) ? numberedName(segments, index, variable) : preferred;
+    const name =
+      preferred === undefined || taken.has(preferred) ? numberedName(segments, index, variable, taken) : preferred;
     taken.add(name);
     names[index] = name;
   }
@@ -81,17 +82,46 @@ function resourceName(segments: Template["segments"], index: number, { start }: 
     .replaceAll("-", "_")
     .replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, "_")
     .toLowerCase();
-  return words
-    .replace(/ies$/, "y")
-    .replace(/elves$/, "elf")
-    .replace(/(?<=ss|x|ch|sh)es$/, "")
-    .replace(/(?<![su])s$/, "");
+  return words.replace(/[a-z0-9]+$/, singular);
 }
 
-function numberedName(segments: Template["segments"], index: number, variable: TemplateVariable | undefined): string {
+const irregular: Readonly<Record<string, string>> = {
+  children: "child",
+  cookies: "cookie",
+  indices: "index",
+  leaves: "leaf",
+  movies: "movie",
+  people: "person",
+  series: "series",
+  species: "species",
+};
+
+function singular(word: string): string {
+  return (
+    irregular[word] ??
+    word
+      .replace(/ies$/, "y")
+      .replace(/elves$/, "elf")
+      .replace(/(?<=ss|x|ch|sh|[rt]us)es$/, "")
+      .replace(/(?<![su])s$/, "")
+  );
+}
+
+function numberedName(
+  segments: Template["segments"],
+  index: number,
+  variable: TemplateVariable | undefined,
+  taken: ReadonlySet<string>,
+): string {
   const own = variable ?? { start: 0, end: segments.length, fieldPath: "segment" };
   const count = (end: number): number => segments.slice(own.start, end).filter(({ kind }) => kind !== "literal").length;
-  return count(own.end) === 1 && variable !== undefined ? own.fieldPath : `${own.fieldPath}_${count(index) + 1}`;
+  let number = count(index) + 1;
+  let name = count(own.end) === 1 && variable !== undefined ? own.fieldPath : `${own.fieldPath}_${number}`;
+  while (taken.has(name)) {
+    number++;
+    name = `${own.fieldPath}_${number}`;
+  }
+  return name;
 }
 
 function schemaOf(fields: FieldPath, schemas: Schemas): Schema {

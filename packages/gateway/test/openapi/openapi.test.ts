@@ -99,6 +99,17 @@ describe("a path", () => {
       ["secret_version", "entry"],
     ],
     ["/v1/{message_id=address/*/status/*}", "/v1/address/{address}/status/{status}", ["address", "status"]],
+    ["/v1/{message_id=movies/*/leaves/*}", "/v1/movies/{movie}/leaves/{leaf}", ["movie", "leaf"]],
+    [
+      "/v1/{message_id=topSeries/*/statuses/*}",
+      "/v1/topSeries/{top_series}/statuses/{status}",
+      ["top_series", "status"],
+    ],
+    [
+      "/v1/{message_id=message_id_2s/*/*}",
+      "/v1/message_id_2s/{message_id_2}/{message_id_3}",
+      ["message_id_2", "message_id_3"],
+    ],
     ["/v1/{message_id=a/*/a/*}", "/v1/a/{a}/a/{message_id_2}", ["a", "message_id_2"]],
     ["/v1/{message_id=*/*}", "/v1/{message_id_1}/{message_id_2}", ["message_id_1", "message_id_2"]],
     ["/v1/{message_id=revisions/*}/{revision}", "/v1/revisions/{message_id}/{revision}", ["message_id", "revision"]],

@@ -108,8 +108,10 @@ export function createSchemas(
     let schema = value(field, use);
     let note = "";
     if (rule.lenient && field.parent.fields.some((other) => fieldRule(other).inline)) {
+      const other = "value of another type is kept unchanged.";
+      const { type } = schema;
+      note = isExact || typeof type !== "string" ? `A ${other}` : `Usually of type ${type}; a ${other}`;
       schema = isExact ? { anyOf: [schema, {}] } : {};
-      note = "A value of another type is kept unchanged.";
     } else if (isExact && use.direction === "request" && !rule.notNull) {
       schema = orNull(schema);
     }

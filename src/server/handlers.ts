@@ -16,7 +16,6 @@ import { createHealthEndpoints } from "./health-endpoints.ts";
 import type { ListenerOptions } from "./listener/options.ts";
 import { createMetricsEndpoint } from "./metrics-endpoint.ts";
 import type { ServerOptions } from "./options.ts";
-import { requestKey } from "./pipeline/request-context.ts";
 import { createRouter } from "./pipeline/router.ts";
 import { createWatchLimits } from "./watch-limits.ts";
 
@@ -65,11 +64,7 @@ export function createHandlers(
     requestGate: options.gate,
     interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],
     shutdownSignal: closing.signal,
-    mapError(error, context) {
-      const failure = toFailure(error, log, context);
-      context.values.get(requestKey)?.fail(failure.code);
-      return failure;
-    },
+    mapError: (error, context) => toFailure(error, log, context),
     readMaxBytes: bodyBytes,
     prototypeKeys: "reject",
     deferred,

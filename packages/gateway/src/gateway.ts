@@ -50,6 +50,9 @@ type RpcProtocols = {
   ) => { readonly match: Gateway["match"]; readonly corsHeaders: CorsHeaders };
 };
 
+/** The options of a gateway that serves REST alone. */
+export type RestGatewayOptions = Omit<GatewayOptions, "protocols" | "health" | "reflection">;
+
 /**
  * Compiles the RPCs of the registered services for the protocols of the options. Throws an Error if an option or a google.api.http rule is
  * invalid or not supported.
@@ -58,8 +61,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   return assemble(options, rpcProtocols);
 }
 
-/** The same for REST alone, whatever `protocols` says: a bundle has no code of the other protocols then. */
-export function createRestGateway(options: GatewayOptions): Gateway {
+/** The same for REST alone. A bundle has no code of the other protocols then. */
+export function createRestGateway(options: RestGatewayOptions): Gateway {
   return assemble(options, undefined);
 }
 
@@ -70,10 +73,11 @@ function assemble(given: GatewayOptions, more: RpcProtocols | undefined): Gatewa
   const methods = implementations.map(({ method }) => method);
   const options = completeOptions(given, methods);
   const { protocols, requestPathPrefix, cors } = options;
-  const rest = protocols.includes("rest")
-    ? createRest(implementations, options)
-    : // A rule that selects no RPC is an error.
-      createRest([], { ...options, rules: [] });
+  const rest =
+    more === undefined || protocols.includes("rest")
+      ? createRest(implementations, options)
+      : // A rule that selects no RPC is an error.
+        createRest([], { ...options, rules: [] });
   const rpcs = protocols.some((protocol) => protocol !== "rest")
     ? more?.add(rest.match, implementations, options)
     : undefined;

@@ -3,7 +3,6 @@
  * protocol, CORS, health, and the JSON of messages.
  */
 export type { GatewayResponse } from "./http/response.ts";
-export { addHeaders } from "./http/response.ts";
 export { codeOfStatus } from "./errors/codes.ts";
 export { isDeferred } from "./call/deferred.ts";
 export { RequestError } from "./http/request-error.ts";
@@ -14,6 +13,6 @@ export { sendStream } from "./adapters/node/send-stream.ts";
 export { smallBodyBytes, type GatewayRequest } from "./http/request.ts";
 export { addVary } from "./http/vary.ts";
 export { createCorsPolicy, createOriginCheck, joinHeaderNames } from "./http/cors.ts";
-export { isEnvelopedType, isRpcRequest, rejectCall } from "./protocols/rpc-rejection.ts";
+export { isEnvelopedType, rejectCall } from "./protocols/rpc-rejection.ts";
 export { type AdmitWatch, createHealthService, type HealthSource, HealthWatch } from "./services/health.ts";
 export { reflectionServices } from "./services/reflection.ts";

@@ -7,8 +7,8 @@ import { createDeadline, type Deadline } from "./deadline.ts";
 import type { GatewayRequest } from "../http/request.ts";
 
 /** One execution of a routed method. */
-export type Invocation<Request extends GatewayRequest = GatewayRequest> = {
-  readonly request: Request;
+export type Invocation = {
+  readonly request: GatewayRequest;
   /** The values of the path variables, in order, still percent-encoded. */
   readonly pathVariables: readonly string[];
   /** `PerformCall` must finish it on success; the runner does on failure. */
@@ -17,12 +17,10 @@ export type Invocation<Request extends GatewayRequest = GatewayRequest> = {
 };
 
 /** Decodes the request, invokes the implementation and encodes the response. An error it throws becomes an error response. */
-export type PerformCall<Request extends GatewayRequest = GatewayRequest> = (
-  invocation: Invocation<Request>,
-) => GatewayResponse | Promise<GatewayResponse>;
+export type PerformCall = (invocation: Invocation) => GatewayResponse | Promise<GatewayResponse>;
 
 /** The parts of a call that differ between protocols. */
-export type CallProtocol<Request extends GatewayRequest> = {
+export type CallProtocol = {
   /** The `protocolName` of the HandlerContext. */
   readonly name: string;
   /** The format of the messages; for REST that of most. */
@@ -32,15 +30,15 @@ export type CallProtocol<Request extends GatewayRequest> = {
   /** Returns the request's timeout in ms. If it is malformed, returns an error, which is thrown after the gate. */
   readonly readTimeout: (headers: RequestHeaders) => number | Error | undefined;
   /** Completes every response, including error responses. Must not throw or reject. */
-  readonly complete: (request: Request, response: GatewayResponse) => GatewayResponse | Promise<GatewayResponse>;
+  readonly complete: (request: GatewayRequest, response: GatewayResponse) => GatewayResponse | Promise<GatewayResponse>;
   /** Creates the response to an error. Must not throw. */
-  readonly errorResponse: (error: unknown, invocation: Invocation<Request>) => GatewayResponse;
+  readonly errorResponse: (error: unknown, invocation: Invocation) => GatewayResponse;
 };
 
 /** Runs a call. Never throws or rejects; returns a promise only if something has to be awaited. */
-export type RunCall<Request extends GatewayRequest> = (
-  call: PerformCall<Request>,
-  request: Request,
+export type RunCall = (
+  call: PerformCall,
+  request: GatewayRequest,
   pathVariables: readonly string[],
 ) => GatewayResponse | Promise<GatewayResponse>;
 
@@ -48,11 +46,11 @@ export type RunCall<Request extends GatewayRequest> = (
  * Creates the runner for the calls of a method over one protocol: gate, deadline, call. It returns synchronously if
  * possible, since each promise costs a turn of the microtask queue.
  */
-export function createCallRunner<Request extends GatewayRequest>(
+export function createCallRunner(
   method: DescMethod,
-  { name, format, requestGate, readTimeout, complete, errorResponse }: CallProtocol<Request>,
-): RunCall<Request> {
-  const fail = (invocation: Invocation<Request>, error: unknown): GatewayResponse | Promise<GatewayResponse> => {
+  { name, format, requestGate, readTimeout, complete, errorResponse }: CallProtocol,
+): RunCall {
+  const fail = (invocation: Invocation, error: unknown): GatewayResponse | Promise<GatewayResponse> => {
     const response = errorResponse(error, invocation);
     invocation.context.finish(error);
     return complete(invocation.request, response);
@@ -60,8 +58,8 @@ export function createCallRunner<Request extends GatewayRequest>(
 
   const callAfterGate = async (
     gate: Promise<void>,
-    call: PerformCall<Request>,
-    invocation: Invocation<Request>,
+    call: PerformCall,
+    invocation: Invocation,
   ): Promise<GatewayResponse> => {
     invocation.context.observeClient();
     await gate;
@@ -69,10 +67,7 @@ export function createCallRunner<Request extends GatewayRequest>(
     return call(invocation);
   };
 
-  const attempt = (
-    call: PerformCall<Request>,
-    invocation: Invocation<Request>,
-  ): GatewayResponse | Promise<GatewayResponse> => {
+  const attempt = (call: PerformCall, invocation: Invocation): GatewayResponse | Promise<GatewayResponse> => {
     let response: GatewayResponse | Promise<GatewayResponse>;
     try {
       const gate = requestGate?.(invocation.context);

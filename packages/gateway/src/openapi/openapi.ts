@@ -25,7 +25,7 @@ import type { Examples, OperationExamples } from "./examples.ts";
 import { describeOperation } from "./operation.ts";
 import { describePath, hierarchyOf } from "./path.ts";
 import { createSchemas } from "./schema.ts";
-import type { SchemaForm } from "./schema-form.ts";
+import type { SchemaForm } from "./scalar-schema.ts";
 import type { StreamJson } from "./stream.ts";
 
 /** The RPCs to describe: a function that registers services with Connect, with the gateway's options; or compiled routes. */

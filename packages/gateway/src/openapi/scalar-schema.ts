@@ -1,7 +1,12 @@
 import { ScalarType, type DescMessage } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import type { Schema } from "./document.ts";
-import type { SchemaForm } from "./schema-form.ts";
+
+/**
+ * "simple" is what code generators understand: one schema of a message for requests and responses, and no alternatives for a value.
+ * "exact" accepts just the JSON that the handler accepts and writes.
+ */
+export type SchemaForm = "simple" | "exact";
 
 const int32: Schema = { type: "integer", format: "int32" };
 const uint32: Schema = { type: "integer", format: "uint32", minimum: 0, maximum: 4_294_967_295 };

@@ -5,8 +5,7 @@ import { enumNames, fieldRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
 import { createComponents, type Components, type SchemaUse } from "./components.ts";
 import type { Schema } from "./document.ts";
-import type { SchemaForm } from "./schema-form.ts";
-import { scalarSchema, wellKnownSchema } from "./scalar-schema.ts";
+import { scalarSchema, type SchemaForm, wellKnownSchema } from "./scalar-schema.ts";
 
 export type Schemas = {
   /** The schema of a message: a reference to its component, or the schema of a well-known type. */

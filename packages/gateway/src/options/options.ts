@@ -232,28 +232,23 @@ export function completeOptions(options: GatewayOptions, methods: readonly DescM
 }
 
 /** The options for a service or method, by those that it was registered with. */
-export function forRegistration(
-  options: CompleteOptions,
-  registration: Partial<ConnectRouterOptions>,
-): CompleteOptions {
-  const { interceptors, requestGate, readMaxBytes, maxTimeoutMs, jsonOptions = {} } = registration;
-  const { registry, alwaysEmitImplicit, enumAsInteger, useProtoFieldName } = jsonOptions;
+export function forRegistration<Options extends CompleteOptions>(
+  options: Options,
+  { interceptors, requestGate, readMaxBytes, maxTimeoutMs, jsonOptions }: Partial<ConnectRouterOptions>,
+): Options {
+  const { alwaysEmitImplicit, enumAsInteger, useProtoFieldName } = options.jsonOptions;
   return {
     ...options,
     interceptors: interceptors ?? options.interceptors,
     requestGate: requestGate ?? options.requestGate,
     readMaxBytes: readMaxBytes ?? options.readMaxBytes,
     maxTimeoutMs: maxTimeoutMs ?? options.maxTimeoutMs,
-    registry: registry ?? options.registry,
+    registry: jsonOptions?.registry ?? options.registry,
     jsonOptions: {
       ...options.jsonOptions,
-      ...withoutUndefined({ alwaysEmitImplicit, enumAsInteger, useProtoFieldName }),
+      alwaysEmitImplicit: jsonOptions?.alwaysEmitImplicit ?? alwaysEmitImplicit,
+      enumAsInteger: jsonOptions?.enumAsInteger ?? enumAsInteger,
+      useProtoFieldName: jsonOptions?.useProtoFieldName ?? useProtoFieldName,
     },
-  };
-}
-
-function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: NonNullable<T[K]>;
   };
 }

@@ -7,7 +7,7 @@ import type { ErrorBody } from "../openapi/error-schemas.ts";
 import type { JsonOptions } from "../json/json-options.ts";
 import type { Examples } from "../openapi/examples.ts";
 import type { OpenApiOptions } from "../openapi/openapi.ts";
-import type { SchemaForm } from "../openapi/schema-form.ts";
+import type { SchemaForm } from "../openapi/scalar-schema.ts";
 import type { StreamJson } from "../openapi/stream.ts";
 import type { Rule } from "../routing/routes.ts";
 import {

@@ -1,4 +1,4 @@
-import type { SchemaForm } from "../openapi/schema-form.ts";
+import type { SchemaForm } from "../openapi/scalar-schema.ts";
 import type { StreamJson } from "../openapi/stream.ts";
 import type { presets } from "../options/presets.ts";
 

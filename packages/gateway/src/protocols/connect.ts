@@ -1,11 +1,12 @@
 import type { Message } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
+import type { ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { encodeUtf8 } from "#platform/bytes";
 import type { CallContext } from "../call/context.ts";
 import { withReservation } from "../call/decompress-in-steps.ts";
 import type { Invoke } from "../call/invoke.ts";
-import { createCallRunner, type PerformCall } from "../call/runner.ts";
+import type { PerformCall } from "../call/runner.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { GatewayRequest } from "../http/request.ts";
 import { addHeaders, type GatewayResponse } from "../http/response.ts";
@@ -18,20 +19,38 @@ import {
   responseCompression,
 } from "./rpc/compression.ts";
 import { endStreamFlag, envelope } from "./rpc/envelope.ts";
-import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf, setTrailersOf } from "./rpc/method.ts";
-import type { StreamProtocol } from "./rpc/stream.ts";
+import {
+  addTrailersOf,
+  type EnvelopedProtocol,
+  type RpcMethod,
+  serveCalls,
+  type ServeRpc,
+  setHeadersOf,
+} from "./rpc/method.ts";
 
 /** Streams of the Connect protocol (https://connectrpc.com/docs/protocol): their last envelope has the error and the trailers. */
-export const connectStream: StreamProtocol = {
+export const connectStream: EnvelopedProtocol = {
   name: "connect",
-  timeout: "connect-timeout-ms",
   encoding: "connect-content-encoding",
   acceptEncoding: "connect-accept-encoding",
-  end(context, _trailers, error) {
-    const end = endStreamToJson(context.existingResponseTrailer() ?? new Headers(), error, {});
-    return envelope(endStreamFlag, encodeUtf8(JSON.stringify(end)));
-  },
+  end: (context, _trailers, error) => endOfStream(context.existingResponseTrailer() ?? new Headers(), error),
 };
+
+/** The last envelope of a stream. */
+export function endOfStream(trailers: Headers, error: ConnectError | undefined): Uint8Array {
+  return envelope(endStreamFlag, encodeUtf8(JSON.stringify(endStreamToJson(trailers, error, {}))));
+}
+
+/** The response of a unary method to an error, with its metadata added to the headers. */
+export function unaryError(
+  status: number,
+  error: ConnectError,
+  headers: GatewayResponse["headers"] = {},
+): GatewayResponse {
+  addHeaders(headers, error.metadata);
+  headers["content-type"] = "application/json";
+  return { status, headers, body: JSON.stringify(errorToJson(error, {})) };
+}
 
 /** The request message as received. */
 type EncodedMessage = {
@@ -75,11 +94,12 @@ function decodeBase64(text: string): Uint8Array {
 }
 
 function createConnectUnary(
-  { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,
+  rpc: RpcMethod,
   invoke: Invoke,
   codec: Codec,
   read: (request: GatewayRequest) => EncodedMessage,
 ): ServeRpc {
+  const { maxBytes } = rpc;
   const contentType = `application/${codec.name}`;
 
   const succeed = (
@@ -119,27 +139,17 @@ function createConnectUnary(
     );
   };
 
-  const run = createCallRunner(method, {
-    name: "connect",
-    format: codec.name,
-    requestGate,
-    readTimeout: createTimeoutReader("connect-timeout-ms", maxTimeoutMs),
-    complete: (_request, response) => response,
-    errorResponse(error, { request, context }) {
-      const failure = failureOf(error, request, context);
-      const headers = headersOf(context);
-      addHeaders(headers, failure.metadata);
-      headers["content-type"] = "application/json";
-      return { status: codeToHttpStatus(failure.code), headers, body: JSON.stringify(errorToJson(failure, {})) };
-    },
-  });
-  return (request) => run(call, request, []);
+  return serveCalls(rpc, "connect", codec.name, call, (failure, context) =>
+    unaryError(codeToHttpStatus(failure.code), failure, headersOf(context)),
+  );
 }
 
 /** Headers and, with the prefix `trailer-`, trailers: unary Connect responses have no HTTP trailers. */
 function headersOf(context: CallContext): GatewayResponse["headers"] {
   const headers = setHeadersOf(context);
-  for (const [name, value] of Object.entries(setTrailersOf(context))) {
+  const trailers: GatewayResponse["headers"] = {};
+  addTrailersOf(context, trailers);
+  for (const [name, value] of Object.entries(trailers)) {
     headers[`trailer-${name}`] = value;
   }
   return headers;

@@ -1,14 +1,17 @@
 import { encodeLatin1 } from "#platform/bytes";
 import type { GatewayResponse } from "../http/response.ts";
-import { grpc, grpcTrailers } from "./grpc.ts";
+import { addGrpcTrailers, grpc } from "./grpc.ts";
 import { envelope, trailersFlag } from "./rpc/envelope.ts";
-import type { StreamProtocol } from "./rpc/stream.ts";
+import type { EnvelopedProtocol } from "./rpc/method.ts";
 
 /** gRPC-Web (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md): gRPC with its trailers in the last envelope. */
-export const grpcWeb: StreamProtocol = {
+export const grpcWeb: EnvelopedProtocol = {
   ...grpc,
   name: "grpc-web",
-  end: (context, _trailers, error) => trailersFrame(grpcTrailers(context, error)),
+  end(context, trailers, error) {
+    addGrpcTrailers(context, trailers, error);
+    return trailersFrame(trailers);
+  },
 };
 
 /** The last frame of a gRPC-Web response. */

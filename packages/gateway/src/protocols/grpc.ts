@@ -5,34 +5,40 @@ import { concatBytes } from "#platform/bytes";
 import type { CallContext } from "../call/context.ts";
 import { withReservation } from "../call/decompress-in-steps.ts";
 import type { Invoke } from "../call/invoke.ts";
-import { createCallRunner, type PerformCall } from "../call/runner.ts";
+import type { PerformCall } from "../call/runner.ts";
 import type { GatewayRequest } from "../http/request.ts";
 import { addHeaders, type GatewayResponse } from "../http/response.ts";
 import type { Codec } from "./rpc/codec.ts";
 import { type Compression, compressMinBytes, requestCompression, responseCompression } from "./rpc/compression.ts";
 import { envelopeBytes, openEnvelope } from "./rpc/envelope.ts";
-import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf, setTrailersOf } from "./rpc/method.ts";
-import type { StreamProtocol } from "./rpc/stream.ts";
+import {
+  addTrailersOf,
+  type EnvelopedProtocol,
+  type RpcMethod,
+  serveCalls,
+  type ServeRpc,
+  setHeadersOf,
+} from "./rpc/method.ts";
 
 /** gRPC (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md): the status is in HTTP trailers. */
-export const grpc: StreamProtocol = {
+export const grpc: EnvelopedProtocol = {
   name: "grpc",
-  timeout: "grpc-timeout",
   encoding: "grpc-encoding",
   acceptEncoding: "grpc-accept-encoding",
   end(context, trailers, error) {
-    Object.assign(trailers, grpcTrailers(context, error));
+    addGrpcTrailers(context, trailers, error);
     return undefined;
   },
 };
 
 /** Serves a unary method over gRPC or gRPC-Web, in one message format. */
 export function createGrpcUnary(
-  { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,
+  rpc: RpcMethod,
   invoke: Invoke,
-  { name, end }: StreamProtocol,
+  { name, end }: EnvelopedProtocol,
   codec: Codec,
 ): ServeRpc {
+  const { maxBytes } = rpc;
   const contentType = `application/${name}+${codec.name}`;
 
   const finish = (
@@ -83,28 +89,23 @@ export function createGrpcUnary(
     });
   };
 
-  const run = createCallRunner(method, {
-    name,
-    format: codec.name,
-    requestGate,
-    readTimeout: createTimeoutReader("grpc-timeout", maxTimeoutMs),
-    complete: (_request, response) => response,
-    errorResponse(error, { request, context }) {
-      const failure = failureOf(error, request, context);
-      return finish(undefined, setHeadersOf(context), context, failure);
-    },
-  });
-  return (request) => run(call, request, []);
+  return serveCalls(rpc, name, codec.name, call, (failure, context) =>
+    finish(undefined, setHeadersOf(context), context, failure),
+  );
 }
 
-/** The trailers of a call: its status, and the trailers that its implementation has set. */
-export function grpcTrailers(context: CallContext, error: ConnectError | undefined): GatewayResponse["headers"] {
-  const trailers = setTrailersOf(context);
+/** Adds the trailers of a call: its status, and the trailers that its implementation has set. */
+export function addGrpcTrailers(
+  context: CallContext,
+  trailers: GatewayResponse["headers"],
+  error: ConnectError | undefined,
+): void {
+  addTrailersOf(context, trailers);
   if (error === undefined) {
     trailers["grpc-status"] = "0";
-    return trailers;
+  } else {
+    Object.assign(trailers, grpcStatus(error));
   }
-  return Object.assign(trailers, grpcStatus(error));
 }
 
 /** The trailers of an error: grpc-status, message, details, and metadata without reserved names. */

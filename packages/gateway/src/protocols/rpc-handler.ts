@@ -53,18 +53,14 @@ export function createRpcHandler(
 
 function createRpcMethod(
   { method, options: registration }: Implementation | StreamImplementation,
-  { requestGate, mapError, registry, readMaxBytes, deferred, maxTimeoutMs, errorDomain, ...options }: CompleteOptions,
+  options: CompleteOptions,
 ): RpcMethod {
+  const { requestGate, mapError, readMaxBytes, deferred, maxTimeoutMs, errorDomain } = options;
   const maxBytes = maxBodyBytesOf(method, readMaxBytes);
   const mapped = createErrorMapper(mapError);
   return {
     method,
-    codecs: createCodecs(
-      method,
-      { ...options, registry, jsonOptions: options.jsonOptions },
-      registration.binaryOptions,
-      isDeferred(method, deferred),
-    ),
+    codecs: createCodecs(method, options, registration.binaryOptions, isDeferred(method, deferred)),
     requestGate,
     failureOf(error, request, context) {
       const failure =

@@ -1,11 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
-import { encodeUtf8 } from "#platform/bytes";
 import { codeOfStatus } from "../errors/codes.ts";
 import type { GatewayRequest } from "../http/request.ts";
-import { addHeaders, type GatewayResponse } from "../http/response.ts";
+import type { GatewayResponse } from "../http/response.ts";
+import { endOfStream, unaryError } from "./connect.ts";
 import { grpcStatus } from "./grpc.ts";
-import { endStreamFlag, envelope } from "./rpc/envelope.ts";
 
 /** A request that is rejected before it is served. */
 export type RejectedRequest = Pick<GatewayRequest, "headers" | "fail">;
@@ -24,12 +22,9 @@ export function rejectCall(request: RejectedRequest, status: number, error: Conn
   }
   const connectType = connectStreamTypeOf(type);
   if (connectType !== undefined) {
-    const end = encodeUtf8(JSON.stringify(endStreamToJson(error.metadata, error, {})));
-    return { status: 200, headers: { "content-type": connectType }, body: envelope(endStreamFlag, end) };
+    return { status: 200, headers: { "content-type": connectType }, body: endOfStream(error.metadata, error) };
   }
-  const headers: GatewayResponse["headers"] = { "content-type": "application/json" };
-  addHeaders(headers, error.metadata);
-  return { status, headers, body: JSON.stringify(errorToJson(error, {})) };
+  return unaryError(status, error);
 }
 
 /**
@@ -53,12 +48,9 @@ export function rejectRpc(
     }
     case 415:
       return reject("the Content-Type must be one of Connect, gRPC or gRPC-Web for this kind of RPC");
-    case 505: {
-      const error = new ConnectError("this RPC requires HTTP/2", Code.Unknown);
+    case 505:
       // The connection is closed, since the client of a bidirectional stream would otherwise wait indefinitely.
-      const headers = { "content-type": "application/json", connection: "close" };
-      return { status, headers, body: JSON.stringify(errorToJson(error, {})) };
-    }
+      return unaryError(status, new ConnectError("this RPC requires HTTP/2", Code.Unknown), { connection: "close" });
   }
 }
 

@@ -66,20 +66,11 @@ export function createHealthService(
 
 /** A health source that serves everything until the signal is aborted. */
 export function createShutdownHealth(services: readonly string[], shutdown: AbortSignal | undefined): HealthSource {
-  const watches = new Set<Pick<HealthWatch<object>, "settle">>();
-  shutdown?.addEventListener("abort", () => watches.forEach((watch) => watch.settle()));
   return {
     services: ["", ...services],
     serves: (service) => (service === "" || services.includes(service) ? shutdown?.aborted !== true : undefined),
-    watch(read, onEnd) {
-      const watch = new HealthWatch(read, () => {
-        if (watches.delete(watch)) {
-          onEnd();
-        }
-      });
-      watches.add(watch);
-      return watch;
-    },
+    // The gateway ends the open streams at the shutdown, so that nothing changes during a watch.
+    watch: (read, onEnd) => new HealthWatch(read, onEnd),
   };
 }
 

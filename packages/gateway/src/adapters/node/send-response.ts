@@ -17,7 +17,7 @@ export function sendResponse(
   request: NodeRequest,
   response: ResponseOfNode,
   earlierHeaders: OutgoingHttpHeaders,
-  kind: GatewayMatch["kind"] = "rest",
+  kind: GatewayMatch["kind"],
 ): Promise<void> | undefined {
   const { status, headers, body, trailers } = result;
   // Http2ServerResponse has the same methods.

@@ -1,11 +1,12 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { GatewayResponse } from "../../http/response.ts";
 import type { Route } from "../../routing/route.ts";
-import { createCallRunner, type RunCall } from "../../call/runner.ts";
+import { createCallRunner, type Invocation, type RunCall } from "../../call/runner.ts";
 import type { Compressor } from "./response/compressor.ts";
 import { readTimeout } from "../../call/deadline.ts";
+import { codeOfStatus } from "../../errors/codes.ts";
 import { createErrorMapper } from "../../errors/map-error.ts";
 import { createRequestErrorResponder, type ErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
@@ -16,9 +17,9 @@ import { addVary } from "../../http/vary.ts";
 
 /** The stages that all calls of an operation share: gate, deadline, error responses, fixed headers, compression. */
 export type CallPipeline = {
-  readonly run: RunCall<GatewayRequest>;
+  readonly run: RunCall;
   /** The response to an error, without fixed headers and compression. */
-  errorResponse(error: unknown, context: HandlerContext): GatewayResponse;
+  errorResponse(error: unknown, invocation: Pick<Invocation, "request" | "context">): GatewayResponse;
 };
 
 export type CallPipelineOptions = Pick<CompleteOptions, "requestGate" | "mapError" | "maxTimeoutMs"> & {
@@ -45,10 +46,15 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
 
   const mapped = createErrorMapper(mapError);
 
-  const errorResponse = (error: unknown, context: HandlerContext): GatewayResponse =>
-    error instanceof RequestError
-      ? respondToRequestError(error)
-      : errorResponder.respondToError(mapped(error, context));
+  const errorResponse: CallPipeline["errorResponse"] = (error, { request, context }) => {
+    if (error instanceof RequestError) {
+      request.fail?.(codeOfStatus(error.status));
+      return respondToRequestError(error);
+    }
+    const failure = mapped(error, context);
+    request.fail?.(failure instanceof ConnectError ? failure.code : Code.Internal);
+    return errorResponder.respondToError(failure);
+  };
 
   const complete = (request: GatewayRequest, response: GatewayResponse): GatewayResponse | Promise<GatewayResponse> => {
     for (const [name, value] of fixedHeaders) {
@@ -68,7 +74,7 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
       requestGate,
       readTimeout: (headers) => readTimeout(headers, maxTimeoutMs),
       complete,
-      errorResponse: (error, { context }) => errorResponse(error, context),
+      errorResponse,
     }),
   };
 }

@@ -131,7 +131,7 @@ function compileOperation(
     if (implementation === undefined) {
       throw new Error("it has no implementation");
     }
-    const own = { ...options, ...forRegistration(options, implementation.options) };
+    const own = forRegistration(options, implementation.options);
     return implementation.kind === "unary"
       ? createOperation(implementation, route, own)
       : createStreamOperation(implementation, route, own);

@@ -78,7 +78,7 @@ export function createStreamOperation(
       requestError = error;
     });
     const formatError = (error: unknown, isWrapped: boolean): string => {
-      const json = errorToJson(pipeline.errorResponse(requestError ?? error, context), error);
+      const json = errorToJson(pipeline.errorResponse(requestError ?? error, { request, context }), error);
       return hasGoogleErrors && isWrapped ? unwrapGoogleError(json) : json;
     };
     try {

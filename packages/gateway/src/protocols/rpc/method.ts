@@ -2,10 +2,10 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { CallContext } from "../../call/context.ts";
 import { readTimeout } from "../../call/deadline.ts";
-import type { RequestHeaders } from "../../http/request-headers.ts";
+import { createCallRunner, type PerformCall } from "../../call/runner.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import { addHeaders, type GatewayResponse } from "../../http/response.ts";
-import type { Codecs } from "./codec.ts";
+import type { Codec, Codecs } from "./codec.ts";
 
 /** Shared by all protocols of a method. */
 export type RpcMethod = {
@@ -22,27 +22,53 @@ export type RpcMethod = {
 /** Serves one method over one protocol. Never throws or rejects. */
 export type ServeRpc = (request: GatewayRequest) => GatewayResponse | Promise<GatewayResponse>;
 
-/** Reads the timeout from the protocol's header. A longer one than `maxMs` is reduced, since clients use it for "none". */
-export function createTimeoutReader(
-  name: "grpc-timeout" | "connect-timeout-ms",
-  maxMs: number,
-): (headers: RequestHeaders) => number | Error | undefined {
-  return ({ [name]: value }) => (value === undefined ? undefined : readTimeout({ [name]: value }, maxMs));
+/** The header with the timeout of a call, by protocol. */
+const timeoutHeaders = { connect: "connect-timeout-ms", grpc: "grpc-timeout", "grpc-web": "grpc-timeout" } as const;
+
+/** A protocol whose messages are in envelopes: gRPC, gRPC-Web, and streams of Connect. */
+export type EnvelopedProtocol = {
+  readonly name: keyof typeof timeoutHeaders;
+  /** The headers with the compression of messages, and those that the client accepts. */
+  readonly encoding: string;
+  readonly acceptEncoding: string;
+  /** Returns the last frame, or sets HTTP trailers and returns undefined. */
+  readonly end: (
+    context: CallContext,
+    trailers: GatewayResponse["headers"],
+    error: ConnectError | undefined,
+  ) => Uint8Array | undefined;
+};
+
+/** Serves the calls of a method over one protocol, in one message format. `respondToFailure` creates the response to an error. */
+export function serveCalls(
+  { method, requestGate, failureOf, maxTimeoutMs }: RpcMethod,
+  name: EnvelopedProtocol["name"],
+  format: Codec["name"],
+  call: PerformCall,
+  respondToFailure: (failure: ConnectError, context: CallContext) => GatewayResponse,
+): ServeRpc {
+  const timeout = timeoutHeaders[name];
+  const run = createCallRunner(method, {
+    name,
+    format,
+    requestGate,
+    // A longer one is reduced, since clients use it for "none".
+    readTimeout: ({ [timeout]: value }) =>
+      value === undefined ? undefined : readTimeout({ [timeout]: value }, maxTimeoutMs),
+    complete: (_request, response) => response,
+    errorResponse: (error, { request, context }) => respondToFailure(failureOf(error, request, context), context),
+  });
+  return (request) => run(call, request, []);
 }
 
 /** The headers that the implementation has set, without reserved names. */
 export function setHeadersOf(context: CallContext): GatewayResponse["headers"] {
-  return toHeaders(context.existingResponseHeader());
-}
-
-export function setTrailersOf(context: CallContext): GatewayResponse["headers"] {
-  return toHeaders(context.existingResponseTrailer());
-}
-
-function toHeaders(set: ReturnType<CallContext["existingResponseHeader"]>): GatewayResponse["headers"] {
   const headers: GatewayResponse["headers"] = {};
-  if (set !== undefined) {
-    addHeaders(headers, set);
-  }
+  addHeaders(headers, context.existingResponseHeader() ?? []);
   return headers;
+}
+
+/** Adds the trailers that the implementation has set, without reserved names. */
+export function addTrailersOf(context: CallContext, trailers: GatewayResponse["headers"]): void {
+  addHeaders(trailers, context.existingResponseTrailer() ?? []);
 }

@@ -1,10 +1,9 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { ConnectError } from "@connectrpc/connect";
 import { openCancellable } from "../../call/cancellable-iterator.ts";
 import type { CallContext } from "../../call/context.ts";
 import { withReservation } from "../../call/decompress-in-steps.ts";
 import { type InvokeStream, iterableOfOne } from "../../call/invoke.ts";
-import { createCallRunner, type PerformCall } from "../../call/runner.ts";
+import type { PerformCall } from "../../call/runner.ts";
 import type { OpenStreams } from "../../call/shutdown.ts";
 import { RequestError } from "../../http/request-error.ts";
 import type { GatewayRequest } from "../../http/request.ts";
@@ -12,22 +11,8 @@ import type { GatewayResponse } from "../../http/response.ts";
 import type { Codec } from "./codec.ts";
 import { type Compression, requestCompression, responseCompression } from "./compression.ts";
 import { envelopeBytes, openEnvelope, openEnvelopes } from "./envelope.ts";
-import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf } from "./method.ts";
+import { type EnvelopedProtocol, type RpcMethod, serveCalls, type ServeRpc, setHeadersOf } from "./method.ts";
 import { ResponseFrames } from "./response-frames.ts";
-
-/** How a protocol represents a stream: its headers, and how the stream ends. */
-export type StreamProtocol = {
-  readonly name: "connect" | "grpc" | "grpc-web";
-  readonly timeout: "grpc-timeout" | "connect-timeout-ms";
-  readonly encoding: string;
-  readonly acceptEncoding: string;
-  /** Returns the last frame, or sets HTTP trailers and returns undefined. */
-  readonly end: (
-    context: CallContext,
-    trailers: Record<string, string | string[]>,
-    error: ConnectError | undefined,
-  ) => Uint8Array | undefined;
-};
 
 export type StreamOptions = {
   readonly invoke: InvokeStream;
@@ -38,11 +23,12 @@ export type StreamOptions = {
 
 /** Serves a streaming method over one protocol, in one message format. */
 export function createStream(
-  { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,
+  rpc: RpcMethod,
   { invoke, hasSingleRequest, openStreams }: StreamOptions,
-  protocol: StreamProtocol,
+  protocol: EnvelopedProtocol,
   codec: Codec,
 ): ServeRpc {
+  const { failureOf, maxBytes } = rpc;
   const { end } = protocol;
   const contentType = `application/${protocol.name}+${codec.name}`;
   const hasTrailers = protocol.name === "grpc";
@@ -97,19 +83,11 @@ export function createStream(
     return { status: 200, headers, body: frames, ...(hasTrailers && { trailers }) };
   };
 
-  const run = createCallRunner(method, {
-    name: protocol.name,
-    format: codec.name,
-    requestGate,
-    readTimeout: createTimeoutReader(protocol.timeout, maxTimeoutMs),
-    complete: (_request, response) => response,
-    errorResponse(error, { request, context }) {
-      const trailers: GatewayResponse["headers"] = {};
-      const body = end(context, trailers, failureOf(error, request, context));
-      const headers = setHeadersOf(context);
-      headers["content-type"] = contentType;
-      return { status: 200, headers, body, ...(hasTrailers && { trailers }) };
-    },
+  return serveCalls(rpc, protocol.name, codec.name, call, (failure, context) => {
+    const trailers: GatewayResponse["headers"] = {};
+    const body = end(context, trailers, failure);
+    const headers = setHeadersOf(context);
+    headers["content-type"] = contentType;
+    return { status: 200, headers, body, ...(hasTrailers && { trailers }) };
   });
-  return (request) => run(call, request, []);
 }

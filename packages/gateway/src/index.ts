@@ -9,6 +9,7 @@ export type { ContentEncoding } from "./http/content-encoding.ts";
 export type { ErrorFormat, ErrorShape, GatewayError } from "./errors/format.ts";
 export type { GatewayRequest } from "./http/request.ts";
 export type { GatewayResponse } from "./http/response.ts";
+export { kHttpRoute, kHttpStatus } from "./call/context-keys.ts";
 export { RequestError } from "./http/request-error.ts";
 export { expandTemplate, formatTemplate, parseTemplate, type Template } from "./routing/template.ts";
 export { openapi, type OpenApiOptions, type OpenApiSource } from "./openapi/openapi.ts";

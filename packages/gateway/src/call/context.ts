@@ -2,6 +2,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type ContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { RequestHeaders } from "../http/request-headers.ts";
 import type { CallOrigin } from "../http/request.ts";
+import { kHttpRoute } from "./context-keys.ts";
 import type { Deadline } from "./deadline.ts";
 
 /**
@@ -15,6 +16,7 @@ export class CallContext implements HandlerContext {
   readonly protocolName: string;
   readonly #origin: CallOrigin;
   readonly #deadline: Deadline | undefined;
+  readonly #httpRoute: string | undefined;
   #requestHeader: Headers | undefined;
   #responseHeader: Headers | undefined;
   #responseTrailer: Headers | undefined;
@@ -24,13 +26,14 @@ export class CallContext implements HandlerContext {
   #isFinished = false;
   #reason: unknown;
 
-  constructor(method: DescMethod, protocolName: string, origin: CallOrigin, deadline?: Deadline) {
+  constructor(method: DescMethod, protocolName: string, origin: CallOrigin, deadline?: Deadline, httpRoute?: string) {
     this.method = method;
     this.protocolName = protocolName;
     this.service = method.parent;
     this.requestMethod = origin.httpMethod;
     this.#origin = origin;
     this.#deadline = deadline;
+    this.#httpRoute = httpRoute;
   }
 
   /**
@@ -71,7 +74,18 @@ export class CallContext implements HandlerContext {
   }
 
   get values(): ContextValues {
-    return (this.#values ??= this.#origin.contextValues() ?? createContextValues());
+    if (this.#values === undefined) {
+      this.#values = this.#origin.contextValues() ?? createContextValues();
+      if (this.#httpRoute !== undefined) {
+        this.#values.set(kHttpRoute, this.#httpRoute);
+      }
+    }
+    return this.#values;
+  }
+
+  /** The context values, without creating them: undefined if they were not accessed. */
+  existingValues(): ContextValues | undefined {
+    return this.#values;
   }
 
   /** The response headers, without creating them: undefined if they were not accessed. */

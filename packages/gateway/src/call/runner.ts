@@ -23,6 +23,8 @@ export type PerformCall = (invocation: Invocation) => GatewayResponse | Promise<
 export type CallProtocol = {
   /** The `protocolName` of the HandlerContext. */
   readonly name: string;
+  /** The path template, for REST. */
+  readonly httpRoute?: string;
   /** The format of the messages; for REST that of most. */
   readonly format: "json" | "proto";
   /** Called before the body is read; throws or rejects to reject the call. */
@@ -48,7 +50,7 @@ export type RunCall = (
  */
 export function createCallRunner(
   method: DescMethod,
-  { name, format, requestGate, readTimeout, complete, errorResponse }: CallProtocol,
+  { name, httpRoute, format, requestGate, readTimeout, complete, errorResponse }: CallProtocol,
 ): RunCall {
   const fail = (invocation: Invocation, error: unknown): GatewayResponse | Promise<GatewayResponse> => {
     const response = errorResponse(error, invocation);
@@ -95,11 +97,11 @@ export function createCallRunner(
       return attempt(call, {
         request,
         pathVariables,
-        context: new CallContext(method, name, request, deadline),
+        context: new CallContext(method, name, request, deadline, httpRoute),
         deadline,
       });
     }
-    const context = new CallContext(method, name, request);
+    const context = new CallContext(method, name, request, undefined, httpRoute);
     return attempt(timeout === undefined ? call : throwing(timeout), {
       request,
       pathVariables,

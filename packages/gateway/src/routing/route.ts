@@ -53,6 +53,11 @@ export type Variant = {
   readonly hasBody: boolean;
 };
 
+/** Whether successful responses of this status can have a body (RFC 9110, section 15). */
+export function hasContent(status: number): boolean {
+  return status !== 204 && status !== 205 && status !== 304;
+}
+
 /** The variants of a method; if it has none, a single one with the rule's body and response_body. */
 export function variantsOf(
   method: DescMethod,
@@ -66,7 +71,7 @@ export function variantsOf(
       body: mapping.body,
       responseBody: mapping.responseBody,
       status: success,
-      hasBody: !noContent && success !== 204 && success !== 205,
+      hasBody: !noContent && hasContent(success),
     };
   };
   const [first, ...others] = variants?.variants ?? [];

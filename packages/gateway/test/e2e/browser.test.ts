@@ -44,7 +44,49 @@ const output = document.querySelector("output");
 run().then((values) => (output.value = JSON.stringify(values)), (error) => (output.value = String(error)));
 `;
 
-test.skipIf(missingBrowser !== undefined).each([
+const skipsBrowser = missingBrowser !== undefined;
+
+test.skipIf(skipsBrowser)("an EventSource receives each message of a stream once, and stops at its end", async () => {
+  let calls = 0;
+  const app = fastify({ forceCloseConnections: true });
+  app.get("/", (_, reply) => reply.type("text/html").send("<!doctype html><title>Events</title>"));
+  await app.register(fastifyGatewayPlugin, {
+    rules: [{ selector: "gatewaytest.v1.StreamsService.List", options: { sse: { id: "count", event: "shelf" } } }],
+    routes: (router) =>
+      router.service(StreamsService, {
+        async *list(_, { requestHeader }) {
+          calls++;
+          // The connection is lost after the first message.
+          if (requestHeader.get("last-event-id") === null) {
+            yield { text: "a", count: 1, shelf: "added" };
+            throw new ConnectError("restarting", Code.Unavailable);
+          }
+          yield { text: "b", count: 2, shelf: "added" };
+        },
+      }),
+  });
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
+  try {
+    await using browser = await openBrowser();
+    const { page } = await browser.openTab();
+    await page.goto(url);
+    const received = await page.evaluate(`new Promise((resolve) => {
+      const events = [];
+      const source = new EventSource("/streams/s/items");
+      source.addEventListener("added", ({ data, lastEventId }) => events.push([JSON.parse(data).text, lastEventId]));
+      source.addEventListener("error", () => source.readyState === EventSource.CLOSED && resolve(events));
+    })`);
+    expect(received).toEqual([
+      ["a", "1"],
+      ["b", "2"],
+    ]);
+    expect(calls).toBe(2);
+  } finally {
+    await app.close();
+  }
+});
+
+test.skipIf(skipsBrowser).each([
   ["", "compiled functions"],
   ["script-src 'self'", "a policy that forbids them"],
 ])("calls a server in a browser, bundled by Vite: %j, with %s", async (policy) => {

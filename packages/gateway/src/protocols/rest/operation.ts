@@ -37,7 +37,7 @@ export function createOperation(implementation: Implementation, route: Route, op
   const pipeline = createCallPipeline(method, route, options);
 
   const finish = ({ request, context }: Invocation, respond: Responder, message: Message): GatewayResponse => {
-    const response = respond(request, message, context.existingResponseHeader());
+    const response = respond(request, message, context);
     context.finish();
     return response;
   };

@@ -12,6 +12,7 @@ import { createRequestErrorResponder, type ErrorResponder } from "../../errors/r
 import { RequestError } from "../../http/request-error.ts";
 import type { CompleteOptions } from "../../options/options.ts";
 import type { GatewayRequest } from "../../http/request.ts";
+import { formatTemplate } from "../../routing/template.ts";
 import { methodRule } from "../../schema/rules.ts";
 import { addVary } from "../../http/vary.ts";
 
@@ -70,6 +71,7 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
     errorResponse,
     run: createCallRunner(method, {
       name: "http",
+      httpRoute: formatTemplate(route.template),
       format: "json",
       requestGate,
       readTimeout: (headers) => readTimeout(headers, maxTimeoutMs),

@@ -17,6 +17,7 @@ import type { Operation, OperationOptions } from "./operation.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import { maxBodyBytesOf, methodRule } from "../../schema/rules.ts";
 import { createRequestMessages } from "./stream/request-messages.ts";
+import { isAfterEnd } from "./stream/framing.ts";
 import type { RespondStream } from "./stream/respond.ts";
 import { openCancellable } from "../../call/cancellable-iterator.ts";
 
@@ -68,6 +69,10 @@ export function createStreamOperation(
   const call = async ({ request, pathVariables, context, deadline }: Invocation): Promise<GatewayResponse> => {
     if (kind === "bidi_streaming" && request.httpVersionMajor < 2) {
       throw new RequestError(505, "http_version_not_supported", "a bidirectional stream requires HTTP/2");
+    }
+    if (kind === "server_streaming" && isAfterEnd(request.headers)) {
+      context.finish();
+      return { status: 204, headers: {}, body: undefined };
     }
     const variant = select(request.headers);
     const respond = variant.negotiate(request);
@@ -164,8 +169,9 @@ function createSingleResponder(
       if (first.done === true) {
         throw new ConnectError("no response message from a method that returns one", Code.Internal);
       }
+      const response = respond(request, first.value, context);
       context.finish();
-      return respond(request, first.value, context.existingResponseHeader());
+      return response;
     };
   };
 }

@@ -6,6 +6,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { encodeUtf8 } from "#platform/bytes";
+import { cacheFrozen } from "../../call/cache-frozen.ts";
 import { deferMessage } from "../../call/deferred.ts";
 import { createJsonCodec, type JsonCodecOptions } from "../../json/codec.ts";
 import { getEncodedMessage } from "../rest/response/encoded-field.ts";
@@ -68,22 +69,6 @@ function createCodec(name: Codec["name"], decode: Codec["decode"], encode: Codec
     envelope: cacheFrozen((message) => envelope(0, cachedEncode(message))),
     compress: (message, compression) => compressed(message)(compression),
     compressEnvelope: (message, compression) => compressedEnvelope(message)(compression),
-  };
-}
-
-/** Caches the result for each frozen message. */
-function cacheFrozen<T>(compute: (message: Message) => T): (message: Message) => T {
-  const cache = new WeakMap<Message, T>();
-  return (message) => {
-    if (!Object.isFrozen(message)) {
-      return compute(message);
-    }
-    let result = cache.get(message);
-    if (result === undefined) {
-      result = compute(message);
-      cache.set(message, result);
-    }
-    return result;
   };
 }
 

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/gateway/v1/annotations.proto.
  */
 export const file_flowgate_gateway_v1_annotations: GenFile = /*@__PURE__*/
-  fileDesc("CiVmbG93Z2F0ZS9nYXRld2F5L3YxL2Fubm90YXRpb25zLnByb3RvEhNmbG93Z2F0ZS5nYXRld2F5LnYxIpkCCgpNZXRob2RSdWxlEg4KBnN0YXR1cxgBIAEoBRISCgpub19jb250ZW50GAIgASgIEhAKCGNvbnN1bWVzGAMgAygJEi8KCHZhcmlhbnRzGAQgASgLMh0uZmxvd2dhdGUuZ2F0ZXdheS52MS5WYXJpYW50cxIMCgRldGFnGAUgASgJEiwKB2hlYWRlcnMYBiADKAsyGy5mbG93Z2F0ZS5nYXRld2F5LnYxLkhlYWRlchIPCgdpbnZhbGlkGAcgASgJEhUKDXJlcXVlc3RfZXJyb3IYCCABKAkSFgoOaWdub3JlX3Vua25vd24YCSABKAgSEAoIaWZfbWF0Y2gYCiABKAkSFgoObWF4X2JvZHlfYnl0ZXMYCyABKA0ibAoIVmFyaWFudHMSDgoGaGVhZGVyGAEgASgJEg8KB2RlZmF1bHQYAiABKAkSDwoHaW52YWxpZBgDIAEoCRIuCgh2YXJpYW50cxgEIAMoCzIcLmZsb3dnYXRlLmdhdGV3YXkudjEuVmFyaWFudCJNCgdWYXJpYW50Eg0KBXZhbHVlGAEgASgJEgwKBGJvZHkYAiABKAkSFQoNcmVzcG9uc2VfYm9keRgDIAEoCRIOCgZzdGF0dXMYBCABKAUiJQoGSGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkivwEKCUZpZWxkUnVsZRIOCgZoZWFkZXIYASABKAkSDwoHaW52YWxpZBgCIAEoCRIOCgZpbmxpbmUYAyABKAgSDwoHbGVuaWVudBgEIAEoCBIOCgZhbHdheXMYBSABKAgSEAoIcmVxdWlyZWQYBiABKAgSEAoIbm90X251bGwYByABKAgSEAoIbm9fcXVlcnkYCCABKAgSEgoKbWVkaWFfdHlwZRgJIAEoCRIWCg5leGFjdF9pbnRlZ2VycxgKIAEoCCJCCg1FbnVtVmFsdWVSdWxlEgwKBG5hbWUYASABKAkSEwoLaWdub3JlX2JvZHkYAiABKAgSDgoGc3RhdHVzGAMgASgFIjwKCUVycm9yUnVsZRIOCgZzdGF0dXMYASABKAUSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAk6WwoGbWV0aG9kEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYu6zGpQEgASgLMh8uZmxvd2dhdGUuZ2F0ZXdheS52MS5NZXRob2RSdWxlUgZtZXRob2Q6VwoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLusxqUBIAEoCzIeLmZsb3dnYXRlLmdhdGV3YXkudjEuRmllbGRSdWxlUgVmaWVsZDpfCgV2YWx1ZRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGLusxqUBIAEoCzIiLmZsb3dnYXRlLmdhdGV3YXkudjEuRW51bVZhbHVlUnVsZVIFdmFsdWU6WQoFZXJyb3ISHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYu6zGpQEgASgLMh4uZmxvd2dhdGUuZ2F0ZXdheS52MS5FcnJvclJ1bGVSBWVycm9yQixaKmZsb3dnYXRlL2dlbi9mbG93Z2F0ZS9nYXRld2F5L3YxO2dhdGV3YXl2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("CiVmbG93Z2F0ZS9nYXRld2F5L3YxL2Fubm90YXRpb25zLnByb3RvEhNmbG93Z2F0ZS5nYXRld2F5LnYxIs0CCgpNZXRob2RSdWxlEg4KBnN0YXR1cxgBIAEoBRISCgpub19jb250ZW50GAIgASgIEhAKCGNvbnN1bWVzGAMgAygJEi8KCHZhcmlhbnRzGAQgASgLMh0uZmxvd2dhdGUuZ2F0ZXdheS52MS5WYXJpYW50cxIMCgRldGFnGAUgASgJEiwKB2hlYWRlcnMYBiADKAsyGy5mbG93Z2F0ZS5nYXRld2F5LnYxLkhlYWRlchIPCgdpbnZhbGlkGAcgASgJEhUKDXJlcXVlc3RfZXJyb3IYCCABKAkSFgoOaWdub3JlX3Vua25vd24YCSABKAgSEAoIaWZfbWF0Y2gYCiABKAkSFgoObWF4X2JvZHlfYnl0ZXMYCyABKA0SMgoDc3NlGAwgASgLMiUuZmxvd2dhdGUuZ2F0ZXdheS52MS5TZXJ2ZXJTZW50RXZlbnRzIi0KEFNlcnZlclNlbnRFdmVudHMSCgoCaWQYASABKAkSDQoFZXZlbnQYAiABKAkibAoIVmFyaWFudHMSDgoGaGVhZGVyGAEgASgJEg8KB2RlZmF1bHQYAiABKAkSDwoHaW52YWxpZBgDIAEoCRIuCgh2YXJpYW50cxgEIAMoCzIcLmZsb3dnYXRlLmdhdGV3YXkudjEuVmFyaWFudCJNCgdWYXJpYW50Eg0KBXZhbHVlGAEgASgJEgwKBGJvZHkYAiABKAkSFQoNcmVzcG9uc2VfYm9keRgDIAEoCRIOCgZzdGF0dXMYBCABKAUiJQoGSGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkivwEKCUZpZWxkUnVsZRIOCgZoZWFkZXIYASABKAkSDwoHaW52YWxpZBgCIAEoCRIOCgZpbmxpbmUYAyABKAgSDwoHbGVuaWVudBgEIAEoCBIOCgZhbHdheXMYBSABKAgSEAoIcmVxdWlyZWQYBiABKAgSEAoIbm90X251bGwYByABKAgSEAoIbm9fcXVlcnkYCCABKAgSEgoKbWVkaWFfdHlwZRgJIAEoCRIWCg5leGFjdF9pbnRlZ2VycxgKIAEoCCJCCg1FbnVtVmFsdWVSdWxlEgwKBG5hbWUYASABKAkSEwoLaWdub3JlX2JvZHkYAiABKAgSDgoGc3RhdHVzGAMgASgFIjwKCUVycm9yUnVsZRIOCgZzdGF0dXMYASABKAUSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAk6WwoGbWV0aG9kEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYu6zGpQEgASgLMh8uZmxvd2dhdGUuZ2F0ZXdheS52MS5NZXRob2RSdWxlUgZtZXRob2Q6VwoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLusxqUBIAEoCzIeLmZsb3dnYXRlLmdhdGV3YXkudjEuRmllbGRSdWxlUgVmaWVsZDpfCgV2YWx1ZRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGLusxqUBIAEoCzIiLmZsb3dnYXRlLmdhdGV3YXkudjEuRW51bVZhbHVlUnVsZVIFdmFsdWU6WQoFZXJyb3ISHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYu6zGpQEgASgLMh4uZmxvd2dhdGUuZ2F0ZXdheS52MS5FcnJvclJ1bGVSBWVycm9yQixaKmZsb3dnYXRlL2dlbi9mbG93Z2F0ZS9nYXRld2F5L3YxO2dhdGV3YXl2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * @generated from message flowgate.gateway.v1.MethodRule
@@ -106,6 +106,13 @@ export type MethodRule = Message<"flowgate.gateway.v1.MethodRule"> & {
    * @generated from field: uint32 max_body_bytes = 11;
    */
   maxBodyBytes: number;
+
+  /**
+   * For a server stream: the fields of server-sent events besides `data`.
+   *
+   * @generated from field: flowgate.gateway.v1.ServerSentEvents sse = 12;
+   */
+  sse?: ServerSentEvents | undefined;
 };
 
 /**
@@ -114,6 +121,35 @@ export type MethodRule = Message<"flowgate.gateway.v1.MethodRule"> & {
  */
 export const MethodRuleSchema: GenMessage<MethodRule> = /*@__PURE__*/
   messageDesc(file_flowgate_gateway_v1_annotations, 0);
+
+/**
+ * Names of singular scalar or enum fields of the response message. They remain in the JSON of `data`.
+ *
+ * @generated from message flowgate.gateway.v1.ServerSentEvents
+ */
+export type ServerSentEvents = Message<"flowgate.gateway.v1.ServerSentEvents"> & {
+  /**
+   * The field that is sent as `id`. An EventSource that reconnects sends the last one in the header Last-Event-ID.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The field that is sent as `event`, for which a page adds an event listener. "error" is not a valid value: events of this name
+   * report that the stream has failed.
+   *
+   * @generated from field: string event = 2;
+   */
+  event: string;
+};
+
+/**
+ * Describes the message flowgate.gateway.v1.ServerSentEvents.
+ * Use `create(ServerSentEventsSchema)` to create a new message.
+ */
+export const ServerSentEventsSchema: GenMessage<ServerSentEvents> = /*@__PURE__*/
+  messageDesc(file_flowgate_gateway_v1_annotations, 1);
 
 /**
  * @generated from message flowgate.gateway.v1.Variants
@@ -151,7 +187,7 @@ export type Variants = Message<"flowgate.gateway.v1.Variants"> & {
  * Use `create(VariantsSchema)` to create a new message.
  */
 export const VariantsSchema: GenMessage<Variants> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 1);
+  messageDesc(file_flowgate_gateway_v1_annotations, 2);
 
 /**
  * @generated from message flowgate.gateway.v1.Variant
@@ -191,7 +227,7 @@ export type Variant = Message<"flowgate.gateway.v1.Variant"> & {
  * Use `create(VariantSchema)` to create a new message.
  */
 export const VariantSchema: GenMessage<Variant> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 2);
+  messageDesc(file_flowgate_gateway_v1_annotations, 3);
 
 /**
  * @generated from message flowgate.gateway.v1.Header
@@ -213,7 +249,7 @@ export type Header = Message<"flowgate.gateway.v1.Header"> & {
  * Use `create(HeaderSchema)` to create a new message.
  */
 export const HeaderSchema: GenMessage<Header> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 3);
+  messageDesc(file_flowgate_gateway_v1_annotations, 4);
 
 /**
  * @generated from message flowgate.gateway.v1.FieldRule
@@ -301,7 +337,7 @@ export type FieldRule = Message<"flowgate.gateway.v1.FieldRule"> & {
  * Use `create(FieldRuleSchema)` to create a new message.
  */
 export const FieldRuleSchema: GenMessage<FieldRule> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 4);
+  messageDesc(file_flowgate_gateway_v1_annotations, 5);
 
 /**
  * @generated from message flowgate.gateway.v1.EnumValueRule
@@ -334,7 +370,7 @@ export type EnumValueRule = Message<"flowgate.gateway.v1.EnumValueRule"> & {
  * Use `create(EnumValueRuleSchema)` to create a new message.
  */
 export const EnumValueRuleSchema: GenMessage<EnumValueRule> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 5);
+  messageDesc(file_flowgate_gateway_v1_annotations, 6);
 
 /**
  * An error detail of this message type is sent as the HTTP response: fields with `header` as headers, the others as
@@ -370,7 +406,7 @@ export type ErrorRule = Message<"flowgate.gateway.v1.ErrorRule"> & {
  * Use `create(ErrorRuleSchema)` to create a new message.
  */
 export const ErrorRuleSchema: GenMessage<ErrorRule> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 6);
+  messageDesc(file_flowgate_gateway_v1_annotations, 7);
 
 /**
  * @generated from extension: flowgate.gateway.v1.MethodRule method = 347182651;

@@ -142,7 +142,7 @@ export function resolveParameter(root: MessageParameters, name: string, options:
       end = parameter === undefined ? end : name.length;
     }
     if (parameter === undefined || (parameter.noQuery && options.from === "query")) {
-      return rejectUnknown(level, name, options);
+      return rejectUnknown(level, boundFields, name, options);
     }
     path = path === "" ? parameter.name : `${path}.${parameter.name}`;
     boundFields = findBinding(boundFields, parameter.field);
@@ -211,14 +211,21 @@ const MAX_NAMES = 20;
 /** The maximum length of an unknown parameter's name in an error message. */
 const MAX_NAME_LENGTH = 100;
 
-function rejectUnknown(level: MessageParameters, name: string, { unknown, from }: ParameterOptions): undefined {
+/** `boundFields` are those of the level. */
+function rejectUnknown(
+  level: MessageParameters,
+  boundFields: BoundFields | undefined,
+  name: string,
+  { unknown, from }: ParameterOptions,
+): undefined {
   if (unknown === "ignore") {
     return undefined;
   }
   const shown = name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
   const names = [...new Set(level.byName.values())]
-    .filter(({ isHeader, noQuery }) => !isHeader && !(noQuery && from === "query"))
-    .map(({ field }) => field.name);
+    .filter(({ kind, isHeader, noQuery }) => !isHeader && (from === "form" || (kind !== "none" && !noQuery)))
+    .filter(({ field }) => typeof findBinding(boundFields, field) !== "string")
+    .map((parameter) => parameter.name);
   const known = names.length === 0 ? "there are none" : `the parameters are ${names.slice(0, MAX_NAMES).join(", ")}`;
   throw new RequestError(
     400,

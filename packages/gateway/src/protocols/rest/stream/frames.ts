@@ -1,12 +1,17 @@
 import type { Framing } from "./framing.ts";
 import type { CancellableIterator } from "../../../call/cancellable-iterator.ts";
 
+/** The encoded message with its delimiters; bytes if it is shared by several responses. */
+export type Chunk = string | Uint8Array;
+
 export type FrameMessagesOptions = {
   readonly framing: Framing;
-  /** The first message, as JSON. */
-  readonly first: string;
-  /** The following messages, as JSON. */
-  readonly rest: CancellableIterator<string>;
+  /** The chunk of the first message. */
+  readonly first: Chunk;
+  /** The last chunk of a successful stream; may be empty. */
+  readonly end: string;
+  /** The chunks of the following messages. */
+  readonly rest: CancellableIterator<Chunk>;
   /** Formats an error after the first message as JSON. `isWrapped`: the framing writes it below a key `error`. */
   readonly formatError: (error: unknown, isWrapped: boolean) => string;
   /** The interval of heartbeats while no message is sent, in ms; 0 disables them. */
@@ -24,10 +29,11 @@ export function frameMessages({
   framing,
   first,
   rest,
+  end,
   formatError,
   heartbeatMs,
   finish,
-}: FrameMessagesOptions): AsyncIterable<string> {
+}: FrameMessagesOptions): AsyncIterable<Chunk> {
   const { heartbeat } = framing;
   const read =
     heartbeat === undefined || heartbeatMs === 0 ? () => rest.next() : createReaderWithTimeout(rest, heartbeatMs);
@@ -39,14 +45,14 @@ export function frameMessages({
       finish(error);
     }
   };
-  const iterator: AsyncIterator<string> = {
+  const iterator: AsyncIterator<Chunk> = {
     async next() {
       if (failure !== undefined) {
         throw failure.error;
       }
       if (state === "first") {
         state = "open";
-        return { done: false, value: framing.message(first, true) };
+        return { done: false, value: first };
       }
       if (state === "closed") {
         return { done: true, value: undefined };
@@ -57,7 +63,7 @@ export function frameMessages({
           return { done: false, value: heartbeat ?? "" };
         }
         if (result.done !== true) {
-          return { done: false, value: framing.message(result.value, false) };
+          return result;
         }
       } catch (error) {
         failure = { error };
@@ -65,7 +71,6 @@ export function frameMessages({
         return { done: false, value: framing.error(formatError(error, framing.wrapsErrors)) };
       }
       close();
-      const end = framing.end(false);
       return end === "" ? { done: true, value: undefined } : { done: false, value: end };
     },
     async return() {
@@ -79,11 +84,11 @@ export function frameMessages({
 
 /** Reads the next result, or resolves with undefined after `ms`; the following call then waits for the same result. */
 function createReaderWithTimeout(
-  source: CancellableIterator<string>,
+  source: CancellableIterator<Chunk>,
   ms: number,
-): () => Promise<IteratorResult<string> | undefined> {
+): () => Promise<IteratorResult<Chunk> | undefined> {
   let pending: Promise<void> | undefined;
-  let settled: (() => IteratorResult<string>) | undefined;
+  let settled: (() => IteratorResult<Chunk>) | undefined;
   let wake = (): void => {};
   return async () => {
     pending ??= source.next().then(
@@ -107,7 +112,7 @@ function createReaderWithTimeout(
         };
       });
     }
-    const result = settled as (() => IteratorResult<string>) | undefined;
+    const result = settled as (() => IteratorResult<Chunk>) | undefined;
     if (result !== undefined) {
       pending = undefined;
       settled = undefined;

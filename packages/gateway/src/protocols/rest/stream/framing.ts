@@ -1,18 +1,35 @@
+import type { DescMethod, Message } from "@bufbuild/protobuf";
+import { createFieldTextReader } from "../../../json/field-text.ts";
+import type { RequestHeaders } from "../../../http/request-headers.ts";
+import { methodRule } from "../../../schema/rules.ts";
 import { rankOf } from "../../../http/media-type.ts";
 import { RequestError } from "../../../http/request-error.ts";
 import { parseWeights } from "../../../http/weights.ts";
+
+/** The last ID of a stream for an EventSource, which sends it when it reconnects. */
+const END_EVENT_ID = "end-of-stream";
+
+/** Whether an EventSource reconnects after the end of a stream. It stops when the response is 204 (WHATWG HTML, section 9.2.3). */
+export function isAfterEnd(headers: RequestHeaders): boolean {
+  return headers["last-event-id"] === END_EVENT_ID;
+}
+
+/** Whether a request has the headers of an EventSource: its cache mode is "no-store", which is sent as `Cache-Control: no-cache`. */
+function isEventSource(headers: RequestHeaders): boolean {
+  return headers.accept === "text/event-stream" && headers["cache-control"] === "no-cache";
+}
 
 /** A format of a stream of messages in a response body. `json` is always a single line. */
 export type Framing = {
   /** The Content-Type of the response. */
   readonly mediaType: string;
-  message(json: string, isFirst: boolean): string;
+  message(json: string, isFirst: boolean, message: Message): string;
   /** The last chunk of a stream that fails after its first message. */
   error(json: string): string;
   /** Whether that has the error below a key `error`. */
   readonly wrapsErrors: boolean;
   /** The last chunk of a successful stream; may be empty. */
-  end(isEmpty: boolean): string;
+  end(isEmpty: boolean, headers: RequestHeaders): string;
   /** A chunk to send while there are no messages; undefined if the format has none. */
   readonly heartbeat: string | undefined;
 };
@@ -35,15 +52,40 @@ const ndjson: Framing = {
   heartbeat: undefined,
 };
 
-/** Server-sent events (WHATWG HTML, section 9.2). */
-const events: Framing = {
+/**
+ * Server-sent events (WHATWG HTML, section 9.2). `linesOf` returns the lines of a message before its data. The last chunk has no
+ * data, so it dispatches no event.
+ */
+const createEvents = (linesOf: (message: Message) => string): Framing => ({
   mediaType: "text/event-stream",
-  message: (json) => `data: ${json}\n\n`,
+  message: (json, _isFirst, message) => `${linesOf(message)}data: ${json}\n\n`,
   error: (json) => `event: error\ndata: ${json}\n\n`,
   wrapsErrors: false,
-  end: () => "",
+  end: (_isEmpty, headers) => (isEventSource(headers) ? `id: ${END_EVENT_ID}\n\n` : ""),
   heartbeat: ":\n\n",
-};
+});
+
+/** Compiles the lines `id` and `event` of the events of a method. Throws an Error if one of the fields does not exist. */
+export function createEventLines(method: DescMethod): (message: Message) => string {
+  const { sse } = methodRule(method);
+  const lines = (["id", "event"] as const).flatMap((name) => {
+    const field = sse?.[name] ?? "";
+    return field === "" ? [] : [{ name, read: createFieldTextReader(method.output, field, `the ${name} of events`) }];
+  });
+  return (message) => {
+    let text = "";
+    for (const { name, read } of lines) {
+      const value = read(message);
+      if (/[\r\n\0]/.test(value) || (name === "event" && value === "error") || value === END_EVENT_ID) {
+        throw new RangeError(
+          `${method.toString()}: the ${name} of a server-sent event can't be ${JSON.stringify(value)}`,
+        );
+      }
+      text += value === "" ? "" : `${name}: ${value}\n`;
+    }
+    return text;
+  };
+}
 
 /** A JSON array. It is not closed after an error, so that clients don't accept it as complete. */
 const array: Framing = {
@@ -84,7 +126,9 @@ export type StreamFormats = {
 export function createNegotiator(
   { preferred, json }: StreamFormats,
   onlyNdjson: boolean,
+  linesOf: (message: Message) => string,
 ): (accept: string | undefined) => Framing {
+  const events = createEvents(linesOf);
   const forJson = { array, results, lines }[json];
   const otherNames = ndjsonTypes.slice(1).map((mediaType) => ({ ...ndjson, mediaType }));
   const first = onlyNdjson ? ndjson : { ndjson, sse: events, json: forJson }[preferred];

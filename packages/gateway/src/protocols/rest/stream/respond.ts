@@ -1,9 +1,12 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { addHeaders, type GatewayResponse } from "../../../http/response.ts";
 import type { Variant } from "../../../routing/route.ts";
+import { encodeUtf8 } from "#platform/bytes";
+import { cacheFrozen } from "../../../call/cache-frozen.ts";
 import { mapMessages } from "../../../call/invoke.ts";
 import type { CallContext } from "../../../call/context.ts";
 import type { Deadline } from "../../../call/deadline.ts";
+import { streamStatusOf } from "../response/status.ts";
 import { createHeaderWriter } from "../response/headers.ts";
 import { contentTypeOf, findRawBody, type RawBody, type RawBodyTarget } from "../../../schema/http-body.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
@@ -12,8 +15,8 @@ import { formatJson } from "../../../json/well-formed.ts";
 import { createBodyWriter } from "../../../json/write-body.ts";
 import { methodRule } from "../../../schema/rules.ts";
 import { addVary } from "../../../http/vary.ts";
-import { frameMessages } from "./frames.ts";
-import { createNegotiator, type StreamFormats } from "./framing.ts";
+import { frameMessages, type Chunk } from "./frames.ts";
+import { createEventLines, createNegotiator, type Framing, type StreamFormats } from "./framing.ts";
 import { openCancellable, type CancellableIterator } from "../../../call/cancellable-iterator.ts";
 
 /** A call whose response messages are to be sent. */
@@ -59,17 +62,32 @@ export function createStreamResponder(
     "response",
     options.jsonOptions,
   );
-  const negotiate = createNegotiator(options, options.onlyNdjson);
+  const negotiate = createNegotiator(options, options.onlyNdjson, createEventLines(method));
+  const createEncoder = (framing: Framing, isFirst: boolean): ((message: Message) => Chunk) =>
+    cacheFrozen((message) => {
+      const text = framing.message(formatJson(write(message)), isFirst, message);
+      return Object.isFrozen(message) ? encodeUtf8(text) : text;
+    });
+  const encoders = new Map<Framing, { first: (message: Message) => Chunk; next: (message: Message) => Chunk }>();
   return (accept) => {
     const framing = negotiate(accept);
+    const encode = encoders.get(framing) ?? {
+      first: createEncoder(framing, true),
+      next: createEncoder(framing, false),
+    };
+    encoders.set(framing, encode);
     return async ({ request, context, deadline, responses, formatError }) => {
       let firstMessage: Message | undefined;
       // Encoded here, so that a message that can't be encoded is treated like an error of the implementation.
-      const lines = mapMessages(responses, (message) => {
-        firstMessage ??= message;
-        return formatJson(write(message));
+      const chunks = mapMessages(responses, (message) => {
+        if (firstMessage !== undefined) {
+          return encode.next(message);
+        }
+        firstMessage = message;
+        return encode.first(message);
       });
-      const { source, first } = await openStream(lines, request, deadline);
+      const { source, first } = await openStream(chunks, request, deadline);
+      const status = streamStatusOf(context, variant);
       const headers = responseHeadersOf(context);
       if (firstMessage !== undefined) {
         setFields(firstMessage, headers);
@@ -82,16 +100,23 @@ export function createStreamResponder(
         headers["x-accel-buffering"] ??= "no";
       }
       const finish = (error?: unknown): void => context.finish(error);
-      const { status } = variant;
       if (first === undefined) {
         finish();
-        return { status, headers, body: framing.end(true) };
+        return { status, headers, body: framing.end(true, request.headers) };
       }
       const { heartbeatMs } = options;
       return {
         status,
         headers,
-        body: frameMessages({ framing, first, rest: source, formatError, heartbeatMs, finish }),
+        body: frameMessages({
+          framing,
+          first,
+          rest: source,
+          end: framing.end(false, request.headers),
+          formatError,
+          heartbeatMs,
+          finish,
+        }),
       };
     };
   };
@@ -108,6 +133,7 @@ function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTa
       return body?.data ?? new Uint8Array();
     });
     const { source, first } = await openStream(chunks, request, deadline);
+    const status = streamStatusOf(context, variant);
     const headers = responseHeadersOf(context);
     if (firstChunk !== undefined) {
       setFields(firstChunk.message, headers);
@@ -116,9 +142,9 @@ function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTa
     const finish = (error?: unknown): void => context.finish(error);
     if (first === undefined) {
       finish();
-      return { status: variant.status, headers, body: "" };
+      return { status, headers, body: "" };
     }
-    return { status: variant.status, headers, body: prependChunk(first, source, finish) };
+    return { status, headers, body: prependChunk(first, source, finish) };
   };
 }
 

@@ -10,7 +10,7 @@ const routes: GatewayOptions["routes"] = (router) => router.service(ThingsServic
 
 const known =
   "routes, protocols, health, reflection, requestPathPrefix, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
-  "ignoredQuery, systemParameters, fieldMaskFromBody, readMaxBytes, maxDepth, " +
+  "ignoredQuery, ignoreTrailingSlash, systemParameters, fieldMaskFromBody, readMaxBytes, maxDepth, " +
   "prototypeKeys, deferred, maxTimeoutMs, shutdownSignal, streams, compression, registry, jsonOptions, errorDomain, cors, errors";
 
 describe("a misspelt option", () => {

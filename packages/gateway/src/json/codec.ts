@@ -30,7 +30,11 @@ export function createJsonCodec(
   { maxDepth, registry, prototypeKeys, jsonOptions }: JsonCodecOptions,
 ): JsonCodec {
   const { invalid, ignoreUnknown } = methodRule(method);
-  const read = createJsonReaders({ ignoreUnknown, registry, plain: true }).message(method.input);
+  const read = createJsonReaders({
+    ignoreUnknown: ignoreUnknown || jsonOptions?.ignoreUnknownFields === true,
+    registry,
+    plain: true,
+  }).message(method.input);
   const parsing = { exact: messageHoldsInt64(method.input), prototypeKeys };
   const write = messageWriter(method.output, registry, "plain", jsonOptions);
   return {

@@ -1,8 +1,10 @@
 import type { DescField } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, ValueSchema } from "@bufbuild/protobuf/wkt";
 
-/** How the messages of responses are written as JSON, where the proto3 JSON mapping leaves a choice. */
+/** How JSON is read and written, where the proto3 JSON mapping leaves a choice. */
 export type JsonOptions = {
+  /** Keys of requests that the message does not declare are ignored, also in forms, instead of rejected. Default: false. */
+  ignoreUnknownFields?: boolean;
   /** Fields without presence, lists and maps are written even if they have their default value. Default: false. */
   alwaysEmitImplicit?: boolean;
   /**
@@ -19,6 +21,7 @@ export type JsonOptions = {
 export type CompleteJsonOptions = Readonly<Required<JsonOptions>>;
 
 export const canonicalJson: CompleteJsonOptions = {
+  ignoreUnknownFields: false,
   alwaysEmitImplicit: false,
   emitUnsetMessages: false,
   enumAsInteger: false,

@@ -12,6 +12,8 @@ export type OperationContext = {
   readonly comments: Comments;
   readonly errors: ErrorResponses;
   readonly streamJson: StreamJson;
+  /** Whether unknown keys of request bodies are ignored, whatever the option of the method. */
+  readonly ignoreUnknownFields: boolean;
   /** Finds a message by its full name, for options that refer to one. */
   readonly findMessage: (typeName: string) => DescMessage | undefined;
   /** Further messages with the `error` option that calls of a method can fail with, such as those of a gate. */

@@ -45,7 +45,7 @@ export type OpenApiOptions = {
   readonly errors?: ErrorBody;
   /** The format of streams in application/json; must be that of the gateway's option. Default: an array. */
   readonly streams?: { readonly json?: StreamJson };
-  /** How responses are written as JSON; must be the gateway's option. Default: as in the proto3 JSON mapping. */
+  /** How JSON is read and written; must be the gateway's option. Default: as in the proto3 JSON mapping. */
   readonly jsonOptions?: JsonOptions;
   /**
    * "simple": schemas that code generators understand. A message has one schema for requests and responses, an enum is its names, a
@@ -84,6 +84,7 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
     comments,
     errors: createErrorResponses(options.errors ?? "plain", schemas, comments),
     findMessage: (typeName): DescMessage | undefined => registry.getMessage(typeName),
+    ignoreUnknownFields: options.jsonOptions?.ignoreUnknownFields ?? false,
     streamJson: options.streams?.json ?? "array",
     errorMessages: options.errorMessages ?? (() => []),
     security: options.security ?? (() => undefined),

@@ -57,7 +57,7 @@ function requestContent(route: Route, { body }: Variant, context: OperationConte
   }
   const boundToPath = [...boundPaths(route)].filter((path) => !path.includes("."));
   const omitted = method.input.fields.map(({ name }) => name).filter((name) => boundToPath.includes(name));
-  const use = requestUse(ignoreUnknown, field === undefined ? omitted : []);
+  const use = requestUse(ignoreUnknown || context.ignoreUnknownFields, field === undefined ? omitted : []);
   const schema = field === undefined ? schemas.message(method.input, use) : schemas.value(field, use);
   if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
     const types = consumes.length === 0 ? [NDJSON_TYPE, JSON_TYPE] : consumes;

@@ -60,6 +60,7 @@ const streams: ChecksOf<NonNullable<GatewayOptions["streams"]>> = {
 };
 
 const jsonOptions: ChecksOf<JsonOptions> = {
+  ignoreUnknownFields: aBoolean,
   alwaysEmitImplicit: aBoolean,
   emitUnsetMessages: aBoolean,
   enumAsInteger: aBoolean,
@@ -102,6 +103,7 @@ export const gatewayOptionChecks: ChecksOf<GatewayOptions> = {
   unknownQuery: oneOf("reject", "ignore"),
   boundQuery: oneOf("reject", "ignore"),
   ignoredQuery: strings,
+  ignoreTrailingSlash: aBoolean,
   systemParameters: aBoolean,
   fieldMaskFromBody: aBoolean,
   readMaxBytes: bytes,

@@ -83,6 +83,8 @@ export type GatewayOptions = {
    * of a field, as Envoy's `ignored_query_parameters`. Default: none.
    */
   ignoredQuery?: readonly string[];
+  /** Whether a slash at the end of a path is ignored, as by the option of Fastify. Default: false, which is 404. */
+  ignoreTrailingSlash?: boolean;
   /**
    * Whether the query can have the system parameters of Google's APIs, such as `$alt` and `key`. `$alt=json;enum-encoding=int` is
    * answered with the numbers of enum values, and `alt=sse` with server-sent events; most are ignored. Default: false.
@@ -143,8 +145,9 @@ export type GatewayOptions = {
    */
   registry?: Registry;
   /**
-   * How responses are written as JSON, with the names of protobuf-es: `alwaysEmitImplicit`, `enumAsInteger`, `useProtoFieldName`;
-   * and `emitUnsetMessages`. They also apply to error details. Default: none, as in the proto3 JSON mapping.
+   * How JSON is read and written, with the names of protobuf-es: `ignoreUnknownFields`, `alwaysEmitImplicit`, `enumAsInteger`,
+   * `useProtoFieldName`; and `emitUnsetMessages`. Those for writing also apply to error details. Default: none, as in the proto3 JSON
+   * mapping; unlike in Connect, unknown fields of requests are rejected.
    */
   jsonOptions?: JsonOptions;
   /**
@@ -201,6 +204,7 @@ export function completeOptions(options: GatewayOptions, methods: readonly DescM
     unknownQuery: options.unknownQuery ?? "reject",
     boundQuery: options.boundQuery ?? "reject",
     ignoredQuery: options.ignoredQuery ?? [],
+    ignoreTrailingSlash: options.ignoreTrailingSlash ?? false,
     systemParameters: options.systemParameters ?? false,
     fieldMaskFromBody: options.fieldMaskFromBody ?? false,
     readMaxBytes: options.readMaxBytes ?? 4 * 1024 * 1024,
@@ -236,7 +240,7 @@ export function forRegistration<Options extends CompleteOptions>(
   options: Options,
   { interceptors, requestGate, readMaxBytes, maxTimeoutMs, jsonOptions }: Partial<ConnectRouterOptions>,
 ): Options {
-  const { alwaysEmitImplicit, enumAsInteger, useProtoFieldName } = options.jsonOptions;
+  const { ignoreUnknownFields, alwaysEmitImplicit, enumAsInteger, useProtoFieldName } = options.jsonOptions;
   return {
     ...options,
     interceptors: interceptors ?? options.interceptors,
@@ -246,6 +250,7 @@ export function forRegistration<Options extends CompleteOptions>(
     registry: jsonOptions?.registry ?? options.registry,
     jsonOptions: {
       ...options.jsonOptions,
+      ignoreUnknownFields: jsonOptions?.ignoreUnknownFields ?? ignoreUnknownFields,
       alwaysEmitImplicit: jsonOptions?.alwaysEmitImplicit ?? alwaysEmitImplicit,
       enumAsInteger: jsonOptions?.enumAsInteger ?? enumAsInteger,
       useProtoFieldName: jsonOptions?.useProtoFieldName ?? useProtoFieldName,

@@ -87,7 +87,8 @@ export function createRest(
   });
 
   const match = (httpMethod: string, target: string): RestMatch => {
-    const path = pathOf(target);
+    const sent = pathOf(target);
+    const path = options.ignoreTrailingSlash && sent.length > 1 && sent.endsWith("/") ? sent.slice(0, -1) : sent;
     const found = router.find(httpMethod, path);
     if (found instanceof RequestError) {
       return createErrorMatch(found, true);

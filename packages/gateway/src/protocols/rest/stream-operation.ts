@@ -110,7 +110,7 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
   const readMessages = createRequestMessages(input, {
     body: variant.body,
     consumes,
-    ignoreUnknown,
+    ignoreUnknown: ignoreUnknown || options.jsonOptions.ignoreUnknownFields,
     maxBytes: maxBodyBytesOf(route.method, options.readMaxBytes),
     maxDepth: options.maxDepth,
     prototypeKeys: options.prototypeKeys,

@@ -11,6 +11,7 @@ import type { ParameterOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
 import { systemParametersOf } from "./system-parameters.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
+import type { CompleteJsonOptions } from "../../../json/json-options.ts";
 import { maxBodyBytesOf, methodRule } from "../../../schema/rules.ts";
 
 /** Creates the message of an HTTP request. `pathVariables` are in the order of the template, still percent-encoded. */
@@ -21,6 +22,7 @@ export type BindOptions = {
   readonly maxDepth: number;
   readonly prototypeKeys: PrototypeKeys;
   readonly registry: Registry;
+  readonly jsonOptions: Pick<CompleteJsonOptions, "ignoreUnknownFields">;
   readonly unknownQuery: ParameterOptions["unknown"];
   readonly boundQuery: ParameterOptions["bound"];
   readonly ignoredQuery: readonly string[];
@@ -37,7 +39,7 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
   const readBody = createBodyReader(input, {
     body: variant.body,
     consumes: rule.consumes,
-    ignoreUnknown: rule.ignoreUnknown,
+    ignoreUnknown: rule.ignoreUnknown || options.jsonOptions.ignoreUnknownFields,
     maxBytes: maxBodyBytesOf(route.method, options.readMaxBytes),
     maxDepth: options.maxDepth,
     prototypeKeys: options.prototypeKeys,

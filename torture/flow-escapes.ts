@@ -64,7 +64,9 @@ export const flowEscapes: readonly FlowEscape[] = [
     attempt: ({ createFolder }) =>
       configureNpm(createFolder, async (dataDir, url) => {
         const { stderr } = await runCli(["module", "install", "wanted", "--registry", url, "--data-dir", dataDir]);
-        if (!stderr.includes("from a git repository")) throw new Error(`the dependency was not refused: ${stderr}`);
+        if (!stderr.includes("from a git repository")) {
+          throw new Error(`the dependency was not refused: ${stderr}`);
+        }
       }),
     control: {
       planted: "npm install in the folder of the runtime",
@@ -106,7 +108,9 @@ async function leaveTimer(createFolder: Context["createFolder"], freshProcess: "
     flows: hostile(`load("timers").setInterval(() => load("fs").appendFileSync("ticks", "."), 5);`),
   });
   await eventually(async () => {
-    if ((await count()) === 0) throw new Error("the timer has not counted");
+    if ((await count()) === 0) {
+      throw new Error("the timer has not counted");
+    }
   });
   await deploy(service, { flows: endpoint("/ok", `msg.payload = "ok"`) });
   const before = await count();
@@ -140,7 +144,9 @@ async function takeSecret(programs: readonly "outside"[]): Promise<Attempt> {
       ...endpoint("/tried", `msg.payload = global.get("tried")`),
     ],
   });
-  if (programs.includes("outside")) await once(server.listen(port, "127.0.0.1"), "listening");
+  if (programs.includes("outside")) {
+    await once(server.listen(port, "127.0.0.1"), "listening");
+  }
   const readTried = async () => JSON.parse(await service.get("/tried")) as string[];
   // Spans are exported every five seconds.
   const untilMs = performance.now() + 8_000;
@@ -205,18 +211,30 @@ async function useProcesses(isolate: "required" | "off"): Promise<Attempt> {
   const gained: string[] = [];
   const key = (await readFile(join(dataDir, "credential.key"), "latin1")).trim();
   const seen = await run(`cat ${join(dataDir, "credential.key")}`);
-  if (seen.includes(key)) gained.push("a process read the key");
+  if (seen.includes(key)) {
+    gained.push("a process read the key");
+  }
   const database = await run(`cat ${join(dataDir, "*.db")}`);
-  if (database.startsWith("SQLite format 3")) gained.push("a process read the database");
+  if (database.startsWith("SQLite format 3")) {
+    gained.push("a process read the database");
+  }
   const environments = await run(`cat /proc/${pid}/environ /proc/[0-9]*/environ`);
-  if (environments.includes(secret)) gained.push("a process read the environment of the service");
+  if (environments.includes(secret)) {
+    gained.push("a process read the environment of the service");
+  }
 
   await run(`setsid sleep ${marker} >/dev/null 2>&1 &`);
-  if ((await processesWith(marker)).length === 0) throw new Error("no process was left behind");
+  if ((await processesWith(marker)).length === 0) {
+    throw new Error("no process was left behind");
+  }
   await deploy(service, { flows: endpoint("/ok", `msg.payload = "ok"`) });
   const left = await processesWith(marker);
-  if (left.length > 0) gained.push("a process outlived a corrective deployment");
-  for (const one of left) process.kill(one, "SIGKILL");
+  if (left.length > 0) {
+    gained.push("a process outlived a corrective deployment");
+  }
+  for (const one of left) {
+    process.kill(one, "SIGKILL");
+  }
 
   await deploy(service, { flows: attack });
   // The service ends, or answers what the command has printed.
@@ -227,7 +245,9 @@ async function useProcesses(isolate: "required" | "off"): Promise<Attempt> {
       () => service.exited.then(() => true),
     ),
   ]);
-  if (hasEnded) gained.push("a process ended the service");
+  if (hasEnded) {
+    gained.push("a process ended the service");
+  }
   return { tries: 5, gained };
 }
 
@@ -256,7 +276,9 @@ async function leaveCode(
   await deploy(service, { flows: endpoint("/ok", `msg.payload = "ok"`) });
   await service.send("POST", "/runtime:restart");
   const { state } = await readRuntime(service);
-  if (state !== "running") throw new Error(`after the restart the runtime is ${state}`);
+  if (state !== "running") {
+    throw new Error(`after the restart the runtime is ${state}`);
+  }
   const loaded = await readFile(join(folder, "loaded"), "utf8").catch(() => "");
   const places = loaded.split("\n").filter((place) => place !== "");
   return { tries: written.length, gained: places.map((place) => `code was loaded from ${place}`) };

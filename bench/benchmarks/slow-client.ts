@@ -22,7 +22,9 @@ if (parentPort !== null) {
     await once(socket, "connect");
     socket.resume().write(first);
     // Without this, the time that the server takes to create 200 sessions would be measured too.
-    if (isAnswered) await once(socket, "data");
+    if (isAnswered) {
+      await once(socket, "data");
+    }
     if (more.length > 0) {
       // Distributes the connections over the interval.
       await delay(Math.random() * intervalMs);

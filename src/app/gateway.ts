@@ -87,7 +87,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const { cluster } = store;
   const protectedPorts = createProtectedPorts();
   // Before the server listens, so that no flow takes them.
-  if (listen) protectedPorts.add(options.port);
+  if (listen) {
+    protectedPorts.add(options.port);
+  }
   protectedPorts.add(options.metrics.port);
   protectServers(protectedPorts, [...store.endpoints, ...endpointOf(options.tracing?.endpoint)], options.runtime);
   const runtimes = await openRuntimes({ options, log, store, processFile, protectedPorts }, stack);
@@ -99,7 +101,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const components = { options, version, log, store, ...runtimes, tracing, certificates, metrics, onRuntimeAbuse };
   const { serverOptions, users } = openServerOptions(components, stack);
   const server = listen ? stack.use(await openServer(serverOptions)) : createNoServer();
-  if (listen) protectedPorts.add(server.port);
+  if (listen) {
+    protectedPorts.add(server.port);
+  }
   const closing = new AbortController();
   stack.defer(() => closing.abort());
   const mount = createMount({ ...serverOptions, options, shutdownSignal: closing.signal });
@@ -114,7 +118,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const metricsServer = stack.use(await openMetricsPort(metrics, options, log));
   const { socketPath } = server;
   const metricsUrl = metricsServer?.url;
-  if (metricsUrl !== undefined) protectedPorts.add(Number(new URL(metricsUrl).port));
+  if (metricsUrl !== undefined) {
+    protectedPorts.add(Number(new URL(metricsUrl).port));
+  }
   const docsUrl = options.docs && listen ? `${server.url}/docs` : undefined;
   log.info(
     {
@@ -186,7 +192,9 @@ function createNoServer(): Server {
 
 /** Where the server of an http or https URL listens. */
 function endpointOf(url: string | undefined): Endpoint[] {
-  if (url === undefined) return [];
+  if (url === undefined) {
+    return [];
+  }
   const { protocol, hostname, port } = new URL(url);
   const defaultPort = protocol === "https:" ? 443 : 80;
   return [{ host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? defaultPort : Number(port) }];

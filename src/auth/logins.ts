@@ -41,7 +41,9 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
     async verify({ username, password }, { address, kind }, onFailure) {
       const account = byName.get(username);
       const attempt = await limiter.begin(username, address, kind);
-      if (attempt === "busy") throw tooManyLogins();
+      if (attempt === "busy") {
+        throw tooManyLogins();
+      }
       if (typeof attempt === "number") {
         onFailure("locked out", account?.user.username);
         throw tokenError("temporarily_unavailable", "Too many failed attempts; try again later.", {

@@ -9,7 +9,9 @@ import { dirname, isAbsolute, join } from "node:path";
 export function useCompileCache(dataDir: string): void {
   const folder = join(dataDir, "compile-cache");
   // Otherwise, the data directory does not exist yet, or is not writable, which the service itself reports.
-  if (isCreated(folder, { recursive: false }) && isPrivate(folder)) enableCompileCache(folder);
+  if (isCreated(folder, { recursive: false }) && isPrivate(folder)) {
+    enableCompileCache(folder);
+  }
 }
 
 /**
@@ -20,7 +22,9 @@ export function useCompileCache(dataDir: string): void {
  */
 export function useUserCompileCache({ XDG_CACHE_HOME = "", HOME = "" }: NodeJS.ProcessEnv): void {
   const home = isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(HOME, ".cache");
-  if (!isAbsolute(home) || getCompileCacheDir() !== undefined) return;
+  if (!isAbsolute(home) || getCompileCacheDir() !== undefined) {
+    return;
+  }
   const folder = join(home, "flowgate/compile-cache");
   if (isCreated(folder, { recursive: true }) && isPrivate(folder) && !isReplaceable(realpathSync(folder))) {
     enableCompileCache(folder);
@@ -45,7 +49,9 @@ function isPrivate(folder: string): boolean {
 /** Whether users other than this one and root could rename the folder, or one that contains it. */
 function isReplaceable(folder: string): boolean {
   const parent = dirname(folder);
-  if (parent === folder) return false;
+  if (parent === folder) {
+    return false;
+  }
   const { uid, mode } = statSync(parent);
   const isForeign = uid !== 0 && uid !== process.getuid?.();
   // In a sticky folder, such as /tmp, only the owner can rename a file.

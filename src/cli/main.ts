@@ -6,7 +6,9 @@ import { limitYoungGeneration } from "./young-generation.ts";
 // Must run before other modules are loaded.
 const release = limitYoungGeneration();
 const { useCompileCache, useUserCompileCache } = await import("./compile-cache.ts");
-if (!startsService(process.argv[2])) useUserCompileCache(process.env);
+if (!startsService(process.argv[2])) {
+  useUserCompileCache(process.env);
+}
 const { runCommandLine } = await import("./run.ts");
 
 await runCommandLine({

@@ -6,7 +6,9 @@ import { printable } from "./printable.ts";
 const options = { output: process.stderr, withGuide: false };
 
 // Some terminals, such as those of containers, do not report their size: the prompts would put each character on its own line.
-if (process.stderr.columns === 0) Object.assign(process.stderr, { columns: 80, rows: 24 });
+if (process.stderr.columns === 0) {
+  Object.assign(process.stderr, { columns: 80, rows: 24 });
+}
 
 /** Whether there is a person to ask. */
 export function canAsk(): boolean {
@@ -35,6 +37,8 @@ export async function askConfirmation(question: string): Promise<boolean> {
 
 /** Ctrl-C ends the command like a signal. */
 function finish<T>(answer: T | typeof CANCEL_SYMBOL): T {
-  if (isCancel(answer)) throw new CliFailure("", { exitCode: 130 });
+  if (isCancel(answer)) {
+    throw new CliFailure("", { exitCode: 130 });
+  }
   return answer;
 }

@@ -59,9 +59,13 @@ function assertNoCommand(commandLine: Command, words: readonly string[]): void {
 
 /** Help and versions, which commander has printed, are no failures. `path` leads to the command of the error. */
 function end({ exitCode, code, message }: CommanderError, path: readonly Command[]): void {
-  if (exitCode === 0) return;
+  if (exitCode === 0) {
+    return;
+  }
   // A group of commands without a command: commander has printed its help.
-  if (code === "commander.help") throw new CliFailure("");
+  if (code === "commander.help") {
+    throw new CliFailure("");
+  }
   const [first = "", ...rest] = message.replace(/^error: /, "").split("\n");
   const beginning = suggestBeginning(first, path);
   const hints = beginning ?? rest.map((line) => ` ${line.replace(/^\((.*)\)$/, "$1")}`).join("");
@@ -77,7 +81,9 @@ function suggestBeginning(problem: string, path: readonly Command[]): string | u
       ? path.slice(-1).flatMap((command) => command.commands.flatMap((each) => [each.name(), ...each.aliases()]))
       : path.flatMap((command) => command.options.flatMap(({ long }) => long ?? []));
   const found = word.replace(/^-+/, "") === "" ? [] : names.filter((name) => name.startsWith(word));
-  if (found.length === 0) return undefined;
+  if (found.length === 0) {
+    return undefined;
+  }
   return ` Did you mean ${found.length === 1 ? "" : "one of "}${found.join(", ")}?`;
 }
 
@@ -86,7 +92,9 @@ function findPath(root: Command, words: readonly string[]): Command[] {
   const path = [root];
   for (const word of words) {
     const found = path.at(-1)?.commands.find((each) => each.name() === word || each.aliases().includes(word));
-    if (found !== undefined) path.push(found);
+    if (found !== undefined) {
+      path.push(found);
+    }
   }
   return path;
 }

@@ -8,13 +8,23 @@ import { type Violation, quoteInput } from "./violation.ts";
  */
 export function findReservedName({ id, type, properties = {} }: Node): Violation | undefined {
   const { z, links, env } = properties;
-  if (isMember(id)) return reserved(["id"], id);
-  if (type === "tab" && id === globalFlowId) return reserved(["id"], id);
-  if (isMember(type) || isMember(type.replace(/^subflow:/, ""))) return reserved(["type"], type);
-  if (typeof z === "string" && isMember(z)) return reserved(["z"], z);
+  if (isMember(id)) {
+    return reserved(["id"], id);
+  }
+  if (type === "tab" && id === globalFlowId) {
+    return reserved(["id"], id);
+  }
+  if (isMember(type) || isMember(type.replace(/^subflow:/, ""))) {
+    return reserved(["type"], type);
+  }
+  if (typeof z === "string" && isMember(z)) {
+    return reserved(["z"], z);
+  }
   if (type === "link in" && Array.isArray(links)) {
     const index = links.findIndex((link) => typeof link === "string" && isMember(link));
-    if (index !== -1) return reserved(["links", index], links[index] as string);
+    if (index !== -1) {
+      return reserved(["links", index], links[index] as string);
+    }
   }
   return Array.isArray(env) ? findReservedVariable(env) : undefined;
 }
@@ -22,7 +32,9 @@ export function findReservedName({ id, type, properties = {} }: Node): Violation
 function findReservedVariable(env: readonly unknown[]): Violation | undefined {
   for (const [index, variable] of env.entries()) {
     const { name } = Object(variable) as { readonly name?: unknown };
-    if (name === "__proto__" || name === "hasOwnProperty") return reserved(["env", index, "name"], name);
+    if (name === "__proto__" || name === "hasOwnProperty") {
+      return reserved(["env", index, "name"], name);
+    }
   }
   return undefined;
 }

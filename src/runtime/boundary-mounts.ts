@@ -42,7 +42,9 @@ export function mountArguments({ dir, hidden, entry, allow }: MountOptions): str
   const allowed = [...allow.fileSystemRead, ...allow.fileSystemWrite];
   const mounts = new Map<string, Mount>();
   const add = (mount: Mount, paths: readonly string[]): void => {
-    for (const path of paths) mounts.set(path, mount);
+    for (const path of paths) {
+      mounts.set(path, mount);
+    }
   };
   add("read", [...system, process.execPath, ...certificates, ...programFiles(fileURLToPath(entry))]);
   add("own", ["/tmp", "/dev"]);
@@ -53,7 +55,9 @@ export function mountArguments({ dir, hidden, entry, allow }: MountOptions): str
   add("write", [dir]);
   // That of the machine shows the processes of the service.
   for (const path of mounts.keys()) {
-    if (path.startsWith("/proc/")) mounts.delete(path);
+    if (path.startsWith("/proc/")) {
+      mounts.delete(path);
+    }
   }
   add("own", ["/proc"]);
   // bubblewrap would create them for its own user only.
@@ -63,8 +67,12 @@ export function mountArguments({ dir, hidden, entry, allow }: MountOptions): str
   add("folder", parents);
   const ordered = [...mounts].toSorted(([one], [other]) => depthOf(one) - depthOf(other));
   const sealed = ordered.filter(([path, mount]) => mount === "hide" && isFolderIn(path, mounts)).map(([path]) => path);
-  if (mounts.get("/dev") === "own") sealed.push("/dev");
-  if (!mounts.has("/")) sealed.push("/");
+  if (mounts.get("/dev") === "own") {
+    sealed.push("/dev");
+  }
+  if (!mounts.has("/")) {
+    sealed.push("/");
+  }
   return [
     ...ordered.flatMap(([path, mount]) => mountOne(path, mount, mounts)),
     ...sealed.flatMap((path) => ["--remount-ro", path]),
@@ -78,7 +86,9 @@ function mountOne(path: string, mount: Mount, mounts: ReadonlyMap<string, Mount>
     case "write":
       return ["--dev-bind-try", path, path];
     case "hide":
-      if (isFolderIn(path, mounts)) return ["--tmpfs", path];
+      if (isFolderIn(path, mounts)) {
+        return ["--tmpfs", path];
+      }
       return isVisible(path, mounts) ? ["--ro-bind", "/dev/null", path] : [];
     case "folder":
       return ["--perms", "0755", "--dir", path];

@@ -46,26 +46,38 @@ export function withLauncher(
 }
 
 function assertSufficient({ level, message }: Launcher, { isolate }: BoundaryOptions): void {
-  if (isolate !== "required" || level === "namespaces" || level === "user") return;
+  if (isolate !== "required" || level === "namespaces" || level === "user") {
+    return;
+  }
   throw new Error(
     `runtime.isolate is "required", but flows can't be isolated here: ${message}. See "Isolation of flows" in docs/operations.md, or set it to "auto"`,
   );
 }
 
 function describeLimits({ level }: Candidate, { isolate }: BoundaryOptions, failures: string[]): string | undefined {
-  if (level === "namespaces") return undefined;
-  if (process.platform !== "linux") return "it requires Linux";
-  if (isolate === "off") return ["runtime.isolate is off", ...failures].join("; ");
+  if (level === "namespaces") {
+    return undefined;
+  }
+  if (process.platform !== "linux") {
+    return "it requires Linux";
+  }
+  if (isolate === "off") {
+    return ["runtime.isolate is off", ...failures].join("; ");
+  }
   return [...new Set(failures)].join("; ");
 }
 
 /** The strongest first. The last one needs nothing. */
 function candidates(options: BoundaryOptions): Candidate[] {
   const bare: Candidate = { level: "none", user: undefined, command: [] };
-  if (process.platform !== "linux") return [bare];
+  if (process.platform !== "linux") {
+    return [bare];
+  }
   const deathSignal = ["setpriv", "--pdeathsig", "KILL"];
   const signalled: Candidate = { ...bare, command: [...deathSignal, "--"] };
-  if (options.isolate === "off") return [signalled, bare];
+  if (options.isolate === "off") {
+    return [signalled, bare];
+  }
 
   const { user, port } = options;
   const isRoot = process.geteuid?.() === 0;
@@ -139,10 +151,16 @@ function tryOut({ command, user, level }: Candidate, options: BoundaryOptions): 
   } catch (error) {
     return { summary: "the service may not give files to another user", detail: (error as Error).message };
   }
-  if (program === undefined) return undefined;
+  if (program === undefined) {
+    return undefined;
+  }
   // It is in a directory that is private, or whose other files are.
-  if (user !== undefined && modulesDir !== undefined && existsSync(modulesDir)) chmodSync(modulesDir, 0o755);
-  if (level === "user" && hidden.includes(dirname(dir))) chmodSync(dirname(dir), 0o711);
+  if (user !== undefined && modulesDir !== undefined && existsSync(modulesDir)) {
+    chmodSync(modulesDir, 0o755);
+  }
+  if (level === "user" && hidden.includes(dirname(dir))) {
+    chmodSync(dirname(dir), 0o711);
+  }
   const readable = [
     process.execPath,
     ...programFiles(fileURLToPath(entry)),
@@ -164,11 +182,16 @@ function tryOut({ command, user, level }: Candidate, options: BoundaryOptions): 
       timeout: 5_000,
     },
   );
-  if (status === 0) return undefined;
+  if (status === 0) {
+    return undefined;
+  }
   const detail = error?.message ?? `exit code ${status}: ${stderr.trim()}`;
-  if (error !== undefined && "code" in error && error.code === "ENOENT") return { summary: missing(program), detail };
-  if (status === 9)
+  if (error !== undefined && "code" in error && error.code === "ENOENT") {
+    return { summary: missing(program), detail };
+  }
+  if (status === 9) {
     return { summary: "another user may not read the program, runtime.dir or a path of runtime.allow", detail };
+  }
   return { summary: program === "bwrap" ? refusals.bwrap : refusals.setpriv, detail };
 }
 
@@ -188,7 +211,9 @@ function missing(program: string): string {
 
 /** Gives the directory and all that it contains to a user, unless that has been done. */
 function setOwner(dir: string, user: number | undefined): void {
-  if (user === undefined || lstatSync(dir).uid === user) return;
+  if (user === undefined || lstatSync(dir).uid === user) {
+    return;
+  }
   for (const entry of walkDirectory(dir)) {
     lchownSync(join(entry.parentPath, entry.name), user, user);
   }
@@ -205,7 +230,9 @@ export function findProgram(pid: number | undefined, { level }: Pick<Launcher, "
 }
 
 function firstChild(pid: number | undefined): number | undefined {
-  if (pid === undefined) return undefined;
+  if (pid === undefined) {
+    return undefined;
+  }
   try {
     const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ");
     return Number(child) || undefined;
@@ -217,7 +244,9 @@ function firstChild(pid: number | undefined): number | undefined {
 
 /** The signal that has ended the program, which bubblewrap reports as a shell does; null if it has exited by itself. */
 export function signalOf(code: number | null, { level }: Pick<Launcher, "level">): NodeJS.Signals | null {
-  if (level !== "namespaces" || code === null || code <= 128) return null;
+  if (level !== "namespaces" || code === null || code <= 128) {
+    return null;
+  }
   const signals = Object.entries(constants.signals) as [NodeJS.Signals, number][];
   return signals.find(([, number]) => number === code - 128)?.[0] ?? null;
 }

@@ -40,15 +40,22 @@ export function openChildChannel(pipe: Duplex, events: ChildChannelEvents): Chil
 
   const read = createLineReader(maxLineBytes, {
     onLine(text) {
-      if (isInvalid) return;
+      if (isInvalid) {
+        return;
+      }
       const message = parse(text);
-      if (message === undefined) reject();
-      else events.onMessage(message);
+      if (message === undefined) {
+        reject();
+      } else {
+        events.onMessage(message);
+      }
     },
     onTooLong: reject,
   });
   readThrottled(pipe, (chunk) => {
-    if (!isInvalid) read(chunk);
+    if (!isInvalid) {
+      read(chunk);
+    }
   });
   // `close` follows an error, and the exit of the process is reported by its own `exit` event.
   pipe.on("error", () => {});
@@ -57,9 +64,13 @@ export function openChildChannel(pipe: Duplex, events: ChildChannelEvents): Chil
 
   return {
     send(message, payload = noPayload) {
-      if (!pipe.writable) return;
+      if (!pipe.writable) {
+        return;
+      }
       pipe.cork();
-      for (const piece of formatFrame(message, payload)) pipe.write(piece);
+      for (const piece of formatFrame(message, payload)) {
+        pipe.write(piece);
+      }
       pipe.uncork();
     },
     closed,
@@ -74,7 +85,9 @@ function readThrottled(pipe: Duplex, read: (chunk: Buffer) => void): void {
     const startMs = performance.now();
     read(chunk);
     busyMs += performance.now() - startMs;
-    if (busyMs < 1) return;
+    if (busyMs < 1) {
+      return;
+    }
     pipe.pause();
     setTimeout(() => pipe.resume(), Math.min(9 * busyMs, 250));
     busyMs = 0;
@@ -85,7 +98,9 @@ function parse(text: string): FromChild | undefined {
   try {
     return parseFromChild(JSON.parse(text));
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
+    if (error instanceof SyntaxError) {
+      return undefined;
+    }
     throw error;
   }
 }

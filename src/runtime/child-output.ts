@@ -22,13 +22,19 @@ export function readOutput(stream: Readable, onLine: (text: string) => void, onF
 
   function add(piece: Buffer): void {
     const kept = isDropping ? 0 : Math.min(piece.length, maxLineChars - pendingBytes);
-    if (kept > 0) pending.push(piece.subarray(0, kept));
+    if (kept > 0) {
+      pending.push(piece.subarray(0, kept));
+    }
     pendingBytes += kept;
-    if (piece.length > kept) budget.countDropped(piece.length - kept);
+    if (piece.length > kept) {
+      budget.countDropped(piece.length - kept);
+    }
   }
 
   function endLine(): void {
-    if (pendingBytes > 0) onLine(Buffer.concat(pending).toString("utf8").trimEnd());
+    if (pendingBytes > 0) {
+      onLine(Buffer.concat(pending).toString("utf8").trimEnd());
+    }
     clear();
     isDropping = false;
   }

@@ -60,19 +60,29 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
     return notStarted;
   }
   child.on("error", (error) => {
-    if (child.pid === undefined) exited(`it could not be started: ${error.message}`);
+    if (child.pid === undefined) {
+      exited(`it could not be started: ${error.message}`);
+    }
   });
   // Undefined if there were no file descriptors for the pipes, which Node's types omit.
   const pipes = child.stdio as ChildProcess["stdio"] | undefined;
-  if (pipes === undefined) return notStarted;
-  if (child.pid !== undefined) note(child.pid, options);
+  if (pipes === undefined) {
+    return notStarted;
+  }
+  if (child.pid !== undefined) {
+    note(child.pid, options);
+  }
   // See parent-watchdog.ts.
   const watch = pipes[watchFd] as Duplex;
   watch.on("error", ignore);
   const renewals = options.fence?.onRenewed((deadline) => void watch.write(formatDeadline(deadline)));
   const onLogFlood = (): void => events.onFlood("a flow flooded the log");
-  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }, "flows"), onLogFlood);
-  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }, "flows"), onLogFlood);
+  if (child.stdout) {
+    readOutput(child.stdout, (message) => log({ level: "info", message }, "flows"), onLogFlood);
+  }
+  if (child.stderr) {
+    readOutput(child.stderr, (message) => log({ level: "warn", message }, "flows"), onLogFlood);
+  }
 
   // The child applies the same budget, but flows can write to the channel directly.
   const budget = createLogBudget((lines) =>
@@ -99,7 +109,9 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
         cause ??= `HTTP-in nodes can't listen on ${message.address}, port ${options.port} (runtime.port): ${message.code}`;
         return;
       case "crashed":
-        if (cause !== undefined) return;
+        if (cause !== undefined) {
+          return;
+        }
         cause = `it crashed: ${quoteLine(nameOptions(message.cause))}`;
         // A flow can send this message too.
         log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "flows");
@@ -116,7 +128,9 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   const channel = openChildChannel(pipes[messageFd] as Duplex, {
     onMessage(message) {
       events.onActivity();
-      if (message.kind !== "log" && !messages.take()) events.onFlood("a flow flooded the runtime's own channel");
+      if (message.kind !== "log" && !messages.take()) {
+        events.onFlood("a flow flooded the runtime's own channel");
+      }
       handle(message);
     },
     onInvalidMessage() {
@@ -136,7 +150,9 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
     renewals?.[Symbol.dispose]();
     additions[Symbol.dispose]();
     // The processes that flows have spawned are in its process group.
-    if (options.allow.childProcess) killGroup(child);
+    if (options.allow.childProcess) {
+      killGroup(child);
+    }
     const ended = signalOf(code, options.launcher) ?? signal;
     // Waits for the last messages, for a limited time: a process that a flow has spawned can keep the channel open.
     void Promise.race([channel.closed, delay(500, undefined, { ref: false })]).then(() => {
@@ -179,7 +195,9 @@ function spawnWith({ entry, dir, allow, maxOldSpaceMb, fence, launcher }: Comple
 /** A full disk must not keep the flows from running. */
 function note(pid: number, { processFile, log }: CompleteOptions): void {
   try {
-    if (processFile !== undefined) noteProcess(processFile, pid);
+    if (processFile !== undefined) {
+      noteProcess(processFile, pid);
+    }
   } catch (error) {
     const message = `the process of the flow runtime could not be noted for the next start: ${(error as Error).message}`;
     log({ level: "warn", message }, "runtime");
@@ -187,24 +205,32 @@ function note(pid: number, { processFile, log }: CompleteOptions): void {
 }
 
 function kill(child: ChildProcess): void {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.exitCode !== null || child.signalCode !== null) {
+    return;
+  }
   killGroup(child);
   child.kill("SIGKILL");
 }
 
 function killGroup({ pid }: ChildProcess): void {
-  if (pid === undefined) return;
+  if (pid === undefined) {
+    return;
+  }
   try {
     process.kill(-pid, "SIGKILL");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") {
+      throw error;
+    }
   }
 }
 
 function onceOnly<T>(run: (value: T) => void): (value: T) => void {
   let isDone = false;
   return (value) => {
-    if (!isDone) run(value);
+    if (!isDone) {
+      run(value);
+    }
     isDone = true;
   };
 }

@@ -43,17 +43,23 @@ export function createWaiter(
   const giveUp = (): void => finish(pending);
   const timer = setTimeout(giveUp, Math.min(deadlineMs, withinMs));
   signal?.addEventListener("abort", giveUp);
-  if (signal?.aborted === true) giveUp();
+  if (signal?.aborted === true) {
+    giveUp();
+  }
   return { result: promise, resolve: finish };
 }
 
 export function resolveWaiters(deployment: Deployment | undefined, result: DeploymentResult): void {
-  for (const waiter of deployment?.waiters ?? []) waiter.resolve(result);
+  for (const waiter of deployment?.waiters ?? []) {
+    waiter.resolve(result);
+  }
 }
 
 /** Whether applying `current` makes applying `requested` unnecessary. */
 export function includesDeployment(current: RevisionAndType, requested: RevisionAndType): boolean {
-  if (current.revision.seq < requested.revision.seq || requested.type === "reload") return false;
+  if (current.revision.seq < requested.revision.seq || requested.type === "reload") {
+    return false;
+  }
   return requested.type !== "full" || restartsAllNodes(current);
 }
 
@@ -63,7 +69,9 @@ export function restartsAllNodes({ type }: Pick<Deployment, "type">): boolean {
 
 /** Returns one deployment that replaces both. They may be in any order: the newer revision is applied. */
 export function mergeDeployments(one: Deployment | undefined, other: Deployment): Deployment {
-  if (one === undefined) return other;
+  if (one === undefined) {
+    return other;
+  }
   return {
     revision: newerRevision(one.revision, other.revision),
     type: mergeTypes(one.type, other.type),
@@ -73,7 +81,9 @@ export function mergeDeployments(one: Deployment | undefined, other: Deployment)
 }
 
 function mergeTypes(one: DeploymentType, other: DeploymentType): DeploymentType {
-  if (one === other) return one;
+  if (one === other) {
+    return one;
+  }
   const types = new Set([one, other]);
   // A reload merged with changed flows is a full deployment.
   return types.has("full") || types.has("reload") ? "full" : "flows";
@@ -85,7 +95,9 @@ export function newerRevision(one: Revision | undefined, other: Revision): Revis
 
 /** The ids of the nodes whose credentials differ, removed ones included. */
 export function changedCredentials(before: CredentialSets, after: CredentialSets): string[] {
-  if (before === after) return [];
+  if (before === after) {
+    return [];
+  }
   const ids = new Set([...before.keys(), ...after.keys()]);
   return [...ids].filter((id) => !isSameSet(before.get(id), after.get(id)));
 }

@@ -37,13 +37,19 @@ export function createFrameReader(onFrame: (message: unknown, payload: Buffer) =
     bytes += chunk.length;
     for (;;) {
       if (lengths === undefined) {
-        if (bytes < prefixBytes) return;
+        if (bytes < prefixBytes) {
+          return;
+        }
         const prefix = take(prefixBytes);
-        if (prefix.readUInt32BE(0) !== marker) throw new Error("bytes are missing in the runtime's own channel");
+        if (prefix.readUInt32BE(0) !== marker) {
+          throw new Error("bytes are missing in the runtime's own channel");
+        }
         lengths = { header: prefix.readUInt32BE(4), payload: prefix.readUInt32BE(8) };
       }
       const { header, payload } = lengths;
-      if (bytes < header + payload) return;
+      if (bytes < header + payload) {
+        return;
+      }
       const body = take(header + payload);
       lengths = undefined;
       onFrame(JSON.parse(body.toString("utf8", 0, header)), body.subarray(header));

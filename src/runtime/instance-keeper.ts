@@ -78,7 +78,9 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     mustClear = false;
     await removeContent(options);
     clearing = undefined;
-    if (reporter.state !== "stopped") start();
+    if (reporter.state !== "stopped") {
+      start();
+    }
   }
 
   function prepare(): RuntimeInstance {
@@ -92,10 +94,13 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
       onReady(ready) {
         httpPort = ready.httpPort;
         nodeTypes = ready.nodeTypes && new Set(ready.nodeTypes);
-        if (queue.next() !== undefined) deployNext();
-        else if (crashLoop !== undefined) {
+        if (queue.next() !== undefined) {
+          deployNext();
+        } else if (crashLoop !== undefined) {
           reporter.set("safe", `${crashLoop}; its flows are held back until the next deployment`);
-        } else void deployStored(created);
+        } else {
+          void deployStored(created);
+        }
       },
       onDeployed(deployment, { failure, missingTypes, lacksModules }) {
         const result: DeploymentResult =
@@ -107,8 +112,11 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
         deployNext();
       },
       onExit(exit) {
-        if (created === prepared) prepared = undefined;
-        else handleExit(exit);
+        if (created === prepared) {
+          prepared = undefined;
+        } else {
+          handleExit(exit);
+        }
       },
     });
     return created;
@@ -122,7 +130,9 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
       const reason = error instanceof Error ? error.message : String(error);
       options.log({ level: "error", message: `the active revision could not be read: ${reason}` }, "runtime");
     }
-    if (reporter.state === "stopped" || instance !== started || !started.isEmpty()) return;
+    if (reporter.state === "stopped" || instance !== started || !started.isEmpty()) {
+      return;
+    }
     const revision = queue.newest();
     if (revision === undefined) {
       reporter.set("restarting", "the active revision could not be read");
@@ -136,7 +146,9 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
 
   function deployNext(): void {
     const next = queue.next();
-    if (next === undefined || instance === undefined || !instance.isIdle()) return;
+    if (next === undefined || instance === undefined || !instance.isIdle()) {
+      return;
+    }
     if (mustClear) {
       reporter.set("starting", "in a new process: its files are removed", next.trace);
       isRenewing = true;
@@ -158,7 +170,9 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     }
     const deployment = queue.take() as Deployment;
     // Without waiters, it is not another deployment: the same flows are started again after their process has exited.
-    if (instance.isEmpty() && deployment.waiters.size > 0) renewals.clear();
+    if (instance.isEmpty() && deployment.waiters.size > 0) {
+      renewals.clear();
+    }
     instance.deploy(instance.isEmpty() ? { ...deployment, type: "full" } : deployment);
   }
 
@@ -166,20 +180,32 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     clearTimeout(timer);
     instance = undefined;
     httpPort = 0;
-    if (reporter.state === "stopped") return;
+    if (reporter.state === "stopped") {
+      return;
+    }
     if (!exit.isExpected) {
       restarts += 1;
       countLoadFailure(exit);
     }
-    if (exit.undelivered !== undefined) queue.add(exit.undelivered);
+    if (exit.undelivered !== undefined) {
+      queue.add(exit.undelivered);
+    }
     const { delayMs, isCrashLoop } = exit.isExpected ? { delayMs: 0, isCrashLoop: false } : backoff.recordExit(exit);
     const cause = isCrashLoop && exit.hadFlows ? describeCrashLoop(exit) : exit.cause;
-    if (!isCrashLoop) crashLoop = undefined;
-    else if (exit.hadFlows) crashLoop = cause;
-    if (exit.isExpected) resolveWaiters(exit.unfinished, pending);
-    else settleCrash(exit, cause);
+    if (!isCrashLoop) {
+      crashLoop = undefined;
+    } else if (exit.hadFlows) {
+      crashLoop = cause;
+    }
+    if (exit.isExpected) {
+      resolveWaiters(exit.unfinished, pending);
+    } else {
+      settleCrash(exit, cause);
+    }
     // Otherwise the state has the reason already.
-    if (!isRenewing) reporter.set("restarting", cause, exit.unfinished?.trace);
+    if (!isRenewing) {
+      reporter.set("restarting", cause, exit.unfinished?.trace);
+    }
     isRenewing = false;
     timer = setTimeout(start, delayMs);
   }
@@ -189,8 +215,12 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     loadFailures = isLoadFailure ? loadFailures + 1 : 0;
     const { modulesDir, restart } = options;
     const { safeModeAfter } = restart;
-    if (loadFailures < safeModeAfter || withoutModules !== undefined) return;
-    if (modulesDir === undefined || !hasModules(modulesDir)) return;
+    if (loadFailures < safeModeAfter || withoutModules !== undefined) {
+      return;
+    }
+    if (modulesDir === undefined || !hasModules(modulesDir)) {
+      return;
+    }
     withoutModules = `without added modules, since it ended ${safeModeAfter} times in a row before it had flows, most recently because ${cause}`;
     const advice = 'remove the faulty one with "flowgate module remove", then run "flowgate runtime restart"';
     options.log({ level: "error", message: `the runtime starts ${withoutModules}: ${advice}` }, "runtime");
@@ -209,7 +239,9 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     const crash: DeploymentResult = { outcome: "crashed", missingTypes: [], message };
     resolveWaiters(unfinished, crash);
     const revision = unfinished?.revision ?? lastRevision;
-    if (revision !== undefined) onResult(revision, crash);
+    if (revision !== undefined) {
+      onResult(revision, crash);
+    }
   }
 
   start();
@@ -221,8 +253,11 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     stats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
     deployQueued() {
       backoff.reset();
-      if (instance === undefined) start();
-      else deployNext();
+      if (instance === undefined) {
+        start();
+      } else {
+        deployNext();
+      }
     },
     retryModules,
     clearFiles() {

@@ -34,9 +34,13 @@ export function killReason(
       return isUnresponsive ? "a flow blocked it" : undefined;
     case "deploying":
       // Otherwise the deployment would start in a process whose earlier flows are not trusted.
-      if (hasHung && !isDeployStarted) return "a flow blocked it";
+      if (hasHung && !isDeployStarted) {
+        return "a flow blocked it";
+      }
       // Large flows block the event loop while they start, which is permitted unless a newer deployment has to wait for it.
-      if (isUnresponsive && hasNewerDeployment) return "the flows blocked it while they started";
+      if (isUnresponsive && hasNewerDeployment) {
+        return "the flows blocked it while they started";
+      }
       return phaseMs >= deploymentBudgetMs ? "the flows did not start in time" : undefined;
     case "stopping":
       return isUnresponsive || phaseMs >= stopMs ? "it did not stop in time" : undefined;

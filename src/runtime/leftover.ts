@@ -12,7 +12,9 @@ type Noted = { readonly pid: number; readonly identity: string };
  */
 export function noteProcess(file: string, pid: number): void {
   const identity = identify(pid);
-  if (identity === undefined) return;
+  if (identity === undefined) {
+    return;
+  }
   writeFileSync(file, [...readRunning(file), { identity }].map((noted) => noted.identity).join(""), { mode: 0o600 });
 }
 
@@ -46,7 +48,9 @@ function readRunning(file: string): Noted[] {
 async function untilExited(pid: number, identity: string): Promise<void> {
   const limitMs = performance.now() + 5_000;
   while (isRunning(pid, identity)) {
-    if (performance.now() > limitMs) throw new Error("the process has not exited within 5 s");
+    if (performance.now() > limitMs) {
+      throw new Error("the process has not exited within 5 s");
+    }
     await delay(10);
   }
 }
@@ -62,12 +66,16 @@ function isRunning(pid: number, identity: string): boolean {
 function identify(pid: number): string | undefined {
   const stat = read(`/proc/${pid}/stat`);
   const bootId = read("/proc/sys/kernel/random/boot_id");
-  if (stat === undefined || bootId === undefined) return undefined;
+  if (stat === undefined || bootId === undefined) {
+    return undefined;
+  }
   // proc_pid_stat(5). The name, in parentheses, can contain any character.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, threads, startTime] = [fields[0], fields[17], fields[19]];
   // The process has exited only if the zombie main thread is its last one: other threads may still hold files open.
-  if (state === "Z" && threads === "1") return undefined;
+  if (state === "Z" && threads === "1") {
+    return undefined;
+  }
   return `${pid} ${startTime} ${readlinkSync("/proc/self/ns/pid")} ${bootId}`;
 }
 
@@ -76,7 +84,9 @@ function read(path: string): string | undefined {
   try {
     return readFileSync(path, "latin1");
   } catch (error) {
-    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) {
+      return undefined;
+    }
     throw error;
   }
 }

@@ -15,7 +15,9 @@ export function createLineReader(maxLineBytes: number, events: LineEvents): (chu
   function add(piece: Buffer): void {
     pending.push(piece);
     pendingBytes += piece.length;
-    if (pendingBytes <= maxLineBytes) return;
+    if (pendingBytes <= maxLineBytes) {
+      return;
+    }
     isTooLong = true;
     pending = [];
     events.onTooLong();
@@ -25,13 +27,17 @@ export function createLineReader(maxLineBytes: number, events: LineEvents): (chu
     let start = 0;
     for (let at = chunk.indexOf(newline); at !== -1 && !isTooLong; at = chunk.indexOf(newline, start)) {
       add(chunk.subarray(start, at));
-      if (isTooLong) return;
+      if (isTooLong) {
+        return;
+      }
       const text = Buffer.concat(pending).toString("utf8");
       pending = [];
       pendingBytes = 0;
       start = at + 1;
       events.onLine(text);
     }
-    if (start < chunk.length && !isTooLong) add(chunk.subarray(start));
+    if (start < chunk.length && !isTooLong) {
+      add(chunk.subarray(start));
+    }
   };
 }

@@ -23,7 +23,9 @@ export function createLogBudget(
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (dropped > 0) report(dropped);
+    if (dropped > 0) {
+      report(dropped);
+    }
     dropped = 0;
   }
 
@@ -34,7 +36,9 @@ export function createLogBudget(
         windowStartMs = nowMs;
         remaining = lines;
       }
-      if (remaining === 0) return false;
+      if (remaining === 0) {
+        return false;
+      }
       remaining -= 1;
       return true;
     },

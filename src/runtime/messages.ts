@@ -123,7 +123,9 @@ export const maxNodeTypesChars = 64 * 1024;
  * and their lengths are limited.
  */
 export function parseFromChild(value: unknown): FromChild | undefined {
-  if (!isRecord(value)) return undefined;
+  if (!isRecord(value)) {
+    return undefined;
+  }
   switch (value["kind"]) {
     case "heartbeat":
       return { kind: "heartbeat" };
@@ -174,10 +176,14 @@ function parseNames(values: readonly unknown[], max = maxNames): string[] {
 }
 
 function parseLogEntry(value: unknown): LogEntry | undefined {
-  if (!isRecord(value)) return undefined;
+  if (!isRecord(value)) {
+    return undefined;
+  }
   const { message, nodeId, nodeType, nodeName, traceparent } = value;
   const level = logLevels.find((known) => known === value["level"]);
-  if (level === undefined || typeof message !== "string") return undefined;
+  if (level === undefined || typeof message !== "string") {
+    return undefined;
+  }
   return {
     level,
     message: message.slice(0, maxLineChars),

@@ -42,7 +42,9 @@ export function isVersionRange(range: string): boolean {
  * was interrupted while it replaced the folder is undone.
  */
 export function prepareModulesDir(path: string): string {
-  if (!existsSync(path) && existsSync(previousModulesDir(path))) renameSync(previousModulesDir(path), path);
+  if (!existsSync(path) && existsSync(previousModulesDir(path))) {
+    renameSync(previousModulesDir(path), path);
+  }
   makeDirectory(path);
   chmodSync(path, 0o700);
   const manifest = join(path, "package.json");
@@ -86,7 +88,9 @@ function readManifest(path: string): Record<string, unknown> {
     const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       const stat = fstatSync(fd);
-      if (!stat.isFile() || stat.size > maxManifestBytes) return {};
+      if (!stat.isFile() || stat.size > maxManifestBytes) {
+        return {};
+      }
       const value: unknown = JSON.parse(readFileSync(fd, "utf8"));
       return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
     } finally {
@@ -98,7 +102,9 @@ function readManifest(path: string): Record<string, unknown> {
 }
 
 export function formatModule({ name, version }: ModuleSpec): string {
-  if (version === undefined) return name;
+  if (version === undefined) {
+    return name;
+  }
   const spec = `${name}@${version}`;
   return /^[\w@%+=:,./-]+$/.test(spec) ? spec : `'${spec}'`;
 }
@@ -120,7 +126,9 @@ function contains(folder: string, path: string): boolean {
 export function warnOfUnloadedModules(dir: string, modulesDir: string | undefined, log: CompleteOptions["log"]): void {
   const installed = new Set(modulesDir === undefined ? [] : readModules(modulesDir).map(({ name }) => name));
   const modules = readModules(dir).filter(({ name }) => !installed.has(name));
-  if (modules.length === 0) return;
+  if (modules.length === 0) {
+    return;
+  }
   log(
     {
       level: "warn",

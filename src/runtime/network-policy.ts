@@ -31,7 +31,9 @@ export function createNetworkPolicy({ allow, deny }: NetworkAccess): NetworkPoli
 
   function find(address: Address, port: number, isOwnPort: boolean): string | undefined {
     for (let index = 0; index < denied.length; index += 1) {
-      if (matchesRule(denied[index] as NetworkRule, address, port)) return "denied by the option runtime.network.deny";
+      if (matchesRule(denied[index] as NetworkRule, address, port)) {
+        return "denied by the option runtime.network.deny";
+      }
     }
     let isAllowed = false;
     let isPortAllowed = false;
@@ -42,16 +44,21 @@ export function createNetworkPolicy({ allow, deny }: NetworkAccess): NetworkPoli
         isPortAllowed ||= rule.port !== undefined;
       }
     }
-    if (isOwnPort && !isPortAllowed)
+    if (isOwnPort && !isPortAllowed) {
       return "a port of the service, its store or its collector, and no entry of the option runtime.network.allow names it";
+    }
     return isAllowed ? undefined : "not listed in the option runtime.network.allow";
   }
 
   return {
     findDenial(text, port, isOwnPort) {
       const address = parseAddress(withoutZone(text));
-      if (address === undefined) return "not an IP address";
-      if (!isUnspecified(address)) return find(address, port, isOwnPort);
+      if (address === undefined) {
+        return "not an IP address";
+      }
+      if (!isUnspecified(address)) {
+        return find(address, port, isOwnPort);
+      }
       // Depending on the system and the socket, such a connection reaches either.
       return find(loopback, port, isOwnPort) ?? find(loopback6, port, isOwnPort);
     },
@@ -60,13 +67,17 @@ export function createNetworkPolicy({ allow, deny }: NetworkAccess): NetworkPoli
 
 function parseRule(text: string): NetworkRule {
   const rule = parseNetworkRule(text);
-  if (rule === undefined) throw new TypeError("runtime.network: must be addresses or subnets");
+  if (rule === undefined) {
+    throw new TypeError("runtime.network: must be addresses or subnets");
+  }
   return rule;
 }
 
 /** RFC 4007, section 11: `fe80::1%eth0`. */
 function withoutZone(text: string): string {
   let address = "";
-  for (let at = 0; at < text.length && text[at] !== "%"; at += 1) address += text[at];
+  for (let at = 0; at < text.length && text[at] !== "%"; at += 1) {
+    address += text[at];
+  }
   return address;
 }

@@ -28,10 +28,16 @@ export function parseNetworkRule(text: string): NetworkRule | undefined {
   const [, bracketed, plain, portText] =
     /^(?:\[([\da-f:.]+(?:\/\d+)?)\]|(\*|[\d.]+(?:\/\d+)?))(?::(\d+))?$/i.exec(text) ?? [];
   const port = portText === undefined ? undefined : parseNumber(portText, 1, 65_535);
-  if (portText !== undefined && port === undefined) return undefined;
-  if (plain === "*") return { subnet: undefined, port };
+  if (portText !== undefined && port === undefined) {
+    return undefined;
+  }
+  if (plain === "*") {
+    return { subnet: undefined, port };
+  }
   const subnet = parseSubnet(bracketed ?? plain ?? text);
-  if (subnet === undefined || (bracketed !== undefined && !bracketed.includes(":"))) return undefined;
+  if (subnet === undefined || (bracketed !== undefined && !bracketed.includes(":"))) {
+    return undefined;
+  }
   return { subnet, port };
 }
 
@@ -40,7 +46,9 @@ function parseSubnet(text: string): NetworkRule["subnet"] {
   const address = parseAddress(host);
   const bits = host.includes(":") ? 128 : 32;
   const prefix = length === undefined ? bits : parseNumber(length, 0, bits);
-  if (address === undefined || prefix === undefined || rest.length > 0) return undefined;
+  if (address === undefined || prefix === undefined || rest.length > 0) {
+    return undefined;
+  }
   const mappedPrefix = prefix + 128 - bits;
   // A shorter prefix than that of all mapped addresses is a subnet of IPv6.
   return { isIpv4: address.isIpv4 && mappedPrefix >= 96, groups: address.groups, prefix: mappedPrefix };
@@ -53,14 +61,24 @@ function parseNumber(text: string, min: number, max: number): number | undefined
 
 export function matchesRule(rule: NetworkRule, address: Address, port: number): boolean {
   const { subnet } = rule;
-  if (rule.port !== undefined && rule.port !== port) return false;
-  if (subnet === undefined) return true;
-  if (subnet.isIpv4 !== address.isIpv4) return false;
+  if (rule.port !== undefined && rule.port !== port) {
+    return false;
+  }
+  if (subnet === undefined) {
+    return true;
+  }
+  if (subnet.isIpv4 !== address.isIpv4) {
+    return false;
+  }
   for (let index = 0; index < 8; index += 1) {
     const bits = subnet.prefix - 16 * index;
-    if (bits <= 0) return true;
+    if (bits <= 0) {
+      return true;
+    }
     const mask = bits >= 16 ? 0xffff : 0xffff << (16 - bits);
-    if ((((subnet.groups[index] as number) ^ (address.groups[index] as number)) & mask) !== 0) return false;
+    if ((((subnet.groups[index] as number) ^ (address.groups[index] as number)) & mask) !== 0) {
+      return false;
+    }
   }
   return true;
 }
@@ -68,7 +86,9 @@ export function matchesRule(rule: NetworkRule, address: Address, port: number): 
 /** 0.0.0.0, `::` or `::ffff:0.0.0.0`. Connections to these reach this machine. */
 export function isUnspecified({ isIpv4, groups }: Address): boolean {
   for (let index = isIpv4 ? 6 : 0; index < 8; index += 1) {
-    if (groups[index] !== 0) return false;
+    if (groups[index] !== 0) {
+      return false;
+    }
   }
   return true;
 }
@@ -94,7 +114,9 @@ export function parseAddress(text: string): Address | undefined {
     const end = endOfNumber(text, at);
     if (end < text.length && text[end] === ".") {
       const isAlone = count === 0 && gap === -1;
-      if (count > 6 || !readIpv4(text, at, groups, isAlone ? 6 : count)) return undefined;
+      if (count > 6 || !readIpv4(text, at, groups, isAlone ? 6 : count)) {
+        return undefined;
+      }
       if (isAlone) {
         groups[5] = 0xffff;
         return { isIpv4: true, groups };
@@ -102,22 +124,36 @@ export function parseAddress(text: string): Address | undefined {
       count += 2;
       break;
     }
-    if (end === at || end - at > 4 || count === 8) return undefined;
+    if (end === at || end - at > 4 || count === 8) {
+      return undefined;
+    }
     groups[count] = readNumber(text, at, end, 16);
     count += 1;
-    if (end === text.length) break;
-    if (text[end] !== ":") return undefined;
+    if (end === text.length) {
+      break;
+    }
+    if (text[end] !== ":") {
+      return undefined;
+    }
     if (startsWithGap(text, end)) {
-      if (gap !== -1) return undefined;
+      if (gap !== -1) {
+        return undefined;
+      }
       gap = count;
       at = end + 2;
     } else {
       at = end + 1;
-      if (at === text.length) return undefined;
+      if (at === text.length) {
+        return undefined;
+      }
     }
   }
-  if (gap === -1 ? count !== 8 : count === 8) return undefined;
-  if (gap !== -1) moveToEnd(groups, gap, count);
+  if (gap === -1 ? count !== 8 : count === 8) {
+    return undefined;
+  }
+  if (gap !== -1) {
+    moveToEnd(groups, gap, count);
+  }
   return { isIpv4: isMapped(groups), groups };
 }
 
@@ -128,13 +164,17 @@ function startsWithGap(text: string, at: number): boolean {
 /** Returns the index after the hexadecimal digits. */
 function endOfNumber(text: string, from: number): number {
   let end = from;
-  while (end < text.length && digits[text[end] as string] !== undefined) end += 1;
+  while (end < text.length && digits[text[end] as string] !== undefined) {
+    end += 1;
+  }
   return end;
 }
 
 function readNumber(text: string, from: number, end: number, base: number): number {
   let value = 0;
-  for (let at = from; at < end; at += 1) value = value * base + (digits[text[at] as string] as number);
+  for (let at = from; at < end; at += 1) {
+    value = value * base + (digits[text[at] as string] as number);
+  }
   return value;
 }
 
@@ -143,11 +183,17 @@ function readIpv4(text: string, from: number, groups: number[], index: number): 
   let at = from;
   for (let octet = 0; octet < 4; octet += 1) {
     let end = at;
-    while (end < text.length && (digits[text[end] as string] ?? 10) < 10) end += 1;
+    while (end < text.length && (digits[text[end] as string] ?? 10) < 10) {
+      end += 1;
+    }
     const value = readNumber(text, at, end, 10);
     const hasLeadingZero = end - at > 1 && text[at] === "0";
-    if (end === at || end - at > 3 || value > 255 || hasLeadingZero) return false;
-    if (octet < 3 ? end === text.length || text[end] !== "." : end !== text.length) return false;
+    if (end === at || end - at > 3 || value > 255 || hasLeadingZero) {
+      return false;
+    }
+    if (octet < 3 ? end === text.length || text[end] !== "." : end !== text.length) {
+      return false;
+    }
     const group = index + (octet >> 1);
     groups[group] = ((groups[group] as number) << 8) | value;
     at = end + 1;
@@ -165,7 +211,9 @@ function moveToEnd(groups: number[], gap: number, count: number): void {
 
 function isMapped(groups: readonly number[]): boolean {
   for (let index = 0; index < 5; index += 1) {
-    if (groups[index] !== 0) return false;
+    if (groups[index] !== 0) {
+      return false;
+    }
   }
   return groups[5] === 0xffff;
 }

@@ -22,7 +22,9 @@ export function createProtectedPorts(): ProtectedPorts {
   return {
     all: () => [...ports],
     add(port = 0) {
-      if (port === 0 || ports.has(port)) return;
+      if (port === 0 || ports.has(port)) {
+        return;
+      }
       ports.add(port);
       listeners.notify(port);
     },
@@ -39,8 +41,9 @@ type WritableFolders = { readonly dir: string; readonly allow: { readonly fileSy
  */
 export function protectServers(ports: ProtectedPorts, endpoints: readonly Endpoint[], folders: WritableFolders): void {
   for (const endpoint of endpoints) {
-    if ("port" in endpoint) void protectServer(ports, endpoint.host, endpoint.port);
-    else if ([folders.dir, ...folders.allow.fileSystemWrite].some((path) => contains(path, endpoint.socketFolder))) {
+    if ("port" in endpoint) {
+      void protectServer(ports, endpoint.host, endpoint.port);
+    } else if ([folders.dir, ...folders.allow.fileSystemWrite].some((path) => contains(path, endpoint.socketFolder))) {
       throw new Error(
         "store: flows can write to the folder of the database's Unix socket (runtime.dir, runtime.allow.fileSystemWrite), and could take its place: let the database create its socket in another folder",
       );
@@ -50,16 +53,24 @@ export function protectServers(ports: ProtectedPorts, endpoints: readonly Endpoi
 
 /** An address is checked at once, a name when it is resolved. */
 async function protectServer(ports: ProtectedPorts, host: string, port: number): Promise<void> {
-  if (isOwnAddress(host)) ports.add(port);
-  if (isIP(host) !== 0 || host === "localhost") return;
+  if (isOwnAddress(host)) {
+    ports.add(port);
+  }
+  if (isIP(host) !== 0 || host === "localhost") {
+    return;
+  }
   // A name that can't be resolved is not that of this machine.
   const addresses = await lookup(host, { all: true }).catch(() => []);
-  if (addresses.some(({ address }) => isOwnAddress(address))) ports.add(port);
+  if (addresses.some(({ address }) => isOwnAddress(address))) {
+    ports.add(port);
+  }
 }
 
 function isOwnAddress(host: string): boolean {
   const family = isIP(host);
-  if (family === 0 || isLoopback(host)) return isLoopback(host);
+  if (family === 0 || isLoopback(host)) {
+    return isLoopback(host);
+  }
   const own = new BlockList();
   const interfaces = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
   for (const address of ["0.0.0.0", "::", ...interfaces.map((entry) => entry.address)]) {

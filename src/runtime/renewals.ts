@@ -38,7 +38,9 @@ export function createRenewals({
 
   return {
     distrust(reason, limitMs = distrustedStopMs) {
-      if (distrusted !== undefined && distrusted.stopMs <= limitMs) return false;
+      if (distrusted !== undefined && distrusted.stopMs <= limitMs) {
+        return false;
+      }
       distrusted = { reason, stopMs: limitMs };
       log({ level: "warn", message: `the next deployment starts in a new process: ${reason}` }, "runtime");
       return true;
@@ -47,8 +49,12 @@ export function createRenewals({
       isRequested = true;
     },
     find(type, hasRunNodes) {
-      if (distrusted !== undefined) return distrusted;
-      if (isRequested) return { reason: "a restart was requested", stopMs };
+      if (distrusted !== undefined) {
+        return distrusted;
+      }
+      if (isRequested) {
+        return { reason: "a restart was requested", stopMs };
+      }
       const isConfigured = freshProcess === "always" || (freshProcess === "full" && restartsAllNodes({ type }));
       return isConfigured && hasRunNodes ? { reason: `runtime.freshProcess is ${freshProcess}`, stopMs } : undefined;
     },

@@ -88,16 +88,20 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
   const child = spawnChild(options, {
     onActivity() {
       heartbeat.reset();
-      if (phase !== "prepared") events.onActivity();
+      if (phase !== "prepared") {
+        events.onActivity();
+      }
     },
     onFlood: events.onDistrust,
     onListenFailed() {
       hasListenFailed = true;
     },
     onReply(message) {
-      if (message.kind === "deployed") handleDeployed(message);
-      else if (message.kind === "deploy-started") isDeployStarted ||= message.id === deploymentId;
-      else if (phase === "starting") {
+      if (message.kind === "deployed") {
+        handleDeployed(message);
+      } else if (message.kind === "deploy-started") {
+        isDeployStarted ||= message.id === deploymentId;
+      } else if (phase === "starting") {
         startSpan?.end();
         enter("idle");
         events.onReady(message);
@@ -105,7 +109,9 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
     },
     onExit(cause) {
       heartbeat.stop();
-      if (phase === "starting") startSpan?.end("ended");
+      if (phase === "starting") {
+        startSpan?.end("ended");
+      }
       deploySpan?.end("ended");
       exited.resolve();
       const hadFlows = lastRevision !== undefined || isDeployStarted;
@@ -124,14 +130,18 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
   const heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => {
     phaseMs += heartbeatIntervalMs;
     // Flows may block it while they start.
-    if (phase === "idle" && isHang(heartbeatAgeMs, options)) events.onDistrust("a flow blocked the event loop");
+    if (phase === "idle" && isHang(heartbeatAgeMs, options)) {
+      events.onDistrust("a flow blocked the event loop");
+    }
     const hasNewerDeployment = events.hasNewerDeployment();
     const budgetMs = unfinished ? deploymentBudgetMs(unfinished.revision, options.deadlineMs) : Infinity;
     const cause = killReason(
       { phase, phaseMs, heartbeatAgeMs, isDeployStarted, deploymentBudgetMs: budgetMs, stopMs, hasNewerDeployment },
       options,
     );
-    if (cause === undefined || killed !== undefined) return;
+    if (cause === undefined || killed !== undefined) {
+      return;
+    }
     killed = { cause, isExpected: hasNewerDeployment };
     child.kill();
   });
@@ -144,13 +154,17 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
 
   function handleDeployed(deployed: Deployed): void {
     const { id, failure, missingTypes = [], lacksModules, failedNodes = [], rejected } = deployed;
-    if (unfinished === undefined || id !== deploymentId || phase !== "deploying") return;
+    if (unfinished === undefined || id !== deploymentId || phase !== "deploying") {
+      return;
+    }
     const deployment = unfinished;
     unfinished = undefined;
     lastRevision = deployment.revision;
     if (rejected !== true) {
       credentials = deployment.revision.credentials;
-      if (restartsAllNodes(deployment)) fullSeq = deployment.revision.seq;
+      if (restartsAllNodes(deployment)) {
+        fullSeq = deployment.revision.seq;
+      }
     }
     flowsSinceMs ??= performance.now();
     deploySpan?.end(failure === undefined ? undefined : "failed");
@@ -176,7 +190,9 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
     isEmpty: () => lastRevision === undefined && unfinished === undefined,
     currentDeployment: () => unfinished,
     hasApplied({ revision, type }) {
-      if (lastRevision === undefined || lastRevision.seq < revision.seq || type === "reload") return false;
+      if (lastRevision === undefined || lastRevision.seq < revision.seq || type === "reload") {
+        return false;
+      }
       return type !== "full" || fullSeq >= revision.seq;
     },
     deploy(deployment) {
@@ -195,8 +211,11 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
     async stop(limitMs = stopMs) {
       stopMs = limitMs;
       enter("stopping");
-      if (stopMs === 0) child.kill();
-      else child.send({ kind: "stop" });
+      if (stopMs === 0) {
+        child.kill();
+      } else {
+        child.send({ kind: "stop" });
+      }
       await exited.promise;
     },
     kill: () => child.kill(),

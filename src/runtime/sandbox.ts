@@ -30,7 +30,9 @@ export function sandboxFlags(entry: URL, userDir: string, allow: Required<Sandbo
   const program = fileURLToPath(entry);
   const readable = [...programFiles(program), execShell, userDir, ...allow.fileSystemRead, ...allow.fileSystemWrite];
   const wildcard = readable.find(hasWildcard);
-  if (wildcard !== undefined) throw new Error(`a path that flows may use must not contain "*": ${wildcard}`);
+  if (wildcard !== undefined) {
+    throw new Error(`a path that flows may use must not contain "*": ${wildcard}`);
+  }
   return [
     "--permission",
     ...readable.map((path) => `--allow-fs-read=${path}`),

@@ -62,9 +62,13 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
 
   return {
     async apply(revision, type, trace = ROOT_CONTEXT, wait = {}) {
-      if (isOver()) return pending;
+      if (isOver()) {
+        return pending;
+      }
       const instance = keeper.current();
-      if (instance?.hasApplied({ revision, type })) return lastResult?.result ?? pending;
+      if (instance?.hasApplied({ revision, type })) {
+        return lastResult?.result ?? pending;
+      }
       const newest = queue.record(revision);
       const waiter = createWaiter(deploymentBudgetMs(newest, options.deadlineMs), wait);
       const current = instance?.currentDeployment();
@@ -77,8 +81,12 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       return waiter.result;
     },
     async restart(revision, trace = ROOT_CONTEXT, { clearFiles = false, ...wait } = {}) {
-      if (isOver()) return pending;
-      if (clearFiles) keeper.clearFiles();
+      if (isOver()) {
+        return pending;
+      }
+      if (clearFiles) {
+        keeper.clearFiles();
+      }
       const waiter = createWaiter(deploymentBudgetMs(revision, options.deadlineMs), wait);
       renewals.request();
       keeper.retryModules();
@@ -88,10 +96,14 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     },
     distrust(reason) {
       const instance = keeper.current();
-      if (!renewals.distrust(reason, 0) || instance === undefined || reporter.state === "stopped") return;
+      if (!renewals.distrust(reason, 0) || instance === undefined || reporter.state === "stopped") {
+        return;
+      }
       // Its flows would take the CPU from the operators and from the next process.
       const processId = instance.processId();
-      if (processId !== undefined) lowerPriority(processId);
+      if (processId !== undefined) {
+        lowerPriority(processId);
+      }
       // Once: it may exit, for example because there is not enough memory.
       keeper.prepareNext();
     },
@@ -122,7 +134,9 @@ function openFolders(options: RuntimeOptions): CompleteOptions {
   const modulesDir = options.modulesDir === undefined ? undefined : prepareModulesDir(options.modulesDir);
   const completed = withLauncher(completeOptions({ ...options, dir, modulesDir }));
   const problem = modulesDir && describeWritableModules(modulesDir, [dir, ...completed.allow.fileSystemWrite]);
-  if (problem !== undefined) log({ level: "error", message: problem }, "runtime");
+  if (problem !== undefined) {
+    log({ level: "error", message: problem }, "runtime");
+  }
   warnOfUnloadedModules(dir, modulesDir, log);
   return problem === undefined ? completed : { ...completed, modulesDir: undefined };
 }

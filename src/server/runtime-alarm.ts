@@ -15,7 +15,9 @@ export function createRuntimeAlarm(
   let nextMs = 0;
   return (processId) => {
     onLimit("runtime");
-    if (processId !== undefined && processId === runtimeProcess?.processId()) onRuntimeAbuse?.(reason);
+    if (processId !== undefined && processId === runtimeProcess?.processId()) {
+      onRuntimeAbuse?.(reason);
+    }
     const nowMs = performance.now();
     if (nowMs >= nextMs) {
       nextMs = nowMs + intervalMs;

@@ -5,7 +5,10 @@ import type { Store } from "./store.ts";
 export function logHealth(store: Pick<Store, "health" | "onHealthChange">, log: Logger): Disposable {
   return store.onHealthChange(() => {
     const health = store.health();
-    if (health.isUsable) log.info("the store can be used again");
-    else log.error(`the store has failed: ${health.message}`);
+    if (health.isUsable) {
+      log.info("the store can be used again");
+    } else {
+      log.error(`the store has failed: ${health.message}`);
+    }
   });
 }

@@ -30,7 +30,9 @@ test.each([
 ])("%j teaches how to use it", async (args, parts) => {
   const { code, stdout, stderr } = await runCli(args);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  for (const part of parts) expect(stdout).toContain(part);
+  for (const part of parts) {
+    expect(stdout).toContain(part);
+  }
 });
 
 /** The words of all commands. */

@@ -9,7 +9,9 @@ await runCommandLine({
     // Keeps the process alive, like a connection.
     const alive = setInterval(() => {}, 60_000);
     process.stdout.write("copying");
-    if (signal !== undefined) await once(signal, "abort");
+    if (signal !== undefined) {
+      await once(signal, "abort");
+    }
     clearInterval(alive);
     throw signal?.reason;
   },

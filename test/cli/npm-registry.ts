@@ -51,7 +51,9 @@ export async function openNpmRegistry(
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const packages = packagesOf(url);
-  for (const each of packages) tarballs.set(tarballName(each), await pack(each));
+  for (const each of packages) {
+    tarballs.set(tarballName(each), await pack(each));
+  }
   return {
     url,
     async [Symbol.asyncDispose]() {

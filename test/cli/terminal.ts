@@ -36,7 +36,9 @@ export async function atTerminal(
       left.shift();
       void Promise.resolve(typeof typed === "function" ? typed() : typed).then((text) => {
         // A command to which nothing is typed may have ended.
-        if (typeof text === "string") terminal.stdin.write(text);
+        if (typeof text === "string") {
+          terminal.stdin.write(text);
+        }
       });
     }
   });

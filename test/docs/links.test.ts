@@ -38,7 +38,9 @@ async function findBroken(document: string, text: string): Promise<string[]> {
     const isFound =
       existsSync(join(root, target)) &&
       (anchor === undefined || anchorsOf(path === "" ? text : await read(target)).has(anchor));
-    if (!isFound) broken.push(link);
+    if (!isFound) {
+      broken.push(link);
+    }
   }
   return broken;
 }

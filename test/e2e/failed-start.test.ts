@@ -115,7 +115,9 @@ test("a taken port of the flows is no failure of the service, which stops as usu
   const service = spawn(process.execPath, args, { env: cliEnvironment() });
   const exited = exitCode(service);
   for await (const line of createInterface({ input: service.stdout })) {
-    if (line.includes("HTTP-in nodes can't listen on")) service.kill();
+    if (line.includes("HTTP-in nodes can't listen on")) {
+      service.kill();
+    }
   }
   expect(await exited).toBe(0);
 });

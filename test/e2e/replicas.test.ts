@@ -182,7 +182,9 @@ describe("in mode one, flows that need a module", () => {
       const { ends } = lease;
       lease = await eventually(async () => {
         const next = await readLease(database);
-        if (next.ends === ends) throw new Error("the lease was not renewed");
+        if (next.ends === ends) {
+          throw new Error("the lease was not renewed");
+        }
         return next;
       });
       tokens.add(lease.token);
@@ -190,7 +192,9 @@ describe("in mode one, flows that need a module", () => {
     expect(tokens).toEqual(new Set([token]));
     const runtimes = [await readRuntime(first), await readRuntime(second)];
     expect(runtimes.map(({ state }) => state)).toEqual(["standby", "failed"]);
-    for (const { message } of runtimes) expect(message).toMatch(/missing node types: reporter$/);
+    for (const { message } of runtimes) {
+      expect(message).toMatch(/missing node types: reporter$/);
+    }
   });
 });
 

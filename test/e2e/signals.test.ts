@@ -33,7 +33,9 @@ test("the service stops even if its log is no longer read", async () => {
   });
   try {
     let head = "";
-    while (!head.includes("listens on http")) head += String(await once(service.stdout, "data"));
+    while (!head.includes("listens on http")) {
+      head += String(await once(service.stdout, "data"));
+    }
     const url = /http:\/\/[\d.:]+/.exec(head)?.[0] ?? "";
     service.stdout.pause();
     // Each deployment logs a line, which is long if it has the long name of a missing type.
@@ -67,7 +69,9 @@ test.each<[program: string, command: readonly [string, ...string[]], repeats: bo
   await raw.until(/100 Continue/);
   process.kill(-service.pid, "SIGINT");
   await service.untilLogged(/draining: no new connections/);
-  if (repeats) process.kill(-service.pid, "SIGINT");
+  if (repeats) {
+    process.kill(-service.pid, "SIGINT");
+  }
   raw.write("[]");
   await raw.until(/204 No Content/);
   expect(await service.exited).toBe(0);

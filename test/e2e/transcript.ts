@@ -7,7 +7,9 @@ export type Exchange = { readonly command: string; readonly output: string };
 export function parseTranscript(text: string): Exchange[] {
   return text.split(/^\$ /m).flatMap((exchange) => {
     const [command, ...others] = exchange.split("\n");
-    if (command === undefined || command === "") return [];
+    if (command === undefined || command === "") {
+      return [];
+    }
     const end = others.findIndex((line) => !line.startsWith("> "));
     const commands = [command, ...others.slice(0, end).map((line) => line.slice("> ".length))];
     return [{ command: commands.join("\n"), output: others.slice(end).join("\n") }];
@@ -34,8 +36,12 @@ function patternOf(real: string, revs: readonly string[]): RegExp {
   const parts = real.split(variable).map((text) => RegExp.escape(text));
   const between = (real.match(variable) ?? []).map((text) => {
     const index = revs.findIndex((rev) => rev.startsWith(text));
-    if (index === -1) return String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
-    if (seen.has(index)) return String.raw`\k<r${index}>`;
+    if (index === -1) {
+      return String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
+    }
+    if (seen.has(index)) {
+      return String.raw`\k<r${index}>`;
+    }
     seen.add(index);
     return String.raw`(?<r${index}>[\w-]{8})`;
   });

@@ -40,7 +40,9 @@ async function isCreated(directory: string): Promise<boolean> {
     await mkdir(directory);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
+      throw error;
+    }
     return false;
   }
 }

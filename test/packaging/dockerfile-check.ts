@@ -52,20 +52,31 @@ export function findProblems(text: string, context: ReadonlySet<string>): string
   const known = new Set(stages.map(({ as }) => as));
   const instructions = stages.flatMap((stage) => stage.instructions);
   for (const { from } of stages) {
-    if (!/:\d+\.\d+/.test(from)) problems.push(`${from} is not pinned to a version`);
-    if (!from.startsWith("node:"))
+    if (!/:\d+\.\d+/.test(from)) {
+      problems.push(`${from} is not pinned to a version`);
+    }
+    if (!from.startsWith("node:")) {
       problems.push(`${from} has no libatomic1, without which Node 25 and later do not start`);
+    }
   }
   for (const { name, value } of instructions) {
-    if (name === "ADD") problems.push(`ADD ${value}: it unpacks and downloads; COPY does neither`);
+    if (name === "ADD") {
+      problems.push(`ADD ${value}: it unpacks and downloads; COPY does neither`);
+    }
     if (/secret|password|token/i.test(value) && (name === "ENV" || name === "ARG")) {
       problems.push(`${name} ${value}: it would stay in the image`);
     }
-    if (name !== "COPY") continue;
+    if (name !== "COPY") {
+      continue;
+    }
     const { from, sources } = parseCopy(value);
-    if (from !== undefined && !known.has(from)) problems.push(`COPY ${value}: there is no stage ${from}`);
+    if (from !== undefined && !known.has(from)) {
+      problems.push(`COPY ${value}: there is no stage ${from}`);
+    }
     for (const source of from === undefined ? sources : []) {
-      if (!context.has(source)) problems.push(`COPY ${value}: ${source} is missing, or ignored`);
+      if (!context.has(source)) {
+        problems.push(`COPY ${value}: ${source} is missing, or ignored`);
+      }
     }
   }
   const user = last(image, "USER");

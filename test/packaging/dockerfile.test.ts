@@ -111,6 +111,8 @@ test("the built image runs the service as its user, as process 1, and on a read-
   await expect(ask(stage.empty)).rejects.toMatchObject({ code: 1 });
 
   // A signal to unshare does not stop the service.
-  if (isolated) process.kill(pid, "SIGTERM");
+  if (isolated) {
+    process.kill(pid, "SIGTERM");
+  }
   expect(await service.stop()).toBe(0);
 });

@@ -44,26 +44,34 @@ export function buildImage(checkout: string, folder: string): Image {
   const roots = stages.map((stage, at) => join(folder, stage.as ?? String(at)));
   const image = stages.at(-1);
   const root = roots.at(-1);
-  if (image === undefined || root === undefined) throw new Error("the Dockerfile has no stages");
+  if (image === undefined || root === undefined) {
+    throw new Error("the Dockerfile has no stages");
+  }
   prepareRoot(root);
 
   for (const [at, stage] of stages.entries()) {
     const stageRoot = roots[at] ?? folder;
     let workdir = "/";
     for (const { name, value } of stage.instructions) {
-      if (name === "WORKDIR") workdir = value;
+      if (name === "WORKDIR") {
+        workdir = value;
+      }
       const cwd = join(stageRoot, workdir);
       mkdirSync(cwd, { recursive: true });
       if (name === "COPY") {
         const { from, sources, target } = parseCopy(value);
         const origin = from === undefined ? checkout : (roots[stages.findIndex(({ as }) => as === from)] ?? "");
         for (const source of sources) {
-          if (from === undefined && !context.has(source)) throw new Error(`${source} is not in the context`);
+          if (from === undefined && !context.has(source)) {
+            throw new Error(`${source} is not in the context`);
+          }
           const to = target.endsWith("/") ? join(target, source.slice(source.lastIndexOf("/") + 1)) : target;
           copy(join(origin, source), join(stageRoot, resolve(workdir, to)));
         }
       }
-      if (name === "RUN") run(value, cwd, stage === image ? root : undefined);
+      if (name === "RUN") {
+        run(value, cwd, stage === image ? root : undefined);
+      }
     }
   }
   const env = Object.fromEntries(

@@ -80,7 +80,9 @@ export function findProblems(manifests: readonly Manifest[], { secrets, images }
   const { labels, pod, container } = podOf(manifests);
   const problems: string[] = [];
   const expect = (holds: boolean, problem: string): void => {
-    if (!holds) problems.push(problem);
+    if (!holds) {
+      problems.push(problem);
+    }
   };
   const portNames = container.ports.map(({ name }) => name);
 

@@ -73,8 +73,12 @@ export async function runtimeUnderTest(
     processFile: join(dataDir, "runtime-process"),
     log(entry, source) {
       entries.push(entry);
-      if (source === "runtime") ownMessages.push(entry.message);
-      for (const listener of listeners) listener();
+      if (source === "runtime") {
+        ownMessages.push(entry.message);
+      }
+      for (const listener of listeners) {
+        listener();
+      }
     },
     ...options,
   });
@@ -83,7 +87,9 @@ export async function runtimeUnderTest(
     const { promise, resolve } = Promise.withResolvers<T>();
     const listener = () => {
       const found = find();
-      if (found !== undefined) resolve(found);
+      if (found !== undefined) {
+        resolve(found);
+      }
     };
     listeners.add(listener);
     listener();
@@ -117,7 +123,9 @@ export async function untilExited(pid: number): Promise<true> {
   for (;;) {
     const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
     // A zombie has exited, but its new parent has not reaped it yet.
-    if (stat === undefined || / Z /.test(stat)) return true;
+    if (stat === undefined || / Z /.test(stat)) {
+      return true;
+    }
     await delay(10);
   }
 }

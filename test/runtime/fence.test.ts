@@ -61,7 +61,9 @@ async function readActs({ dataDir }: OpenedRuntime): Promise<number[]> {
 async function untilActed(runtime: OpenedRuntime, afterMs: number): Promise<true> {
   for (;;) {
     const acts = await readActs(runtime).catch(() => []);
-    if (acts.some((ms) => ms > afterMs)) return true;
+    if (acts.some((ms) => ms > afterMs)) {
+      return true;
+    }
     await delay(10);
   }
 }
@@ -72,7 +74,9 @@ async function pidOf(runtime: OpenedRuntime): Promise<number> {
 }
 
 async function untilPassed(deadline: Instant): Promise<void> {
-  for (let leftMs = msUntil(deadline); leftMs > 0; leftMs = msUntil(deadline)) await delay(leftMs);
+  for (let leftMs = msUntil(deadline); leftMs > 0; leftMs = msUntil(deadline)) {
+    await delay(leftMs);
+  }
 }
 
 test.for([
@@ -143,7 +147,9 @@ test.for(["monotonicMs", "unixMs"] as const)(
     const [, signal] = await exit;
     expect(signal).toBe("SIGKILL");
     const acts: Instant[] = [];
-    for await (const line of lines) acts.push(JSON.parse(line) as Instant);
+    for await (const line of lines) {
+      acts.push(JSON.parse(line) as Instant);
+    }
     expect(acts.filter((act) => act[clock] > deadline[clock])).toEqual([]);
   },
 );

@@ -6,7 +6,9 @@ const utf8 = (text: string) => new TextEncoder().encode(text);
 function read(chunks: readonly Uint8Array[]): unknown[] {
   const frames: unknown[] = [];
   const reader = createFrameReader((message, payload) => frames.push([message, payload.toString()]));
-  for (const chunk of chunks) reader(Buffer.from(chunk));
+  for (const chunk of chunks) {
+    reader(Buffer.from(chunk));
+  }
   return frames;
 }
 

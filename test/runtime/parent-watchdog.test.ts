@@ -74,6 +74,8 @@ test("a child whose parent is another process than the one that has started it e
     network: { deny: [] },
   };
   const channel = child.stdio[messageFd] as Writable;
-  for (const piece of formatFrame(message, new Uint8Array())) channel.write(piece);
+  for (const piece of formatFrame(message, new Uint8Array())) {
+    channel.write(piece);
+  }
   expect(await once(child, "exit")).toEqual([null, "SIGKILL"]);
 });

@@ -56,7 +56,9 @@ test.each(Object.entries(calls))(
       address: "",
       requestId: "",
       async reserveDocument() {
-        if (events.at(-1) !== "reserved") events.push("reserved");
+        if (events.at(-1) !== "reserved") {
+          events.push("reserved");
+        }
       },
       retainMemory() {
         events.push("retained");

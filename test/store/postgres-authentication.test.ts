@@ -17,7 +17,9 @@ const password = "the password of the database";
 function message(type: string, ...parts: readonly (string | number | Buffer)[]): Buffer {
   const body = Buffer.concat(
     parts.map((part) => {
-      if (typeof part !== "number") return Buffer.from(part);
+      if (typeof part !== "number") {
+        return Buffer.from(part);
+      }
       const number = Buffer.alloc(4);
       number.writeInt32BE(part);
       return number;
@@ -44,7 +46,9 @@ async function openImpostor(...answers: readonly Answer[]) {
     socket.on("error", () => {});
     socket.on("data", (data) => {
       // The first message has no secret: user, database, and the name of the program.
-      if (count > 0) received.push(data.toString("latin1"));
+      if (count > 0) {
+        received.push(data.toString("latin1"));
+      }
       answers[count]?.(data.toString("latin1"), socket);
       count += 1;
     });

@@ -23,7 +23,9 @@ const [asSuperuser = [], asOwner = []] = [...section.matchAll(/```sql\n(.*?)```/
 let server: Server;
 beforeAll(async () => {
   server = await startServer({ settings: { fsync: "off" } });
-  for (const statement of asSuperuser.filter((each) => each.startsWith("CREATE ROLE"))) await server.query(statement);
+  for (const statement of asSuperuser.filter((each) => each.startsWith("CREATE ROLE"))) {
+    await server.query(statement);
+  }
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -35,7 +37,9 @@ async function createLocation(): Promise<StoreLocation & { readonly url: string 
   }
   const urlOf = (role: string): string => `postgres://${role}:secret@127.0.0.1:${server.port}/${name}`;
   await (await openAt(urlOf("flowgate_owner"), key))[Symbol.asyncDispose]();
-  for (const statement of asOwner) await query(urlOf("flowgate_owner"), statement);
+  for (const statement of asOwner) {
+    await query(urlOf("flowgate_owner"), statement);
+  }
   const url = urlOf("flowgate_service");
   return {
     url,

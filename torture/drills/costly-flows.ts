@@ -55,7 +55,9 @@ export const costlyFlows: Drill = {
         await deployConflicts(attacked, state, random);
         const correction = await correct(overTcp(service, admin), state.flows, answerWithinMs.deployment);
         corrections.push(correction.ms);
-        if (correction.problem !== undefined) violations.add(correction.problem);
+        if (correction.problem !== undefined) {
+          violations.add(correction.problem);
+        }
         await delay(200);
       }
     };
@@ -289,7 +291,9 @@ async function withoutLimit({ createFolder, size }: Context): Promise<Control> {
   await service
     .send("POST", "/flows:plan", { headers, body: JSON.stringify([tab("hang")]), signal })
     .catch((error: unknown) => {
-      if (!signal.aborted) throw error;
+      if (!signal.aborted) {
+        throw error;
+      }
     });
   const answerMs = performance.now() - beganMs;
   return {

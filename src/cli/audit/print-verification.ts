@@ -13,5 +13,7 @@ export function printVerification(output: Output, response: MessageShape<typeof 
       return `The audit log is intact: ${entries} ${entries === 1 ? "entry" : "entries"}.${tip}`;
     });
   }
-  if (!intact) throw new CliFailure(`The audit log did not pass the check: ${printable(problem)}.`);
+  if (!intact) {
+    throw new CliFailure(`The audit log did not pass the check: ${printable(problem)}.`);
+  }
 }

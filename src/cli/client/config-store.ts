@@ -10,7 +10,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Reads the configuration of the client. It is empty if there is no file. */
 export async function readClientConfig(environment: Environment): Promise<ClientConfig> {
   const path = clientConfigPath(environment);
-  if (!(await privateFileExists(path))) return { contexts: {}, tokens: {} };
+  if (!(await privateFileExists(path))) {
+    return { contexts: {}, tokens: {} };
+  }
   // Loads the YAML parser only if there is a file.
   const { readConfigFile } = await import("../config-file.ts");
   const { content } = await readConfigFile(path, path);
@@ -61,14 +63,18 @@ async function lock(path: string): Promise<AsyncDisposable> {
   const remove = (): Promise<void> => rm(lockPath, { force: true });
   // After a suspension, another command may hold the lock.
   const release = async (): Promise<void> => {
-    if ((await readFile(lockPath, "utf8").catch(() => "")) === id) await remove();
+    if ((await readFile(lockPath, "utf8").catch(() => "")) === id) {
+      await remove();
+    }
   };
   for (const endMs = Date.now() + lockWaitMs; ; await delay(20)) {
     try {
       await writeFile(lockPath, id, { flag: "wx", mode: 0o600 });
       return { [Symbol.asyncDispose]: release };
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
+        throw error;
+      }
       const { mtimeMs = Infinity } = (await stat(lockPath).catch(() => undefined)) ?? {};
       if (Date.now() - mtimeMs > lockLifetimeMs) {
         await remove();
@@ -103,10 +109,14 @@ async function replace(path: string, content: string): Promise<void> {
 /** Whether the file exists. Throws a CliFailure if other users can read it, or could have written it. */
 async function privateFileExists(path: string): Promise<boolean> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") {
+      return undefined;
+    }
     throw new CliFailure(`${path} cannot be read: ${error.message}`, { cause: error });
   });
-  if (stats === undefined) return false;
+  if (stats === undefined) {
+    return false;
+  }
   const user = process.getuid?.();
   if (user !== undefined && (stats.mode & 0o077) !== 0) {
     throw new CliFailure(

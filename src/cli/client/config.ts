@@ -41,7 +41,9 @@ export function clientConfigPath(environment: Environment): string {
 export function parseClientConfig(content: Readonly<Record<string, unknown>>, path: string): ClientConfig {
   const known = new Set(["currentContext", "contexts", "tokens"]);
   const unknown = Object.keys(content).find((key) => !known.has(key));
-  if (unknown !== undefined) throw new CliFailure(`${path}: ${unknown}: unknown key`);
+  if (unknown !== undefined) {
+    throw new CliFailure(`${path}: ${unknown}: unknown key`);
+  }
   const currentContext = content["currentContext"];
   if (currentContext !== undefined && typeof currentContext !== "string") {
     throw new CliFailure(`${path}: currentContext: must be the name of a context`);
@@ -78,11 +80,17 @@ function readEntries<T>(
     const values = asObject(entry, `${place}.${name}`);
     for (const [key, value] of Object.entries(values)) {
       const type = Object.hasOwn(fields, key) ? fields[key] : undefined;
-      if (type === undefined) throw new CliFailure(`${place}.${name}.${key}: unknown key`);
-      if (typeof value !== type) throw new CliFailure(`${place}.${name}.${key}: must be a ${type}`);
+      if (type === undefined) {
+        throw new CliFailure(`${place}.${name}.${key}: unknown key`);
+      }
+      if (typeof value !== type) {
+        throw new CliFailure(`${place}.${name}.${key}: must be a ${type}`);
+      }
     }
     const missing = required.find((key) => !Object.hasOwn(values, key));
-    if (missing !== undefined) throw new CliFailure(`${place}.${name}.${missing}: is missing`);
+    if (missing !== undefined) {
+      throw new CliFailure(`${place}.${name}.${missing}: is missing`);
+    }
   }
   return (entries ?? {}) as Readonly<Record<string, T>>;
 }

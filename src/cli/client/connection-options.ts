@@ -46,7 +46,9 @@ export function withoutServer(command: Command, { output = false }: { readonly o
   withoutConnection.set(command, { output });
   return command.hook("preAction", (_, called) => {
     // A group's hooks run for its commands too.
-    if (called !== command) return;
+    if (called !== command) {
+      return;
+    }
     const root = rootOf(command);
     const given = root.options.find(
       (option) => !takes(command, option) && root.getOptionValueSource(option.attributeName()) === "cli",

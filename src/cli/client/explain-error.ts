@@ -8,7 +8,9 @@ import { isChange } from "./failed-call.ts";
 
 /** Converts the error of a call to a failure that says what to do. Other errors are returned as they are. */
 export function explainError(error: unknown, connection: Connection): unknown {
-  if (!(error instanceof ConnectError)) return error;
+  if (!(error instanceof ConnectError)) {
+    return error;
+  }
   const [info] = error.findDetails(ErrorInfoSchema);
   const explanation =
     info?.domain === "flowgate"
@@ -27,14 +29,20 @@ const unknownOutcome =
 
 /** Whether a call with effects may have been carried out although it failed. */
 function isUnknown(error: ConnectError, reason: string | undefined): boolean {
-  if (!isChange(error)) return false;
-  if (error.code === Code.DeadlineExceeded) return true;
+  if (!isChange(error)) {
+    return false;
+  }
+  if (error.code === Code.DeadlineExceeded) {
+    return true;
+  }
   return reason === undefined && hasCode(error, /^(ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE|ETIMEDOUT)$/);
 }
 
 function hasCode(error: unknown, codes: RegExp): boolean {
   for (let each = error; each instanceof Error; each = each.cause) {
-    if ("code" in each && typeof each.code === "string" && codes.test(each.code)) return true;
+    if ("code" in each && typeof each.code === "string" && codes.test(each.code)) {
+      return true;
+    }
   }
   return false;
 }

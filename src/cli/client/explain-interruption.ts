@@ -3,7 +3,9 @@ import { changesServer } from "./failed-call.ts";
 
 /** Warns at Ctrl-C that the server may still carry out the call. */
 export const explainInterruption: Interceptor = (next) => async (request) => {
-  if (!changesServer(request.method)) return next(request);
+  if (!changesServer(request.method)) {
+    return next(request);
+  }
   process.once("SIGINT", explain);
   try {
     return await next(request);

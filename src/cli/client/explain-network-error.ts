@@ -5,7 +5,9 @@ import type { Connection } from "./connection.ts";
 /** Explains why there is no response of Flowgate. Undefined: there is one, or the error has no known cause. */
 export function explainNetworkError(error: ConnectError, connection: Connection): string | undefined {
   const code = codeOf(error);
-  if (code !== undefined) return explainCode(code, error, connection);
+  if (code !== undefined) {
+    return explainCode(code, error, connection);
+  }
   return isForeign(error)
     ? `${connection.server} answers, but is not Flowgate: ${printable(error.rawMessage)}. Check the URL and the port; a proxy must pass the path /flowgate.v1.*.`
     : undefined;
@@ -15,7 +17,9 @@ export function explainNetworkError(error: ConnectError, connection: Connection)
 function codeOf(error: Error): string | undefined {
   let code: string | undefined;
   for (let each: unknown = error; each instanceof Error; each = each.cause) {
-    if ("code" in each && typeof each.code === "string") code = each.code;
+    if ("code" in each && typeof each.code === "string") {
+      code = each.code;
+    }
   }
   return code;
 }
@@ -52,7 +56,9 @@ function explainCode(code: string, error: ConnectError, { server, socketPath, tl
     case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
       return `${server} does not answer with TLS. Check the port, or use ${server.replace(/^https:/, "http:")} if it has none.`;
     default:
-      if (code.startsWith("HPE_")) return notHttp(server);
+      if (code.startsWith("HPE_")) {
+        return notHttp(server);
+      }
       return explainCertificate(code, server) ?? `${server}: ${printable(error.rawMessage)} (${code}).`;
   }
 }

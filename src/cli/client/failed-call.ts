@@ -9,7 +9,9 @@ export const noteCall: Interceptor = (next) => async (request) => {
   try {
     return await next(request);
   } catch (error) {
-    if (typeof error === "object" && error !== null) failed.set(error, request.method);
+    if (typeof error === "object" && error !== null) {
+      failed.set(error, request.method);
+    }
     throw error;
   }
 };

@@ -29,7 +29,9 @@ export function parseServer(text: string, origin: string): Pick<Connection, "ser
 
 /** Whether others on the network could read what is sent to this server. */
 export function isReadable(server: string): boolean {
-  if (!server.startsWith("http:")) return false;
+  if (!server.startsWith("http:")) {
+    return false;
+  }
   return !isLoopback(new URL(server).hostname.replace(/^\[(.*)\]$/, "$1"));
 }
 

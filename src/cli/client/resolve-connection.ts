@@ -27,7 +27,9 @@ export async function resolveConnection(flags: ConnectionFlags, environment: Env
     isInsecure: isReadable(server.server) && context.insecureAllowHttp !== true,
     ...(timeoutMs !== undefined && { timeoutMs }),
   };
-  if (connection.token !== undefined) assertConfidential(connection, "token");
+  if (connection.token !== undefined) {
+    assertConfidential(connection, "token");
+  }
   return connection;
 }
 
@@ -52,12 +54,22 @@ function findContext(
   if (flags.server !== undefined && flags.context !== undefined) {
     throw usageFailure("--server and --context both name a server: specify one of them.");
   }
-  if (flags.server !== undefined) return { server: flags.server, origin: "--server" };
-  if (flags.context !== undefined) return contextNamed(flags.context, "--context", environment, config);
+  if (flags.server !== undefined) {
+    return { server: flags.server, origin: "--server" };
+  }
+  if (flags.context !== undefined) {
+    return contextNamed(flags.context, "--context", environment, config);
+  }
   const { FLOWGATE_SERVER: server = "", FLOWGATE_CONTEXT: name = "" } = environment;
-  if (server !== "") return { server, origin: "FLOWGATE_SERVER" };
-  if (name !== "") return contextNamed(name, "FLOWGATE_CONTEXT", environment, config);
-  if (config.currentContext === undefined) return { server: defaultServer, origin: "the default" };
+  if (server !== "") {
+    return { server, origin: "FLOWGATE_SERVER" };
+  }
+  if (name !== "") {
+    return contextNamed(name, "FLOWGATE_CONTEXT", environment, config);
+  }
+  if (config.currentContext === undefined) {
+    return { server: defaultServer, origin: "the default" };
+  }
   return contextNamed(config.currentContext, "currentContext", environment, config);
 }
 
@@ -81,7 +93,9 @@ function contextNamed(
 async function resolveTls(server: string, context: Context): Promise<Connection["tls"]> {
   const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify } = context;
   const isUsed = [caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify].some((value) => value !== undefined);
-  if (!isUsed) return {};
+  if (!isUsed) {
+    return {};
+  }
   if (!server.startsWith("https:")) {
     throw new CliFailure(
       `${server} has no TLS: use an https:// URL, or remove the TLS flags or the TLS settings of the context.`,
@@ -110,7 +124,9 @@ function findToken(
     }
     return { token, tokenOrigin: "environment" };
   }
-  if (stored !== undefined) return { token: stored.token, tokenOrigin: "login" };
+  if (stored !== undefined) {
+    return { token: stored.token, tokenOrigin: "login" };
+  }
   return token === "" ? {} : { tokenOrigin: "withheld" };
 }
 
@@ -120,7 +136,9 @@ function isForServer(server: string, { FLOWGATE_SERVER: configured = "" }: Envir
 }
 
 function readTimeout(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
+  if (text === undefined) {
+    return undefined;
+  }
   const seconds = Number(text);
   if (!/^\d+(\.\d+)?$/.test(text) || seconds <= 0 || seconds > 86_400) {
     throw usageFailure("--timeout: must be a number of seconds up to 86400, such as 30.");

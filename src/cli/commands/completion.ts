@@ -25,7 +25,9 @@ export function defineCompletion(root: Command): void {
     )
     .action(async (shell: string) => {
       const { script } = await import("@bomb.sh/tab");
-      if (shell === "bash") process.stdout.write(bashFallback);
+      if (shell === "bash") {
+        process.stdout.write(bashFallback);
+      }
       script(shell, "flowgate", "flowgate");
     });
 

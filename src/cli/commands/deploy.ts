@@ -31,7 +31,9 @@ export function defineDeploy(root: Command): void {
       clientAction(async (context, paths: readonly string[], flags: FlowsFlags & DeploymentFlags) => {
         const { deployFlows, reloadFlows } = await import("../deployment/deploy.ts");
         if (flags.type === "reload") {
-          if (paths.length > 0) throw usageFailure("--type reload takes no files.", "flowgate deploy");
+          if (paths.length > 0) {
+            throw usageFailure("--type reload takes no files.", "flowgate deploy");
+          }
           return reloadFlows(context, flags);
         }
         if (paths.length === 0) {

@@ -19,8 +19,14 @@ export async function complete(root: Command, words: readonly string[]): Promise
 
   const valuesOf = (item: Option | Argument, name: string): Values => {
     return (add) => {
-      if (name === "context") for (const [context, { server }] of Object.entries(contexts)) add(context, server);
-      for (const choice of item.argChoices ?? []) add(choice, "");
+      if (name === "context") {
+        for (const [context, { server }] of Object.entries(contexts)) {
+          add(context, server);
+        }
+      }
+      for (const choice of item.argChoices ?? []) {
+        add(choice, "");
+      }
       areFiles ||= /^(path|file|files|dir|folder)$/.test(name);
     };
   };
@@ -34,9 +40,13 @@ export async function complete(root: Command, words: readonly string[]): Promise
       const values = valuesOf(option, placeholder === "name" ? option.name() : placeholder);
       const name = long?.slice(2) ?? "";
       const alias = short?.slice(1);
-      if (takesValue) added.option(name, description, values, alias);
-      else if (alias === undefined) added.option(name, description);
-      else added.option(name, description, alias);
+      if (takesValue) {
+        added.option(name, description, values, alias);
+      } else if (alias === undefined) {
+        added.option(name, description);
+      } else {
+        added.option(name, description, alias);
+      }
     }
     for (const argument of command.registeredArguments) {
       const name = command.parent?.name() === "context" && command.name() !== "add" ? "context" : argument.name();
@@ -49,6 +59,8 @@ export async function complete(root: Command, words: readonly string[]): Promise
 function addCommands(command: Command, path: string, add: (path: string, command: Command) => void): void {
   add(path, command);
   for (const each of command.commands) {
-    if (each.name() !== "complete") addCommands(each, `${path} ${each.name()}`.trimStart(), add);
+    if (each.name() !== "complete") {
+      addCommands(each, `${path} ${each.name()}`.trimStart(), add);
+    }
   }
 }

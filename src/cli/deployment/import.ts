@@ -46,7 +46,9 @@ async function readWithSecret(source: NodeRedSource): Promise<NodeRedImport> {
   try {
     return await readUserFolder(source);
   } catch (error) {
-    if (!(error instanceof MissingSecretFailure)) throw error;
+    if (!(error instanceof MissingSecretFailure)) {
+      throw error;
+    }
     const { askSecret, canAsk } = await import("../prompts.ts");
     if (source.credentialSecret !== undefined || !canAsk()) {
       throw new CliFailure(

@@ -53,7 +53,9 @@ async function preview(
   type: string,
 ): Promise<boolean> {
   const { diff, text } = await session.revisions.diffRevision({ rev: target.rev, base });
-  if (diff === undefined || diff.containers.length === 0) return false;
+  if (diff === undefined || diff.containers.length === 0) {
+    return false;
+  }
   const outcome = styleOutcome(target.outcome, output);
   const fields = output.fields([
     ["Back to", describeRevision(target)],

@@ -18,7 +18,9 @@ export async function logOut(
     output.value({ server }, () => `There is no login at ${server}.`);
     return;
   }
-  if (!local) await revoke(session, token, server);
+  if (!local) {
+    await revoke(session, token, server);
+  }
   await changeClientConfig(process.env, [{ path: ["tokens", server], value: undefined }]);
   output.value({ server }, () =>
     local ? `Forgot the login at ${server}, whose token stays valid there.` : `Logged out of ${server}.`,
@@ -29,9 +31,13 @@ async function revoke({ auth }: ClientContext["session"], token: string, server:
   try {
     await auth.revokeToken({ token });
   } catch (error) {
-    if (!(error instanceof ConnectError)) throw error;
+    if (!(error instanceof ConnectError)) {
+      throw error;
+    }
     // It has expired, or was revoked before.
-    if (error.code === Code.Unauthenticated) return;
+    if (error.code === Code.Unauthenticated) {
+      return;
+    }
     throw new CliFailure(
       `The token was not revoked: ${server}: ${error.rawMessage}. Try again later, or only delete it from this machine with flowgate logout --local.`,
       { cause: error },

@@ -19,12 +19,20 @@ export function findSandboxNeeds(flows: readonly FlowNode[]): SandboxNeeds {
   const variables = new VariableScopes(flows);
   const disabledTabs = new Set(flows.filter((node) => node["disabled"] === true).map(({ id }) => id));
   for (const node of flows) {
-    if (node["d"] === true || disabledTabs.has(node.id) || disabledTabs.has(textOf(node["z"]))) continue;
+    if (node["d"] === true || disabledTabs.has(node.id) || disabledTabs.has(textOf(node["z"]))) {
+      continue;
+    }
     findFiles(node, needs);
-    if (node.type === "exec" || loads(node, "child_process")) needs.add("childProcess", true, node);
-    if (loads(node, "worker_threads")) needs.add("worker", true, node);
+    if (node.type === "exec" || loads(node, "child_process")) {
+      needs.add("childProcess", true, node);
+    }
+    if (loads(node, "worker_threads")) {
+      needs.add("worker", true, node);
+    }
     for (const name of readVariables(node)) {
-      if (!variables.define(node, name)) needs.add("env", name, node);
+      if (!variables.define(node, name)) {
+        needs.add("env", name, node);
+      }
     }
   }
   return needs;
@@ -181,9 +189,13 @@ class VariableScopes {
   }
 
   define(node: FlowNode, name: string): boolean {
-    if (this.#global.has(name) || namesIn(node).includes(name)) return true;
+    if (this.#global.has(name) || namesIn(node).includes(name)) {
+      return true;
+    }
     const container = this.#nodes.get(textOf(node["z"]));
-    if (container?.type === "subflow") return this.#outside.has(name);
+    if (container?.type === "subflow") {
+      return this.#outside.has(name);
+    }
     return [container, ...this.#groupsOf(node)].some((each) => each !== undefined && namesIn(each).includes(name));
   }
 

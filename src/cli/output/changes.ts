@@ -65,7 +65,9 @@ function shortenDiff(text: string): string {
   let symbol: string | undefined;
   let count = 0;
   const noteMore = (): void => {
-    if (symbol !== undefined && count > maxLines) shown.push(`        ${symbol} ... (${count - maxLines} more lines)`);
+    if (symbol !== undefined && count > maxLines) {
+      shown.push(`        ${symbol} ... (${count - maxLines} more lines)`);
+    }
   };
   for (const line of text.split("\n")) {
     const [prefix, next] = /^ {8}([+-]) /.exec(line) ?? [];
@@ -91,7 +93,9 @@ function cutStrings(line: string): string {
   let from = 0;
   for (let start = line.indexOf('"'); start !== -1; start = line.indexOf('"', from)) {
     let end = start + 1;
-    while (end < line.length && line[end] !== '"') end += line[end] === "\\" ? 2 : 1;
+    while (end < line.length && line[end] !== '"') {
+      end += line[end] === "\\" ? 2 : 1;
+    }
     parts.push(line.slice(from, start), cut(line.slice(start, end + 1), maxValueChars));
     from = end + 1;
   }
@@ -100,7 +104,9 @@ function cutStrings(line: string): string {
 
 /** Never splits a surrogate pair. */
 function cut(text: string, maxChars: number): string {
-  if (text.length <= maxChars) return text;
+  if (text.length <= maxChars) {
+    return text;
+  }
   const start = text.slice(0, maxChars);
   return `${start.isWellFormed() ? start : start.slice(0, -1)}... (${text.length} characters)`;
 }

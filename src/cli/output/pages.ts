@@ -23,5 +23,7 @@ export async function collectPages<T>(
 
 /** Notes on stderr that a list is not complete. */
 export function noteMore({ items, hasMore }: Listed<unknown>): void {
-  if (hasMore) process.stderr.write(`flowgate: only the first ${items.length} are shown: use a larger --limit.\n`);
+  if (hasMore) {
+    process.stderr.write(`flowgate: only the first ${items.length} are shown: use a larger --limit.\n`);
+  }
 }

@@ -18,7 +18,9 @@ export function createProgress({ handleSignals = true } = {}): Progress {
 
   return {
     async during(text, work) {
-      if (!isShown || isRunning) return work(() => {});
+      if (!isShown || isRunning) {
+        return work(() => {});
+      }
       isRunning = true;
       const spinner = startLater({ stream, text, handleSignals });
       try {
@@ -37,13 +39,17 @@ function startLater(options: { stream: NodeJS.WriteStream; text: string; handleS
   let isStopped = false;
   const show = async (): Promise<void> => {
     const { default: spinner } = await import("yocto-spinner");
-    if (!isStopped) shown = spinner({ ...options, text }).start();
+    if (!isStopped) {
+      shown = spinner({ ...options, text }).start();
+    }
   };
   const timer = setTimeout(() => void show(), delayMs);
   return {
     update: (next: string): void => {
       text = next;
-      if (shown !== undefined) shown.text = next;
+      if (shown !== undefined) {
+        shown.text = next;
+      }
     },
     stop: (): void => {
       isStopped = true;

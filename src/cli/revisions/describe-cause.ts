@@ -7,7 +7,9 @@ export function describeCause(
   formatRev: (rev: string) => string = (rev) => rev,
 ): string {
   const word = enumWord(RevisionCauseSchema, cause);
-  if (restoredRev === "") return word;
+  if (restoredRev === "") {
+    return word;
+  }
   // An undo does not name the revision that was undone, but the one whose flows are active again.
   return `${word}${cause === RevisionCause.RESTORE ? " of" : ", back to"} ${formatRev(restoredRev)}`;
 }

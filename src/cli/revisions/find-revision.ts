@@ -17,7 +17,9 @@ export async function findRevision(session: Session, name: string): Promise<Revi
   let passed = 0;
   for await (const page of pagesOf(session, Math.min(index + 1, pageSize))) {
     const found = page[index - passed];
-    if (found !== undefined) return found;
+    if (found !== undefined) {
+      return found;
+    }
     passed += page.length;
   }
   throw new CliFailure(`${name}: the history has ${passed} revisions only. List them with flowgate history.`);
@@ -32,7 +34,9 @@ async function findByRev({ revisions }: Session, rev: string): Promise<Revision 
   try {
     return await revisions.getRevision({ rev });
   } catch (error) {
-    if (error instanceof ConnectError && error.code === Code.NotFound) return undefined;
+    if (error instanceof ConnectError && error.code === Code.NotFound) {
+      return undefined;
+    }
     throw error;
   }
 }

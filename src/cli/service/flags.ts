@@ -10,7 +10,9 @@ export type Flags = ReadonlyMap<string, string>;
 export function addSettings(command: Command, names: readonly string[] = settings.map(({ flag }) => flag)): Command {
   command.option("--config <path>", "configuration file, YAML (env: FLOWGATE_CONFIG)");
   for (const { flag, hint, help, variable } of settings) {
-    if (names.includes(flag)) command.option(`--${flag} <${hint}>`, `${help} (env: ${variable})`);
+    if (names.includes(flag)) {
+      command.option(`--${flag} <${hint}>`, `${help} (env: ${variable})`);
+    }
   }
   return command;
 }
@@ -21,7 +23,9 @@ export function readFlags(command: Command): Flags {
   return new Map(
     command.options.flatMap((option): [string, string][] => {
       const value: unknown = values[option.attributeName()];
-      if (value === "") throw usageFailure(`${option.long ?? option.flags} requires a value.`, commandPath(command));
+      if (value === "") {
+        throw usageFailure(`${option.long ?? option.flags} requires a value.`, commandPath(command));
+      }
       return typeof value === "string" ? [[option.name(), value]] : [];
     }),
   );

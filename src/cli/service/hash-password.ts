@@ -11,7 +11,11 @@ export async function hashPasswordCommand(): Promise<void> {
 async function askTwice(): Promise<string> {
   const { askSecret } = await import("../prompts.ts");
   const password = await askSecret("Password");
-  if (password === "") throw new CliFailure("The password is empty.");
-  if (password !== (await askSecret("Again"))) throw new CliFailure("The passwords do not match.");
+  if (password === "") {
+    throw new CliFailure("The password is empty.");
+  }
+  if (password !== (await askSecret("Again"))) {
+    throw new CliFailure("The passwords do not match.");
+  }
   return password;
 }

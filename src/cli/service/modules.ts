@@ -47,7 +47,9 @@ export async function listModules(output: Output, dataDir: string): Promise<void
 
 export async function installModules(specs: readonly string[], flags: InstallFlags, dataDir: string): Promise<void> {
   const modules = specs.map(parseSpec);
-  for (const name of flags.allowScripts ?? []) assertModuleName(name, "flowgate module install");
+  for (const name of flags.allowScripts ?? []) {
+    assertModuleName(name, "flowgate module install");
+  }
   process.stderr.write(`Installing ${specs.join(", ")} …\n`);
   const { installed, withScripts } = await change(dataDir, flags, async (npm, tree) => {
     await npm([
@@ -63,7 +65,9 @@ export async function installModules(specs: readonly string[], flags: InstallFla
     if (missing !== undefined) {
       throw new CliFailure(`--allow-scripts names ${missing}, which none of the modules requires.`);
     }
-    if (allowed.size > 0) await npm(["rebuild", "--no-ignore-scripts", "--", ...allowed]);
+    if (allowed.size > 0) {
+      await npm(["rebuild", "--no-ignore-scripts", "--", ...allowed]);
+    }
     return {
       installed: readModules(tree).filter(({ name }) => modules.some((module) => module.name === name)),
       withScripts: packages.filter(({ name, hasInstallScript }) => hasInstallScript && !allowed.has(name)),
@@ -114,7 +118,9 @@ function parseSpec(spec: string): ModuleSpec {
 }
 
 function assertModuleName(name: string, command: string): void {
-  if (!isModuleName(name)) throw usageFailure(`${name} is not the name of an npm package.`, command);
+  if (!isModuleName(name)) {
+    throw usageFailure(`${name} is not the name of an npm package.`, command);
+  }
 }
 
 /** The data directory must belong to this user: files of another user in it could not be read, or replaced, by the service. */
@@ -147,7 +153,9 @@ async function change<T>(
   const current = prepareModulesDir(join(dataDir, modulesDirName));
   // Those of commands that were killed.
   const left = (await readdir(dataDir)).filter((name) => name.startsWith(workPrefix));
-  for (const name of left) await rm(join(dataDir, name), { recursive: true, force: true });
+  for (const name of left) {
+    await rm(join(dataDir, name), { recursive: true, force: true });
+  }
   const work = await mkdtemp(resolve(dataDir, workPrefix));
   try {
     const tree = join(work, "tree");
@@ -221,7 +229,9 @@ async function runNpm(
   });
   const output = Promise.all([text(child.stdout), text(child.stderr)]);
   const [code] = (await once(child, "close").catch(explainMissingNpm)) as [number | null];
-  if (code === 0) return;
+  if (code === 0) {
+    return;
+  }
   const [stdout, stderr] = await output;
   const usesGit = stderr.includes(noGit);
   throw new CliFailure(
@@ -235,7 +245,9 @@ async function runNpm(
 }
 
 function explainMissingNpm(error: NodeJS.ErrnoException): never {
-  if (error.code !== "ENOENT") throw error;
+  if (error.code !== "ENOENT") {
+    throw error;
+  }
   throw new CliFailure(
     "npm is not installed on this machine, and modules are installed with it: install it, such as with Node.js, and try again.",
     { cause: error },
@@ -266,7 +278,9 @@ async function readLockfile(tree: string): Promise<LockedPackage[]> {
 
 /** Throws if a package is not one of a registry, which has a hash. */
 function assertFromRegistry(packages: readonly LockedPackage[], allowGit: boolean): void {
-  if (allowGit) return;
+  if (allowGit) {
+    return;
+  }
   for (const { name, resolved, integrity, link, inBundle, dependencies, optionalDependencies } of packages) {
     const isFromRegistry = inBundle === true || (integrity !== undefined && /^https?:/.test(resolved ?? ""));
     const other = Object.entries({ ...dependencies, ...optionalDependencies }).find(
@@ -282,5 +296,7 @@ function assertFromRegistry(packages: readonly LockedPackage[], allowGit: boolea
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException): void {
-  if (error.code !== "ENOENT") throw error;
+  if (error.code !== "ENOENT") {
+    throw error;
+  }
 }

@@ -17,7 +17,9 @@ export async function readOptions(
 ): Promise<Options> {
   const input = await readInput(flags, environment, storeFlag);
   const dataDir = dataDirOf(input);
-  if (dataDir !== undefined) beforeLoad(dataDir);
+  if (dataDir !== undefined) {
+    beforeLoad(dataDir);
+  }
   const { checkInput } = await import("./check-input.ts");
   return checkInput(input);
 }

@@ -11,7 +11,9 @@ export async function restartRuntime(
   { session, output, progress }: ClientContext,
   { clearFiles = false, yes }: RestartFlags,
 ): Promise<void> {
-  if (clearFiles && yes !== true) await confirmRemoval();
+  if (clearFiles && yes !== true) {
+    await confirmRemoval();
+  }
   const response = await progress.during("Restarting the runtime", () =>
     session.runtime.restartRuntime({ clearFiles }),
   );

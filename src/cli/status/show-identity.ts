@@ -31,7 +31,9 @@ async function readIdentity({ connection, session }: ClientContext): Promise<Ide
   } catch (error) {
     const { code } = ConnectError.from(error);
     // Older servers have the settings only. Callers without a token may be permitted to read them.
-    if (code !== Code.Unimplemented && !(code === Code.Unauthenticated && connection.token === undefined)) throw error;
+    if (code !== Code.Unimplemented && !(code === Code.Unauthenticated && connection.token === undefined)) {
+      throw error;
+    }
   }
   const { user } = await session.settings.getSettings({});
   return { username: "", permissions: [], ...user, tokenName: "" };

@@ -29,7 +29,9 @@ export async function showStatus({ connection, session, output }: ClientContext)
     },
     () => describe(connection.server, settings, revision, output),
   );
-  if (!areRunning(settings)) throw new CliFailure("", { exitCode: exitCodes.notRunning });
+  if (!areRunning(settings)) {
+    throw new CliFailure("", { exitCode: exitCodes.notRunning });
+  }
 }
 
 /** Undefined: the user may not read revisions. */
@@ -37,7 +39,9 @@ async function readActiveRevision({ revisions }: Session): Promise<Revision | un
   try {
     return (await revisions.listRevisions({ pageSize: 1 })).revisions[0];
   } catch (error) {
-    if (error instanceof ConnectError && error.code === Code.PermissionDenied) return undefined;
+    if (error instanceof ConnectError && error.code === Code.PermissionDenied) {
+      return undefined;
+    }
     throw error;
   }
 }
@@ -82,7 +86,9 @@ function describeState(state: RuntimeState, output: Output): string {
 }
 
 function describeIsolation(isolation: Isolation | undefined): string {
-  if (isolation === undefined) return "";
+  if (isolation === undefined) {
+    return "";
+  }
   const { level, user, message } = isolation;
   const as = user === undefined ? "" : `, user ${user}`;
   return `${enumWord(IsolationLevelSchema, level)}${as}${message === undefined ? "" : ` (${printable(message)})`}`;

@@ -71,7 +71,9 @@ export async function revokeTokens(
     return;
   }
   const whose = user === undefined ? "all users" : printable(user);
-  if (!yes) await confirm(`Revoke all tokens of ${whose} at ${connection.server}?`);
+  if (!yes) {
+    await confirm(`Revoke all tokens of ${whose} at ${connection.server}?`);
+  }
   const target = user === undefined ? { case: "all" as const, value: true } : { case: "user" as const, value: user };
   const { revoked } = await session.tokens.revokeTokens({ target });
   process.stdout.write(`Revoked ${count(revoked)} of ${whose}.\n`);
@@ -87,13 +89,17 @@ async function revokeEach(session: Session, ids: readonly string[]): Promise<voi
         await session.tokens.deleteToken({ id });
         revoked += 1;
       } catch (error) {
-        if (ConnectError.from(error).code !== Code.NotFound) throw error;
+        if (ConnectError.from(error).code !== Code.NotFound) {
+          throw error;
+        }
         unknown.push(printable(id));
       }
     }
   } finally {
     // Also if the next call has failed.
-    if (revoked > 0) process.stdout.write(`Revoked ${count(revoked)}.\n`);
+    if (revoked > 0) {
+      process.stdout.write(`Revoked ${count(revoked)}.\n`);
+    }
   }
   if (unknown.length > 0) {
     throw new CliFailure(`There is no token with the id ${unknown.join(", ")}: list them with flowgate token list.`);
@@ -102,8 +108,12 @@ async function revokeEach(session: Session, ids: readonly string[]): Promise<voi
 
 async function confirm(question: string): Promise<void> {
   const { askConfirmation, canAsk } = await import("../prompts.ts");
-  if (!canAsk()) throw usageFailure("There is no terminal to prompt on: confirm with --yes.", "flowgate token revoke");
-  if (!(await askConfirmation(question))) throw new CliFailure("Nothing was revoked.");
+  if (!canAsk()) {
+    throw usageFailure("There is no terminal to prompt on: confirm with --yes.", "flowgate token revoke");
+  }
+  if (!(await askConfirmation(question))) {
+    throw new CliFailure("Nothing was revoked.");
+  }
 }
 
 function count(tokens: number): string {

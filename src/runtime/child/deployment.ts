@@ -11,7 +11,9 @@ export function markChangedCredentials(
   flows: readonly FlowNode[],
   { type, credentialsChanged }: Pick<Deploy, "type" | "credentialsChanged">,
 ): object[] {
-  if (type === "full" || credentialsChanged.length === 0) return [...flows];
+  if (type === "full" || credentialsChanged.length === 0) {
+    return [...flows];
+  }
   const ids = new Set(credentialsChanged);
   return flows.map((node) => (ids.has(node.id) ? { ...node, credentials: {} } : node));
 }

@@ -25,14 +25,18 @@ export function startFence(shared: SharedDeadline): void {
   let untilUnixMs = 0;
 
   const check = (): void => {
-    if (readMs() < untilMs && readUnixMs() < untilUnixMs) return;
+    if (readMs() < untilMs && readUnixMs() < untilUnixMs) {
+      return;
+    }
     // `performance.now` is faster, but its origin is the start of this process. Read first, so that a suspension between
     // both clocks makes the deadline earlier.
     const nowMs = readMs();
     const leftMs = Number(Atomics.load(shared, 0)) - Number(readHrtime()) / 1e6;
     untilMs = nowMs + leftMs;
     untilUnixMs = Number(Atomics.load(shared, 1));
-    if (leftMs <= 0 || readUnixMs() >= untilUnixMs) process.kill(0, "SIGKILL");
+    if (leftMs <= 0 || readUnixMs() >= untilUnixMs) {
+      process.kill(0, "SIGKILL");
+    }
   };
 
   createHook({ before: check, trackPromises: false }).enable();

@@ -34,14 +34,18 @@ export function createRuntimeLog(
 
   return {
     handle(record) {
-      if (!isEnabled && record.level > 30) return;
+      if (!isEnabled && record.level > 30) {
+        return;
+      }
       if (!budget.take()) {
         budget.countDropped(1);
         return;
       }
       const entry = toEntry(record);
       const level = entry.nodeId === undefined ? levelOf(entry) : entry.level;
-      if (level !== undefined) emit({ ...entry, level });
+      if (level !== undefined) {
+        emit({ ...entry, level });
+      }
     },
     enable() {
       isEnabled = true;
@@ -60,9 +64,13 @@ function toEntry({ level, msg, id, type, name }: RuntimeLogRecord): LogEntry {
 }
 
 function formatMessage(msg: unknown): string {
-  if (typeof msg === "string") return msg;
+  if (typeof msg === "string") {
+    return msg;
+  }
   try {
-    if (msg instanceof Error) return msg.stack ?? msg.message;
+    if (msg instanceof Error) {
+      return msg.stack ?? msg.message;
+    }
     return inspect(msg, { depth: 4, maxArrayLength: 100, maxStringLength: maxLineChars, breakLength: Infinity });
   } catch {
     // A getter or custom inspect function of a flow's object must not end the process.

@@ -83,12 +83,16 @@ let isStarting = (_id: string): boolean => false;
 const log = createRuntimeLog(
   (entry) => {
     const { level, nodeId } = entry;
-    if (level === "error" && nodeId !== undefined && isStarting(nodeId)) failedNodes.set(nodeId, describeNode(entry));
+    if (level === "error" && nodeId !== undefined && isStarting(nodeId)) {
+      failedNodes.set(nodeId, describeNode(entry));
+    }
     parent.send({ kind: "log", entry: traceparent === undefined ? entry : { ...entry, traceparent } });
   },
   ({ level, message }) => {
     // This warning does not apply: the parent encrypts credentials at rest.
-    if (message === util.log._("nodes.credentials.unencrypted")) return undefined;
+    if (message === util.log._("nodes.credentials.unencrypted")) {
+      return undefined;
+    }
     // The parent logs the result of each deployment at `info`.
     return level === "info" ? "debug" : level;
   },
@@ -136,7 +140,9 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
 /** Starts the runtime without flows. */
 async function initialize(message: Initialize): Promise<void> {
   // The parent was killed before its death could be signalled to this process.
-  if (message.parentPid !== undefined && process.ppid !== message.parentPid) process.kill(0, "SIGKILL");
+  if (message.parentPid !== undefined && process.ppid !== message.parentPid) {
+    process.kill(0, "SIGKILL");
+  }
   if (message.deadline === undefined) {
     startParentWatchdog();
   } else {
@@ -144,7 +150,9 @@ async function initialize(message: Initialize): Promise<void> {
     await startDeadlineWatchdog(deadline);
     startFence(deadline);
   }
-  if (!message.worker) process.permission.drop("worker");
+  if (!message.worker) {
+    process.permission.drop("worker");
+  }
   assertLinksStayInside(message.userDir);
 
   // Not in its environment from the start: Node would load modules from there.
@@ -197,7 +205,9 @@ async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed
     if (event.id === "runtime-state" && event.payload?.error !== undefined) {
       failure = describeFailure(event);
       missingTypes = event.payload.types;
-      if (event.payload.error === "missing-modules") lacksModules = true;
+      if (event.payload.error === "missing-modules") {
+        lacksModules = true;
+      }
     }
     return event.id === "runtime-deploy";
   });
@@ -207,7 +217,11 @@ async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed
   onStart = () => {
     const others = new Set(nodes.map(({ id }) => id).filter(isRunning));
     isStarting = (id) => !others.has(id);
-    for (const id of failedNodes.keys()) if (!isRunning(id)) failedNodes.delete(id);
+    for (const id of failedNodes.keys()) {
+      if (!isRunning(id)) {
+        failedNodes.delete(id);
+      }
+    }
   };
   storage.set(nodes, credentials);
   try {
@@ -216,7 +230,9 @@ async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed
         ? { deploymentType: "reload" }
         : { flows: { flows: markChangedCredentials(nodes, message), credentials }, deploymentType: message.type },
     );
-    if (rev === undefined) return { failure: "the runtime could not stop the flows that ran before" };
+    if (rev === undefined) {
+      return { failure: "the runtime could not stop the flows that ran before" };
+    }
   } catch (error) {
     return { failure: error instanceof Error ? error.message : String(error), rejected: true };
   }
@@ -243,7 +259,9 @@ function describeNode({ nodeId = "", nodeType = "node", nodeName }: LogEntry): s
 
 async function stop(): Promise<void> {
   closePort?.();
-  if (closePort !== undefined) await runtime.stop();
+  if (closePort !== undefined) {
+    await runtime.stop();
+  }
   process.exit(0);
 }
 

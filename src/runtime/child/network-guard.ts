@@ -75,7 +75,9 @@ export function createNetworkGuard(report: (message: string) => void): NetworkGu
         checkConnect(tcp, name, { addressAt: 1, portAt: 2 }, checks);
         checkConnect(udp, name, { addressAt: 0, portAt: 1 }, checks);
       }
-      for (const name of ["send", "send6"]) checkConnect(udp, name, { addressAt: 4, portAt: 3 }, checks);
+      for (const name of ["send", "send6"]) {
+        checkConnect(udp, name, { addressAt: 4, portAt: 3 }, checks);
+      }
       for (const name of ["bind", "bind6"]) {
         checkBind(tcp, name, checks);
         checkBind(udp, name, checks);
@@ -97,7 +99,9 @@ function checkConnect(
   const toText = String;
   const original = functionOf(prototype, name);
   prototype[name] = function (...args) {
-    if (args.length <= addressAt || args.length <= portAt) return apply(original, this, args);
+    if (args.length <= addressAt || args.length <= portAt) {
+      return apply(original, this, args);
+    }
     const address = toText(args[addressAt]);
     const port = toPort(args[portAt]);
     args[addressAt] = address;
@@ -169,7 +173,9 @@ function createOwnAddressCheck(tcp: Prototype): (address: string) => boolean {
   return (address) => {
     const socket = construct(Tcp, [clientSocket]) as object;
     let isIpv6 = false;
-    for (let at = 0; at < address.length; at += 1) isIpv6 ||= address[at] === ":";
+    for (let at = 0; at < address.length; at += 1) {
+      isIpv6 ||= address[at] === ":";
+    }
     const code = apply(isIpv6 ? bind6 : bind, socket, [address, 0, 0]);
     apply(close, socket, []);
     return code !== EADDRNOTAVAIL;
@@ -186,7 +192,9 @@ function explainErrors(): WeakMap<object, string> {
   prototype.destroy = function (error, ...rest) {
     const handle = this._handle?._parent ?? this._handle;
     const denial = handle && denials.get(handle);
-    if (denial && error) error.message = `${error.message}${error.message && ": "}${denial}`;
+    if (denial && error) {
+      error.message = `${error.message}${error.message && ": "}${denial}`;
+    }
     return destroy.call(this, error, ...rest);
   };
   return denials;
@@ -213,12 +221,16 @@ function findResolverPrototype(): Prototype {
 }
 
 function prototypeOf(handle: object | undefined): Prototype {
-  if (handle === undefined) throw new Error(notSupported);
+  if (handle === undefined) {
+    throw new Error(notSupported);
+  }
   return Object.getPrototypeOf(handle) as Prototype;
 }
 
 function functionOf(prototype: Prototype, name: string): Prototype[string] {
   const found = prototype[name];
-  if (found === undefined) throw new Error(notSupported);
+  if (found === undefined) {
+    throw new Error(notSupported);
+  }
   return found;
 }

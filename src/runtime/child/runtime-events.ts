@@ -5,13 +5,17 @@ import type { RuntimeEvent } from "@node-red/util";
 export function createEventWaiter(util: typeof flowUtil): (matches: (event: RuntimeEvent) => boolean) => Promise<void> {
   const listeners = new Set<(event: RuntimeEvent) => void>();
   util.events.on("runtime-event", (event) => {
-    for (const listener of listeners) listener(event);
+    for (const listener of listeners) {
+      listener(event);
+    }
   });
 
   return async (matches) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const listener = (event: RuntimeEvent) => {
-      if (!matches(event)) return;
+      if (!matches(event)) {
+        return;
+      }
       listeners.delete(listener);
       resolve();
     };

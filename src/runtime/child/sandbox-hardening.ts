@@ -28,7 +28,9 @@ const EACCES = -os.constants.errno.EACCES;
  * Nothing is restricted if flows may spawn processes, which would have none of these limits anyway.
  */
 export function hardenSandbox(): void {
-  if (process.permission.has("child")) return;
+  if (process.permission.has("child")) {
+    return;
+  }
   restrictSignals();
   restrictPriority();
   restrictIdentity();
@@ -56,16 +58,22 @@ function restrictPriority(): void {
   const { setPriority } = os;
   const { pid: ownPid } = process;
   os.setPriority = (pid: number, priority?: number) => {
-    if (priority === undefined) setPriority(pid);
-    else if (pid === 0 || pid === ownPid) setPriority(pid, priority);
-    else denied();
+    if (priority === undefined) {
+      setPriority(pid);
+    } else if (pid === 0 || pid === ownPid) {
+      setPriority(pid, priority);
+    } else {
+      denied();
+    }
   };
 }
 
 /** Root could change it, which also ends the signal at the death of the parent. */
 function restrictIdentity(): void {
   const setters = ["setuid", "seteuid", "setgid", "setegid", "setgroups", "initgroups"] as const;
-  for (const name of setters) Object.assign(process, { [name]: denied });
+  for (const name of setters) {
+    Object.assign(process, { [name]: denied });
+  }
 }
 
 /** A Unix socket may belong to a container engine or a database, and `--allow-net` permits all of them. */
@@ -97,7 +105,9 @@ function restrictUnixSockets(): void {
 /** Whether a path is absolute and without NUL, which marks an abstract socket. Uses nothing that flows can replace. */
 function isPathOfFile(path: string): boolean {
   for (let at = 0; at < path.length; at += 1) {
-    if (path[at] === "\0") return false;
+    if (path[at] === "\0") {
+      return false;
+    }
   }
   return path[0] === "/";
 }

@@ -17,7 +17,9 @@ export function avoidDeepFlowCopy(onSkipped: (reason: string) => void): void {
   const hooks = registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
-      if (!url.endsWith(file)) return loaded;
+      if (!url.endsWith(file)) {
+        return loaded;
+      }
       hooks.deregister();
       const { version } = JSON.parse(readFileSync(new URL("../package.json", url), "utf8")) as { version: string };
       const { source } = loaded;

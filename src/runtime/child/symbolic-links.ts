@@ -9,9 +9,13 @@ import { walkDirectory } from "../../base/directories.ts";
 export function assertLinksStayInside(directory: string): void {
   const { permission } = process;
   for (const entry of walkDirectory(directory)) {
-    if (!entry.isSymbolicLink()) continue;
+    if (!entry.isSymbolicLink()) {
+      continue;
+    }
     const link = join(entry.parentPath, entry.name);
-    if (permission.has("fs.write", readTarget(link))) continue;
+    if (permission.has("fs.write", readTarget(link))) {
+      continue;
+    }
     throw new Error(
       `the symbolic link ${relative(directory, link)} in runtime.dir leads out of it: remove it, ` +
         "or add its target to runtime.allow.fileSystemWrite",
@@ -61,14 +65,20 @@ export function restrictSymbolicLinks(): void {
     const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     const isDirectory = !isFile(fd);
     closeSync(fd);
-    if (!isDirectory) return;
+    if (!isDirectory) {
+      return;
+    }
     const names = readdirSync(path);
-    for (let index = 0; index < names.length; index += 1) assertWithoutLinks(`${path}/${names[index]}`);
+    for (let index = 0; index < names.length; index += 1) {
+      assertWithoutLinks(`${path}/${names[index]}`);
+    }
   }
 
   /** Returns the absolute path of files that may be moved, linked and copied; throws for others. */
   function checkSource(path: unknown): string {
-    if (typeof path !== "string") throw denied();
+    if (typeof path !== "string") {
+      throw denied();
+    }
     const absolute = path[0] === "/" ? path : `${cwd()}/${path}`;
     try {
       assertWithoutLinks(absolute);

@@ -12,7 +12,9 @@ export function watchTabFailures(): TabFailures {
   // oxlint-disable-next-line no-console
   console.log = (...values: unknown[]) => {
     const [text] = values;
-    if (typeof text === "string" && stackOfTabStart.test(text)) notify?.(text);
+    if (typeof text === "string" && stackOfTabStart.test(text)) {
+      notify?.(text);
+    }
     print(...values);
   };
   return {

@@ -26,9 +26,13 @@ export function createClusterRuntime({
   /** `own` is more recent than the report of this replica. */
   function combine(own: DeploymentResult, seq: number): DeploymentResult | undefined {
     const replicas = cluster.replicas();
-    if (own.outcome === "pending") return isApiOnly(replicas) ? pending : combineRuns(replicas, seq);
+    if (own.outcome === "pending") {
+      return isApiOnly(replicas) ? pending : combineRuns(replicas, seq);
+    }
     const others = replicas.filter(({ isSelf }) => !isSelf);
-    if (handsOverAfter(own, replicas, seq)) return combineRuns(others, seq);
+    if (handsOverAfter(own, replicas, seq)) {
+      return combineRuns(others, seq);
+    }
     if (own.outcome !== "running") {
       return { ...own, message: ofSelf(replicas, own.message ?? own.outcome) };
     }
@@ -38,14 +42,20 @@ export function createClusterRuntime({
 
   return {
     async apply(revision, type, trace, wait) {
-      if (isReleased) return pending;
-      if (type === "reload") return runtime.apply(revision, type, trace, wait);
+      if (isReleased) {
+        return pending;
+      }
+      if (type === "reload") {
+        return runtime.apply(revision, type, trace, wait);
+      }
       const waiter = createWaiter(deploymentBudgetMs(revision, deadlineMs), wait);
       waiters.add(waiter);
       let own = pending;
       const check = (): void => {
         const result = combine(own, revision.seq);
-        if (result !== undefined) waiter.resolve(result);
+        if (result !== undefined) {
+          waiter.resolve(result);
+        }
       };
       using _ = cluster.onChange(check);
       check();
@@ -59,7 +69,9 @@ export function createClusterRuntime({
     },
     release() {
       isReleased = true;
-      for (const waiter of waiters) waiter.resolve(pending);
+      for (const waiter of waiters) {
+        waiter.resolve(pending);
+      }
     },
   };
 }

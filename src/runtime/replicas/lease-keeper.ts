@@ -48,7 +48,9 @@ export function openLeaseKeeper({ cluster, leaseMs, yields, log }: KeeperOptions
 
   function stopFlows(reason: string): void {
     clearTimeout(stopTimer);
-    if (held === undefined) return;
+    if (held === undefined) {
+      return;
+    }
     held = undefined;
     log.warn(`the flows are stopped: ${reason}`);
     changes.notify();
@@ -63,7 +65,9 @@ export function openLeaseKeeper({ cluster, leaseMs, yields, log }: KeeperOptions
   }
 
   function extend(token: number, deadline: Instant): void {
-    if (held !== undefined && held.fence.token !== token) lose("since another replica held it in between");
+    if (held !== undefined && held.fence.token !== token) {
+      lose("since another replica held it in between");
+    }
     clearTimeout(stopTimer);
     stopTimer = setTimeout(() => lose("since it could not be renewed in time"), msUntil(deadline) - stopMs);
     if (held === undefined) {
@@ -79,13 +83,17 @@ export function openLeaseKeeper({ cluster, leaseMs, yields, log }: KeeperOptions
   /** Returns the time until the next attempt. */
   function handle(reply: LeaseReply, sent: Instant): number {
     if (!reply.isHeld) {
-      if (held !== undefined) held.deadline = sent;
+      if (held !== undefined) {
+        held.deadline = sent;
+      }
       lose("since another replica holds it");
       return Math.max(reply.forMs, 1);
     }
     const deadline = addMs(sent, usableMs);
     // The reply was late.
-    if (msUntil(deadline) <= stopMs) return 1;
+    if (msUntil(deadline) <= stopMs) {
+      return 1;
+    }
     extend(reply.token, deadline);
     return Math.max(msUntil(addMs(sent, renewMs)), 1);
   }
@@ -95,11 +103,16 @@ export function openLeaseKeeper({ cluster, leaseMs, yields, log }: KeeperOptions
     let nextMs = retryMs;
     try {
       const reply = yields() ? undefined : await cluster.lease.hold(leaseMs);
-      if (isClosed) return;
+      if (isClosed) {
+        return;
+      }
       // This may have changed during the request: the lease is then released when the flows have stopped.
       const isYielded = reply === undefined || (reply.isHeld && yields());
-      if (isYielded) yieldLease();
-      else nextMs = handle(reply, sent);
+      if (isYielded) {
+        yieldLease();
+      } else {
+        nextMs = handle(reply, sent);
+      }
       if (!isKnown || (isYielded && reply !== undefined)) {
         isKnown = true;
         changes.notify();
@@ -111,7 +124,9 @@ export function openLeaseKeeper({ cluster, leaseMs, yields, log }: KeeperOptions
   }
 
   function scheduleAttempt(inMs: number): void {
-    if (!isClosed) attemptTimer = setTimeout(start, isWoken ? 1 : inMs);
+    if (!isClosed) {
+      attemptTimer = setTimeout(start, isWoken ? 1 : inMs);
+    }
   }
 
   /** Requests are made one after another, so that the lease is not acquired while it is being released. */
@@ -136,7 +151,9 @@ export function openLeaseKeeper({ cluster, leaseMs, yields, log }: KeeperOptions
   }
 
   async function handOver(): Promise<void> {
-    if (isClosed || held !== undefined || !yields()) return;
+    if (isClosed || held !== undefined || !yields()) {
+      return;
+    }
     if (attempt !== undefined) {
       await attempt;
       return handOver();
@@ -148,14 +165,21 @@ export function openLeaseKeeper({ cluster, leaseMs, yields, log }: KeeperOptions
   }
 
   const wakes = cluster.onChange(() => {
-    if (isClosed) return;
+    if (isClosed) {
+      return;
+    }
     if (held !== undefined) {
-      if (yields()) yieldLease();
+      if (yields()) {
+        yieldLease();
+      }
       return;
     }
     // The reply to an attempt in progress may be older than the change.
-    if (attempt === undefined) start();
-    else isWoken = true;
+    if (attempt === undefined) {
+      start();
+    } else {
+      isWoken = true;
+    }
   });
 
   async function close(): Promise<void> {

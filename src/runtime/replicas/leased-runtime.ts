@@ -51,7 +51,9 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
 
   /** What was missing may have been installed since. */
   function forgetMissing(): void {
-    if (incomplete === undefined) return;
+    if (incomplete === undefined) {
+      return;
+    }
     incomplete = undefined;
     standBy();
   }
@@ -63,13 +65,18 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
       await close(opened);
       clearTimeout(timer);
     }
-    if (opened !== undefined) return;
+    if (opened !== undefined) {
+      return;
+    }
     const fence = keeper.fence();
     if (fence === undefined) {
       standBy();
       // A service that is about to stop must not take over.
-      if (isReleased) void keeper[Symbol.asyncDispose]();
-      else await keeper.handOver();
+      if (isReleased) {
+        void keeper[Symbol.asyncDispose]();
+      } else {
+        await keeper.handOver();
+      }
     } else if (!isReleased) {
       openWith(fence);
     }
@@ -96,7 +103,9 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
   async function stop(): Promise<void> {
     following[Symbol.dispose]();
     await queue;
-    if (opened !== undefined) await close(opened);
+    if (opened !== undefined) {
+      await close(opened);
+    }
     await keeper[Symbol.asyncDispose]();
     // Reported to the other replicas only now, when they can acquire the lease.
     reporter.set("stopped");
@@ -105,12 +114,18 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
   let stopped: Promise<void> | undefined;
   return {
     async apply(revision, type, ...call) {
-      if (opened !== undefined) return opened.runtime.apply(revision, type, ...call);
-      if (type === "reload") forgetMissing();
+      if (opened !== undefined) {
+        return opened.runtime.apply(revision, type, ...call);
+      }
+      if (type === "reload") {
+        forgetMissing();
+      }
       return pending;
     },
     async restart(...call) {
-      if (opened !== undefined) return opened.runtime.restart(...call);
+      if (opened !== undefined) {
+        return opened.runtime.restart(...call);
+      }
       forgetMissing();
       return pending;
     },
@@ -135,8 +150,11 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
     onResult: (listener) => results.add(listener),
     release() {
       isReleased = true;
-      if (opened === undefined) void keeper[Symbol.asyncDispose]();
-      else opened.runtime.release();
+      if (opened === undefined) {
+        void keeper[Symbol.asyncDispose]();
+      } else {
+        opened.runtime.release();
+      }
     },
     kill: () => opened?.runtime.kill(),
     [Symbol.asyncDispose]: () => (stopped ??= stop()),

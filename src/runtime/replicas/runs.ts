@@ -84,7 +84,9 @@ export function runOf(
   runtime: Pick<Runtime, "status" | "lastResult">,
   active: Pick<Revision, "rev" | "seq">,
 ): ReplicaRun | undefined {
-  if (!isRunnerState(runtime.status().state)) return undefined;
+  if (!isRunnerState(runtime.status().state)) {
+    return undefined;
+  }
   const last = runtime.lastResult();
   if (last === undefined) {
     const { rev, seq } = active;
@@ -101,7 +103,9 @@ export function resultOf(
   runtime: Pick<Runtime, "status" | "lastResult">,
   cluster: Pick<Cluster, "replicas"> | undefined,
 ): DeploymentResult {
-  if (cluster !== undefined) return combineRuns(cluster.replicas(), active.seq) ?? pending;
+  if (cluster !== undefined) {
+    return combineRuns(cluster.replicas(), active.seq) ?? pending;
+  }
   const run = runOf(runtime, active);
   const isCurrent = run?.seq === active.seq && runtime.status().state !== "starting";
   return isCurrent ? run : pending;

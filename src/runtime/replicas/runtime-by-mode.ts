@@ -23,8 +23,12 @@ type Mode = {
 
 /** Opens the runtime of this replica according to `runtime.mode`. */
 export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, cluster, activeSeq, log }: Mode): Runtime {
-  if (mode === "none") return createDisabledRuntime(options.log);
-  if (mode === "each" || cluster === undefined) return openRuntime(options);
+  if (mode === "none") {
+    return createDisabledRuntime(options.log);
+  }
+  if (mode === "each" || cluster === undefined) {
+    return openRuntime(options);
+  }
   // Now, so that the service does not start without a boundary that is required.
   const { launcher } = withLauncher(completeOptions({ ...options, dir: prepareUserDir(options.dir) }));
   return openLeasedRuntime({

@@ -43,8 +43,12 @@ async function readGroup(member: number): Promise<ReadonlySet<number>> {
   for (const pid of pids) {
     await giveWay();
     const stat = readStat(pid);
-    if (stat === undefined) continue;
-    if (stat.processGroup === leader || stat.session === leader || group.has(stat.parent)) group.add(pid);
+    if (stat === undefined) {
+      continue;
+    }
+    if (stat.processGroup === leader || stat.session === leader || group.has(stat.parent)) {
+      group.add(pid);
+    }
   }
   return group;
 }

@@ -61,18 +61,30 @@ function restrictAuthentication(connection: Connection, methods: readonly AuthMe
   }
 
   connection.emit = (event: string | symbol, ...args: unknown[]): boolean => {
-    if (hasFailed) return event === "end" && emit(event, ...args);
+    if (hasFailed) {
+      return event === "end" && emit(event, ...args);
+    }
     method = requests.get(event) ?? method;
-    if (requests.has(event) && !methods.includes(method)) return refuse(method);
-    if (event === "error") hasFailed = true;
+    if (requests.has(event) && !methods.includes(method)) {
+      return refuse(method);
+    }
+    if (event === "error") {
+      hasFailed = true;
+    }
     if (event === "authenticationOk") {
-      if (method === "scram-sha-256" ? !isServerProved : !methods.includes(method)) return refuse("none");
+      if (method === "scram-sha-256" ? !isServerProved : !methods.includes(method)) {
+        return refuse("none");
+      }
       isAuthenticated = true;
     }
-    if (event === "readyForQuery" && !isAuthenticated) return refuse("none");
+    if (event === "readyForQuery" && !isAuthenticated) {
+      return refuse("none");
+    }
     const isHandled = emit(event, ...args);
     // The driver has compared the signature of the server.
-    if (event === "authenticationSASLFinal") isServerProved = !hasFailed;
+    if (event === "authenticationSASLFinal") {
+      isServerProved = !hasFailed;
+    }
     return isHandled;
   };
 }

@@ -108,7 +108,9 @@ function isFolder(host: string): boolean {
 
 /** Whether no other program can take the place of the server: by its certificate, or since it can't create the server's socket. */
 function isTrusted(host: string, ssl: ConnectionOptions | false): boolean {
-  if (ssl !== false) return ssl.rejectUnauthorized === true;
+  if (ssl !== false) {
+    return ssl.rejectUnauthorized === true;
+  }
   const folder = isFolder(host) ? statSync(host, { throwIfNoEntry: false }) : undefined;
   return folder !== undefined && (folder.mode & writableByOthers) === 0;
 }

@@ -18,7 +18,9 @@ export function reserveLog(db: DatabaseSync, path: string): void {
   } catch {
     // If the disk has failed or is full, so do the commits, whose errors are reported.
   } finally {
-    if (db.isTransaction) db.exec("ROLLBACK");
+    if (db.isTransaction) {
+      db.exec("ROLLBACK");
+    }
   }
 }
 
@@ -26,7 +28,9 @@ function extend(path: string): void {
   const file = openSync(path, "r+");
   try {
     let { size } = fstatSync(file);
-    while (size < reservedBytes) size += writeSync(file, zeros, 0, Math.min(zeros.length, reservedBytes - size), size);
+    while (size < reservedBytes) {
+      size += writeSync(file, zeros, 0, Math.min(zeros.length, reservedBytes - size), size);
+    }
   } finally {
     closeSync(file);
   }

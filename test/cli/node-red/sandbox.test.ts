@@ -133,7 +133,9 @@ test("disabled nodes and tabs need nothing", () => {
 
 test("groups in a circle, deep properties and many nodes are read in linear time", () => {
   let deep: unknown = "${DEEP}";
-  for (let depth = 0; depth < 100_000; depth++) deep = [deep];
+  for (let depth = 0; depth < 100_000; depth++) {
+    deep = [deep];
+  }
   const circle = ["g1", "g2"].map((id) => ({ id, type: "group", z: "t", g: id === "g1" ? "g2" : "g1" }));
   const nodes = Array.from({ length: 100_000 }, (_, at) => ({ id: `n${at}`, type: "exec", z: "t", g: "g1" }));
   expect(allowOf(...circle, ...nodes, { id: "d", type: "x", z: "t", g: "g1", deep } as FlowNode)).toEqual({

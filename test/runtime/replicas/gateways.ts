@@ -49,7 +49,9 @@ export async function openReplicas<Names extends string>(
   await eventually(async () => {
     for (const gateway of Object.values(gateways)) {
       const reply = await gateway?.send("GET", "/readyz");
-      if (reply?.status !== 200) throw new Error(reply?.body);
+      if (reply?.status !== 200) {
+        throw new Error(reply?.body);
+      }
     }
   });
   const elsewhere = stack.use(await openSqliteStore(shared)).flows;
@@ -70,7 +72,9 @@ function notifying(store: FlowStore, all: readonly FlowStore[]): FlowStore {
     async commit(...call) {
       const revision = await store.commit(...call);
       for (const other of all) {
-        if (other !== store) void other.reload();
+        if (other !== store) {
+          void other.reload();
+        }
       }
       return revision;
     },

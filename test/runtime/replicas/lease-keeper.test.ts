@@ -22,7 +22,9 @@ function keeperOf(
 async function untilHeld(keeper: LeaseKeeper, isHeld = true): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const check = (): void => {
-    if ((keeper.fence() !== undefined) === isHeld) resolve();
+    if ((keeper.fence() !== undefined) === isHeld) {
+      resolve();
+    }
   };
   using _ = keeper.onChange(check);
   check();
@@ -65,7 +67,9 @@ test("loses a lease that it can't renew before another replica gets it", async (
   let isConnected = true;
   await using first = keeperOf(
     scripted(member, async (durationMs) => {
-      if (!isConnected) throw new Error("the database can't be reached");
+      if (!isConnected) {
+        throw new Error("the database can't be reached");
+      }
       return member.lease.hold(durationMs);
     }),
   );
@@ -74,7 +78,9 @@ test("loses a lease that it can't renew before another replica gets it", async (
   const events: string[] = [];
   using _ = first.onChange(() => events.push("first lost it"));
   using __ = second.onChange(() => {
-    if (second.fence() !== undefined) events.push("second got it");
+    if (second.fence() !== undefined) {
+      events.push("second got it");
+    }
   });
   isConnected = false;
   await untilHeld(second);
@@ -136,7 +142,9 @@ test("keeps the lease from other replicas until it is handed over, and takes it 
   const token = first.fence()?.token ?? Infinity;
   const order: string[] = [];
   using _ = second.onChange(() => {
-    if (second.fence() !== undefined) order.push("second got it");
+    if (second.fence() !== undefined) {
+      order.push("second got it");
+    }
   });
 
   mustYield = true;
@@ -173,7 +181,9 @@ test("does not release a lease that it holds again, nor one that is renewed at t
   };
   await using keeper = keeperOf({ ...member, lease }, 3_000, () => mustYield);
   await untilHeld(keeper);
-  while (calls.length < 2) await new Promise(setImmediate);
+  while (calls.length < 2) {
+    await new Promise(setImmediate);
+  }
   mustYield = true;
   member.report(status("only"));
   await untilHeld(keeper, false);

@@ -49,7 +49,9 @@ function openReplica(
 async function untilState(runtime: Runtime, state: RuntimeState): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const check = (): void => {
-    if (runtime.status().state === state) resolve();
+    if (runtime.status().state === state) {
+      resolve();
+    }
   };
   using _ = runtime.onChange(check);
   check();
@@ -90,7 +92,9 @@ test("a replica that loses the lease stops its flows, also if they do not stop b
       lease: {
         ...member.lease,
         async hold(durationMs) {
-          if (!isConnected) throw new Error("the database can't be reached");
+          if (!isConnected) {
+            throw new Error("the database can't be reached");
+          }
           return member.lease.hold(durationMs);
         },
       },
@@ -197,7 +201,9 @@ describe("flows that need a node type", () => {
       let last: string | undefined;
       runtime.onChange(() => {
         const { state } = runtime.status();
-        if (state !== last && state !== "starting") changes.push(`${name} ${state}`);
+        if (state !== last && state !== "starting") {
+          changes.push(`${name} ${state}`);
+        }
         last = state;
       });
       return runtime;

@@ -18,7 +18,9 @@ export function createMemoryCluster(): { join(): Member } {
   function hold(id: string, durationMs: number): LeaseReply {
     const nowMs = performance.now();
     if (lease.holder !== id) {
-      if (lease.untilMs > nowMs) return { isHeld: false, forMs: lease.untilMs - nowMs };
+      if (lease.untilMs > nowMs) {
+        return { isHeld: false, forMs: lease.untilMs - nowMs };
+      }
       lease = { ...lease, holder: id, token: lease.token + 1 };
     }
     lease = { ...lease, untilMs: nowMs + durationMs };
@@ -41,7 +43,9 @@ export function createMemoryCluster(): { join(): Member } {
         lease: {
           hold: async (durationMs) => hold(id, durationMs),
           async release() {
-            if (lease.holder !== id) return;
+            if (lease.holder !== id) {
+              return;
+            }
             lease = { ...lease, holder: "", untilMs: 0 };
             notify();
           },

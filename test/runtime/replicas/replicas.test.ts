@@ -66,7 +66,9 @@ describe("two replicas that run flows and one that does not", () => {
       { name: nameOf(api), mode: "none", state: "disabled", self: true },
     ];
     expect(listed).toHaveLength(3);
-    for (const replica of expected) expect(listed).toContainEqual(expect.objectContaining(replica));
+    for (const replica of expected) {
+      expect(listed).toContainEqual(expect.objectContaining(replica));
+    }
     const metrics = (await api.send("GET", "/metrics")).body;
     expect(metrics).toMatch(/^flowgate_replicas\{state="running"\} 2$/m);
     expect(metrics).toMatch(/^flowgate_replicas\{state="disabled"\} 1$/m);

@@ -38,7 +38,9 @@ function readOnce<Desc extends object, Rule>(read: (desc: Desc) => Rule): (desc:
   const rules = new WeakMap<Desc, Rule>();
   return (desc) => {
     const known = rules.get(desc);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     const rule = read(desc);
     rules.set(desc, rule);
     return rule;

@@ -22,7 +22,10 @@ export interface SharedThreads<Request, Reply> extends AsyncDisposable {
   call(request: Request, caller: Caller, transfer?: readonly Transferable[]): Promise<Reply>;
 }
 
-export type SharedThreadsOptions = ThreadOptions & {
+/** The heap that a thread may keep between calls. A new thread costs about as much as a call that needs more. */
+const maxIdleHeapBytes = 64 * 1024 * 1024;
+
+export type SharedThreadsOptions = Omit<ThreadOptions, "maxIdleHeapBytes"> & {
   /** How many there are. With two or more, none of the sources can take all of them. */
   readonly count: number;
   /** What they do, as in "comparing these flows". */
@@ -38,7 +41,7 @@ const maxQueuedPerSource = 64;
 
 export function createSharedThreads<Request, Reply>(options: SharedThreadsOptions): SharedThreads<Request, Reply> {
   const { count, work, limit } = options;
-  const threads = Array.from({ length: count }, () => createThread<Request, Reply>(options));
+  const threads = Array.from({ length: count }, () => createThread<Request, Reply>({ ...options, maxIdleHeapBytes }));
   const disposal = new AbortController();
   const queue = createFairQueue({
     concurrency: count,

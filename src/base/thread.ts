@@ -1,3 +1,4 @@
+import { getHeapStatistics } from "node:v8";
 import { type MessagePort, parentPort, type ResourceLimits, type Transferable, Worker } from "node:worker_threads";
 import { FlowgateError, type Reason } from "../errors.ts";
 
@@ -25,12 +26,18 @@ export type ThreadOptions = {
   readonly outOfMemory?: () => Error;
   /** The time without calls after which the thread is stopped. Defaults to 30 s: an idle thread takes 10 MB and more. */
   readonly idleMs?: number;
+  /**
+   * A thread whose heap is larger than this after a call is stopped at once if no other call is pending: V8 does not shrink the heap of
+   * a thread that is idle. No limit by default.
+   */
+  readonly maxIdleHeapBytes?: number;
   /** Called with the reason if the thread exits without being stopped. */
   readonly onUnexpectedExit: (error: Error) => void;
 };
 
 type CallMessage<Request> = { readonly id: number; readonly request: Request };
-type ReplyMessage<Reply> = { readonly id: number } & (
+/** `heapBytes` is the size of the thread's heap after the call. */
+type ReplyMessage<Reply> = { readonly id: number; readonly heapBytes: number } & (
   | { readonly reply: Reply }
   | { readonly reason: Reason; readonly message: string }
   | { readonly error: Error; readonly properties: object }
@@ -40,7 +47,7 @@ type ReplyMessage<Reply> = { readonly id: number } & (
 const stopMessage = "stop";
 
 export function createThread<Request, Reply>(options: ThreadOptions): Thread<Request, Reply> {
-  const { idleMs = 30_000 } = options;
+  const { idleMs = 30_000, maxIdleHeapBytes = Infinity } = options;
   let running: Running<Request, Reply> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stopped: Promise<unknown> = Promise.resolve();
@@ -62,7 +69,11 @@ export function createThread<Request, Reply>(options: ThreadOptions): Thread<Req
         return await thread.call(request, transfer, signal);
       } finally {
         if (thread === running && thread.isIdle()) {
-          timer = setTimeout(() => void stop(), idleMs).unref();
+          if (thread.heapBytes() > maxIdleHeapBytes) {
+            void stop();
+          } else {
+            timer = setTimeout(() => void stop(), idleMs).unref();
+          }
         }
       }
     },
@@ -72,6 +83,8 @@ export function createThread<Request, Reply>(options: ThreadOptions): Thread<Req
 
 type Running<Request, Reply> = Pick<Thread<Request, Reply>, "call"> & {
   isIdle(): boolean;
+  /** After the last call. */
+  heapBytes(): number;
   /** Waits for pending calls. */
   stop(): Promise<void>;
 };
@@ -83,6 +96,7 @@ function start<Request, Reply>(
   const calls = new Map<number, PromiseWithResolvers<Reply>>();
   const { promise: exited, resolve: exit } = Promise.withResolvers<void>();
   let last = 0;
+  let heapBytes = 0;
   let cause: Error | undefined;
   let isStopping = false;
   let ended: { readonly call: PromiseWithResolvers<Reply>; readonly reason: unknown } | undefined;
@@ -90,6 +104,7 @@ function start<Request, Reply>(
   worker.on("message", (message: ReplyMessage<Reply>) => {
     const call = calls.get(message.id);
     calls.delete(message.id);
+    ({ heapBytes } = message);
     if (calls.size === 0) {
       worker.unref();
     }
@@ -120,6 +135,7 @@ function start<Request, Reply>(
   });
   return {
     isIdle: () => calls.size === 0,
+    heapBytes: () => heapBytes,
     async call(request, transfer = [], signal) {
       const call = Promise.withResolvers<Reply>();
       const sent: CallMessage<Request> = { id: ++last, request };
@@ -170,24 +186,25 @@ export function serveThread<Request, Reply>(
 ): void {
   const port = parentPort as MessagePort;
   let queue: Promise<void> = Promise.resolve();
+  const heapBytes = (): number => getHeapStatistics().total_heap_size;
 
   async function reply({ id, request }: CallMessage<Request>): Promise<void> {
     try {
       const { reply: value, transfer = [] } = await handle(request);
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      port.postMessage({ id, reply: value } satisfies ReplyMessage<Reply>, [...transfer]);
+      port.postMessage({ id, heapBytes: heapBytes(), reply: value } satisfies ReplyMessage<Reply>, [...transfer]);
     } catch (error) {
       if (error instanceof FlowgateError) {
         const { reason, message } = error;
         // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-        port.postMessage({ id, reason, message } satisfies ReplyMessage<Reply>);
+        port.postMessage({ id, heapBytes: heapBytes(), reason, message } satisfies ReplyMessage<Reply>);
         return;
       }
       const failure = error instanceof Error ? error : new Error(String(error));
       // Structured cloning drops own properties of errors, such as the code of a SQLite error.
       const properties = Object.fromEntries(Object.entries(failure));
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      port.postMessage({ id, error: failure, properties } satisfies ReplyMessage<Reply>);
+      port.postMessage({ id, heapBytes: heapBytes(), error: failure, properties } satisfies ReplyMessage<Reply>);
     }
   }
 

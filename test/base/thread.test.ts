@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { BroadcastChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { createThread } from "../../src/base/thread.ts";
+import { createThread, type ThreadOptions } from "../../src/base/thread.ts";
 import type { Done, Task } from "../fixtures/thread/worker.ts";
 
-function open(idleMs?: number) {
+function open(options: Pick<ThreadOptions, "idleMs" | "maxIdleHeapBytes"> = {}) {
   const name = crypto.randomUUID();
   const channel = new BroadcastChannel(name);
   const disposed = once(channel as unknown as EventTarget, "message").finally(() => channel.close());
@@ -16,7 +16,7 @@ function open(idleMs?: number) {
     limits: { maxOldGenerationSizeMb: 32 },
     outOfMemory: () => new Error("too much"),
     onUnexpectedExit: (error) => unexpectedExits.push(error.message),
-    ...(idleMs !== undefined && { idleMs }),
+    ...options,
   });
   const echo = (text: string) => thread.call({ kind: "echo", bytes: new TextEncoder().encode(text) });
   return { thread, echo, unexpectedExits, disposed };
@@ -80,9 +80,20 @@ test("aborting a call ends its thread even while that computes, and the next cal
 });
 
 test("an idle thread is stopped, and the next call starts a new one", async () => {
-  const { thread, echo, disposed, unexpectedExits } = open(1);
+  const { thread, echo, disposed, unexpectedExits } = open({ idleMs: 1 });
   await using _ = thread;
   const { threadId } = await echo("before");
+  await disposed;
+  expect((await echo("after")).threadId).not.toBe(threadId);
+  expect(unexpectedExits).toEqual([]);
+});
+
+test("a thread whose heap has grown is stopped when it is idle, and others are kept", async () => {
+  const { thread, echo, disposed, unexpectedExits } = open({ maxIdleHeapBytes: 24 * 1024 * 1024 });
+  await using _ = thread;
+  const { threadId } = await echo("before");
+  const [grown, queued] = await Promise.all([thread.call({ kind: "grow" }), echo("queued")]);
+  expect([grown.threadId, queued.threadId]).toEqual([threadId, threadId]);
   await disposed;
   expect((await echo("after")).threadId).not.toBe(threadId);
   expect(unexpectedExits).toEqual([]);

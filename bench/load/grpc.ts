@@ -1,7 +1,6 @@
 import { encodePost } from "./hpack.ts";
 import { flags, formatFrame, frameTypes, openHttp2 } from "./http2.ts";
-import type { Connection, ConnectionEvents } from "./process.ts";
-import type { CallResponse, Target } from "./target.ts";
+import type { CallResponse, Connection, ConnectionEvents, Target } from "./target.ts";
 
 /** Frames of a call without the stream id, which is inserted at each offset in `idsAt`. */
 export type CallTemplate = { readonly bytes: Buffer; readonly idsAt: readonly number[] };

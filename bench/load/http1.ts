@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import type { Connection, ConnectionEvents } from "./process.ts";
-import type { CallResponse, Target } from "./target.ts";
+import type { CallResponse, Connection, ConnectionEvents, Target } from "./target.ts";
 
 const headEnd = Buffer.from("\r\n\r\n");
 

@@ -5,20 +5,8 @@ import { fetchOnce } from "./first-call.ts";
 import { openGrpcConnection } from "./grpc.ts";
 import { openHttp1Connection } from "./http1.ts";
 import type { FromLoader, Run, ToLoader } from "./loader.ts";
-import type { CallResponse, Target } from "./target.ts";
+import type { CallResponse, Connection, ConnectionEvents, Target } from "./target.ts";
 import { openWatches, type Watches } from "./watch.ts";
-
-export interface Connection {
-  /** Sends another call. */
-  call(): void;
-  close(): void;
-}
-
-export type ConnectionEvents = {
-  onResponse(connection: Connection): void;
-  /** There will be no further responses. */
-  onFailure(error: Error): void;
-};
 
 let connections: Connection[] = [];
 let concurrency = 1;

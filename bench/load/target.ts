@@ -20,3 +20,16 @@ export type CallResponse = {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Uint8Array;
 };
+
+/** A connection of the process that makes the calls. */
+export interface Connection {
+  /** Sends another call. */
+  call(): void;
+  close(): void;
+}
+
+export type ConnectionEvents = {
+  onResponse(connection: Connection): void;
+  /** There will be no further responses. */
+  onFailure(error: Error): void;
+};

@@ -1,6 +1,5 @@
 import { RequestError } from "../http/request-error.ts";
-import type { ParseOptions } from "./parse.ts";
-import { formatPath } from "./path.ts";
+import { formatPath, type JsonPath } from "./path.ts";
 import { endOfNumber, endOfString, endOfWord, skipSpace } from "./tokens.ts";
 
 /** An object or an array whose end has not been reached. */
@@ -19,7 +18,7 @@ type Level = {
 export function locateJsonError(
   text: string,
   maxDepth: number,
-  { root = [], prototypeKeys }: ParseOptions,
+  { root = [], prototypeKeys }: { readonly root?: JsonPath; readonly prototypeKeys?: "accept" | "reject" },
 ): RequestError {
   const levels: Level[] = [];
   const path = (): string => formatPath([...root, ...levels.map((level) => level.at)]);

@@ -1,0 +1,56 @@
+import { defineConfig } from "oxlint";
+
+export default defineConfig({
+  plugins: ["typescript", "unicorn", "oxc", "import", "promise", "node", "vitest"],
+  jsPlugins: ["./scripts/lint/plugin.ts"],
+  categories: { correctness: "error", suspicious: "error" },
+  options: { typeAware: true },
+  rules: {
+    "flowgate/layers": ["error", import.meta.dirname],
+    // Circles of types too.
+    "import/no-cycle": ["error", { ignoreTypes: false }],
+    "import/no-default-export": "error",
+    "import/no-named-as-default-member": "off",
+    "import/no-unassigned-import": "off",
+    "typescript/no-floating-promises": "error",
+    "typescript/no-misused-promises": "error",
+    "typescript/switch-exhaustiveness-check": ["error", { considerDefaultExhaustiveForUnions: true }],
+    "typescript/no-explicit-any": "error",
+    "typescript/no-non-null-assertion": "error",
+    "typescript/consistent-type-imports": "error",
+    "no-console": "error",
+    "eslint/curly": "error",
+    "eslint/no-await-in-loop": "off",
+    "eslint/no-shadow": "off",
+    "eslint/no-underscore-dangle": "off",
+    "unicorn/no-array-sort": "error",
+    "unicorn/prefer-node-protocol": "error",
+    "unicorn/consistent-function-scoping": "off",
+    "promise/always-return": "off",
+    "typescript/no-unsafe-type-assertion": "off",
+    "typescript/consistent-return": "off",
+    "vitest/expect-expect": ["error", { assertFunctionNames: ["expect", "fc.assert"] }],
+  },
+  ignorePatterns: ["**/gen/", "**/dist/"],
+  overrides: [
+    { files: ["*.config.ts", "scripts/lint/plugin.ts"], rules: { "import/no-default-export": "off" } },
+    { files: ["src/cli/**", "bench/**"], rules: { "no-console": "off" } },
+    {
+      files: ["src/auth/**", "src/services/**"],
+      rules: {
+        "no-restricted-imports": [
+          "error",
+          {
+            paths: [
+              {
+                name: "@connectrpc/connect",
+                importNames: ["Code", "ConnectError"],
+                message: "Throw a FlowgateError, which the server converts to a ConnectError.",
+              },
+            ],
+          },
+        ],
+      },
+    },
+  ],
+});

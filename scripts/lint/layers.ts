@@ -1,0 +1,126 @@
+/**
+ * What a folder or file may import besides its own files: first the layers of the same tree and single files of it, then packages and
+ * generated code, where `*` stands for any end. The longest path that contains a file is its layer, so that a layer does not include
+ * those within its folder; `.` is the tree itself.
+ */
+type Layer = readonly [layers: string, packages?: string];
+
+/** The layers of each source tree, from its base to its entries. */
+export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = {
+  src: {
+    "errors.ts": ["", "@bufbuild/protobuf"],
+    base: ["errors.ts"],
+    telemetry: [
+      "errors.ts telemetry/exporter.ts",
+      "@bufbuild/protobuf @connectrpc/connect* @opentelemetry/api pino prom-client",
+    ],
+    // Loaded only if an exporter is configured: the only file that imports OpenTelemetry's SDK.
+    "telemetry/exporter.ts": ["", "@opentelemetry/* pino"],
+    flows: ["errors.ts", "gen/* @bufbuild/protobuf* @flowgate/gateway/json-path @flowgate/gateway/json-text diff"],
+    analysis: ["base errors.ts flows", "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/gateway/server pino"],
+    preparation: [
+      "base errors.ts flows server/memory",
+      "gen/* @bufbuild/protobuf @flowgate/gateway @flowgate/gateway/server pino",
+    ],
+    store: ["base errors.ts flows", "pino"],
+    "store/sqlite": ["base errors.ts flows store"],
+    "store/postgres": ["base errors.ts flows store store/sqlite", "pg pino"],
+    // The only file that names adapters.
+    "store/open-store.ts": ["store store/postgres store/sqlite"],
+    "store/migrate.ts": ["store store/open-store.ts"],
+    runtime: ["base errors.ts flows store telemetry", "@opentelemetry/api pino"],
+    // The only folder that loads Node-RED.
+    "runtime/child": ["base flows runtime", "@flowgate/gateway/json-text @node-red/*"],
+    "runtime/replicas": ["base runtime store", "pino"],
+    deployments: [
+      "base errors.ts telemetry flows analysis store runtime runtime/replicas",
+      "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
+    ],
+    auth: ["base errors.ts store", "gen/* @bufbuild/protobuf @connectrpc/connect bcryptjs pino"],
+    services: [
+      "base errors.ts telemetry flows analysis store runtime runtime/replicas auth deployments",
+      "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
+    ],
+    "server/memory": ["", "@bufbuild/protobuf* @flowgate/gateway/server"],
+    "server/errors": ["errors.ts telemetry auth", "@connectrpc/connect @flowgate/gateway* pino"],
+    "server/listener": ["base auth server/errors", "@flowgate/gateway/server pino"],
+    "server/socket-owners": ["base server/listener"],
+    "server/observability": [
+      "telemetry",
+      "@bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api",
+    ],
+    "server/pipeline": [
+      "errors.ts telemetry auth server server/errors server/listener server/memory server/observability",
+      "@bufbuild/protobuf @connectrpc/connect @flowgate/gateway* @opentelemetry/api pino",
+    ],
+    "server/guards": [
+      "errors.ts telemetry auth server/listener server/pipeline",
+      "@bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
+    ],
+    server: [
+      `base errors.ts telemetry auth server/errors server/guards server/listener server/memory server/observability
+        server/pipeline server/socket-owners`,
+      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
+    ],
+    options: ["base runtime auth services server server/listener", "@flowgate/gateway/json-path zod"],
+    app: [
+      `base errors.ts telemetry flows analysis preparation store store/open-store.ts runtime runtime/replicas auth deployments
+        services server server/errors server/guards server/listener server/pipeline options`,
+      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* @opentelemetry/api pino",
+    ],
+    "index.ts": ["errors.ts flows store store/open-store.ts runtime options app"],
+    // The commands. Those that call a service load nothing of one.
+    cli: [
+      "base errors.ts flows cli/node-red cli/service",
+      `gen/* @bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway
+        @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
+    ],
+    "cli/node-red": ["flows runtime auth services cli", "gen/* @bufbuild/protobuf acorn yaml"],
+    "cli/service": [
+      "base store store/migrate.ts store/open-store.ts runtime auth options cli",
+      "@bufbuild/protobuf @flowgate/client commander zod",
+    ],
+    "cli/main.ts": ["store/migrate.ts store/open-store.ts app cli cli/service"],
+    "cli/executable.ts": ["store/migrate.ts store/open-store.ts runtime app cli cli/service"],
+  },
+
+  "packages/gateway/src": {
+    schema: ["", "packages/gateway/gen/* @bufbuild/protobuf*"],
+    platform: ["http", "@bufbuild/protobuf*"],
+    http: ["schema", "#platform/* @bufbuild/protobuf* @connectrpc/connect"],
+    json: ["schema http", "packages/gateway/gen/* #platform/* @bufbuild/protobuf* @connectrpc/connect"],
+    routing: ["schema http json", "packages/gateway/gen/* @bufbuild/protobuf*"],
+    call: ["schema http", "@bufbuild/protobuf* @connectrpc/connect"],
+    errors: ["schema http json protocols", "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect"],
+    options: [
+      "schema http json routing errors protocols",
+      "packages/gateway/gen/* #platform/* @bufbuild/protobuf* @connectrpc/connect",
+    ],
+    protocols: [
+      "platform schema http json routing call errors options",
+      "packages/gateway/gen/* #platform/* @bufbuild/protobuf* @connectrpc/connect*",
+    ],
+    services: ["call options", "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect"],
+    "gateway.ts": ["schema http routing call options protocols services", "@bufbuild/protobuf @connectrpc/connect"],
+    openapi: ["schema http json routing call errors options protocols", "@bufbuild/protobuf* @connectrpc/connect"],
+    adapters: [
+      "http call errors options protocols gateway.ts",
+      "#platform/* @bufbuild/protobuf @connectrpc/connect fastify",
+    ],
+    plugin: ["json routing options openapi gateway.ts", "packages/gateway/gen/* @bufbuild/protobuf*"],
+    // Runs in browsers.
+    client: [
+      "schema http json routing errors/codes.ts options/check-options.ts protocols/rest/stream/framing.ts",
+      "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect*",
+    ],
+    "json.ts": ["http json"],
+    "index.ts": ["schema http json routing call errors options protocols openapi gateway.ts"],
+    "server.ts": ["http json call errors protocols services adapters"],
+  },
+
+  // Runs in browsers.
+  "packages/client/src": { ".": ["", "packages/client/gen/* @bufbuild/protobuf* @connectrpc/connect"] },
+};
+
+/** These import nothing of Node.js. */
+export const browserLayers: ReadonlySet<string> = new Set(["packages/gateway/src/client", "packages/client/src"]);

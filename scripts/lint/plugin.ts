@@ -1,0 +1,76 @@
+import { dirname, join, relative, sep } from "node:path";
+import { browserLayers, trees } from "./layers.ts";
+
+type Layer = { readonly path: string; readonly imports: ReadonlySet<string>; readonly packages: readonly string[] };
+
+/** Longer paths first. */
+const layers: readonly Layer[] = Object.entries(trees)
+  .flatMap(([tree, rows]) =>
+    Object.entries(rows).map(([path, [imports, packages = ""]]) => ({
+      path: path === "." ? tree : `${tree}/${path}`,
+      imports: new Set(words(imports).map((word) => `${tree}/${word}`)),
+      packages: words(packages),
+    })),
+  )
+  .toSorted((one, other) => other.path.length - one.path.length);
+
+/** What is wrong with an import, if anything. `file` is the path of a source file in the repository. */
+export function findForbiddenImport(file: string, specifier: string): string | undefined {
+  const layer = layerOf(file);
+  if (layer === undefined) {
+    return Object.keys(trees).some((tree) => file.startsWith(`${tree}/`))
+      ? `${file} is in no layer of scripts/lint/layers.ts: add its folder`
+      : undefined;
+  }
+  if (specifier.startsWith("node:")) {
+    return browserLayers.has(layer.path) ? `${layer.path} runs in browsers: it can't import ${specifier}` : undefined;
+  }
+  const target = specifier.startsWith(".") ? join(dirname(file), specifier).replaceAll(sep, "/") : specifier;
+  const targetLayer = layerOf(target)?.path ?? "";
+  const isPermitted =
+    targetLayer === layer.path ||
+    layer.imports.has(targetLayer) ||
+    layer.imports.has(target) ||
+    layer.packages.some((entry) => (entry.endsWith("*") ? target.startsWith(entry.slice(0, -1)) : target === entry));
+  return isPermitted ? undefined : `${layer.path} must not import ${target}, see scripts/lint/layers.ts`;
+}
+
+function layerOf(file: string): Layer | undefined {
+  return layers.find(({ path }) => file === path || file.startsWith(`${path}/`));
+}
+
+function words(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== "");
+}
+
+type Context = {
+  readonly filename: string;
+  /** The folder of the repository. */
+  readonly options: readonly [string];
+  report(problem: { readonly node: object; readonly message: string }): void;
+};
+
+/** All that import a module; an import type has its source too. */
+type ImportNode = { readonly source?: { readonly value?: unknown } | null };
+
+const layersRule = {
+  meta: { schema: [{ type: "string" }] },
+  create(context: Context) {
+    const file = relative(context.options[0], context.filename).replaceAll(sep, "/");
+    const check = ({ source }: ImportNode): void => {
+      const message = typeof source?.value === "string" ? findForbiddenImport(file, source.value) : undefined;
+      if (message !== undefined && source) {
+        context.report({ node: source, message });
+      }
+    };
+    return {
+      ImportDeclaration: check,
+      ImportExpression: check,
+      ExportNamedDeclaration: check,
+      ExportAllDeclaration: check,
+      TSImportType: check,
+    };
+  },
+};
+
+export default { meta: { name: "flowgate" }, rules: { layers: layersRule } };

@@ -1,0 +1,104 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtempDisposable, realpath, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { expect, test } from "vitest";
+import { trees } from "../scripts/lint/layers.ts";
+
+const root = join(import.meta.dirname, "..");
+
+test.each(Object.entries(trees))("the layers of %s exist", (tree, layers) => {
+  expect(Object.keys(layers).filter((path) => !existsSync(join(root, tree, path)))).toEqual([]);
+});
+
+/** Runs the linter with the rules of the repository on these files, and returns what it finds. */
+async function lint(files: Readonly<Record<string, string>>): Promise<string[]> {
+  await using temporary = await mkdtempDisposable(join(tmpdir(), "flowgate-lint-"));
+  const folder = await realpath(temporary.path);
+  const config = `
+    import config from ${JSON.stringify(pathToFileURL(join(root, "oxlint.config.ts")))};
+    export default {
+      ...config,
+      jsPlugins: [${JSON.stringify(join(root, "scripts/lint/plugin.ts"))}],
+      options: {},
+      categories: {},
+      rules: {
+        "import/no-cycle": config.rules["import/no-cycle"],
+        "flowgate/layers": ["error", ${JSON.stringify(folder)}],
+      },
+    };`;
+  for (const [path, text] of Object.entries({ ...files, "oxlint.config.ts": config })) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+  }
+  const oxlint = join(root, "node_modules/oxlint/bin/oxlint");
+  const { promise, resolve } = Promise.withResolvers<string>();
+  execFile(process.execPath, [oxlint, "--format", "unix", "src", "packages"], { cwd: folder }, (_error, stdout) =>
+    resolve(stdout),
+  );
+  return (await promise)
+    .split("\n")
+    .filter((line) => line.includes("["))
+    .map((line) => line.replace(/:\d+:\d+:/, ":").replace(/, see .*| \[.*/, ""))
+    .toSorted();
+}
+
+test("the linter finds forbidden imports of each kind, and no others", async () => {
+  const found = await lint({
+    "src/base/thread.ts": "export const thread = 1;\n",
+    "src/store/store.ts": 'import { thread } from "../base/thread.ts";\nexport const store = thread;\n',
+    "src/store/sqlite/adapter.ts": 'import { store } from "../store.ts";\nexport const adapter = store;\n',
+    "src/store/open-store.ts": 'export { adapter } from "./sqlite/adapter.ts";\n',
+    "src/flows/value.ts": 'import { store } from "../store/store.ts";\nexport const value = store;\n',
+    "src/flows/diff/type.ts": 'import type { store } from "../../store/store.ts";\nexport type Store = typeof store;\n',
+    "src/flows/import-type.ts": 'export type Store = import("../store/store.ts").Store;\n',
+    "src/flows/dynamic.ts": 'export const load = () => import("../store/store.ts");\n',
+    "src/flows/names.ts": 'export { store } from "../store/store.ts";\n',
+    "src/flows/all.ts": 'export * from "../store/store.ts";\n',
+    "src/flows/package.ts": 'import { Code } from "@connectrpc/connect";\nexport const code = Code.Aborted;\n',
+    "src/services/adapter.ts": 'export * from "../store/sqlite/adapter.ts";\n',
+    "src/runtime/main.ts": 'export * from "@node-red/runtime";\n',
+    "src/runtime/child/main.ts": 'export * from "@node-red/runtime";\n',
+    "src/telemetry/spans.ts": 'export * from "@opentelemetry/sdk-trace";\n',
+    "src/cli/status/status.ts": 'export * from "../../options/parse.ts";\n',
+    "src/cli/service/start.ts": 'export * from "../../options/parse.ts";\n',
+    "src/options/parse.ts": "export const options = 1;\n",
+    "src/attic/old.ts": 'import { thread } from "../base/thread.ts";\nexport const old = thread;\n',
+    "packages/gateway/src/json/text.ts": 'export * from "../routing/router.ts";\n',
+    "packages/gateway/src/routing/router.ts": 'export * from "../../../../src/base/thread.ts";\n',
+    "packages/gateway/src/client/send.ts": 'export { request } from "node:http";\n',
+  });
+  expect(found).toEqual([
+    "packages/gateway/src/client/send.ts: packages/gateway/src/client runs in browsers: it can't import node:http",
+    "packages/gateway/src/json/text.ts: packages/gateway/src/json must not import packages/gateway/src/routing/router.ts",
+    "packages/gateway/src/routing/router.ts: packages/gateway/src/routing must not import src/base/thread.ts",
+    "src/attic/old.ts: src/attic/old.ts is in no layer of scripts/lint/layers.ts: add its folder",
+    "src/cli/status/status.ts: src/cli must not import src/options/parse.ts",
+    "src/flows/all.ts: src/flows must not import src/store/store.ts",
+    "src/flows/diff/type.ts: src/flows must not import src/store/store.ts",
+    "src/flows/dynamic.ts: src/flows must not import src/store/store.ts",
+    "src/flows/import-type.ts: src/flows must not import src/store/store.ts",
+    "src/flows/names.ts: src/flows must not import src/store/store.ts",
+    "src/flows/package.ts: src/flows must not import @connectrpc/connect",
+    "src/flows/value.ts: src/flows must not import src/store/store.ts",
+    "src/runtime/main.ts: src/runtime must not import @node-red/runtime",
+    "src/services/adapter.ts: src/services must not import src/store/sqlite/adapter.ts",
+    "src/telemetry/spans.ts: src/telemetry must not import @opentelemetry/sdk-trace",
+  ]);
+});
+
+test("the linter finds circles, also of types", async () => {
+  const found = await lint({
+    "src/base/one.ts": 'import type { Two } from "./two.ts";\nexport type One = Two;\n',
+    "src/base/two.ts": 'import type { Three } from "./three.ts";\nexport type Two = Three;\n',
+    "src/base/three.ts": 'import type { One } from "./one.ts";\nexport type Three = One;\n',
+    "src/base/four.ts": 'import type { One } from "./one.ts";\nexport type Four = One;\n',
+  });
+  expect(found).toEqual([
+    "src/base/one.ts: Dependency cycle detected",
+    "src/base/three.ts: Dependency cycle detected",
+    "src/base/two.ts: Dependency cycle detected",
+  ]);
+});

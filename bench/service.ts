@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { hashPassword } from "../src/auth/passwords.ts";
 import type { OptionsInput } from "../src/index.ts";
 import { buildProgram } from "../test/program.ts";
-import { openFolder, openServer, type Server, type ServerOptions } from "./server.ts";
+import { type Server, type ServerOptions, openFolder, openServer } from "./server.ts";
 
 /** The service, started by its command. */
 export type Service = Server & {

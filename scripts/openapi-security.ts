@@ -1,6 +1,6 @@
 import type { Schema, SecurityRequirement } from "../packages/gateway/src/openapi/document.ts";
-import type { AccessRule } from "../src/auth/access.ts";
-import { accessRules, permissions } from "../src/services/routes.ts";
+import type { AccessRule } from "../src/auth/permissions.ts";
+import { accessRules, permissions } from "../src/services/api.ts";
 
 /** The two ways to authenticate: OAuth 2.0 with a password (RFC 6749, section 4.3), or any access token. */
 export const securitySchemes: Record<string, Schema> = {

@@ -2,11 +2,11 @@
 import { execFile } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { fromBinary, type DescMethod } from "@bufbuild/protobuf";
+import { type DescMethod, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { UnauthorizedSchema } from "../gen/flowgate/v1/access_pb.ts";
-import { accessRules, services } from "../src/services/routes.ts";
+import { accessRules, services } from "../src/services/api.ts";
 import { openapi, readComments } from "@flowgate/gateway";
 import { amend } from "./openapi-amend.ts";
 import { examples } from "./openapi-examples.ts";

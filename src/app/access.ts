@@ -1,8 +1,8 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { reflectionServices } from "@flowgate/gateway/server";
-import type { AccessRule } from "../auth/access.ts";
-import type { AdminAuth } from "../auth/admin-auth.ts";
+import type { AccessRule } from "../auth/permissions.ts";
+import type { AdminAuth } from "../auth/accounts.ts";
 import type { Options } from "../options/parse.ts";
 import type { ServerOptions } from "../server/options.ts";
 

@@ -1,14 +1,13 @@
 import type { Logger } from "pino";
-import type { AdminAuth } from "../auth/admin-auth.ts";
+import type { AdminAuth } from "../auth/accounts.ts";
 import { type AuditRecorder, openAuditRecorder } from "../auth/audit-recorder.ts";
-import type { Authenticator } from "../auth/authenticator.ts";
-import { createAuthenticator } from "../auth/create-authenticator.ts";
+import { type Authenticator, createAuthenticator } from "../auth/authenticator.ts";
 import { createLimiter } from "../auth/limiter.ts";
 import { openTokenCache } from "../auth/token-cache.ts";
 import { openTokenUses } from "../auth/token-uses.ts";
 import type { Options } from "../options/parse.ts";
-import { createUserReload, type UserReload } from "./reload-users.ts";
-import { permissions } from "../services/routes.ts";
+import { type UserReload, createUserReload } from "./reload-users.ts";
+import { permissions } from "../services/api.ts";
 import { openAuditRetention } from "../store/audit-retention.ts";
 import type { Store } from "../store/store.ts";
 

@@ -1,7 +1,7 @@
-import { type ConnectRouter, createContextValues, type Interceptor } from "@connectrpc/connect";
+import { type ConnectRouter, type Interceptor, createContextValues } from "@connectrpc/connect";
 import { createNodeHandler } from "@flowgate/gateway/node";
 import type { Logger } from "pino";
-import { type Peer, peerKey, principalKey } from "../auth/principal.ts";
+import { type Peer, peerKey, principalKey } from "../auth/caller.ts";
 import type { Options } from "../options/parse.ts";
 import type { Mount } from "./mounted-api.ts";
 import { formatError } from "../server/errors/error-response.ts";

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
-import type { AdminAuth, User } from "../auth/admin-auth.ts";
+import type { AdminAuth, User } from "../auth/accounts.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { type Options, OptionsError } from "../options/parse.ts";
 import { systemOrigin } from "../store/audit-chain.ts";

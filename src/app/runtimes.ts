@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcome-recorder.ts";
-import { createProbations, type Probations } from "../deployments/probations.ts";
+import { type Probations, createProbations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Options } from "../options/parse.ts";
 import { createClusterRuntime } from "../runtime/replicas/cluster-runtime.ts";

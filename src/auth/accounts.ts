@@ -1,8 +1,29 @@
 import type { StoredToken } from "../store/token-store.ts";
-import type { User } from "./admin-auth.ts";
+import type { Principal } from "./caller.ts";
 import { narrow } from "./permissions.ts";
-import type { Principal } from "./principal.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "./tokens.ts";
+
+export type User = {
+  readonly username: string;
+  /** An argon2id or bcrypt hash, never a password. */
+  readonly password: string;
+  readonly permissions: readonly string[];
+};
+
+/** The configured users and defaults. Without it, all clients that can reach the port have all permissions. */
+export type AdminAuth = {
+  /** At least one, with unique names. */
+  readonly users: readonly User[];
+  /** Permissions of requests without a token. */
+  readonly default?: { readonly permissions: readonly string[] } | undefined;
+  /** The accepted values of `client_id`. */
+  readonly clientIds: readonly string[];
+  readonly tokenLifetimeSeconds: number;
+  /** The number of named tokens of a user that have not expired. */
+  readonly maxTokensPerUser: number;
+  /** The same of all users. */
+  readonly maxTokens: number;
+};
 
 /** The configured users, to whom stored tokens belong. */
 export interface Accounts {
@@ -36,5 +57,29 @@ export function createAccounts(users: readonly User[], now: () => number): Accou
     fingerprintOf: (username) => accounts.get(username)?.fingerprint,
     principalOf: (token) =>
       token.expiresAtMs <= now() ? undefined : (principals.get(token) ?? createPrincipal(token)),
+  };
+}
+
+/** The permissions of a workload. */
+export type IdentityRule = {
+  /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in `/*`. */
+  readonly id: string;
+  readonly permissions: readonly string[];
+};
+
+/** Returns a lookup of the principal of a SPIFFE ID by its most specific rule; undefined: no rule matches. */
+export function createIdentities(rules: readonly IdentityRule[]): (id: string) => Principal | undefined {
+  const permissions = new Map(rules.map((rule) => [rule.id, rule.permissions]));
+
+  return (id) => {
+    let found = permissions.get(id);
+    for (
+      let at = id.lastIndexOf("/");
+      found === undefined && at >= "spiffe://".length;
+      at = id.lastIndexOf("/", at - 1)
+    ) {
+      found = permissions.get(`${id.slice(0, at)}/*`);
+    }
+    return found === undefined ? undefined : { username: id, permissions: found };
   };
 }

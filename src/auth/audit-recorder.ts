@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { AuditRecord, AuditStore } from "../store/audit-store.ts";
-import { clientKeyOf } from "./client-key.ts";
+import { clientKeyOf } from "./caller.ts";
 
 /** Records events that change nothing in the store, soon and without making the caller wait. */
 export interface AuditRecorder {

@@ -1,18 +1,28 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
+import type { AuditRecord } from "../store/audit-store.ts";
 import type { Origin } from "../store/origin.ts";
 import type { StoredToken } from "../store/token-store.ts";
-import type { AdminAuth } from "./admin-auth.ts";
+import { type AdminAuth, type IdentityRule, createAccounts, createIdentities } from "./accounts.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
-import type { ClientKind } from "./client-key.ts";
-import type { IdentityRule } from "./identities.ts";
+import type { ClientKind, Peer, Principal } from "./caller.ts";
+import { invalidToken, tokenError } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
-import type { NamedTokenRequest } from "./named-token.ts";
-import type { NewToken } from "./new-token.ts";
-import type { Peer, Principal } from "./principal.ts";
+import { createLogins } from "./logins.ts";
+import { covers } from "./permissions.ts";
 import type { Tokens } from "./token-cache.ts";
-import type { TokenRequest } from "./token-request.ts";
+import { type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
 import type { TokenUses } from "./token-uses.ts";
+import {
+  type NamedTokenRequest,
+  type NewToken,
+  authDisabled,
+  createNewToken,
+  prepareNamedToken,
+  revocation,
+  sha256,
+  userRequired,
+} from "./tokens.ts";
 
 type IssuedToken = {
   readonly accessToken: string;
@@ -73,3 +83,194 @@ export type AuthenticatorOptions = {
   readonly limiter: Limiter;
   readonly now?: () => number;
 };
+
+const cleanupIntervalMs = 60 * 60_000;
+
+/**
+ * Creates the authenticator of the configured users and workload identities. Without `adminAuth` it issues no tokens. `replaceAdminAuth`
+ * keeps tokens of unchanged users valid.
+ */
+export function createAuthenticator({ adminAuth, ...options }: AuthenticatorOptions): Authenticator {
+  const { tokens, identities, now = Date.now } = options;
+  const principalOf = createIdentities(identities ?? []);
+  const identify: IdentifyWorkload = (workload) => {
+    const id = workload?.();
+    return id === undefined ? undefined : principalOf(id);
+  };
+  const revokeToken: Authenticator["revokeToken"] = async (token, origin) => {
+    if (token === "") {
+      throw tokenError("invalid_request", "The parameter token is missing or empty.");
+    }
+    const hash = sha256(token);
+    const stored = await tokens.find(hash);
+    if (stored !== undefined) {
+      await tokens.remove({ hash }, revocation(stored, origin));
+    }
+  };
+  if (adminAuth === undefined) {
+    return { ...createWorkloadAuthenticator(identities !== undefined, identify), revokeToken };
+  }
+  const shared = { ...options, now, identify, removeExpired: createCleanup(tokens, now) };
+  let current = createTokenAuthenticator(adminAuth, shared);
+  return {
+    required: true,
+    issuesTokens: true,
+    login: () => ({
+      type: "credentials",
+      prompts: [
+        { id: "username", type: "text", label: "Username" },
+        { id: "password", type: "password", label: "Password" },
+      ],
+    }),
+    issueToken: (request, peer) => current.issueToken(request, peer),
+    createToken: (request, caller, origin) => current.createToken(request, caller, origin),
+    revokeToken,
+    isValid: (token) => current.isValid(token),
+    authenticate: (authorization, workload) => current.authenticate(authorization, workload),
+    replaceAdminAuth: (next) => void (current = createTokenAuthenticator(next, shared)),
+  };
+}
+
+/** Expired tokens are already rejected; removing them occasionally, on logins, frees their space. */
+function createCleanup(tokens: Tokens, now: () => number): () => Promise<void> {
+  let cleanedUpAtMs = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (now() - cleanedUpAtMs >= cleanupIntervalMs) {
+      cleanedUpAtMs = now();
+      await tokens.removeExpired(cleanedUpAtMs);
+    }
+  };
+}
+
+const unrestricted: Principal = { username: undefined, permissions: ["*"] };
+const withoutPermissions: Principal = { username: undefined, permissions: [] };
+
+/** Returns the principal of a workload; undefined: there is no identity, or no rule for it. */
+export type IdentifyWorkload = (workload: Peer["workload"]) => Principal | undefined;
+
+/** Without adminAuth: callers authenticate as workloads if `required` is set, otherwise not at all. */
+export function createWorkloadAuthenticator(
+  required: boolean,
+  identify: IdentifyWorkload,
+): Omit<Authenticator, "revokeToken"> {
+  return {
+    required,
+    issuesTokens: false,
+    login: () => ({}),
+    async issueToken() {
+      throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
+    },
+    async createToken() {
+      throw authDisabled();
+    },
+    isValid: () => false,
+    authenticate(authorization, workload) {
+      if (!required) {
+        return unrestricted;
+      }
+      if (authorization !== null) {
+        throw invalidToken(
+          "This service issues no access tokens: omit Authorization, and call as a workload with a SPIFFE ID.",
+        );
+      }
+      return identify(workload) ?? withoutPermissions;
+    },
+    replaceAdminAuth() {
+      throw new TypeError("adminAuth is not set, and can't be added to a running service");
+    },
+  };
+}
+
+type TokenAuthenticatorOptions = Pick<AuthenticatorOptions, "tokens" | "uses" | "audit" | "permissions" | "limiter"> & {
+  readonly now: () => number;
+  readonly identify: IdentifyWorkload;
+  readonly removeExpired: () => Promise<void>;
+};
+
+/** With adminAuth: callers authenticate by a token, or as workloads. */
+export function createTokenAuthenticator(
+  adminAuth: AdminAuth,
+  { tokens, uses, audit, permissions, now, identify, limiter, removeExpired }: TokenAuthenticatorOptions,
+): Pick<Authenticator, "issueToken" | "createToken" | "isValid" | "authenticate"> {
+  const logins = createLogins(adminAuth.users, limiter);
+  const accounts = createAccounts(adminAuth.users, now);
+  const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
+
+  function toPrincipal(token: StoredToken | undefined): Principal {
+    const principal = token && accounts.principalOf(token);
+    if (token === undefined || principal === undefined) {
+      throw invalidToken();
+    }
+    uses.record(token, now());
+    return principal;
+  }
+
+  return {
+    async issueToken(request, { origin, authorization, kind }) {
+      const client = readOAuthClient(request.clientId, authorization);
+      const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
+      const recordFailure = (detail: string, by?: string): void =>
+        audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });
+      const source = { address: origin.address ?? "", kind };
+      const { username: by, ...user } = await logins.verify(request, source, recordFailure);
+      const scope = requestedScope ?? user.permissions;
+      if (!covers(user.permissions, scope, permissions)) {
+        recordFailure("the scope exceeds the permissions of the user", by);
+        throw tokenError("invalid_scope", "The scope exceeds the permissions of this user.");
+      }
+      await removeExpired();
+      const { accessToken, token } = createNewToken(now(), {
+        name: undefined,
+        username: by,
+        passwordFingerprint: sha256(user.password),
+        clientId: client.id,
+        scope: scope.join(" "),
+        lifetimeSeconds: adminAuth.tokenLifetimeSeconds,
+      });
+      await tokens.insert(token, { kind: "sign_in", origin: { ...origin, by }, subject: token.id });
+      return {
+        accessToken,
+        expiresIn: adminAuth.tokenLifetimeSeconds,
+        tokenType: "Bearer",
+        ...(requestedScope === undefined && { scope: token.scope }),
+      };
+    },
+
+    async createToken(request, caller, origin) {
+      const { username } = caller;
+      const passwordFingerprint = username === undefined ? undefined : accounts.fingerprintOf(username);
+      if (username === undefined || passwordFingerprint === undefined) {
+        throw userRequired();
+      }
+      const { tokenLifetimeSeconds } = adminAuth;
+      const { name, scope, lifetimeSeconds } = prepareNamedToken(request, caller, {
+        permissions,
+        tokenLifetimeSeconds,
+      });
+      const fields = { name, username, passwordFingerprint, clientId: "", scope: scope.join(" "), lifetimeSeconds };
+      const created = createNewToken(now(), fields);
+      const limits = { perUser: adminAuth.maxTokensPerUser, total: adminAuth.maxTokens, nowMs: now() };
+      await tokens.insert(created.token, { kind: "token_created", origin, ...describeToken(created.token) }, limits);
+      return created;
+    },
+
+    isValid: (token) => accounts.principalOf(token) !== undefined,
+
+    authenticate(authorization, workload) {
+      if (authorization === null) {
+        return identify(workload) ?? anonymous;
+      }
+      // The form of issued tokens. The scheme is case-insensitive (RFC 9110, section 11.1).
+      if (!/^bearer +[\w-]{43}$/i.test(authorization)) {
+        throw invalidToken();
+      }
+      const stored = tokens.find(sha256(authorization.slice(-43)));
+      return stored instanceof Promise ? stored.then(toPrincipal) : toPrincipal(stored);
+    },
+  };
+}
+
+function describeToken({ id, name, scope, expiresAtMs }: StoredToken): Pick<AuditRecord, "subject" | "detail"> {
+  const expiry = new Date(expiresAtMs).toISOString();
+  return { subject: id, detail: `${JSON.stringify(name)}, scope ${scope}, expires ${expiry}` };
+}

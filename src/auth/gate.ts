@@ -1,13 +1,11 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { AccessRule, AccessRules } from "./access.ts";
+import { type AccessRule, type AccessRules, allows } from "./permissions.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { FlowgateError, type Reason } from "../errors.ts";
-import { originOf } from "./origin.ts";
-import { allows } from "./permissions.ts";
-import { type Peer, peerKey, type Principal, principalKey } from "./principal.ts";
-import { insufficientScope, invalidToken, noIdentity, noToken } from "./unauthorized.ts";
+import { type Peer, type Principal, originOf, peerKey, principalKey } from "./caller.ts";
+import { insufficientScope, invalidToken, noIdentity, noToken } from "./errors.ts";
 
 /**
  * Creates a gate, which authenticates and authorizes a call before its body is read, and sets `principalKey`. `foreign` has the

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { AttemptLimit, LoginAttempts } from "../store/login-attempts.ts";
-import { type ClientKind, clientKeyOf } from "./client-key.ts";
+import { type ClientKind, clientKeyOf } from "./caller.ts";
 
 /** A login attempt whose password may be checked. Exactly one of the methods must be called once. */
 export interface Attempt {

@@ -1,8 +1,8 @@
-import type { User } from "./admin-auth.ts";
-import type { ClientKind } from "./client-key.ts";
+import type { User } from "./accounts.ts";
+import type { ClientKind } from "./caller.ts";
 import type { Limiter } from "./limiter.ts";
-import { costOf, parsePasswordHash, type PasswordHash, tooManyLogins, verifyPasswords } from "./passwords.ts";
-import { tokenError } from "./token-error.ts";
+import { type PasswordHash, costOf, parsePasswordHash, tooManyLogins, verifyPasswords } from "./passwords.ts";
+import { tokenError } from "./errors.ts";
 
 type Login = { readonly username: string; readonly password: string };
 

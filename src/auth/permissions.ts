@@ -1,3 +1,6 @@
+import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
+import { type Access, access } from "../../gen/flowgate/v1/access_pb.ts";
+
 /**
  * Whether these permissions include the given one. "*" includes all, "read" includes every "<service>.read", all others
  * only themselves.
@@ -44,4 +47,50 @@ export function isPermission(name: string, known: ReadonlySet<string>): boolean 
 
 function includes(granted: string, requested: string): boolean {
   return granted === "*" || granted === requested || (granted === "read" && requested.endsWith(".read"));
+}
+
+/** Who may call a method, as declared by its option `(flowgate.v1.access)`. */
+export type AccessRule =
+  | { readonly kind: "public" }
+  | { readonly kind: "authenticated" }
+  | { readonly kind: "permission"; readonly permission: string };
+
+export type AccessRules = ReadonlyMap<DescMethod, AccessRule>;
+
+/** Reads the rule of every method. Throws if a method has none, so that none is public by omission. */
+export function compileAccess(services: readonly DescService[]): AccessRules {
+  return new Map(services.flatMap(({ methods }) => methods.map((method) => [method, readRule(method)])));
+}
+
+/** All permissions that methods require. */
+export function permissionsOf(rules: AccessRules): ReadonlySet<string> {
+  return new Set(rules.values().flatMap((rule) => (rule.kind === "permission" ? [rule.permission] : [])));
+}
+
+/** The methods that are not public: only these are served to callers with an identity while the service is overloaded. */
+export function identifiedMethods(rules: AccessRules): ReadonlySet<DescMethod> {
+  return new Set([...rules].filter(([, { kind }]) => kind !== "public").map(([method]) => method));
+}
+
+function readRule(method: DescMethod): AccessRule {
+  const name = `${method.parent.typeName}.${method.name}`;
+  if (!hasOption(method, access)) {
+    throw new TypeError(`${name} does not declare who may call it: set the option (flowgate.v1.access)`);
+  }
+  const rule = toRule(getOption(method, access));
+  if (rule === undefined) {
+    throw new TypeError(
+      `${name}: its option (flowgate.v1.access) must be public: true, authenticated: true, or a permission such as "flows.read"`,
+    );
+  }
+  return rule;
+}
+
+function toRule({ rule }: Access): AccessRule | undefined {
+  if (rule.case === "permission") {
+    return /^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$/.test(rule.value)
+      ? { kind: "permission", permission: rule.value }
+      : undefined;
+  }
+  return rule.case !== undefined && rule.value ? { kind: rule.case } : undefined;
 }

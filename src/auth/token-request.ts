@@ -1,6 +1,6 @@
-import { invalidClient, type OAuthClient } from "./oauth-client.ts";
+import type { FlowgateError } from "../errors.ts";
+import { tokenError } from "./errors.ts";
 import { parseScope } from "./permissions.ts";
-import { tokenError } from "./token-error.ts";
 
 /** The parameters of IssueToken. */
 export type TokenRequest = {
@@ -54,4 +54,55 @@ export function parseTokenRequest(
     throw tokenError("invalid_scope", `The scope must be a space-separated list of: ${known}.`);
   }
   return scope;
+}
+
+/** The OAuth client that requests a token, and how it sent its id. Clients have no secret. */
+export type OAuthClient = { readonly id: string; readonly usesBasic: boolean };
+
+/**
+ * Reads the client's id from the parameter `client_id`, or from HTTP Basic authentication with an empty password (RFC
+ * 6749, section 2.3.1). Other schemes in the Authorization header are not client authentication, and are ignored.
+ */
+export function readOAuthClient(parameter: string, authorization: string | null): OAuthClient {
+  const credentials = /^basic(?: +(.*))?$/i.exec(authorization ?? "");
+  if (credentials === null) {
+    return { id: parameter, usesBasic: false };
+  }
+  if (parameter !== "") {
+    throw tokenError("invalid_request", "Send client_id as a parameter or by HTTP Basic authentication, not by both.");
+  }
+  const [id, secret] = decodeBasic(credentials[1] ?? "") ?? [];
+  if (id === undefined || id === "" || secret !== "") {
+    throw invalidClient(
+      "HTTP Basic authentication must have the client_id as user and an empty password, both form-urlencoded.",
+      true,
+    );
+  }
+  return { id, usesBasic: true };
+}
+
+/** Clients that authenticated by a header get a challenge (RFC 6749, section 5.2). */
+export function invalidClient(description: string, usesBasic: boolean): FlowgateError {
+  return tokenError("invalid_client", description, usesBasic ? { challenge: 'Basic realm="flowgate"' } : {});
+}
+
+/** User and password (RFC 7617); undefined: invalid. */
+function decodeBasic(credentials: string): [string, string] | undefined {
+  if (!/^[A-Za-z\d+/]+={0,2}$/.test(credentials)) {
+    return undefined;
+  }
+  const pair = Buffer.from(credentials, "base64").toString();
+  const colon = pair.indexOf(":");
+  try {
+    return colon === -1 ? undefined : [decodeForm(pair.slice(0, colon)), decodeForm(pair.slice(colon + 1))];
+  } catch (error) {
+    if (error instanceof URIError) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+function decodeForm(text: string): string {
+  return decodeURIComponent(text.replaceAll("+", " "));
 }

@@ -1,7 +1,5 @@
 import type { X509Certificate } from "node:crypto";
-import { parseForwardedCertificates } from "./forwarded-certificate.ts";
-import { isSpiffeId } from "./spiffe.ts";
-import { invalidIdentity } from "./unauthorized.ts";
+import { invalidIdentity } from "./errors.ts";
 
 /**
  * The SPIFFE ID of a verified client certificate (X509-SVID, section 5.2); undefined if it has no URI. Throws
@@ -50,4 +48,60 @@ function urisOf(subjectAltName: string): string[] | undefined {
     }
   }
   return uris;
+}
+
+/** One proxy's description of its client's certificate: keys in lower case, and their unquoted values. */
+type ForwardedCertificate = readonly (readonly [key: string, value: string])[];
+
+/**
+ * Parses a value of X-Forwarded-Client-Cert, as documented by Envoy:
+ *
+ *     header  = element *( OWS "," OWS element )
+ *     element = pair *( ";" pair )
+ *     pair    = key "=" ( plain / DQUOTE *( character / "\" character ) DQUOTE )
+ *     plain   = *( any but "," ";" "=" DQUOTE "\" or space )
+ *
+ * Each proxy appends its element. undefined: invalid.
+ */
+export function parseForwardedCertificates(header: string): readonly ForwardedCertificate[] | undefined {
+  const pair = /[ \t]*([a-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",;=\\\s]*))[ \t]*([,;]|$)/giy;
+  const elements: ForwardedCertificate[] = [];
+  let element: [string, string][] = [];
+  for (;;) {
+    const match = pair.exec(header);
+    if (match === null) {
+      return undefined;
+    }
+    const [, key = "", quoted, plain = "", delimiter] = match;
+    element.push([key.toLowerCase(), quoted?.replaceAll(/\\(.)/g, "$1") ?? plain]);
+    if (delimiter === ";") {
+      continue;
+    }
+    elements.push(element);
+    element = [];
+    if (delimiter === "") {
+      return elements;
+    }
+  }
+}
+
+// SPIFFE-ID, section 2: scheme and trust domain are case-insensitive. Only lower case is accepted, so that equal IDs are
+// equal strings.
+const trustDomain = String.raw`spiffe://[a-z0-9._-]{1,255}`;
+const path = String.raw`(?:/(?!\.{1,2}(?:/|$))[a-zA-Z0-9._-]+)`;
+const workload = new RegExp(`^${trustDomain}${path}+$`);
+const pattern = new RegExp(`^${trustDomain}(?:${path}+|${path}*/\\*)$`);
+const maxBytes = 2048;
+
+/**
+ * Whether this is the SPIFFE ID of a workload in canonical form. It must have a path (X509-SVID, section 3.1), and must
+ * not have a query, fragment, port, user, percent-encoding or empty segments.
+ */
+export function isSpiffeId(text: string): boolean {
+  return text.length <= maxBytes && workload.test(text);
+}
+
+/** Whether this is a SPIFFE ID of a workload, or a prefix of such IDs that ends in `/*`. */
+export function isSpiffePattern(text: string): boolean {
+  return text.length <= maxBytes && pattern.test(text);
 }

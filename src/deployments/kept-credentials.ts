@@ -1,10 +1,10 @@
 import type { CredentialSets, KeptCredentials } from "../flows/configuration.ts";
 import { parseCredentialSet } from "../flows/credential-set.ts";
-import { mergeSet, type SubmittedCredentials } from "../flows/credentials.ts";
+import { type SubmittedCredentials, mergeSet } from "../flows/credentials.ts";
 import { findTypes } from "../flows/document.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
-import type { Content } from "./change.ts";
+import type { Content } from "./deployment.ts";
 
 /** More nodes are forgotten, the first that were removed first. */
 const maxKept = 1_000;

@@ -1,10 +1,17 @@
 import type { Logger } from "pino";
-import { handsOverAfter, ofSelf, runnersOf } from "../runtime/replicas/runs.ts";
 import { outcomeMessage } from "../runtime/outcome-message.ts";
+import { handsOverAfter, ofSelf, runnersOf } from "../runtime/replicas/runs.ts";
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision, RevisionOutcome } from "../store/revision.ts";
+
+/** The outcome of a deployment. `replaced`: a newer one was made before the flows were started; `undone`: they failed, and the previous ones were deployed again. */
+export type Settlement = Omit<DeploymentResult, "outcome"> & {
+  readonly outcome: DeploymentResult["outcome"] | "replaced" | "undone";
+  /** The revision that is active as a result: the deployed one, or the one that has undone it. */
+  readonly rev: string;
+};
 
 /** Records the outcomes of revisions. */
 export interface OutcomeRecorder extends Disposable {

@@ -1,4 +1,6 @@
+import { combineRuns } from "../runtime/replicas/runs.ts";
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
+import type { Cluster } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 
@@ -116,5 +118,30 @@ export function watchRuntime(
       handleResult(last);
     }
     return subscriptions;
+  });
+}
+
+/** Watches the runtimes of all replicas that run flows. */
+export function watchReplicas(
+  revision: Revision,
+  forMs: number,
+  { cluster, ...watched }: Watched & { readonly cluster: Pick<Cluster, "replicas" | "onChange"> },
+): ProbationWatch {
+  const { seq } = revision;
+  return openWatch(revision, forMs, watched, (health) => {
+    const evaluate = (): void => {
+      const result = combineRuns(cluster.replicas(), seq);
+      if (result !== undefined && result.outcome !== "running") {
+        health.failed(result);
+      } else if (result === undefined) {
+        // A replica that has joined starts the flows.
+        health.interrupted();
+      } else {
+        health.started();
+      }
+    };
+    const subscription = cluster.onChange(evaluate);
+    evaluate();
+    return subscription;
   });
 }

@@ -8,7 +8,7 @@ import {
 } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { RevisionCause, RevisionEntry } from "../store/revision.ts";
-import type { Settlement } from "./settlement.ts";
+import type { Settlement } from "./outcome-recorder.ts";
 
 export const outcomes: Readonly<Record<Settlement["outcome"], DeploymentOutcome>> = {
   pending: DeploymentOutcome.PENDING,

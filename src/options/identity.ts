@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { isSpiffePattern } from "../auth/spiffe.ts";
+import { isSpiffePattern } from "../auth/workload.ts";
 import { permissions } from "./permissions.ts";
 import type { tls } from "./tls.ts";
 import { rejectDuplicates } from "./values.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { isPermission } from "../auth/permissions.ts";
-import { permissions as knownPermissions } from "../services/routes.ts";
+import { permissions as knownPermissions } from "../services/api.ts";
 
 export const permissions = z
   .union([z.string(), z.array(z.string())], "must be a permission or a list of permissions")

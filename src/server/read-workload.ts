@@ -1,5 +1,5 @@
 import type { TLSSocket } from "node:tls";
-import { invalidIdentity } from "../auth/unauthorized.ts";
+import { invalidIdentity } from "../auth/errors.ts";
 import { workloadOfCertificate, workloadOfForwarded } from "../auth/workload.ts";
 import type { Exchange } from "./listener/exchange.ts";
 

@@ -1,6 +1,5 @@
 import type { AdmitWatch } from "@flowgate/gateway/server";
-import type { ClientKind } from "../auth/client-key.ts";
-import { peerKey } from "../auth/principal.ts";
+import { type ClientKind, peerKey } from "../auth/caller.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Health } from "./health.ts";
 import { type ClientCounter, createClientCounter } from "./listener/client-counter.ts";

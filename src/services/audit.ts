@@ -9,8 +9,7 @@ import {
 import { FlowgateError } from "../errors.ts";
 import { formatHead, parseHead } from "../store/audit-chain.ts";
 import type { AuditEntry, AuditKind, AuditStore } from "../store/audit-store.ts";
-import { formatPageToken, parsePageToken, readPageSize } from "./pages.ts";
-import { readTimestampMs } from "./timestamp.ts";
+import { formatPageToken, parsePageToken, readPageSize, readTimestampMs } from "./lists.ts";
 
 const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {
   sign_in: AuditKindMessage.SIGN_IN,

@@ -1,9 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { GetLoginResponseSchema, type AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { type AuthService, GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
-import { originOf } from "../auth/origin.ts";
-import { peerKey, principalKey } from "../auth/principal.ts";
+import { originOf, peerKey, principalKey } from "../auth/caller.ts";
 
 export function authService(authenticator: Authenticator): ServiceImpl<typeof AuthService> {
   // Frozen, so that its encoding can be cached.

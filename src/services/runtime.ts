@@ -1,14 +1,14 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
-import { originOf } from "../auth/origin.ts";
+import { originOf } from "../auth/caller.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import { traceKey } from "../telemetry/trace.ts";
-import { runtimeTimeoutMs } from "./deployment-call.ts";
+import { runtimeTimeoutMs } from "./deployment-request.ts";
 
 type RuntimeServiceOptions = {
   readonly store: Pick<FlowStore, "active">;

@@ -1,4 +1,4 @@
-import { create, getOption, type MessageInitShape } from "@bufbuild/protobuf";
+import { type MessageInitShape, create, getOption } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
@@ -13,7 +13,7 @@ import {
   type SettingsService,
 } from "../../gen/flowgate/v1/settings_pb.ts";
 import { method as methodExtension } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
-import { type Principal, principalKey } from "../auth/principal.ts";
+import { type Principal, principalKey } from "../auth/caller.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import type { Boundary, BoundaryLevel } from "../runtime/options.ts";
 import type { Runtime, RuntimeState, RuntimeStatus } from "../runtime/runtime.ts";

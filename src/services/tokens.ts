@@ -1,15 +1,13 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type MessageInitShape, create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ListTokensResponseSchema, type TokenSchema, type TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
-import { revocation } from "../auth/revocation.ts";
-import { authDisabled } from "../auth/named-token.ts";
-import { originOf } from "../auth/origin.ts";
-import { principalKey } from "../auth/principal.ts";
+import { authDisabled, revocation } from "../auth/tokens.ts";
+import { originOf, principalKey } from "../auth/caller.ts";
 import { FlowgateError } from "../errors.ts";
 import type { ListedToken, StoredToken, TokenStore } from "../store/token-store.ts";
-import { formatPageToken, parsePageToken, readPageSize } from "./pages.ts";
+import { formatPageToken, parsePageToken, readPageSize } from "./lists.ts";
 
 export function tokensService(
   authenticator: Authenticator,

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { AdminAuth } from "../../src/auth/admin-auth.ts";
+import type { AdminAuth } from "../../src/auth/accounts.ts";
 import { type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { createUserReload } from "../../src/app/reload-users.ts";
 import { collectEvents } from "../auth/collect-events.ts";

@@ -7,11 +7,11 @@ import { TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_p
 import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
 import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
-import type { AdminAuth } from "../../src/auth/admin-auth.ts";
-import { createAuthenticator } from "../../src/auth/create-authenticator.ts";
+import type { AdminAuth } from "../../src/auth/accounts.ts";
+import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import type { TokenRequest } from "../../src/auth/token-request.ts";
 import { FlowgateError } from "../../src/errors.ts";
-import { openTokenCache, type Tokens } from "../../src/auth/token-cache.ts";
+import { type Tokens, openTokenCache } from "../../src/auth/token-cache.ts";
 import { collectEvents, origin } from "./collect-events.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clientKeyOf } from "../../src/auth/client-key.ts";
+import { clientKeyOf } from "../../src/auth/caller.ts";
 
 test.each([
   ["10.0.0.1", "10.0.0.1"],

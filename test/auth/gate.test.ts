@@ -2,10 +2,10 @@ import type { DescService } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
+  type HandlerContext,
   createClient,
   createContextValues,
   createRouterTransport,
-  type HandlerContext,
 } from "@connectrpc/connect";
 import { HealthService } from "./ungated-service.ts";
 import { expect, test } from "vitest";
@@ -13,13 +13,13 @@ import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { compileAccess, permissionsOf } from "../../src/auth/access.ts";
-import type { AdminAuth } from "../../src/auth/admin-auth.ts";
+import { compileAccess, permissionsOf } from "../../src/auth/permissions.ts";
+import type { AdminAuth } from "../../src/auth/accounts.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
 import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
-import { createAuthenticator } from "../../src/auth/create-authenticator.ts";
+import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { createGate } from "../../src/auth/gate.ts";
-import { peerKey, type Principal, principalKey } from "../../src/auth/principal.ts";
+import { type Principal, peerKey, principalKey } from "../../src/auth/caller.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
 import { createLog } from "../../src/server/log.ts";
 import { collectEvents, origin } from "./collect-events.ts";

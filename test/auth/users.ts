@@ -1,4 +1,4 @@
-import type { AdminAuth } from "../../src/auth/admin-auth.ts";
+import type { AdminAuth } from "../../src/auth/accounts.ts";
 import { hashPassword } from "../../src/auth/passwords.ts";
 
 export const known = new Set(["flows.read", "flows.write", "settings.read"]);

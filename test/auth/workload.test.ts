@@ -1,8 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { createIdentities } from "../../src/auth/identities.ts";
-import { isSpiffeId, isSpiffePattern } from "../../src/auth/spiffe.ts";
-import { workloadOfCertificate, workloadOfForwarded } from "../../src/auth/workload.ts";
+import { createIdentities } from "../../src/auth/accounts.ts";
+import { isSpiffeId, isSpiffePattern, workloadOfCertificate, workloadOfForwarded } from "../../src/auth/workload.ts";
 import { createAuthority } from "../certificates.ts";
 
 const authority = createAuthority();

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { ProbationVerdict, Watched } from "../../src/deployments/probation-watch.ts";
-import { watchReplicas } from "../../src/deployments/replicas-watch.ts";
+import { type ProbationVerdict, type Watched, watchReplicas } from "../../src/deployments/probation-watch.ts";
 import { createListeners } from "../../src/base/listeners.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
 import { createMemoryCluster } from "../runtime/replicas/memory-cluster.ts";

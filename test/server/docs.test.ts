@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
-import { createRoutes } from "../../src/services/routes.ts";
+import { createRoutes } from "../../src/services/api.ts";
 
 const open = (docs?: boolean) =>
   openServer({

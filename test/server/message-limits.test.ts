@@ -7,7 +7,7 @@ import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
-import { services } from "../../src/services/routes.ts";
+import { services } from "../../src/services/api.ts";
 import { maxBodyBytesOf, withMethodRule } from "../../packages/gateway/src/schema/rules.ts";
 import { send } from "../e2e/rest.ts";
 

@@ -3,7 +3,7 @@ import http from "node:http";
 import { json } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
-import { peerKey } from "../../src/auth/principal.ts";
+import { peerKey } from "../../src/auth/caller.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";

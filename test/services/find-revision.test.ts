@@ -1,7 +1,7 @@
 import { createContextValues } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { peerKey } from "../../src/auth/principal.ts";
-import { findRevision } from "../../src/services/flows/find-revision.ts";
+import { peerKey } from "../../src/auth/caller.ts";
+import { findRevision } from "../../src/services/responses.ts";
 import { openFlows } from "./flows-under-test.ts";
 
 test("reserves the memory of a revision before it is loaded, but none of the active one", async () => {

@@ -1,7 +1,7 @@
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { RuntimeState, SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { type Principal, principalKey } from "../../src/auth/principal.ts";
+import { type Principal, principalKey } from "../../src/auth/caller.ts";
 import type { RuntimeStatus } from "../../src/runtime/runtime.ts";
 import { settingsService } from "../../src/services/settings.ts";
 

@@ -1,7 +1,7 @@
 import { parsePasswordHash } from "../../auth/passwords.ts";
 import { isPermission } from "../../auth/permissions.ts";
-import { permissions as knownPermissions } from "../../services/routes.ts";
-import { memberOf, type Setting, textOf } from "./settings.ts";
+import { permissions as knownPermissions } from "../../services/api.ts";
+import { type Setting, memberOf, textOf } from "./settings.ts";
 
 /** The option `adminAuth` of Flowgate, as far as it can be imported. */
 export type AdminAuth = {

@@ -1,6 +1,6 @@
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { peerKey } from "../../auth/principal.ts";
+import { peerKey } from "../../auth/caller.ts";
 import { FlowgateError } from "../../errors.ts";
 import { traceIds, traceKey } from "../../telemetry/trace.ts";
 import { toConnectError } from "./connect-error.ts";

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { ClientKind } from "../../auth/client-key.ts";
+import type { ClientKind } from "../../auth/caller.ts";
 
 /** A connection from its acceptance to its end. */
 export type AcceptedConnection = {

@@ -1,4 +1,4 @@
-import { clientKeyOf } from "../../auth/client-key.ts";
+import { clientKeyOf } from "../../auth/caller.ts";
 import type { ListenerOptions } from "./options.ts";
 
 /** Counts concurrent connections or calls per client. */

@@ -1,4 +1,4 @@
-import { clientKeyOf } from "../../auth/client-key.ts";
+import { clientKeyOf } from "../../auth/caller.ts";
 import type { AcceptedConnection } from "./accepted-connection.ts";
 import { createEviction } from "./eviction.ts";
 import type { ListenerLimits, ListenerOptions } from "./options.ts";

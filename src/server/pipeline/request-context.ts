@@ -2,19 +2,17 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { type Code, type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { IncomingHttpHeaders } from "node:http";
-import type { ClientKind } from "../../auth/client-key.ts";
-import { type Peer, peerKey } from "../../auth/principal.ts";
+import { type ClientKind, type Peer, clientKeyOf, peerKey } from "../../auth/caller.ts";
 import type { FlowgateError } from "../../errors.ts";
-import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
+import { type TraceIds, traceIds, traceKey } from "../../telemetry/trace.ts";
 import {
-  addVary,
   type BodyReservation,
-  codeOfStatus,
-  smallBodyBytes,
   type GatewayRequest,
   type GatewayResponse,
+  addVary,
+  codeOfStatus,
+  smallBodyBytes,
 } from "@flowgate/gateway/server";
-import { clientKeyOf } from "../../auth/client-key.ts";
 import type { Observer } from "../../telemetry/observer.ts";
 import type { Exchange, ExchangeObserver } from "../listener/exchange.ts";
 import type { MemoryBudget, MemoryReservation } from "../memory/memory-budget.ts";

@@ -6,7 +6,7 @@ import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
-import { compileAccess, permissionsOf } from "../auth/access.ts";
+import { compileAccess, permissionsOf } from "../auth/permissions.ts";
 
 /** All services of the API. */
 export const services = [

@@ -1,3 +1,4 @@
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { FlowgateError } from "../errors.ts";
 
 // Pages of lists (AIP-158).
@@ -28,4 +29,16 @@ export function parsePageToken(token: string): number | undefined {
     throw new FlowgateError("invalid_argument", "pageToken: must be the nextPageToken of the previous page");
   }
   return Number(text);
+}
+
+/** Rounds up to whole milliseconds, which gives the same order relative to stored times, since those are whole. */
+export function readTimestampMs(name: string, time: Timestamp | undefined): number | undefined {
+  if (time === undefined) {
+    return undefined;
+  }
+  const ms = Math.ceil(timestampMs(time));
+  if (!Number.isSafeInteger(ms)) {
+    throw new FlowgateError("invalid_argument", `${name}: is out of range`);
+  }
+  return ms;
 }

@@ -1,6 +1,8 @@
-import { createContextKey } from "@connectrpc/connect";
+import { isIPv6 } from "node:net";
+import { type HandlerContext, createContextKey } from "@connectrpc/connect";
+import { ipv6Groups, mappedIPv4 } from "../base/addresses.ts";
+import type { Caller } from "../base/shared-threads.ts";
 import type { Origin } from "../store/origin.ts";
-import type { ClientKind } from "./client-key.ts";
 
 /** The caller and its effective permissions. */
 export type Principal = {
@@ -54,3 +56,47 @@ export type Peer = {
 };
 
 export const peerKey = createContextKey<Peer>({ address: "", requestId: "" }, { description: "peer" });
+
+/** Returns the origin of a call. `principal` is the one that the gate has set, or refused. */
+export function originOf(
+  { values, protocolName }: Pick<HandlerContext, "values" | "protocolName">,
+  principal = values.get(principalKey),
+): Origin {
+  const { address, requestId } = values.get(peerKey);
+  return {
+    by: principal.username,
+    token: principal.token,
+    address,
+    // The transcoder's name of its protocol.
+    protocol: protocolName === "http" ? "rest" : protocolName,
+    requestId,
+  };
+}
+
+/** On whose behalf a call uses threads that callers share: those without an identity take turns by their address. */
+export function callerOf({ values, signal }: Pick<HandlerContext, "values" | "signal">): Caller {
+  const { username } = values.get(principalKey);
+  const source = username === undefined ? `client ${clientKeyOf(values.get(peerKey).address)}` : `user ${username}`;
+  return { source, signal };
+}
+
+/** Where a client connects from: over TCP, over the Unix socket, or as the flow runtime of this service. */
+export type ClientKind = "network" | "socket" | "runtime";
+
+/**
+ * The key under which a client is counted: an IPv4 address, also if mapped into IPv6, or the /64 of an IPv6 address,
+ * since a single host usually controls a whole /64.
+ */
+export function clientKeyOf(address: string): string {
+  if (!address.includes(":") || !isIPv6(address)) {
+    return address;
+  }
+  const groups = ipv6Groups(address);
+  return (
+    mappedIPv4(groups) ??
+    `${groups
+      .slice(0, 4)
+      .map((group) => group.toString(16))
+      .join(":")}::/64`
+  );
+}

@@ -1,15 +1,14 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import { DeploymentType as DeploymentTypeMessage } from "../../../gen/flowgate/v1/flows_pb.ts";
-import type { Change, Content } from "../../deployments/change.ts";
-import type { Analysis } from "../../analysis/analysis.ts";
-import { callerOf } from "../../auth/origin.ts";
-import { FlowgateError } from "../../errors.ts";
-import type { DeploymentType } from "../../flows/configuration.ts";
-import { parseDeploymentType } from "../../flows/deployment-type.ts";
-import { invalidFlows, type Violation } from "../../flows/violation.ts";
-import type { FlowStore } from "../../store/flow-store.ts";
-import { retainingMemory } from "../analysis-call.ts";
-import { findRevision } from "./find-revision.ts";
+import { DeploymentType as DeploymentTypeMessage } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { Analysis } from "../analysis/analysis.ts";
+import { callerOf } from "../auth/caller.ts";
+import type { Change, Content } from "../deployments/deployment.ts";
+import { FlowgateError } from "../errors.ts";
+import type { DeploymentType } from "../flows/configuration.ts";
+import { parseDeploymentType } from "../flows/deployment-type.ts";
+import { type Violation, invalidFlows } from "../flows/violation.ts";
+import type { FlowStore } from "../store/flow-store.ts";
+import { findRevision, retainingMemory } from "./responses.ts";
 
 export type RestoreOptions = {
   readonly store: Pick<FlowStore, "active" | "find" | "findEntry">;

@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import type { Analysis } from "../analysis/analysis.ts";
+import type { NodeChanges } from "../analysis/node-changes.ts";
+import { FlowgateError } from "../errors.ts";
+import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { SubmittedCredentials } from "../flows/credentials.ts";
+import type { FlowsDocument } from "../flows/document.ts";
+import type { FlowStore, RevisionDraft } from "../store/flow-store.ts";
+import type { Origin } from "../store/origin.ts";
+import type { Revision, RevisionCause } from "../store/revision.ts";
+import type { Conditions } from "./conditions.ts";
+
+/** The circumstances of a deployment. */
+export type DeploymentCall = {
+  readonly origin: Origin;
+  /** Callers with different sources take turns. */
+  readonly source: string;
+  readonly conditions: Conditions;
+  readonly message: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  /** How long the flows must run without failure before the call is answered; undefined: until they are started. */
+  readonly waitMs: number | undefined;
+  /** Whether the parent is deployed again if the flows fail within `waitMs`. */
+  readonly undoOnFailure: boolean;
+  /** Whether to merge with the revisions after the expected one. */
+  readonly merge: boolean;
+  readonly signal: AbortSignal;
+  /** Until when the caller waits for the runtime, on the clock of performance.now(); undefined: until the runtime's own deadline. */
+  readonly untilMs: number | undefined;
+};
+
+/** The content of a new revision. */
+export type Content = {
+  readonly flows: FlowsDocument;
+  readonly credentials: CredentialSets;
+  /** The credentials that were submitted; undefined: the content is that of a revision, and determines those of all nodes. */
+  readonly submitted?: SubmittedCredentials | undefined;
+  /** The earlier revision that has this content. */
+  readonly restoredRev?: string | undefined;
+  /** Replaces that of the change. */
+  readonly deploymentType?: DeploymentType | undefined;
+};
+
+/** A change of the active flows. */
+export type Change = {
+  readonly cause: RevisionCause;
+  readonly deploymentType: DeploymentType;
+  /** Returns the content of the new revision. Called again if another revision becomes active before the commit. */
+  apply(active: Revision): Content | Promise<Content>;
+  /** The parts of the request that a repetition of it with the same idempotency key must have too. */
+  identity(): readonly (string | Uint8Array)[];
+};
+
+export type Committed = {
+  readonly revision: Revision;
+  /** The revision that the change was merged with, and what both changed; undefined if it was not merged. */
+  readonly merge?: { readonly rev: string; readonly changes: NodeChanges } | undefined;
+};
+
+export type CommitOptions = {
+  readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findCredentials" | "findEntry" | "findRepeated">;
+  readonly analysis: Pick<Analysis, "merge">;
+};
+
+/** The revision that a change makes. */
+export function toDraft(
+  change: Change,
+  {
+    flows,
+    credentials,
+    kept,
+    restoredRev,
+    deploymentType = change.deploymentType,
+  }: Content & Pick<RevisionDraft, "kept">,
+  { origin, message, idempotencyKey, waitMs, undoOnFailure }: DeploymentCall,
+  parent: string,
+): RevisionDraft {
+  return {
+    ...origin,
+    parent,
+    cause: change.cause,
+    deploymentType,
+    flows,
+    credentials,
+    kept,
+    restoredRev,
+    message,
+    probationMs: undoOnFailure ? waitMs : undefined,
+    idempotencyKey:
+      idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprint(change) },
+  };
+}
+
+/** Whether the parent of a draft was not the active revision. */
+export function isMismatch(error: unknown): error is FlowgateError {
+  return error instanceof FlowgateError && error.reason === "version_mismatch";
+}
+
+/** Returns the SHA-256 of what distinguishes the request of a change from others. */
+export function fingerprint(change: Change): Buffer {
+  const hash = createHash("sha256");
+  for (const part of [change.cause, change.deploymentType, ...change.identity()]) {
+    const bytes = Buffer.from(part);
+    // Lengths keep adjacent parts apart.
+    hash.update(`${bytes.length}:`).update(bytes);
+  }
+  return hash.digest();
+}

@@ -1,0 +1,143 @@
+import { toBinary } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { CredentialsSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
+import { callerOf, originOf } from "../auth/caller.ts";
+import type { Caller } from "../base/shared-threads.ts";
+import { headerConditions, revCondition } from "../deployments/conditions.ts";
+import type { ObservedCall } from "../deployments/deployer.ts";
+import type { Change, DeploymentCall } from "../deployments/deployment.ts";
+import { FlowgateError } from "../errors.ts";
+import type { CredentialSets, CurrentCredentials } from "../flows/configuration.ts";
+import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
+import type { DeploymentFields, FlowsRequest, PreparedDeployment } from "../flows/prepare.ts";
+import { traceKey } from "../telemetry/trace.ts";
+
+const defaultUndoWaitSeconds = 10;
+const maxWaitSeconds = 600;
+const maxKeyChars = 255;
+
+/** Validates the common fields. `rev` is the revision that must be active; undefined: any. */
+export function readDeploymentCall(
+  fields: DeploymentFields,
+  rev: string | undefined,
+  context: HandlerContext,
+): DeploymentCall & ObservedCall {
+  const origin = originOf(context);
+  const undoOnFailure = fields.onFailure === OnFailure.UNDO;
+  const waitSeconds = fields.wait ?? (undoOnFailure ? defaultUndoWaitSeconds : 0);
+  if (waitSeconds > maxWaitSeconds) {
+    throw new FlowgateError("invalid_argument", `wait: must be at most ${maxWaitSeconds} seconds`);
+  }
+  const { idempotencyKey: key } = fields;
+  if (key !== undefined && (key === "" || key.length > maxKeyChars)) {
+    throw new FlowgateError("invalid_argument", `idempotency key: must have 1 to ${maxKeyChars} characters`);
+  }
+  // Two headers are joined to one value by Node, and may be by proxies (RFC 9110, section 5.3).
+  if (origin.protocol === "rest" && key?.includes(",") === true) {
+    throw new FlowgateError("invalid_argument", "Idempotency-Key: must be a single key, without a comma");
+  }
+  const startMs = performance.now();
+  const timeoutMs = runtimeTimeoutMs(context.timeoutMs());
+  return {
+    origin,
+    conditions: origin.protocol === "rest" ? headerConditions(rev, context.requestHeader) : revCondition(rev),
+    message: parseMessage(fields.message, origin.protocol),
+    idempotencyKey: key,
+    waitMs: waitSeconds === 0 && !undoOnFailure ? undefined : waitSeconds * 1000,
+    undoOnFailure,
+    merge: fields.merge ?? false,
+    ...callerOf(context),
+    untilMs: timeoutMs && startMs + timeoutMs,
+    trace: context.values.get(traceKey),
+    startMs,
+  };
+}
+
+/** The part of the caller's deadline that is reserved for sending the response. */
+const responseMs = 250;
+
+/**
+ * How long a call waits for the runtime. It ends before the caller's deadline, so that the caller gets the revision of the
+ * deployment that is committed already.
+ */
+export function runtimeTimeoutMs(timeoutMs: number | undefined): number | undefined {
+  return timeoutMs && timeoutMs - Math.min(responseMs, timeoutMs / 2);
+}
+
+/**
+ * Validates a request and merges its credentials into the current ones, as `prepareDeployment` does. It may also throw
+ * because it can't decode a request that was not decoded yet.
+ */
+export type Prepare = (
+  request: FlowsRequest,
+  current: CurrentCredentials,
+  context: HandlerContext,
+  caller: Caller,
+) => Promise<PreparedDeployment>;
+
+/** The change that a prepared request makes. `current` are the credentials that it was prepared with. */
+export function toChange(
+  { type, rev, outcome }: PreparedDeployment,
+  current: CredentialSets,
+  decrypt: Decrypt,
+): Change {
+  if (outcome === undefined || outcome instanceof Error) {
+    return rejectedChange(type, outcome ?? new TypeError("a reload changes no flows"));
+  }
+  const { flows, submitted } = outcome;
+  return {
+    cause: "deployment",
+    deploymentType: type,
+    apply(active) {
+      // Another deployment may have changed the credentials during the preparation.
+      const credentials =
+        active.credentials === current
+          ? outcome.credentials
+          : mergeCredentials({ ...submitted, flows: flows.nodes, current: active.credentials, decrypt });
+      return { flows, credentials, submitted };
+    },
+    identity: () => [
+      rev ?? "",
+      flows.json,
+      JSON.stringify(Array.from(submitted.inline, ([id, set]) => [id, [...set]])),
+      submitted.topLevel === undefined ? "" : toBinary(CredentialsSchema, submitted.topLevel),
+    ],
+  };
+}
+
+function rejectedChange(deploymentType: Change["deploymentType"], error: Error): Change {
+  return {
+    cause: "deployment",
+    deploymentType,
+    apply() {
+      throw error;
+    },
+    identity: () => [],
+  };
+}
+
+const maxMessageChars = 1_000;
+
+/** Validates the message of a revision; undefined: it is empty. */
+export function parseMessage(text: string, protocol: string | undefined): string | undefined {
+  // Node decodes header values as ISO 8859-1, but clients such as curl send UTF-8.
+  const message = protocol === "rest" ? decodeUtf8(text) : text;
+  if (message.length > maxMessageChars) {
+    throw new FlowgateError("invalid_argument", `message: must have at most ${maxMessageChars} characters`);
+  }
+  if (!message.isWellFormed()) {
+    throw new FlowgateError("invalid_argument", "message: must be valid Unicode, without lone surrogates");
+  }
+  return message === "" ? undefined : message;
+}
+
+function decodeUtf8(text: string): string {
+  if (/[^\p{ASCII}\u0080-\u00ff]/u.test(text)) {
+    return text;
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(text, "latin1"));
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,153 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type FlowsService,
+  type GetFlowsResponse,
+  type PlanFlowsRequest,
+  type PlanFlowsResponse,
+  PlanFlowsResponseSchema,
+} from "../../gen/flowgate/v1/flows_pb.ts";
+import type { Analysis } from "../analysis/analysis.ts";
+import { callerOf, originOf, principalKey } from "../auth/caller.ts";
+import { allows } from "../auth/permissions.ts";
+import { insufficientScope } from "../auth/errors.ts";
+import { headerConditions, revCondition } from "../deployments/conditions.ts";
+import type { ObservedDeployer } from "../deployments/deployer.ts";
+import { conflict } from "../deployments/errors.ts";
+import { keepCredentials } from "../deployments/kept-credentials.ts";
+import { outcomes } from "../deployments/revision-message.ts";
+import type { Decrypt, SubmittedCredentials } from "../flows/credentials.ts";
+import type { RuntimeView } from "../flows/plan/plan.ts";
+import { resultOf } from "../runtime/replicas/runs.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { Cluster } from "../store/cluster.ts";
+import { versionMismatch } from "../store/errors.ts";
+import type { FlowStore } from "../store/flow-store.ts";
+import type { Revision } from "../store/revision.ts";
+import { type Prepare, readDeploymentCall, toChange } from "./deployment-request.ts";
+import { analyzedResponse, findRevision, toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
+import { type RestoreOptions, undoChange } from "./restore.ts";
+import { singleFlowMethods } from "./single-flow.ts";
+
+export type FlowsServiceOptions = PlanFlowsOptions &
+  RestoreOptions & {
+    readonly deployer: ObservedDeployer;
+    readonly decrypt: Decrypt;
+  };
+
+export function flowsService({
+  store,
+  deployer,
+  prepare,
+  decrypt,
+  analysis,
+  runtime,
+  cluster,
+}: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
+  const responses = new WeakMap<Revision, GetFlowsResponse>();
+
+  function respond(revision: Revision): GetFlowsResponse {
+    let response = responses.get(revision);
+    if (response === undefined) {
+      response = toGetFlowsResponse(revision);
+      responses.set(revision, response);
+    }
+    return response;
+  }
+
+  async function getEarlier(rev: string, context: HandlerContext): Promise<GetFlowsResponse> {
+    const revision = await findRevision(store, rev, context);
+    // A revision never changes. Not for shared caches, since reading it requires a permission.
+    context.responseHeader.set("cache-control", "private, max-age=31536000, immutable");
+    return toGetFlowsResponse(revision);
+  }
+
+  return {
+    getFlows(request, context) {
+      return request.rev === "" ? respond(store.active()) : getEarlier(request.rev, context);
+    },
+
+    async setFlows(request, context) {
+      const startMs = performance.now();
+      const active = store.active();
+      const prepared = await prepare(request, active, context, callerOf(context));
+      const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context), startMs };
+      return toSetFlowsResponse(
+        prepared.type === "reload"
+          ? await deployer.reload(call)
+          : await deployer.deploy(toChange(prepared, active.credentials, decrypt), call),
+      );
+    },
+
+    planFlows: (request, context) => planFlows(request, context, { store, prepare, analysis, runtime, cluster }),
+
+    async undoFlows(request, context) {
+      const change = undoChange(request.rev, request.deploymentType, context, { store, analysis });
+      return toSetFlowsResponse(await deployer.deploy(change, readDeploymentCall(request, request.rev, context)));
+    },
+
+    ...singleFlowMethods({ store, deployer, decrypt }),
+  };
+}
+
+export type PlanFlowsOptions = {
+  readonly store: FlowStore;
+  readonly prepare: Prepare;
+  readonly analysis: Pick<Analysis, "plan">;
+  readonly runtime: Pick<Runtime, "status" | "lastResult" | "nodeTypes">;
+  /** Undefined: there are no other replicas. */
+  readonly cluster: Pick<Cluster, "replicas"> | undefined;
+};
+
+/** Checks a request as a deployment would, and describes what that would do. */
+export async function planFlows(
+  request: PlanFlowsRequest,
+  context: HandlerContext,
+  { store, prepare, analysis, runtime, cluster }: PlanFlowsOptions,
+): Promise<PlanFlowsResponse> {
+  const active = store.active();
+  // One time limit for both steps.
+  const caller = { ...callerOf(context), startMs: performance.now() };
+  const { type, rev, base, outcome } = await prepare(request, active, context, caller);
+  const isRest = originOf(context).protocol === "rest";
+  const conditions = isRest ? headerConditions(rev, context.requestHeader) : revCondition(rev);
+  const expectedRev = conditions.evaluate(active);
+  if (expectedRev !== undefined && expectedRev !== active.rev) {
+    throw conflict(versionMismatch(active.rev), conditions, await store.findEntry(active.rev));
+  }
+  if (outcome instanceof Error) {
+    throw outcome;
+  }
+  if (outcome !== undefined && hasCredentials(outcome.submitted)) {
+    requireWritePermission(context);
+  }
+  const from = base === "" ? active : await findRevision(store, base, context);
+  const result = resultOf(active, runtime, cluster);
+  // Without an outcome, it is a reload, which changes no flows.
+  const call = {
+    base: from,
+    target: outcome === undefined ? active : await keepCredentials(active, outcome, store),
+    current: active,
+    rev: active.rev,
+    type,
+    runtime: viewOf(runtime),
+    active: { activeOutcome: outcomes[result.outcome], activeOutcomeMessage: result.message ?? "" },
+  };
+  return analyzedResponse(PlanFlowsResponseSchema, context, (format) => analysis.plan({ ...call, format }, caller));
+}
+
+function hasCredentials({ inline, topLevel }: SubmittedCredentials): boolean {
+  return topLevel !== undefined || inline.values().some((set) => set.size > 0);
+}
+
+/** A plan says whether credentials differ from the stored ones, which a reader could use to guess them. */
+function requireWritePermission({ values, requestHeader }: HandlerContext): void {
+  if (!allows(values.get(principalKey).permissions, "flows.write")) {
+    throw insufficientScope("flows.write", requestHeader.has("authorization"));
+  }
+}
+
+function viewOf(runtime: PlanFlowsOptions["runtime"]): RuntimeView {
+  const { state } = runtime.status();
+  const isRunning = state !== "restarting" && state !== "safe" && state !== "stopped";
+  return { knownTypes: runtime.nodeTypes(), isRunning };
+}

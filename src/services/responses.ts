@@ -1,0 +1,128 @@
+import {
+  type DescMessage,
+  type MessageInitShape,
+  type MessageShape,
+  create,
+  fromBinary,
+  fromJsonString,
+} from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { createEncodedMessage, setEncodedField } from "@flowgate/gateway";
+import {
+  type GetFlowsResponse,
+  GetFlowsResponseSchema,
+  type Node,
+  type SetFlowsResponseSchema,
+} from "../../gen/flowgate/v1/flows_pb.ts";
+import type { EncodedResponse, ResponseFormat } from "../analysis/messages.ts";
+import { originOf, peerKey } from "../auth/caller.ts";
+import type { Deployed } from "../deployments/deployer.ts";
+import { outcomes } from "../deployments/revision-message.ts";
+import { FlowgateError } from "../errors.ts";
+import { toNodes } from "../flows/to-nodes.ts";
+import type { FlowStore } from "../store/flow-store.ts";
+import type { Revision } from "../store/revision.ts";
+
+/**
+ * Creates the response for a revision. It is frozen, so that its encoding can be cached. HTTP responses contain the document's
+ * JSON unchanged; RPC responses encode its nodes, which are converted at the first access.
+ */
+export function toGetFlowsResponse({ rev, flows }: Revision): GetFlowsResponse {
+  let nodes: Node[] | undefined;
+  const response = create(GetFlowsResponseSchema, { rev });
+  Object.defineProperty(response, "flows", { enumerable: true, get: () => (nodes ??= toNodes(flows.nodes)) });
+  return Object.freeze(setEncodedField(response, "flows", flows.json));
+}
+
+/** The fields of all responses to deployments. */
+export function toSetFlowsResponse({ revision, rev, outcome, missingTypes, merge }: Deployed) {
+  return {
+    rev,
+    outcome: outcomes[outcome],
+    missingTypes: limitToHeader(missingTypes),
+    ...(merge !== undefined && { mergedRev: merge.rev, mergedChanges: merge.changes.listed }),
+    ...(outcome === "undone" && { undoneRev: revision.rev }),
+  } satisfies MessageInitShape<typeof SetFlowsResponseSchema>;
+}
+
+/** Clients and proxies reject responses with more than 4 to 16 KB of headers in total. */
+const maxHeaderChars = 2_000;
+
+/** Returns as many of the names as fit into a header with percent-encoded values. */
+function limitToHeader(names: readonly string[]): string[] {
+  let chars = 0;
+  const excess = names.findIndex((name) => {
+    chars += encodeURIComponent(name.toWellFormed()).length + ", ".length;
+    return chars > maxHeaderChars;
+  });
+  return names.slice(0, excess === -1 ? undefined : excess);
+}
+
+/**
+ * Does work in a thread that may end later than the call: the memory that the call has reserved is held until then. Throws if the
+ * client has disconnected already.
+ */
+export async function retainingMemory<T>(
+  { values, signal }: Pick<HandlerContext, "values" | "signal">,
+  work: () => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted();
+  const release = values.get(peerKey).retainMemory?.();
+  try {
+    return await work();
+  } finally {
+    release?.();
+  }
+}
+
+/** Creates a response that `analyze` encodes in a thread, and reserves the memory that it takes until it is sent. */
+export async function analyzedResponse<Desc extends DescMessage>(
+  desc: Desc,
+  context: HandlerContext,
+  analyze: (format: ResponseFormat) => Promise<EncodedResponse>,
+): Promise<MessageShape<Desc>> {
+  const peer = context.values.get(peerKey);
+  const format = originOf(context).protocol === "rest" ? "http" : (peer.messageFormat ?? "proto");
+  const { bytes, text } = await retainingMemory(context, async () => {
+    const encoded = await analyze(format);
+    await peer.reserveDocument?.(encoded.bytes.length + (encoded.text?.length ?? 0));
+    return encoded;
+  });
+  const message = createEncodedMessage(desc, { format, bytes }, () =>
+    format === "proto" ? fromBinary(desc, bytes) : fromJsonString(desc, toText(bytes)),
+  );
+  return text === undefined
+    ? message
+    : Object.defineProperty(message, "text", { enumerable: true, get: () => toText(text) });
+}
+
+function toText(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}
+
+/**
+ * Reads a revision for a response, with the memory that its flows take until that is sent. The active one is in memory anyway. Throws
+ * `not_found`.
+ */
+export async function findRevision(
+  store: Pick<FlowStore, "active" | "find" | "findEntry">,
+  rev: string,
+  { values }: Pick<HandlerContext, "values">,
+): Promise<Revision> {
+  if (rev !== store.active().rev) {
+    const { sizeBytes = 0 } = (await store.findEntry(rev)) ?? {};
+    await values.get(peerKey).reserveDocument?.(sizeBytes);
+  }
+  const revision = await store.find(rev);
+  if (revision === undefined) {
+    throw revisionNotFound(rev);
+  }
+  return revision;
+}
+
+export function revisionNotFound(rev: string): FlowgateError {
+  return new FlowgateError(
+    "not_found",
+    `there is no revision ${JSON.stringify(rev.slice(0, 64))}; it may have been removed from the history`,
+  );
+}

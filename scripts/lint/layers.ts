@@ -17,8 +17,11 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // Loaded only if an exporter is configured: the only file that imports OpenTelemetry's SDK.
     "telemetry/exporter.ts": ["", "@opentelemetry/* pino"],
     flows: ["errors.ts", "gen/* @bufbuild/protobuf* @flowgate/gateway/json-path @flowgate/gateway/json-text diff"],
-    analysis: ["base errors.ts flows", "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/gateway/server pino"],
-    preparation: [
+    "flows/analysis": [
+      "base errors.ts flows",
+      "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/gateway/json-path @flowgate/gateway/server pino",
+    ],
+    "flows/preparation": [
       "base errors.ts flows server/memory",
       "gen/* @bufbuild/protobuf @flowgate/gateway @flowgate/gateway/server pino",
     ],
@@ -33,12 +36,12 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "runtime/child": ["base flows runtime", "@flowgate/gateway/json-text @node-red/*"],
     "runtime/replicas": ["base runtime store", "pino"],
     deployments: [
-      "base errors.ts telemetry flows analysis store runtime runtime/replicas",
+      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
     auth: ["base errors.ts store", "gen/* @bufbuild/protobuf @connectrpc/connect bcryptjs pino"],
     services: [
-      "base errors.ts telemetry flows analysis store runtime runtime/replicas auth deployments",
+      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas auth deployments",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@bufbuild/protobuf* @flowgate/gateway/server"],
@@ -64,7 +67,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     options: ["base runtime auth services server server/listener", "@flowgate/gateway/json-path zod"],
     app: [
-      `base errors.ts telemetry flows analysis preparation store store/open-store.ts runtime runtime/replicas auth deployments
+      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas auth deployments
         services server server/errors server/guards server/listener server/pipeline options`,
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* @opentelemetry/api pino",
     ],

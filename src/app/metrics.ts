@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { deploymentTypeNames } from "../flows/deployment-type.ts";
+import { deploymentTypeNames } from "../flows/configuration.ts";
 import { isLoopback } from "../base/addresses.ts";
 import type { Options } from "../options/parse.ts";
 import { type Runtime, runtimeStates } from "../runtime/runtime.ts";

@@ -2,9 +2,9 @@ import { dirname, extname } from "node:path";
 
 /** The modules that are started in a thread or process of their own. */
 export const programs = [
-  "analysis/thread",
+  "flows/analysis/thread",
   "auth/bcrypt-worker",
-  "preparation/thread",
+  "flows/preparation/thread",
   "runtime/child/main",
   "store/sqlite/write-thread",
 ] as const;

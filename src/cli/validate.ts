@@ -1,4 +1,4 @@
-import { findMissingTypes } from "../flows/plan/missing-types.ts";
+import { findMissingTypes } from "../flows/plan/requirements.ts";
 import { findWarnings } from "../flows/plan/warnings.ts";
 import { parseFlows } from "../flows/parse-flows.ts";
 import { checkFlows } from "./flow-files/check-flows.ts";

@@ -1,4 +1,4 @@
-import type { Merge } from "../analysis/analysis.ts";
+import type { Merge } from "../flows/analysis/analysis.ts";
 import { FlowgateError } from "../errors.ts";
 import {
   type Change,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Analysis } from "../analysis/analysis.ts";
-import type { NodeChanges } from "../analysis/node-changes.ts";
+import type { Analysis } from "../flows/analysis/analysis.ts";
+import type { NodeChanges } from "../flows/analysis/node-changes.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";

@@ -1,6 +1,5 @@
 import type { CredentialSets, KeptCredentials } from "../flows/configuration.ts";
-import { parseCredentialSet } from "../flows/credential-set.ts";
-import { type SubmittedCredentials, mergeSet } from "../flows/credentials.ts";
+import { type SubmittedCredentials, mergeSet, parseCredentialSet } from "../flows/credentials.ts";
 import { findTypes } from "../flows/document.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";

@@ -1,4 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import { DeploymentType as DeploymentTypeMessage } from "../../gen/flowgate/v1/flows_pb.ts";
+import { FlowgateError } from "../errors.ts";
 
 /** A node as the runtime and the store use it: a flat JSON object without credentials. */
 export type FlowNode = { readonly id: string; readonly type: string; readonly [property: string]: JsonValue };
@@ -30,3 +32,26 @@ export type CurrentCredentials = { readonly credentials: CredentialSets; readonl
 
 /** Which nodes a deployment restarts. */
 export type DeploymentType = "full" | "nodes" | "flows" | "reload";
+
+const deploymentTypes: ReadonlyMap<DeploymentTypeMessage, DeploymentType> = new Map([
+  [DeploymentTypeMessage.UNSPECIFIED, "full"],
+  [DeploymentTypeMessage.FULL, "full"],
+  [DeploymentTypeMessage.NODES, "nodes"],
+  [DeploymentTypeMessage.FLOWS, "flows"],
+  [DeploymentTypeMessage.RELOAD, "reload"],
+]);
+
+/** All deployment types. */
+export const deploymentTypeNames: readonly DeploymentType[] = [...new Set(deploymentTypes.values())];
+
+/** Throws `invalid_deployment_type` for an unknown number, which an open enum can contain. */
+export function parseDeploymentType(value: DeploymentTypeMessage): DeploymentType {
+  const type = deploymentTypes.get(value);
+  if (type === undefined) {
+    throw new FlowgateError(
+      "invalid_deployment_type",
+      `deployment_type: ${value} is not known; use FULL, NODES, FLOWS or RELOAD`,
+    );
+  }
+  return type;
+}

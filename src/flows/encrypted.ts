@@ -4,8 +4,8 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { parseJsonText } from "@flowgate/gateway/json-text";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "./configuration.ts";
-import { acceptsMap, flattenMap } from "./credential-set.ts";
-import { findKeyViolation } from "./json-violation.ts";
+import { acceptsMap, flattenMap } from "./credentials.ts";
+import { findKeyViolation } from "./violation.ts";
 
 /**
  * Decrypts Node-RED's `$` format: the IV as 32 hex digits, followed by the base64 of AES-256-CTR over

@@ -1,12 +1,19 @@
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { formatPath, type JsonPath } from "@flowgate/gateway/json-path";
-import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
+import { type JsonObject, type JsonValue, create } from "@bufbuild/protobuf";
+import { type JsonPath, formatPath } from "@flowgate/gateway/json-path";
+import { type Node, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
 import { type Contained, affectsContainment, readContainment } from "./containment.ts";
-import { findCredentialsViolation, parseCredentialSet } from "./credential-set.ts";
-import { findReservedName } from "./reserved-names.ts";
-import { prependKeyIfFound, type Violation, invalidFlows, quoteInput, prependKey } from "./violation.ts";
-import { findJsonViolation, findKeyViolation, findTextViolation } from "./json-violation.ts";
+import { findCredentialsViolation, parseCredentialSet } from "./credentials.ts";
+import {
+  type Violation,
+  findJsonViolation,
+  findKeyViolation,
+  findTextViolation,
+  invalidFlows,
+  prependKey,
+  prependKeyIfFound,
+  quoteInput,
+} from "./violation.ts";
 
 /** A node of a request, and its JSON path there. */
 export type LocatedNode = { readonly node: Node; readonly path: JsonPath };
@@ -154,4 +161,63 @@ function findWiresViolation(wires: JsonValue | undefined): Violation | undefined
     }
   }
   return undefined;
+}
+
+/** The id of the flow that has no tab: the configuration nodes and subflows that all tabs share. */
+export const globalFlowId = "global";
+
+/**
+ * Finds the first name in a node that the flow runtime can't use: it keeps nodes and types in plain objects, which have members
+ * such as `constructor`, and would fail, crash, ignore the node or change all objects of its process.
+ */
+export function findReservedName({ id, type, properties = {} }: Node): Violation | undefined {
+  const { z, links, env } = properties;
+  if (isMember(id)) {
+    return reserved(["id"], id);
+  }
+  if (type === "tab" && id === globalFlowId) {
+    return reserved(["id"], id);
+  }
+  if (isMember(type) || isMember(type.replace(/^subflow:/, ""))) {
+    return reserved(["type"], type);
+  }
+  if (typeof z === "string" && isMember(z)) {
+    return reserved(["z"], z);
+  }
+  if (type === "link in" && Array.isArray(links)) {
+    const index = links.findIndex((link) => typeof link === "string" && isMember(link));
+    if (index !== -1) {
+      return reserved(["links", index], links[index] as string);
+    }
+  }
+  return Array.isArray(env) ? findReservedVariable(env) : undefined;
+}
+
+function findReservedVariable(env: readonly unknown[]): Violation | undefined {
+  for (const [index, variable] of env.entries()) {
+    const { name } = Object(variable) as { readonly name?: unknown };
+    if (name === "__proto__" || name === "hasOwnProperty") {
+      return reserved(["env", index, "name"], name);
+    }
+  }
+  return undefined;
+}
+
+function isMember(name: string): boolean {
+  return name in Object.prototype;
+}
+
+function reserved(path: Violation["path"], name: string): Violation {
+  return { path, message: `must not be ${quoteInput(name)}, which the flow runtime can't use as a name` };
+}
+
+/** The inverse of `parseFlows`. A label that is not a string is in `properties`. */
+export function toNodes(flows: readonly FlowNode[]): Node[] {
+  return flows.map(({ id, type, ...properties }) => {
+    if (typeof properties["label"] !== "string") {
+      return create(NodeSchema, { id, type, properties });
+    }
+    const { label, ...others } = properties;
+    return create(NodeSchema, { id, type, label, properties: others });
+  });
 }

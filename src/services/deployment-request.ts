@@ -9,7 +9,7 @@ import type { Change, DeploymentCall } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, CurrentCredentials } from "../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
-import type { DeploymentFields, FlowsRequest, PreparedDeployment } from "../flows/prepare.ts";
+import type { DeploymentFields, FlowsRequest, PreparedDeployment } from "../flows/preparation/prepare.ts";
 import { traceKey } from "../telemetry/trace.ts";
 
 const defaultUndoWaitSeconds = 10;

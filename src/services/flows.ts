@@ -6,7 +6,7 @@ import {
   type PlanFlowsResponse,
   PlanFlowsResponseSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { Analysis } from "../analysis/analysis.ts";
+import type { Analysis } from "../flows/analysis/analysis.ts";
 import { callerOf, originOf, principalKey } from "../auth/caller.ts";
 import { allows } from "../auth/permissions.ts";
 import { insufficientScope } from "../auth/errors.ts";

@@ -14,12 +14,12 @@ import {
   type Node,
   type SetFlowsResponseSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { EncodedResponse, ResponseFormat } from "../analysis/messages.ts";
+import type { EncodedResponse, ResponseFormat } from "../flows/analysis/messages.ts";
 import { originOf, peerKey } from "../auth/caller.ts";
 import type { Deployed } from "../deployments/deployer.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
-import { toNodes } from "../flows/to-nodes.ts";
+import { toNodes } from "../flows/parse-flows.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 

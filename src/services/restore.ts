@@ -1,11 +1,10 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { DeploymentType as DeploymentTypeMessage } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { Analysis } from "../analysis/analysis.ts";
+import type { Analysis } from "../flows/analysis/analysis.ts";
 import { callerOf } from "../auth/caller.ts";
 import type { Change, Content } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
-import type { DeploymentType } from "../flows/configuration.ts";
-import { parseDeploymentType } from "../flows/deployment-type.ts";
+import { type DeploymentType, parseDeploymentType } from "../flows/configuration.ts";
 import { type Violation, invalidFlows } from "../flows/violation.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import { findRevision, retainingMemory } from "./responses.ts";

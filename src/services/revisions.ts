@@ -10,16 +10,16 @@ import {
   RevisionView,
   type RevisionsService,
 } from "../../gen/flowgate/v1/revisions_pb.ts";
-import type { Analysis } from "../analysis/analysis.ts";
-import type { DiffCall } from "../analysis/messages.ts";
+import type { Analysis } from "../flows/analysis/analysis.ts";
+import type { DiffCall } from "../flows/analysis/messages.ts";
 import { callerOf, originOf } from "../auth/caller.ts";
 import type { ObservedDeployer } from "../deployments/deployer.ts";
 import type { OutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { outcomes, toRevision } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
-import { parseDeploymentType } from "../flows/deployment-type.ts";
+import { parseDeploymentType } from "../flows/configuration.ts";
 import { parseDocument } from "../flows/document.ts";
-import { toNodes } from "../flows/to-nodes.ts";
+import { toNodes } from "../flows/parse-flows.ts";
 import type { AuditRecord } from "../store/audit-store.ts";
 import type { FlowStore, RevisionFilter } from "../store/flow-store.ts";
 import { type Revision, type RevisionOutcome, type RevisionState, outcomeStates } from "../store/revision.ts";

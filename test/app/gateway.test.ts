@@ -6,7 +6,7 @@ import pino from "pino";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 import { type GatewayOptions, openGateway } from "../../src/app/gateway.ts";
-import { OptionsError, parseOptions, type OptionsInput } from "../../src/options/parse.ts";
+import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { endpoint } from "../e2e/flow-builders.ts";

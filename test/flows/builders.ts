@@ -1,4 +1,4 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type MessageInitShape, create } from "@bufbuild/protobuf";
 import { type Node, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../../src/errors.ts";
 import type { FlowNode } from "../../src/flows/configuration.ts";

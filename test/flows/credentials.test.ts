@@ -1,4 +1,4 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type MessageInitShape, create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { CredentialsSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { type CredentialsChange, mergeCredentials } from "../../src/flows/credentials.ts";

@@ -1,9 +1,8 @@
-import { create, fromBinary, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
+import { type JsonValue, create, fromBinary, fromJson, toBinary, toJson } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { GetFlowsResponseSchema, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { maxNodeDepth } from "../../src/flows/json-violation.ts";
-import { parseFlows } from "../../src/flows/parse-flows.ts";
-import { toNodes } from "../../src/flows/to-nodes.ts";
+import { maxNodeDepth } from "../../src/flows/violation.ts";
+import { parseFlows, toNodes } from "../../src/flows/parse-flows.ts";
 import { failure, node } from "./builders.ts";
 
 const containers: [name: string, wrap: (value: JsonValue) => JsonValue][] = [

@@ -6,8 +6,7 @@ import { diffFlows } from "../../src/flows/diff/diff-flows.ts";
 import { formatDiff } from "../../src/flows/diff/format-diff.ts";
 import type { FlowsDiff } from "../../src/flows/diff/flows-diff.ts";
 import { mergeFlows } from "../../src/flows/merge/merge-flows.ts";
-import { parseFlows } from "../../src/flows/parse-flows.ts";
-import { toNodes } from "../../src/flows/to-nodes.ts";
+import { parseFlows, toNodes } from "../../src/flows/parse-flows.ts";
 import { failure, sets } from "./builders.ts";
 
 const timeout = 150_000;

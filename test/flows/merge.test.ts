@@ -3,9 +3,8 @@ import { describe, expect, test } from "vitest";
 import type { Configuration, FlowNode } from "../../src/flows/configuration.ts";
 import { diffFlows } from "../../src/flows/diff/diff-flows.ts";
 import { mergeFlows } from "../../src/flows/merge/merge-flows.ts";
-import type { MergeResult } from "../../src/flows/merge/merge-result.ts";
-import { parseFlows } from "../../src/flows/parse-flows.ts";
-import { toNodes } from "../../src/flows/to-nodes.ts";
+import type { MergeResult } from "../../src/flows/merge/sides.ts";
+import { parseFlows, toNodes } from "../../src/flows/parse-flows.ts";
 import { sets } from "./builders.ts";
 import { applyEdits, build, canary, edits, sketch } from "./random-flows.ts";
 

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import { parseFlows } from "../../src/flows/parse-flows.ts";
-import { failure, node, type NodeInit } from "./builders.ts";
+import { type NodeInit, failure, node } from "./builders.ts";
 
 function group(id: string, g: JsonValue, z = "tab"): Node {
   return node({ id, type: "group", properties: { z, g } });

@@ -1,8 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { parseFlows } from "../../src/flows/parse-flows.ts";
-import { toNodes } from "../../src/flows/to-nodes.ts";
+import { parseFlows, toNodes } from "../../src/flows/parse-flows.ts";
 import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "../runtime/builders.ts";
 import { endpoint, functionNode, installProbe, onTab, probe, tab } from "../runtime/flow-builders.ts";
 

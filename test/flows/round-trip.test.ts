@@ -1,9 +1,8 @@
-import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { type JsonObject, type JsonValue, create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { NodeCredentialsSchema, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { parseFlows } from "../../src/flows/parse-flows.ts";
-import { toNodes } from "../../src/flows/to-nodes.ts";
+import { parseFlows, toNodes } from "../../src/flows/parse-flows.ts";
 import type { NodeInit } from "./builders.ts";
 import { codePoint } from "../../packages/gateway/test/code-point.ts";
 

@@ -1,21 +1,17 @@
 import {
-  create,
-  fromBinary,
   type JsonObject,
   type JsonValue,
   type MessageInitShape,
+  create,
+  fromBinary,
   toBinary,
 } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Flow, FlowSchema, type SubflowSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { findFlow, nodesOf } from "../../src/flows/flow-parts.ts";
-import { parseFlow } from "../../src/flows/parse-flow.ts";
-import { parseFlows, type ParsedFlows } from "../../src/flows/parse-flows.ts";
-import { replaceNodes } from "../../src/flows/replace-nodes.ts";
-import { toFlow } from "../../src/flows/to-flow.ts";
-import { toNodes } from "../../src/flows/to-nodes.ts";
+import { findFlow, nodesOf, parseFlow, replaceNodes, toFlow } from "../../src/flows/single-flow.ts";
+import { type ParsedFlows, parseFlows, toNodes } from "../../src/flows/parse-flows.ts";
 import { failure, node, sets } from "./builders.ts";
 import { codePoint } from "../../packages/gateway/test/code-point.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CredentialSets, FlowNode } from "../../src/flows/configuration.ts";
 import type { Revision } from "../../src/store/revision.ts";
-import { credentials, type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
+import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "./builders.ts";
 import { configProbe, endpoint, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
 
 test("serves HTTP-in nodes of the newest deployment", async () => {

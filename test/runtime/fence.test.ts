@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 import { createListeners } from "../../src/base/listeners.ts";
-import { addMs, type Fence, type Instant, msUntil, now } from "../../src/runtime/fence.ts";
-import { fixture, type OpenedRuntime, revision, runtimeUnderTest, untilExited } from "./builders.ts";
+import { type Fence, type Instant, addMs, msUntil, now } from "../../src/runtime/fence.ts";
+import { type OpenedRuntime, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 import { escape, functionNode, injectOnce, tab } from "./flow-builders.ts";
 
 /** A fence whose deadline the test sets. */

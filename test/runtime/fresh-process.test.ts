@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { DeploymentType, FlowNode } from "../../src/flows/configuration.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
-import { fixture, type OpenedRuntime, revision, runtimeUnderTest, untilExited } from "./builders.ts";
+import { type OpenedRuntime, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 
 const node = (type: string): FlowNode => ({ id: `${type}0`, type });
 

@@ -3,7 +3,7 @@ import { type HandlerContext, createContextValues } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { PlanFlowsRequestSchema, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { DiffRevisionRequestSchema } from "../../gen/flowgate/v1/revisions_pb.ts";
-import type { Analysis } from "../../src/analysis/analysis.ts";
+import type { Analysis } from "../../src/flows/analysis/analysis.ts";
 import { peerKey } from "../../src/auth/caller.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { planFlows } from "../../src/services/flows.ts";

@@ -1,5 +1,5 @@
 import { createRegistry } from "@bufbuild/protobuf";
-import { createJsonReaders, RequestError } from "@flowgate/gateway/json";
+import { RequestError, createJsonReaders } from "@flowgate/gateway/json";
 import { formatPath } from "@flowgate/gateway/json-path";
 import {
   type Credentials,

@@ -1,6 +1,6 @@
-import { create, type JsonValue } from "@bufbuild/protobuf";
+import { type JsonValue, create } from "@bufbuild/protobuf";
 import { type Credentials, CredentialsSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { acceptsMap, flattenMap } from "../../flows/credential-set.ts";
+import { acceptsMap, flattenMap } from "../../flows/credentials.ts";
 import { decryptJson } from "../../flows/encrypted.ts";
 import { CliFailure } from "../failure.ts";
 

@@ -1,5 +1,5 @@
 import type { FlowNode } from "../../flows/configuration.ts";
-import { findRequiredModules } from "../../flows/plan/required-modules.ts";
+import { findRequiredModules } from "../../flows/plan/requirements.ts";
 import { formatModule, isModuleName, isVersionRange } from "../../runtime/modules-dir.ts";
 
 /** A module that the flows need besides Node-RED, as in package.json. */

@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import { Document, type Scalar } from "yaml";
 import type { FlowNode } from "../../flows/configuration.ts";
-import { nameOf } from "../../flows/node-role.ts";
+import { nameOf } from "../../flows/nodes.ts";
 import { passedVariables } from "../../runtime/sandbox.ts";
 import { formatYaml } from "../yaml/format-yaml.ts";
 

@@ -8,10 +8,10 @@ import { checkFlows } from "../flow-files/check-flows.ts";
 import { explainReadError, readBoundedFile, readFlowFile } from "../flow-files/read-file.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { formatYaml } from "../yaml/format-yaml.ts";
-import { readCredentials, type Secret } from "./credentials.ts";
-import { findModules, type Module } from "./modules.ts";
+import { type Secret, readCredentials } from "./credentials.ts";
+import { type Module, findModules } from "./modules.ts";
 import { findSandboxNeeds } from "./sandbox.ts";
-import { memberOf, parseSettings, type Setting, textOf } from "./settings.ts";
+import { type Setting, memberOf, parseSettings, textOf } from "./settings.ts";
 import { readAdminAuth } from "./users.ts";
 
 /** What Flowgate takes over from a user folder of Node-RED. */

@@ -1,19 +1,27 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
-import { type Container, containerIdOf, globalContainer, readContainers } from "../containers.ts";
-import { nameOf, roleOf } from "../node-role.ts";
-import { aspectOf } from "./aspects.ts";
-import { diffCredentialNames, hasCredentialNames } from "./credential-names.ts";
+import {
+  type Container,
+  containerIdOf,
+  globalContainer,
+  hasPosition,
+  nameOf,
+  readContainers,
+  roleOf,
+} from "../nodes.ts";
+import { isSameJson } from "../same-json.ts";
 import {
   type Aspect,
-  aspects,
   type CredentialNames,
   type FlowsDiff,
   type NodeDiff,
   type PropertyChange,
+  aspects,
+  diffCredentialNames,
+  hasCredentialNames,
 } from "./flows-diff.ts";
 import { diffOrder } from "./order.ts";
-import { diffProperties, listProperties } from "./properties.ts";
 
 /**
  * Compares two configurations node by node. The result contains the names of credentials, but never their values. Throws
@@ -109,4 +117,120 @@ function removedNode(node: FlowNode, credentials: CredentialNames): NodeDiff {
 
 function describe(node: FlowNode): Pick<NodeDiff, "id" | "type" | "name" | "role"> {
   return { id: node.id, type: node.type, name: nameOf(node), role: roleOf(node) };
+}
+
+/** The part of a node that a changed property belongs to. */
+export function aspectOf({ path }: PropertyChange, before: FlowNode, after: FlowNode): Aspect {
+  const [key] = path;
+  switch (key) {
+    case "x":
+    case "y":
+      // With both or without: the coordinates distinguish configuration nodes from others.
+      return hasPosition(before) && hasPosition(after) ? "position" : "properties";
+    case "w":
+    case "h":
+      return after.type === "group" ? "position" : "properties";
+    case "z":
+      return "container";
+    case "g":
+      return "group";
+    case "nodes":
+      return after.type === "group" ? "group" : "properties";
+    case "wires":
+      return "wires";
+    case "links":
+      return after.type.startsWith("link ") ? "wires" : "properties";
+    case "in":
+    case "out":
+    case "status":
+      return after.type === "subflow" ? aspectOfPort(path) : "properties";
+    default:
+      return "properties";
+  }
+}
+
+/** `in[0].wires[0].id`, `out[0].x`, `status.y`, or a whole list of ports. */
+function aspectOfPort(path: PropertyChange["path"]): Aspect {
+  const member = path.find((step, index) => index > 0 && typeof step === "string");
+  return member === "x" || member === "y" ? "position" : "wires";
+}
+
+/**
+ * The properties in which two nodes differ, at the deepest path that describes the difference. Arrays of different lengths are
+ * compared by element only if one begins with the other. An output's wires, and lists of links and members, are one value.
+ */
+export function diffProperties(before: FlowNode, after: FlowNode): PropertyChange[] {
+  const changes: PropertyChange[] = [];
+  diffMembers(before, after, { path: [], changes });
+  return changes;
+}
+
+/** All properties of a node but its id, as if it were added. */
+export function listProperties(node: FlowNode): PropertyChange[] {
+  return Object.keys(node)
+    .filter((key) => key !== "id")
+    .map((key) => ({ path: [key], before: undefined, after: node[key] }));
+}
+
+/** The deepest elements whose value is one unit, by the name of their property. */
+const unitDepths: ReadonlyMap<string | number, number> = new Map([
+  ["wires", 2],
+  ["links", 1],
+  ["nodes", 1],
+  ["scope", 1],
+]);
+
+type Members = { readonly [key: string]: JsonValue };
+
+/** The path to the values that are compared, and the changes so far. */
+type Comparison = { readonly path: (string | number)[]; readonly changes: PropertyChange[] };
+
+function diffMembers(before: Members, after: Members, comparison: Comparison): void {
+  for (const key of Object.keys(before)) {
+    diffValue(key, before[key], ownMember(after, key), comparison);
+  }
+  for (const key of Object.keys(after)) {
+    if (!Object.hasOwn(before, key)) {
+      diffValue(key, undefined, after[key], comparison);
+    }
+  }
+}
+
+function ownMember(object: Members, key: string): JsonValue | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** Visits each value once: values without a change below them are equal. */
+function diffValue(
+  step: string | number,
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+  comparison: Comparison,
+): void {
+  if (before === after) {
+    return;
+  }
+  const { path, changes } = comparison;
+  path.push(step);
+  const isUnit = path.length >= (unitDepths.get(path[0] as string) ?? Infinity);
+  if (!isUnit && isObject(before) && isObject(after)) {
+    diffMembers(before, after, comparison);
+  } else if (!isUnit && Array.isArray(before) && Array.isArray(after) && isComparable(before, after)) {
+    for (let index = 0; index < Math.max(before.length, after.length); index++) {
+      diffValue(index, before[index], after[index], comparison);
+    }
+  } else if (!isSameJson(before, after)) {
+    changes.push({ path: [...path], before, after });
+  }
+  path.pop();
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Arrays of different lengths are compared by their elements if one begins with the other. */
+function isComparable(one: readonly JsonValue[], other: readonly JsonValue[]): boolean {
+  const [short, long] = one.length < other.length ? [one, other] : [other, one];
+  return short.length === long.length || short.every((element, index) => isSameJson(element, long[index]));
 }

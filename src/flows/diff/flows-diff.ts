@@ -1,9 +1,8 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { JsonPath } from "@flowgate/gateway/json-path";
-import type { Container } from "../containers.ts";
-import type { NodeRole } from "../node-role.ts";
+import type { Container, NodeRole } from "../nodes.ts";
 
-/** What changes from a base to a target. `applyDiff` recreates the target. */
+/** What changes from a base to a target: enough to recreate the target. */
 export type FlowsDiff = {
   /** Containers with changes: in the order of the target, then those that only the base has, then `global`. */
   readonly containers: readonly ContainerDiff[];
@@ -57,3 +56,27 @@ export type CredentialNames = {
   readonly removed: readonly string[];
   readonly changed: readonly string[];
 };
+
+type CredentialSet = ReadonlyMap<string, string>;
+
+const noCredentials: CredentialSet = new Map();
+const unchanged: CredentialNames = { added: [], removed: [], changed: [] };
+
+export function diffCredentialNames(
+  before: CredentialSet = noCredentials,
+  after: CredentialSet = noCredentials,
+): CredentialNames {
+  if (before === after) {
+    return unchanged;
+  }
+  const names = [...after.keys()].toSorted();
+  return {
+    added: names.filter((name) => !before.has(name)),
+    removed: [...before.keys()].filter((name) => !after.has(name)).toSorted(),
+    changed: names.filter((name) => before.has(name) && before.get(name) !== after.get(name)),
+  };
+}
+
+export function hasCredentialNames({ added, removed, changed }: CredentialNames): boolean {
+  return added.length + removed.length + changed.length > 0;
+}

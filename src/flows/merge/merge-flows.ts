@@ -1,9 +1,19 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
-import { mergeNode } from "./merge-node.ts";
-import { mergeOrder } from "./merge-order.ts";
-import type { MergeConflict, MergedChange, MergeResult } from "./merge-result.ts";
-import { changeOf, type NodeState, type NodeStates, readStates, type Versions } from "./node-state.ts";
+import { hasPosition } from "../nodes.ts";
+import { isSameJson } from "../same-json.ts";
+import {
+  type MergeConflict,
+  type MergeResult,
+  type MergedChange,
+  type NodeState,
+  type NodeStates,
+  type Versions,
+  changeOf,
+  isSameState,
+  readStates,
+} from "./sides.ts";
 import { findStructuralConflicts } from "./structural-conflicts.ts";
 
 /**
@@ -69,4 +79,78 @@ function describeConflict(nodeId: string, { base, ours, theirs }: Versions<NodeS
 
 function idOf({ id }: FlowNode): string {
   return id;
+}
+
+/** `state` is undefined if the node does not exist; `from` is undefined if neither side changed it. */
+type MergedNode = { readonly state: NodeState | undefined; readonly from: MergedChange["from"] | undefined };
+
+export function mergeNode({ base, ours, theirs }: Versions<NodeState | undefined>): MergedNode | "conflict" {
+  if (isSameState(ours, theirs)) {
+    return { state: ours, from: isSameState(base, ours) ? undefined : "both" };
+  }
+  if (isSameState(base, ours)) {
+    return { state: theirs, from: "theirs" };
+  }
+  if (isSameState(base, theirs)) {
+    return { state: ours, from: "ours" };
+  }
+  return base === undefined || ours === undefined || theirs === undefined
+    ? "conflict"
+    : mergeMoved({ base, ours, theirs });
+}
+
+/** Merges two changes of a node if at least one of them only moved it. */
+function mergeMoved({ base, ours, theirs }: Versions<NodeState>): MergedNode | "conflict" {
+  const plain = { base: withoutLayout(base), ours: withoutLayout(ours), theirs: withoutLayout(theirs) };
+  const changed = isSameState(plain.base, plain.ours) ? theirs : ours;
+  if (changed === ours && !isSameState(plain.base, plain.theirs) && !isSameState(plain.ours, plain.theirs)) {
+    return "conflict";
+  }
+  const moved = isSameJson(layoutOf(base.node), layoutOf(ours.node)) ? theirs : ours;
+  return { state: { ...changed, node: { ...changed.node, ...layoutOf(moved.node) } }, from: "both" };
+}
+
+/** Empty for a configuration node: whether a node has coordinates is not part of its layout. */
+function layoutOf(node: FlowNode): JsonObject {
+  const keys = !hasPosition(node) ? [] : node.type === "group" ? ["x", "y", "w", "h"] : ["x", "y"];
+  return Object.fromEntries(keys.flatMap((key) => (Object.hasOwn(node, key) ? [[key, node[key] ?? null]] : [])));
+}
+
+function withoutLayout({ node, credentials }: NodeState): NodeState {
+  const hidden = Object.keys(layoutOf(node)).map((key) => [key, null] as const);
+  return { node: { ...node, ...Object.fromEntries(hidden) }, credentials };
+}
+
+/**
+ * The order of merged nodes: that of the side which changed the order of existing nodes, `ours` if both did. Each node that only
+ * the other side has is inserted after the one that precedes it there.
+ */
+export function mergeOrder(
+  base: readonly string[],
+  ours: readonly string[],
+  theirs: readonly string[],
+  merged: ReadonlyMap<string, unknown>,
+): string[] {
+  const [primary, secondary] = isReordered(base, ours) ? [ours, theirs] : [theirs, ours];
+  const known = new Set(primary);
+  const insertions = new Map<string, string[]>();
+  let predecessor = "";
+  for (const id of secondary.filter((each) => merged.has(each))) {
+    if (known.has(id)) {
+      predecessor = id;
+    } else {
+      const inserted = insertions.get(predecessor) ?? [];
+      inserted.push(id);
+      insertions.set(predecessor, inserted);
+    }
+  }
+  const kept = primary.filter((id) => merged.has(id));
+  return [...(insertions.get("") ?? []), ...kept.flatMap((id) => [id, ...(insertions.get(id) ?? [])])];
+}
+
+/** Whether the nodes that both have are in different orders. */
+function isReordered(base: readonly string[], side: readonly string[]): boolean {
+  const [inBase, inSide] = [new Set(base), new Set(side)];
+  const before = base.filter((id) => inSide.has(id));
+  return !side.filter((id) => inBase.has(id)).every((id, index) => id === before[index]);
 }

@@ -2,10 +2,9 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { type Budget, sizeOf } from "../budget.ts";
 import type { FlowNode } from "../configuration.ts";
 import { affectsContainment, readContainment } from "../containment.ts";
-import { subflowOf } from "../node-role.ts";
+import { subflowOf } from "../nodes.ts";
 import { isSameJson } from "../same-json.ts";
-import type { MergeConflict, Side } from "./merge-result.ts";
-import type { NodeStates, Versions } from "./node-state.ts";
+import type { MergeConflict, NodeStates, Side, Versions } from "./sides.ts";
 
 /** Finds changes of different nodes that are not valid, or not intended, together. */
 export function findStructuralConflicts(

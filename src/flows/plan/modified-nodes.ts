@@ -1,9 +1,8 @@
 import type { FlowNode } from "../configuration.ts";
 import { isSameJson } from "../same-json.ts";
-import type { Marks } from "./marks.ts";
-import { followReferences } from "./references.ts";
-import { findLinked } from "./linked-nodes.ts";
-import { containerKey, type RuntimeFlows, toKey } from "./runtime-flows.ts";
+import { type Marks, followReferences } from "./references.ts";
+import { findLinked } from "./wires.ts";
+import { type RuntimeFlows, containerKey, toKey } from "./runtime-flows.ts";
 
 /**
  * The ids of nodes that differ between two configurations, as the runtime classifies them to decide what to restart

@@ -1,11 +1,13 @@
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, DeploymentType } from "../configuration.ts";
-import { nameOf } from "../node-role.ts";
-import { findMissingTypes, type MissingType } from "./missing-types.ts";
-import { findRequiredModules, type RequiredModule } from "./required-modules.ts";
-import { findRestarts, type Restarts } from "./restarts.ts";
-import type { Place, RunningNode } from "./running-flows.ts";
-import { findWarnings, type Warning } from "./warnings.ts";
+import { diffCredentialNames, hasCredentialNames } from "../diff/flows-diff.ts";
+import { escapeControls } from "../diff/format-value.ts";
+import { nameOf } from "../nodes.ts";
+import { type ModifiedNodes, findModified } from "./modified-nodes.ts";
+import { type MissingType, type RequiredModule, findMissingTypes, findRequiredModules } from "./requirements.ts";
+import { type Place, type RunningNode, startAll, startFlows, stopFlows } from "./running-flows.ts";
+import { countRunning, parseForRuntime } from "./runtime-flows.ts";
+import { type Warning, findWarnings } from "./warnings.ts";
 
 /** What a deployment would do, without doing it. */
 export type DeploymentPlan = {
@@ -119,4 +121,78 @@ function planNodes({ stops, starts }: Restarts, budget: Budget): PlannedNode[] {
 
 function createStartPlace(bytes: number): StartPlace {
   return { children: new Map(), started: new Map(), bytes };
+}
+
+/** The nodes that a deployment stops and starts, in this order. A node in both lists restarts. */
+export type Restarts = { readonly stops: readonly RunningNode[]; readonly starts: readonly RunningNode[] };
+
+/**
+ * Predicts which nodes the runtime stops and starts. It runs `current` as a full deployment has left it: not if a type is
+ * missing. `knownTypes` are the installed types, if they are known. A node whose own code fails does not run, which is not
+ * predicted. `reload` restarts all nodes of `next`, as `full` does. Throws `limit_exceeded` if too many nodes run.
+ */
+export function findRestarts(
+  current: Configuration,
+  next: Configuration,
+  type: DeploymentType,
+  knownTypes?: ReadonlySet<string>,
+  budget: Budget = new Budget(),
+): Restarts {
+  const [before, after] = [parseForRuntime(current.flows), parseForRuntime(next.flows)];
+  budget.checkRunning(countRunning(before));
+  budget.checkRunning(countRunning(after));
+  const canStart = ({ flows }: Configuration): boolean => findMissingTypes(flows, knownTypes).length === 0;
+  const running = canStart(current) ? startAll(before, () => {}) : new Map();
+  const isPartial = type === "nodes" || type === "flows";
+  const modified = findModified(before, after, isPartial ? changedCredentials(current, next) : new Set());
+
+  const stops: RunningNode[] = [];
+  const starts: RunningNode[] = [];
+  stopFlows(running, isPartial && !modified.isGlobal ? idsToStop(modified, type) : undefined, modified, (node) =>
+    stops.push(node),
+  );
+  if (canStart(next)) {
+    startFlows(running, after, modified.rewired, (node) => starts.push(node));
+  }
+  return { stops, starts };
+}
+
+function idsToStop({ changed, removed, linked, rewired }: ModifiedNodes, type: "nodes" | "flows"): ReadonlySet<string> {
+  const ids = changed.union(removed);
+  return type === "nodes" ? ids : ids.union(linked).union(rewired);
+}
+
+function changedCredentials(current: Configuration, next: Configuration): ReadonlySet<string> {
+  const ids = new Set([...current.credentials.keys(), ...next.credentials.keys()]);
+  return new Set(
+    [...ids].filter((id) =>
+      hasCredentialNames(diffCredentialNames(current.credentials.get(id), next.credentials.get(id))),
+    ),
+  );
+}
+
+/**
+ * Formats a plan for people: how many nodes stop and start, what is missing, and the warnings. Throws `limit_exceeded` if that exceeds
+ * the budget.
+ */
+export function formatPlan(
+  { nodes, missingTypes, modules, warnings }: DeploymentPlan,
+  budget: Budget = new Budget(),
+): string {
+  const count = (action: PlannedNode["action"]): number => nodes.filter((node) => node.action === action).length;
+  return [
+    `nodes to start: ${count("start")}, to stop: ${count("stop")}, to restart: ${count("restart")}`,
+    ...missingTypes.map(({ type, nodeIds }) => `missing type: ${type}, of ${nodeIds.join(", ")}; no node starts`),
+    ...modules.map(
+      ({ name, version, nodeIds }) =>
+        `module: ${name}${version === undefined ? "" : `@${version}`}, for ${nodeIds.join(", ")}`,
+    ),
+    ...warnings.map(({ message }) => `warning: ${message}`),
+  ]
+    .map((line) => {
+      const escaped = `${escapeControls(line)}\n`;
+      budget.addOutput(sizeOf(escaped));
+      return escaped;
+    })
+    .join("");
 }

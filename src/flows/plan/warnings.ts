@@ -1,12 +1,10 @@
+import type { JsonValue } from "@bufbuild/protobuf";
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
-import { containerIdOf, readContainers } from "../containers.ts";
-import { findDuplicateEndpoints } from "./warnings/duplicate-endpoints.ts";
-import { findLostCredentials, findRemovedCredentials } from "./warnings/lost-credentials.ts";
-import { findUnlinkedNodes } from "./warnings/unlinked-nodes.ts";
-import { findUnusedConfigs } from "./warnings/unused-configs.ts";
-import type { Finding } from "./warnings/finding.ts";
-import { findWiresToNothing } from "./warnings/wires-to-nothing.ts";
+import { containerIdOf, readContainers, receivesMessages, roleOf } from "../nodes.ts";
+import { type RunningNode, startAll } from "./running-flows.ts";
+import { countRunning, parseForRuntime } from "./runtime-flows.ts";
+import { portsOf, targetsOf } from "./wires.ts";
 
 /** Something in a deployment that is valid, but probably not intended. */
 export type Warning = {
@@ -65,4 +63,203 @@ export function findWarnings(
 
 function quote(text: string): string {
   return JSON.stringify(text);
+}
+
+/** A node, and what is wrong with it. */
+export type Finding = { readonly node: FlowNode; readonly message: string };
+
+/** Finds configuration nodes whose id no other node contains. The node of the global environment needs no user. */
+export function findUnusedConfigs(flows: readonly FlowNode[]): readonly Finding[] {
+  const configs = flows.filter(
+    (node) => roleOf(node) === "config" && !receivesMessages(node) && node.type !== "global-config",
+  );
+  const unused = new Map(configs.map((node) => [node.id, node]));
+  for (const { id, z: _container, ...properties } of flows) {
+    visitTexts(properties, (text) => {
+      if (text !== id) {
+        unused.delete(text);
+      }
+    });
+  }
+  return Array.from(unused.values(), (node) => ({ node, message: "no node uses this configuration node" }));
+}
+
+function visitTexts(value: JsonValue | undefined, visit: (text: string) => void): void {
+  if (typeof value === "string") {
+    visit(value);
+  } else if (typeof value === "object" && value !== null) {
+    for (const each of Object.values(value)) {
+      visitTexts(each, visit);
+    }
+  }
+}
+
+/**
+ * Finds wires to nodes that do not exist or can't receive messages. The wires of a subflow's ports and nodes must stay in the
+ * subflow.
+ */
+export function findWiresToNothing(flows: readonly FlowNode[]): readonly Finding[] {
+  const nodes = new Map(flows.map((node) => [node.id, node]));
+  const isReceiver = (id: string, container: FlowNode | undefined): boolean => {
+    const target = nodes.get(id);
+    return (
+      target !== undefined &&
+      receivesMessages(target) &&
+      (container?.type !== "subflow" || containerIdOf(target) === container.id)
+    );
+  };
+  return flows.flatMap((node) =>
+    node.type === "subflow"
+      ? portTargets(node)
+          .filter(({ id }) => id !== node.id && !isReceiver(id, node))
+          .map(({ id, port }) => ({ node, message: `its ${port} is wired to ${name(id)}` }))
+      : [...new Set(targetsOf(node))]
+          .filter((id) => !isReceiver(id, nodes.get(containerIdOf(node))))
+          .map((id) => ({ node, message: `it is wired to ${name(id)}` })),
+  );
+}
+
+function name(id: string): string {
+  return `${JSON.stringify(id)}, which is not a node that can receive its messages`;
+}
+
+function portTargets(subflow: FlowNode): { id: string; port: string }[] {
+  const kinds = { in: "input", out: "output", status: "status" } as const;
+  return (["in", "out", "status"] as const).flatMap((key) =>
+    portsOf({ definition: subflow }, key).flatMap(({ wires }) => wires.map(({ id }) => ({ id, port: kinds[key] }))),
+  );
+}
+
+/** Finds link nodes that lead to nothing. A link exists if either of its ends lists the other. */
+export function findUnlinkedNodes(flows: readonly FlowNode[]): readonly Finding[] {
+  const inputs = new Set(flows.filter(({ type }) => type === "link in").map(({ id }) => id));
+  const linkedByInput = new Set(flows.filter(({ type }) => type === "link in").flatMap(linksOf));
+  return flows.flatMap((node) => {
+    if (!needsLink(node)) {
+      return [];
+    }
+    const links = linksOf(node);
+    const lost = links.filter((id) => !inputs.has(id));
+    if (links.length === 0 && !(node.type === "link out" && linkedByInput.has(node.id))) {
+      return [{ node, message: "it is linked to nothing" }];
+    }
+    return lost.map((id) => ({
+      node,
+      message: `it is linked to ${JSON.stringify(id)}, which is not a "link in" node`,
+    }));
+  });
+}
+
+/** A "link out" node that returns to its caller has no links, nor does a call whose target is in the message. */
+function needsLink({ type, mode, linkType }: FlowNode): boolean {
+  return (type === "link out" && mode !== "return") || (type === "link call" && linkType !== "dynamic");
+}
+
+function linksOf({ links }: FlowNode): string[] {
+  return (Array.isArray(links) ? links : [links]).filter((id) => typeof id === "string" && id !== "") as string[];
+}
+
+/** Finds "http in" nodes that run with the same method and path: only the first of them receives requests. */
+export function* findDuplicateEndpoints(flows: readonly FlowNode[], budget: Budget): Generator<Finding> {
+  const endpoints = new Map<FlowNode, string>();
+  for (const node of flows) {
+    const endpoint = endpointOf(node);
+    if (endpoint !== undefined) {
+      endpoints.set(node, endpoint);
+    }
+  }
+  if (endpoints.size === 0) {
+    return;
+  }
+  // Determined once for each node, since it can run in many instances.
+  const routes = new Map<FlowNode, RunningNode[]>();
+  for (const nodes of Map.groupBy(endpoints.keys(), (node) => routeOf(endpoints.get(node) ?? "")).values()) {
+    const running: RunningNode[] = [];
+    nodes.forEach((node) => routes.set(node, running));
+  }
+  const parsed = parseForRuntime(flows);
+  budget.checkRunning(countRunning(parsed));
+  const started = new Set<readonly RunningNode[]>();
+  startAll(parsed, (running) => {
+    const route = routes.get(running.node);
+    if (route !== undefined) {
+      route.push(running);
+      started.add(route);
+    }
+  });
+  for (const [first, ...others] of started) {
+    for (const { node, instances } of others) {
+      const inInstance = instances.length === 0 ? "" : `, in the instance ${JSON.stringify(instances.at(-1))}`;
+      yield {
+        node,
+        message: `${endpoints.get(node)} is served by ${JSON.stringify(first?.node.id)} already${inInstance}`,
+      };
+    }
+  }
+}
+
+/** The method and path of a node; undefined if it is not an endpoint, or if its path comes from the environment. */
+function endpointOf({ type, method, url }: FlowNode): string | undefined {
+  if (type !== "http in" || typeof method !== "string" || typeof url !== "string" || url === "" || url.includes("${")) {
+    return undefined;
+  }
+  return `${method.toUpperCase()} ${url.startsWith("/") ? url : `/${url}`}`;
+}
+
+/**
+ * The same text for endpoints that match the same paths in Express 4, which ignores case, a trailing slash and the names of parameters.
+ * A path with a regular expression is compared as it is.
+ */
+function routeOf(endpoint: string): string {
+  const route = endpoint.replace(/(?<=[^ ])\/$/, "");
+  return /[(\\]/.test(route) ? route : route.toLowerCase().replaceAll(/:\w+/g, ":");
+}
+
+/**
+ * Finds nodes of `current` that `next` has without some of their credentials, nodes that come back without them, and removed ones
+ * whose credentials can't come back with them.
+ */
+export function findLostCredentials(current: Configuration, next: Configuration): readonly Finding[] {
+  const nodes = new Map(next.flows.map((node) => [node.id, node]));
+  const lost = current.flows.flatMap((node) => {
+    const type = nodes.get(node.id)?.type;
+    const remaining = type === undefined ? undefined : next.credentials.get(node.id);
+    const names = namesOf(current, node.id).filter((name) => remaining?.has(name) !== true);
+    if (names.length === 0 || (type === undefined && next.kept?.has(node.id) === true)) {
+      return [];
+    }
+    const cause = type === undefined ? "it is removed" : `its type becomes ${JSON.stringify(type)}`;
+    const message = type === node.type ? "it loses credentials" : `${cause}, and its credentials are lost`;
+    return [{ node, message: `${message}: ${names.join(", ")}` }];
+  });
+  const missing = Array.from(next.missing ?? [], ([id, { type, rev, names }]) => {
+    const node = nodes.get(id);
+    const reason =
+      node?.type === type
+        ? `the history has no revision ${rev} any more`
+        : `it had them with the type ${JSON.stringify(type)}`;
+    const list = names.length === 0 ? "" : `: ${names.toSorted().join(", ")}`;
+    return node === undefined
+      ? []
+      : [{ node, message: `it comes back without its credentials, because ${reason}${list}` }];
+  });
+  return [...lost, ...missing.flat()];
+}
+
+/** Finds nodes that `next` removes, whose credentials come back with them. */
+export function findRemovedCredentials(current: Configuration, next: Configuration): readonly Finding[] {
+  const ids = new Set(next.flows.map(({ id }) => id));
+  return current.flows.flatMap((node) => {
+    const names = namesOf(current, node.id);
+    const rev = next.kept?.get(node.id)?.rev;
+    if (names.length === 0 || rev === undefined || ids.has(node.id)) {
+      return [];
+    }
+    const condition = `they come back if it is deployed again with this id and type, while revision ${rev} is in the history`;
+    return [{ node, message: `its credentials are removed with it: ${names.join(", ")}; ${condition}` }];
+  });
+}
+
+function namesOf({ credentials }: Configuration, id: string): readonly string[] {
+  return [...(credentials.get(id)?.keys() ?? [])].toSorted();
 }

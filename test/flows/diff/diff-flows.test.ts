@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Configuration, FlowNode } from "../../../src/flows/configuration.ts";
-import { applyDiff } from "../../../src/flows/diff/apply-diff.ts";
+import { applyDiff } from "./apply-diff.ts";
 import { diffFlows } from "../../../src/flows/diff/diff-flows.ts";
 import type { FlowsDiff, NodeDiff } from "../../../src/flows/diff/flows-diff.ts";
 import { formatDiff } from "../../../src/flows/diff/format-diff.ts";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Configuration, FlowNode } from "../../../src/flows/configuration.ts";
-import { formatPlan } from "../../../src/flows/plan/format-plan.ts";
-import { planDeployment } from "../../../src/flows/plan/plan.ts";
+import { formatPlan, planDeployment } from "../../../src/flows/plan/plan.ts";
 import { sets } from "../builders.ts";
 
 const tab: FlowNode = { id: "T", type: "tab", label: "Orders" };

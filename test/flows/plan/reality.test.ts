@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Configuration, DeploymentType, FlowNode } from "../../../src/flows/configuration.ts";
-import { findRestarts } from "../../../src/flows/plan/restarts.ts";
+import { findRestarts } from "../../../src/flows/plan/plan.ts";
 import type { RunningNode } from "../../../src/flows/plan/running-flows.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "../../runtime/builders.ts";
 import { installProbe } from "../../runtime/flow-builders.ts";

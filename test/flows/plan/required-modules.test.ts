@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { findRequiredModules } from "../../../src/flows/plan/required-modules.ts";
+import { findRequiredModules } from "../../../src/flows/plan/requirements.ts";
 
 type Parsed = { readonly module: string; readonly version: string | undefined };
 

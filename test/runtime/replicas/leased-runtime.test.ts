@@ -11,8 +11,8 @@ import type { LogEntry } from "../../../src/runtime/messages.ts";
 import type { Runtime, RuntimeState } from "../../../src/runtime/runtime.ts";
 import { openRuntime } from "../../../src/runtime/supervisor.ts";
 import { fixture, revision } from "../builders.ts";
-import { createFolder, type Folder } from "../../store/builders.ts";
-import { createMemoryCluster, type Member } from "./memory-cluster.ts";
+import { type Folder, createFolder } from "../../store/builders.ts";
+import { type Member, createMemoryCluster } from "./memory-cluster.ts";
 
 const log = pino({ level: "silent" });
 const flows: FlowNode[] = [{ id: "a", type: "a" }];

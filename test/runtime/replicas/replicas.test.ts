@@ -5,7 +5,7 @@ import type { FlowNode } from "../../../src/flows/configuration.ts";
 import { documentOf } from "../../flows/builders.ts";
 import { draft } from "../../store/builders.ts";
 import { eventually } from "../../e2e/service.ts";
-import { openReplicas, type Replicas, type ReplicaUnderTest } from "./gateways.ts";
+import { type ReplicaUnderTest, type Replicas, openReplicas } from "./gateways.ts";
 
 type Settings = {
   readonly runtime: { readonly state: string; readonly httpPort: number };

@@ -1,4 +1,4 @@
-import { hasPosition } from "../../../flows/node-role.ts";
+import { hasPosition } from "../../../flows/nodes.ts";
 import type { FlowNode } from "../../../flows/configuration.ts";
 
 /**

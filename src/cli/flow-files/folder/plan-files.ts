@@ -1,7 +1,6 @@
 import { extname } from "node:path/posix";
 import type { FlowNode } from "../../../flows/configuration.ts";
-import { containerIdOf } from "../../../flows/containers.ts";
-import { nameOf } from "../../../flows/node-role.ts";
+import { containerIdOf, nameOf } from "../../../flows/nodes.ts";
 import type { FileFormat } from "../format-nodes.ts";
 import { toFileStem } from "./file-stem.ts";
 

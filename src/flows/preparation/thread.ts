@@ -1,16 +1,15 @@
 // The thread that decodes and validates large deployments.
 import { workerData } from "node:worker_threads";
 import type { DescMethodUnary, Message } from "@bufbuild/protobuf";
-import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { Decrypt } from "../flows/credentials.ts";
-import { readTypes } from "../flows/document.ts";
-import { decryptCredentials } from "../flows/encrypted.ts";
-import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
-import { assertDecodable } from "../server/memory/decoding-limit.ts";
-import { serveThread } from "../base/thread.ts";
-import { createRequestDecoder, type EncodedRequest } from "@flowgate/gateway";
-import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
-import { serializeError } from "./serialized-error.ts";
+import { type EncodedRequest, createRequestDecoder } from "@flowgate/gateway";
+import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { serveThread } from "../../base/thread.ts";
+import { assertDecodable } from "../../server/memory/decoding-limit.ts";
+import type { Decrypt } from "../credentials.ts";
+import { readTypes } from "../document.ts";
+import { decryptCredentials } from "../encrypted.ts";
+import { type PreparationCall, type PreparationData, type PreparationReply, serializeError } from "./messages.ts";
+import { type FlowsRequest, type PreparedDeployment, prepareDeployment } from "./prepare.ts";
 
 const { credentialSecret, memoryMb } = workerData as PreparationData;
 const decoders = {

@@ -1,10 +1,9 @@
-import { OnFailure, type PlanFlowsRequest, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
-import { FlowgateError } from "../errors.ts";
-import type { CredentialSets, DeploymentType } from "./configuration.ts";
-import { type SubmittedCredentials, type Decrypt, mergeCredentials } from "./credentials.ts";
-import { parseDeploymentType } from "./deployment-type.ts";
-import { type FlowsDocument, formatDocument } from "./document.ts";
-import { parseFlows } from "./parse-flows.ts";
+import { OnFailure, type PlanFlowsRequest, type SetFlowsRequest } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { FlowgateError } from "../../errors.ts";
+import { type CredentialSets, type DeploymentType, parseDeploymentType } from "../configuration.ts";
+import { type Decrypt, type SubmittedCredentials, mergeCredentials } from "../credentials.ts";
+import { type FlowsDocument, formatDocument } from "../document.ts";
+import { parseFlows } from "../parse-flows.ts";
 
 /** The fields of a request that are not about the content of the flows. Not validated. */
 export type DeploymentFields = Pick<SetFlowsRequest, "message" | "idempotencyKey" | "wait" | "onFailure"> &

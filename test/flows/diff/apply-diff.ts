@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import type { FlowNode } from "../configuration.ts";
-import type { FlowsDiff, NodeDiff, PropertyChange } from "./flows-diff.ts";
-import { applyOrder } from "./order.ts";
+import type { FlowNode } from "../../../src/flows/configuration.ts";
+import type { FlowsDiff, NodeDiff, PropertyChange } from "../../../src/flows/diff/flows-diff.ts";
+import { applyOrder } from "../../../src/flows/diff/order.ts";
 
 /** Recreates the nodes of a diff's target, in their order. `base` must be the base of the diff. */
 export function applyDiff(diff: FlowsDiff, base: readonly FlowNode[]): FlowNode[] {

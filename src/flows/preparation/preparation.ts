@@ -1,15 +1,15 @@
+import { type EncodedRequest, getEncodedRequest, takeEncodedRequest } from "@flowgate/gateway";
+import { RequestError } from "@flowgate/gateway/server";
 import type { Logger } from "pino";
-import type { CurrentCredentials } from "../flows/configuration.ts";
-import type { Decrypt } from "../flows/credentials.ts";
-import { parseDocument } from "../flows/document.ts";
-import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
-import { programFile } from "../base/program-file.ts";
-import { tooLargeToDecode } from "../server/memory/decoding-limit.ts";
-import { type Caller, createSharedThreads, type TimeLimit } from "../base/shared-threads.ts";
-import { takeEncodedRequest, getEncodedRequest } from "@flowgate/gateway";
-import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
-import { deserializeError } from "./serialized-error.ts";
-import { findApiVersionMismatch, isInvalidMessage } from "./api-version-mismatch.ts";
+import { programFile } from "../../base/program-file.ts";
+import { type Caller, type TimeLimit, createSharedThreads } from "../../base/shared-threads.ts";
+import { FlowgateError } from "../../errors.ts";
+import { tooLargeToDecode } from "../../server/memory/decoding-limit.ts";
+import type { CurrentCredentials } from "../configuration.ts";
+import type { Decrypt } from "../credentials.ts";
+import { parseDocument } from "../document.ts";
+import { type PreparationCall, type PreparationData, type PreparationReply, deserializeError } from "./messages.ts";
+import { type FlowsRequest, type PreparedDeployment, prepareDeployment } from "./prepare.ts";
 
 /** Prepares deployments for the commit. Disposing ends the threads. */
 export interface Preparation extends AsyncDisposable {
@@ -59,7 +59,7 @@ export function openPreparation({
       count: 1,
       work: "decoding and validating these flows",
       limit,
-      entry: programFile("preparation/thread"),
+      entry: programFile("flows/preparation/thread"),
       data: { credentialSecret, memoryMb } satisfies PreparationData,
       limits: { maxYoungGenerationSizeMb, maxOldGenerationSizeMb: memoryMb },
       outOfMemory: () => tooLargeToDecode("more memory to decode than limits.memoryMb"),
@@ -119,4 +119,38 @@ function toPrepared(result: PreparationReply, current: CurrentCredentials): Prep
       return { type, rev, fields, base, outcome: { flows: parseDocument(json, count, types), credentials, submitted } };
     }
   }
+}
+
+/** Returns an error that names the missing header if an HTTP body has the shape of the other API version. */
+export function findApiVersionMismatch(source: EncodedRequest | undefined): FlowgateError | undefined {
+  if (source?.format.kind !== "http") {
+    return undefined;
+  }
+  const isV2 = source.format.headers["service-api-version"] === "v2";
+  const shape = firstCharacter(source.bytes);
+  if (!isV2 && shape === "{") {
+    return new FlowgateError(
+      "invalid_flows",
+      'the body: must be an array of nodes in API version v1, the default; for an object send the header "Service-API-Version: v2"',
+    );
+  }
+  if (isV2 && shape === "[") {
+    return new FlowgateError(
+      "invalid_flows",
+      'the body: must be an object in API version v2; for an array of nodes send the header "Service-API-Version: v1"',
+    );
+  }
+  return undefined;
+}
+
+/** Whether the body is valid JSON, but not a valid message. For this error the gateway sets no reason. */
+export function isInvalidMessage(error: unknown): boolean {
+  return error instanceof RequestError && error.status === 400 && error.reason === undefined;
+}
+
+const whitespace: ReadonlySet<number> = new Set(Buffer.from(" \t\r\n"));
+
+function firstCharacter(json: Uint8Array): string {
+  const first = json.find((byte) => !whitespace.has(byte));
+  return first === undefined ? "" : String.fromCharCode(first);
 }

@@ -1,8 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { NodeChange } from "../../gen/flowgate/v1/diff_pb.ts";
-import type { ConcurrentChangeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { SideChanges } from "../flows/merge/compare-sides.ts";
-import type { MergeConflict, SideChange } from "../flows/merge/merge-result.ts";
+import { NodeChange } from "../../../gen/flowgate/v1/diff_pb.ts";
+import type { ConcurrentChangeSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
+import type { MergeConflict, SideChange, SideChanges } from "../merge/sides.ts";
 
 export type NodeChanges = {
   /** Those in conflict first. */

@@ -1,7 +1,7 @@
-import type { PlanFlowsResponse } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { Configuration, DeploymentType } from "../flows/configuration.ts";
-import type { RuntimeView } from "../flows/plan/plan.ts";
-import type { Violation } from "../flows/violation.ts";
+import type { PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
+import type { Configuration, DeploymentType } from "../configuration.ts";
+import type { RuntimeView } from "../plan/plan.ts";
+import type { Violation } from "../violation.ts";
 import type { NodeChanges } from "./node-changes.ts";
 
 /** The `workerData` of the thread. */

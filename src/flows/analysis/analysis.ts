@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
-import type { Configuration } from "../flows/configuration.ts";
-import { FlowgateError } from "../errors.ts";
-import { type FlowsDocument, parseDocument } from "../flows/document.ts";
-import { programFile } from "../base/program-file.ts";
-import { type Caller, createSharedThreads, type TimeLimit } from "../base/shared-threads.ts";
+import { programFile } from "../../base/program-file.ts";
+import { type Caller, type TimeLimit, createSharedThreads } from "../../base/shared-threads.ts";
+import { FlowgateError } from "../../errors.ts";
+import type { Configuration } from "../configuration.ts";
+import { type FlowsDocument, parseDocument } from "../document.ts";
 import type {
   AnalysisCall,
   AnalysisData,
@@ -56,7 +56,7 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
   const open = (name: string, work: string, count: number, limit: TimeLimit) =>
     createSharedThreads<AnalysisCall, AnalysisResult>({
       name,
-      entry: programFile("analysis/thread"),
+      entry: programFile("flows/analysis/thread"),
       // As much as the memory budget has for received bodies and for responses.
       data: { maxResponseBytes: (memoryMb / 4) * 1024 * 1024, maxMs: limit.maxMs } satisfies AnalysisData,
       limits: { maxOldGenerationSizeMb: memoryMb },

@@ -1,0 +1,137 @@
+// The threads that compare, merge and validate flows.
+import { workerData } from "node:worker_threads";
+import { type DescMethod, type Message, createRegistry, toBinary } from "@bufbuild/protobuf";
+import { createJsonEncoder } from "@flowgate/gateway";
+import { createJsonCodec } from "@flowgate/gateway/server";
+import { FlowsService, type PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { type DiffRevisionResponse, RevisionsService } from "../../../gen/flowgate/v1/revisions_pb.ts";
+import { serveThread } from "../../base/thread.ts";
+import { FlowgateError } from "../../errors.ts";
+import { Budget } from "../budget.ts";
+import type { Configuration } from "../configuration.ts";
+import { diffFlows } from "../diff/diff-flows.ts";
+import { formatDiff } from "../diff/format-diff.ts";
+import { formatDocument, parseDocument } from "../document.ts";
+import { mergeFlows } from "../merge/merge-flows.ts";
+import { compareSides } from "../merge/sides.ts";
+import { findViolation, toNodes } from "../parse-flows.ts";
+import { formatPlan, planDeployment } from "../plan/plan.ts";
+import type {
+  AnalysisCall,
+  AnalysisData,
+  AnalysisResult,
+  DiffCall,
+  EncodedConfiguration,
+  EncodedResponse,
+  MergeCall,
+  MergeResult,
+  PlanCall,
+  ResponseFormat,
+  ValidateCall,
+  ValidateResult,
+} from "./messages.ts";
+import { toNodeChanges } from "./node-changes.ts";
+import { toDiffRevisionResponse, toPlanFlowsResponse } from "./responses.ts";
+
+const { maxResponseBytes, maxMs } = workerData as AnalysisData;
+
+type Encode = (message: Message) => Uint8Array<ArrayBuffer>;
+
+const encodeDiff = createEncoders(RevisionsService.method.diffRevision);
+const encodePlan = createEncoders(FlowsService.method.planFlows);
+
+serveThread<AnalysisCall, AnalysisResult>(async (call) => {
+  const base = decode(call.base);
+  const budget = new Budget({ maxOutputBytes: maxResponseBytes, maxMs });
+  switch (call.kind) {
+    case "diff":
+      return respond(analyzeDiff({ ...call, base, target: decode(call.target) }, budget), call.format, encodeDiff);
+    case "plan": {
+      const current = call.current === call.base ? base : decode(call.current);
+      const contents = { base, target: decode(call.target), current };
+      return respond(analyzePlan({ ...call, ...contents }, budget), call.format, encodePlan);
+    }
+    case "merge":
+      return {
+        reply: await analyzeMerge({ ...call, base, ours: decode(call.ours), theirs: decode(call.theirs) }, budget),
+      };
+    case "validate":
+      return { reply: analyzeValidity({ base }) };
+  }
+});
+
+function respond(
+  message: Message & { readonly text: string },
+  format: ResponseFormat,
+  encode: Readonly<Record<ResponseFormat, Encode>>,
+): { reply: EncodedResponse; transfer: ArrayBuffer[] } {
+  const bytes = encode[format](message);
+  const text = format === "http" ? new TextEncoder().encode(message.text) : undefined;
+  const length = bytes.length + (text?.length ?? 0);
+  if (length > maxResponseBytes) {
+    throw new FlowgateError(
+      "limit_exceeded",
+      `the description of these changes takes ${length} bytes, more than ${maxResponseBytes}, a quarter of limits.memoryMb: raise it, or compare flows with fewer changes`,
+    );
+  }
+  return { reply: { bytes, text }, transfer: [bytes.buffer, ...(text === undefined ? [] : [text.buffer])] };
+}
+
+/** The encodings of a method's responses, as the server encodes them. */
+function createEncoders(method: DescMethod): Readonly<Record<ResponseFormat, Encode>> {
+  const json = createJsonCodec(method, { maxDepth: 100, registry: createRegistry(), prototypeKeys: "reject" });
+  return {
+    http: createJsonEncoder(method.output),
+    json: (message) => new TextEncoder().encode(json.encode(message)),
+    proto: (message) => toBinary(method.output, message),
+  };
+}
+
+function decode({ json, ...rest }: EncodedConfiguration): Configuration {
+  return { flows: parseDocument(json).nodes, ...rest };
+}
+
+export function analyzeDiff(
+  { base, target, names, deployment }: DiffCall<Configuration>,
+  budget: Budget,
+): DiffRevisionResponse {
+  const diff = diffFlows(base, target, budget);
+  const text = formatDiff(diff, { base: base.flows, target: target.flows }, budget);
+  if (deployment === undefined) {
+    return toDiffRevisionResponse({ ...names, diff, text, plan: undefined });
+  }
+  const { type, isRunning, missingTypes } = deployment;
+  const types = new Set(target.flows.map((node) => node.type)).difference(new Set(missingTypes));
+  const knownTypes = missingTypes.length === 0 ? undefined : types;
+  const plan = planDeployment(base, target, type, { isRunning, knownTypes }, budget);
+  return toDiffRevisionResponse({ ...names, diff, plan, text: `${formatPlan(plan, budget)}\n${text}` });
+}
+
+export function analyzePlan(
+  { base, target, current, rev, type, runtime, active }: PlanCall<Configuration>,
+  budget: Budget,
+): PlanFlowsResponse {
+  const diff = diffFlows(base, target, budget);
+  const plan = planDeployment(current, target, type, runtime, budget);
+  const text = `${formatPlan(plan, budget)}\n${formatDiff(diff, { base: base.flows, target: target.flows }, budget)}`;
+  return toPlanFlowsResponse({ rev, diff, plan, text, ...active });
+}
+
+export async function analyzeMerge(
+  { base, ours, theirs }: MergeCall<Configuration>,
+  budget: Budget,
+): Promise<MergeResult> {
+  const changes = compareSides(base, ours, theirs);
+  const result = mergeFlows(base, ours, theirs, budget);
+  if (result.kind === "conflict") {
+    const { conflicts } = result;
+    return { changes: toNodeChanges(changes, conflicts), conflictCount: conflicts.length, merged: undefined };
+  }
+  const { flows, credentials } = result.configuration;
+  const { json, count } = await formatDocument(flows);
+  return { changes: toNodeChanges(changes, []), conflictCount: 0, merged: { json, count, credentials } };
+}
+
+export function analyzeValidity({ base }: Pick<ValidateCall<Configuration>, "base">): ValidateResult {
+  return { violation: findViolation(toNodes(base.flows)) };
+}

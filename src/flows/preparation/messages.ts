@@ -1,0 +1,62 @@
+import { type EncodedRequest, RequestError } from "@flowgate/gateway";
+import { FlowgateError, type Reason } from "../../errors.ts";
+import type { CredentialSets, CurrentCredentials, DeploymentType } from "../configuration.ts";
+import type { SubmittedCredentials } from "../credentials.ts";
+import type { NodeTypes } from "../document.ts";
+import type { DeploymentFields, FlowsRequest } from "./prepare.ts";
+
+/** The `workerData` of the thread. */
+export type PreparationData = { readonly credentialSecret: string | undefined; readonly memoryMb: number };
+
+export type PreparationCall = {
+  readonly source: EncodedRequest;
+  readonly typeName: FlowsRequest["$typeName"];
+  readonly current: CurrentCredentials;
+};
+
+/** A `PreparedDeployment` in a form that can be cloned. */
+export type PreparationReply =
+  | {
+      readonly kind: "prepared";
+      readonly type: DeploymentType;
+      readonly rev: string | undefined;
+      readonly fields: DeploymentFields;
+      readonly base: string;
+      readonly outcome: SerializedFlows | { readonly kind: "rejected"; readonly error: SerializedError } | undefined;
+    }
+  /** The request can't be decoded, or its deployment type is unknown. */
+  | { readonly kind: "failed"; readonly error: SerializedError };
+
+type SerializedFlows = {
+  readonly kind: "flows";
+  readonly json: Uint8Array<ArrayBuffer>;
+  readonly count: number;
+  /** Those of all nodes with credentials, and of `kept` ones. */
+  readonly types: NodeTypes;
+  /** Undefined if they are the current ones. */
+  readonly credentials: CredentialSets | undefined;
+  readonly submitted: SubmittedCredentials;
+};
+
+/** An error that a caller can act on, in a form that can be sent between threads, since cloning drops classes. */
+export type SerializedError =
+  | { readonly kind: "flowgate"; readonly reason: Reason; readonly message: string }
+  | ({ readonly kind: "request" } & Pick<RequestError, "status" | "reason" | "message" | "headers" | "repeatsInput">);
+
+/** Rethrows errors of other classes. */
+export function serializeError(error: unknown): SerializedError {
+  if (error instanceof FlowgateError) {
+    return { kind: "flowgate", reason: error.reason, message: error.message };
+  }
+  if (error instanceof RequestError) {
+    const { status, reason, message, headers, repeatsInput } = error;
+    return { kind: "request", status, reason, message, headers, repeatsInput };
+  }
+  throw error;
+}
+
+export function deserializeError(error: SerializedError): Error {
+  return error.kind === "flowgate"
+    ? new FlowgateError(error.reason, error.message)
+    : new RequestError(error.status, error.reason, error.message, error);
+}

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { settings } from "../src/cli/service/settings.ts";
-import { type OptionsInput, OptionsError, parseOptions } from "../src/options/parse.ts";
+import { OptionsError, type OptionsInput, parseOptions } from "../src/options/parse.ts";
 import { optionsSchema } from "../src/options/schema.ts";
 
 const hash = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";

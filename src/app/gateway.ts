@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { drain } from "./drain.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { openRuntimes } from "./runtimes.ts";
-import { OptionsError, type Options, type OptionsInput, parseOptions } from "../options/parse.ts";
+import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
 import { reportReplica } from "../runtime/replicas/report.ts";
 import { endLeftovers } from "../runtime/leftover.ts";
 import { createProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
@@ -14,13 +14,13 @@ import type { RuntimeStatus } from "../runtime/runtime.ts";
 import { openCertificates } from "../server/listener/certificates.ts";
 import { createLog } from "../server/log.ts";
 import type { Server } from "../server/app.ts";
-import type { Mount } from "./mounted-api.ts";
-import { openServerOptions } from "./services.ts";
+import type { Mount } from "./mount.ts";
+import { openServerOptions } from "./open-services.ts";
 import { logHealth } from "../store/log-health.ts";
 import { lockDataDir } from "../store/lock.ts";
 import { openStore } from "../store/open-store.ts";
 import type { Endpoint, Store } from "../store/store.ts";
-import { openTracing } from "../telemetry/tracing.ts";
+import { openTracing } from "../telemetry/trace.ts";
 
 /** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
 export interface Gateway extends AsyncDisposable, Mount {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import * as z from "zod";
-import { formatPath, type JsonPath } from "@flowgate/gateway/json-path";
+import { type JsonPath, formatPath } from "@flowgate/gateway/json-path";
 import type { runtime } from "./runtime.ts";
 import { optionsSchema } from "./schema.ts";
 

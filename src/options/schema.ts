@@ -2,16 +2,28 @@ import { isIP } from "node:net";
 import * as z from "zod";
 import { isLoopback } from "../base/addresses.ts";
 import { parseSubnet } from "../server/trusted-proxies.ts";
-import { adminAuth } from "./admin-auth.ts";
-import { cors } from "./cors.ts";
+import { adminAuth, checkIdentity, identity } from "./access.ts";
+import { cors, tls } from "./connections.ts";
 import { defaultDataDir } from "./data-dir.ts";
-import { history } from "./history.ts";
-import { checkIdentity, identity } from "./identity.ts";
 import { limits } from "./limits.ts";
 import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
-import { tls } from "./tls.ts";
 import { flag, isWildcardPath, milliseconds, port, text, wholeNumber } from "./values.ts";
+
+const history = z
+  .strictObject({
+    maxRevisions: wholeNumber(2, 10_000_000)
+      .default(10_000)
+      .describe(
+        "How many revisions are kept, the newest ones. Older ones are removed unless they are pinned. Also how many can be pinned.",
+      ),
+    maxAgeDays: wholeNumber(1, 36_500)
+      .optional()
+      .describe(
+        "How long revisions are kept. The active one, its parent and pinned ones are kept longer. Absent: their age is not limited.",
+      ),
+  })
+  .prefault({});
 
 /** All options with defaults and descriptions. A test compares them with docs/configuration.md. */
 export const optionsSchema = z

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { PermissionCheck } from "../auth/gate.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Observer } from "../telemetry/observer.ts";
-import type { Tracing } from "../telemetry/tracing.ts";
+import type { Tracing } from "../telemetry/trace.ts";
 import type { Gate } from "./errors/failures.ts";
 import type { BrowserSafetyOptions } from "./guards/browser-safety.ts";
 import type { CorsOptions } from "./guards/cors.ts";

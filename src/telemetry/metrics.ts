@@ -1,6 +1,5 @@
-import { Counter, Histogram, Registry } from "prom-client";
-import { processMetrics } from "./process-metrics.ts";
-import { deploymentMetricOutcomes, type Observer } from "./observer.ts";
+import { Counter, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import { type Observer, deploymentMetricOutcomes } from "./observer.ts";
 import { createRequestMetrics } from "./requests.ts";
 import { registerSamples } from "./series.ts";
 import { type StoreMetrics, createStoreMetrics } from "./stores.ts";
@@ -172,4 +171,15 @@ function registerRuntime(registry: Registry, states: readonly string[], read: ()
     type: "gauge",
     values: () => [{ value: read().heartbeatAgeMs / 1000 }],
   });
+}
+
+let registry: Registry | undefined;
+
+/** Metrics of the process (CPU, memory, event loop, garbage collection), shared by all gateways in it. */
+export function processMetrics(): Registry {
+  if (registry === undefined) {
+    registry = new Registry();
+    collectDefaultMetrics({ register: registry });
+  }
+  return registry;
 }

@@ -1,22 +1,24 @@
-import { ConnectError, createContextKey, type Interceptor } from "@connectrpc/connect";
+import { ConnectError, type Interceptor, createContextKey } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import {
-  type Attributes,
   type AttributeValue,
+  type Attributes,
   type Context,
   ROOT_CONTEXT,
   type Span,
   SpanStatusCode,
   TraceFlags,
   type Tracer,
+  type TracerProvider,
   context as contexts,
   createContextKey as createTraceKey,
   createTraceState,
   isSpanContextValid,
   trace,
 } from "@opentelemetry/api";
+import type { Logger } from "pino";
 import { FlowgateError } from "../errors.ts";
-import { spanTime } from "./span-time.ts";
+import type { ExporterOptions } from "./exporter.ts";
 
 // OpenTelemetry's Context is passed explicitly as a value. This avoids AsyncLocalStorage, and without tracing it is the
 // same empty object for all requests.
@@ -129,4 +131,58 @@ function kindOf(error: unknown): string {
     return error.reason;
   }
   return error instanceof ConnectError ? codeToString(error.code) : "internal";
+}
+
+/** A larger difference between the clocks means that the system clock was set. */
+const toleranceMs = 100;
+
+let originMs = performance.timeOrigin;
+
+/**
+ * Converts a value of `performance.now()` to Unix time in ms, for OpenTelemetry. All spans share this clock: by default,
+ * a span starts at a whole ms of the system clock, so that a child span could end after its parent.
+ */
+export function spanTime(monotonicMs: number): number {
+  const nowMs = performance.now();
+  if (Math.abs(Date.now() - (originMs + nowMs)) > toleranceMs) {
+    originMs = Date.now() - nowMs;
+  }
+  return originMs + monotonicMs;
+}
+
+export interface Tracing extends AsyncDisposable {
+  /** Parent of traces that have no parent in the request. */
+  readonly root: Context;
+  /** Whether spans are recorded. */
+  readonly isOn: boolean;
+}
+
+/**
+ * Records spans with the configured exporter, whose SDK is loaded only then, or with the global provider if the embedder
+ * has registered one before, otherwise not at all. Disposing sends the buffered spans, within a second.
+ */
+export async function openTracing(
+  exporter: ExporterOptions | undefined,
+  { version, log }: { version: string; log: Logger },
+): Promise<Tracing> {
+  if (exporter !== undefined) {
+    const { openExporter } = await import("./exporter.ts");
+    const { provider, ...opened } = openExporter(exporter, { version, log });
+    return { ...opened, root: traceRoot(provider.getTracer("flowgate", version)), isOn: true };
+  }
+  const tracer = globalTracer(version);
+  return {
+    root: tracer === undefined ? ROOT_CONTEXT : traceRoot(tracer),
+    isOn: tracer !== undefined,
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+/** The API's default provider is a proxy that returns undefined until a provider is registered. */
+function globalTracer(version: string): Tracer | undefined {
+  const provider: TracerProvider & { getDelegateTracer?: (name: string, version: string) => Tracer | undefined } =
+    trace.getTracerProvider();
+  return provider.getDelegateTracer === undefined
+    ? provider.getTracer("flowgate", version)
+    : provider.getDelegateTracer("flowgate", version);
 }

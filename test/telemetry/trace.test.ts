@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT, trace } from "@opentelemetry/api";
-import { expect, test } from "vitest";
-import { formatTraceparent, readTraceparent, traceIds } from "../../src/telemetry/trace.ts";
+import { expect, test, vi } from "vitest";
+import { formatTraceparent, readTraceparent, spanTime, traceIds } from "../../src/telemetry/trace.ts";
 
 const traceId = "0af7651916cd43dd8448eb211c80319c";
 const spanId = "b7ad6b7169203331";
@@ -56,4 +56,23 @@ test("a valid tracestate is kept, an invalid one ignored", () => {
 test("there is no header and no log field outside of a trace", () => {
   expect(formatTraceparent(ROOT_CONTEXT)).toBeUndefined();
   expect(traceIds(ROOT_CONTEXT)).toEqual({});
+});
+
+test("is Unix time, and never runs backwards between two readings", () => {
+  const readings = Array.from({ length: 1000 }, () => spanTime(performance.now()));
+  expect(readings).toEqual(readings.toSorted((one, other) => one - other));
+  expect(Math.abs((readings[0] ?? 0) - Date.now())).toBeLessThan(200);
+});
+
+test("follows the system clock when that is set", () => {
+  const setMs = Date.now() + 3_600_000;
+  const clock = vi.spyOn(Date, "now").mockReturnValue(setMs);
+  try {
+    const [fromMs, time] = [performance.now(), spanTime(performance.now())];
+    expect(time).toBeLessThanOrEqual(setMs + 1);
+    expect(time).toBeGreaterThanOrEqual(setMs - 1 - (performance.now() - fromMs));
+  } finally {
+    clock.mockRestore();
+  }
+  expect(spanTime(performance.now())).toBeLessThanOrEqual(Date.now() + 1);
 });

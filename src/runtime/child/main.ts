@@ -9,7 +9,7 @@ import { markChangedCredentials, toCredentialsObject } from "./deployment.ts";
 import { shareDeadline, startFence } from "./fence.ts";
 import { createRuntimeLog } from "./log.ts";
 import { createFlowStorage } from "./flow-storage.ts";
-import { addressOf, listen } from "../../base/listen.ts";
+import { addressOf, listen } from "../../base/addresses.ts";
 import { maxLineChars } from "../log-budget.ts";
 import {
   type Deploy,

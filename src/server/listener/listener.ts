@@ -1,11 +1,11 @@
 import type http from "node:http";
 import type { AddressInfo, Server, Socket } from "node:net";
-import { addressOf, listen } from "../../base/listen.ts";
+import { addressOf, listen } from "../../base/addresses.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { createHttp1 } from "./http1.ts";
 import { createHttp2 } from "./http2.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
-import { listenerDefaults, type ListenerOptions } from "./options.ts";
+import { type ListenerOptions, listenerDefaults } from "./options.ts";
 import { canSendShutdownNotice } from "./shutdown-notice.ts";
 import type { AcceptedConnection } from "./accepted-connection.ts";
 import { createConnections } from "./connection-table.ts";

@@ -4,8 +4,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { type Attributes, type Context, type Span, SpanKind, trace } from "@opentelemetry/api";
 import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import type { Outcome, Protocol } from "../../telemetry/observer.ts";
-import { spanTime } from "../../telemetry/span-time.ts";
-import { failSpan, tracerOf } from "../../telemetry/trace.ts";
+import { failSpan, spanTime, tracerOf } from "../../telemetry/trace.ts";
 
 /** The properties of a request that its span records. */
 export type SpannedRequest = {

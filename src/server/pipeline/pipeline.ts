@@ -1,5 +1,5 @@
 import { Code } from "@connectrpc/connect";
-import { type Context, context as contexts, ROOT_CONTEXT, trace } from "@opentelemetry/api";
+import { type Context, ROOT_CONTEXT, context as contexts, trace } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { readTraceparent, tracerOf } from "../../telemetry/trace.ts";
 import { type GatewayResponse, codeOfStatus } from "@flowgate/gateway/server";

@@ -1,4 +1,4 @@
-import { isIPv4, type Socket } from "node:net";
+import { type Socket, isIPv4 } from "node:net";
 import { endianness } from "node:os";
 import { ipv6Groups } from "../../base/addresses.ts";
 

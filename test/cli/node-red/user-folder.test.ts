@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { formatInstall } from "../../../src/cli/node-red/modules.ts";
 import { type NodeRedImport, readUserFolder } from "../../../src/cli/node-red/user-folder.ts";
-import { adminAuth } from "../../../src/options/admin-auth.ts";
+import { adminAuth } from "../../../src/options/access.ts";
 
 const openFolder = () => mkdtempDisposable(join(tmpdir(), "flowgate-"));
 

@@ -3,12 +3,13 @@ import { type HandlerContext, createContextValues } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { PlanFlowsRequestSchema, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { DiffRevisionRequestSchema } from "../../gen/flowgate/v1/revisions_pb.ts";
-import type { Analysis } from "../../src/flows/analysis/analysis.ts";
 import { peerKey } from "../../src/auth/caller.ts";
+import type { Analysis } from "../../src/flows/analysis/analysis.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
-import { planFlows } from "../../src/services/flows.ts";
-import { restoreChange } from "../../src/services/restore.ts";
 import type { Prepare } from "../../src/services/deployment-request.ts";
+import { planFlows } from "../../src/services/flows.ts";
+import { findRevision } from "../../src/services/responses.ts";
+import { restoreChange } from "../../src/services/restore.ts";
 import { diffRevision } from "../../src/services/revisions.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { draft } from "../store/builders.ts";
@@ -85,3 +86,35 @@ test.each(Object.entries(calls))(
     expect(events.slice(expected.length)).toEqual(["reserved"]);
   },
 );
+
+test("reserves the memory of a revision before it is loaded, but none of the active one", async () => {
+  const loaded: string[] = [];
+  await using flows = await openFlows();
+  const { store } = flows;
+  const find: typeof store.find = (rev) => {
+    loaded.push(rev);
+    return store.find(rev);
+  };
+  const reserved: number[] = [];
+  const values = createContextValues().set(peerKey, {
+    address: "",
+    requestId: "",
+    async reserveDocument(bytes) {
+      reserved.push(bytes);
+      if (reserved.length > 1) {
+        throw new Error("busy");
+      }
+    },
+  });
+  await flows.send("POST", "/flows", [{ id: "a", type: "tab" }]);
+  const earlier = store.active();
+  await flows.send("POST", "/flows", []);
+  const read = (rev: string) => findRevision({ ...store, find }, rev, { values });
+
+  expect((await read(store.active().rev)).rev).toBe(store.active().rev);
+  expect(reserved).toEqual([]);
+  expect((await read(earlier.rev)).rev).toBe(earlier.rev);
+  expect(reserved).toEqual([earlier.flows.json.length]);
+  await expect(read(earlier.rev)).rejects.toThrow("busy");
+  expect(loaded).toEqual([store.active().rev, earlier.rev]);
+});

@@ -1,41 +1,41 @@
 import { join } from "node:path";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { openAnalysis } from "../flows/analysis/analysis.ts";
-import { identifiedMethods } from "../auth/permissions.ts";
-import { createGate, createPermissionCheck } from "../auth/gate.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { createGate, createPermissionCheck } from "../auth/gate.ts";
+import { identifiedMethods } from "../auth/permissions.ts";
+import { defaultMemoryMb } from "../base/memory-limit.ts";
+import type { Caller } from "../base/shared-threads.ts";
 import { createObservedDeployer } from "../deployments/deployer.ts";
+import { openAnalysis } from "../flows/analysis/analysis.ts";
 import type { CurrentCredentials } from "../flows/configuration.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
-import type { FlowsRequest, PreparedDeployment } from "../flows/preparation/prepare.ts";
-import { defaultMemoryMb } from "../base/memory-limit.ts";
-import type { Options } from "../options/parse.ts";
-import type { Runtimes } from "./runtimes.ts";
 import { type Preparation, openPreparation } from "../flows/preparation/preparation.ts";
-import { measureStore } from "./measure-store.ts";
-import { type Authentication, openAuthentication } from "./authentication.ts";
-import { createReadiness } from "./readiness.ts";
-import type { UserReload } from "./reload-users.ts";
-import { accessToServer, browserSafety } from "./access.ts";
-import type { ServerOptions } from "../server/options.ts";
+import type { FlowsRequest, PreparedDeployment } from "../flows/preparation/prepare.ts";
+import type { Options } from "../options/parse.ts";
+import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
+import type { ReadinessOptions } from "../server/health.ts";
 import type { Certificates } from "../server/listener/certificates.ts";
+import type { ServerOptions } from "../server/options.ts";
 import { requestKey } from "../server/pipeline/request-context.ts";
-import { catchUpInterceptor } from "../services/catch-up.ts";
+import { accessRules, createRoutes } from "../services/api.ts";
 import { auditService } from "../services/audit.ts";
 import { authService } from "../services/auth.ts";
+import { catchUpInterceptor } from "../services/catch-up.ts";
 import { flowsService } from "../services/flows.ts";
-import { accessRules, createRoutes } from "../services/api.ts";
 import { revisionsService } from "../services/revisions.ts";
 import { runtimeService } from "../services/runtime.ts";
 import { settingsService } from "../services/settings.ts";
 import { tokensService } from "../services/tokens.ts";
-import type { Caller } from "../base/shared-threads.ts";
 import type { Store } from "../store/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
-import type { Tracing } from "../telemetry/tracing.ts";
+import type { Tracing } from "../telemetry/trace.ts";
+import { type Authentication, accessToServer, browserSafety, openAuthentication } from "./authentication.ts";
+import { measureStore } from "./measure-store.ts";
+import type { UserReload } from "./reload-users.ts";
+import type { Runtimes } from "./runtimes.ts";
 
 export type Components = Runtimes & {
   readonly options: Options;
@@ -173,4 +173,37 @@ async function prepareReserved(
   } finally {
     release?.();
   }
+}
+
+const settledStates: ReadonlySet<RuntimeState> = new Set(["running", "failed", "safe", "standby", "disabled"]);
+
+/**
+ * Ready once the runtime has started the stored flows, has failed to, or has none to start in this replica. It stays ready when
+ * flows fail later, since the service must be reachable for the deployment that fixes them.
+ */
+export function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
+  let applied = false;
+  const observe = (): void => {
+    applied ||= settledStates.has(runtime.status().state);
+  };
+  observe();
+  runtime.onChange(observe);
+  return {
+    ready() {
+      const { state, message } = runtime.status();
+      const health = store.health();
+      return {
+        ready: applied && health.isUsable,
+        // Only FlowsService needs the runtime; all services need the store.
+        ...(health.isUsable && { notServing: applied ? [] : [FlowsService.typeName] }),
+        store: health.isUsable ? "open" : health.message,
+        runtime: state,
+        ...(message === undefined ? {} : { message }),
+      };
+    },
+    onReadyChange(listener) {
+      runtime.onChange(listener);
+      store.onHealthChange(listener);
+    },
+  };
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { type ProbationVerdict, type Watched, watchReplicas } from "../../src/deployments/probation-watch.ts";
 import { createListeners } from "../../src/base/listeners.ts";
+import { type ProbationVerdict, type Watched, watchReplicas } from "../../src/deployments/probation-watch.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
+import { revision } from "../runtime/builders.ts";
 import { createMemoryCluster } from "../runtime/replicas/memory-cluster.ts";
 import { run, status } from "../runtime/replicas/statuses.ts";
-import { revision } from "../runtime/builders.ts";
 
 const longMs = 600_000;
 

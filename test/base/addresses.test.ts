@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import { type AddressInfo, type Server, createServer } from "node:net";
 import { expect, test } from "vitest";
-import { addressOf, listen } from "../../src/base/listen.ts";
+import { addressOf, listen } from "../../src/base/addresses.ts";
 import { revision, runtimeUnderTest } from "../runtime/builders.ts";
 import { endpoint } from "../runtime/flow-builders.ts";
 

@@ -4,7 +4,8 @@ import { usageFailure } from "../failure.ts";
 import { exportFile } from "../flow-files/export-file.ts";
 import { exportFolder } from "../flow-files/folder/export-folder.ts";
 import { formatNodes } from "../flow-files/format-nodes.ts";
-import { findRevision, shortRev } from "../revisions/find-revision.ts";
+import { shortRev } from "../revisions/describe-revision.ts";
+import { findRevision } from "../revisions/find-revision.ts";
 
 /** Writes the flows of a revision, by default the active one, to stdout, a file or a folder. */
 export async function exportFlows(

@@ -6,7 +6,7 @@ import { printable } from "../printable.ts";
 import type { ClientContext } from "../client/client-action.ts";
 import type { Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
-import { shortRev } from "../revisions/find-revision.ts";
+import { shortRev } from "../revisions/describe-revision.ts";
 import { printResponse } from "./print-response.ts";
 
 /** Prints the outcome of a deployment. Throws a CliFailure if its flows do not run, or not yet although the caller waited. */

@@ -2,7 +2,7 @@ import { CliFailure } from "../failure.ts";
 import { FlowFilesFailure, formatProblem } from "../flow-files/failure.ts";
 import type { Output } from "../output/output.ts";
 import { validateFlows } from "../validate.ts";
-import { readStdin } from "./read-flows.ts";
+import { readStdin } from "../flow-files/read-file.ts";
 
 /** Prints what is wrong with files of flows. Throws a CliFailure if a deployment would be rejected. */
 export async function printValidation(output: Output, paths: readonly string[]): Promise<void> {

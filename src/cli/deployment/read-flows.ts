@@ -3,7 +3,7 @@ import type { Session } from "../client/session.ts";
 import { usageFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
 import type { FileValue } from "../flow-files/flow-files.ts";
-import { readBounded, readBytes } from "../flow-files/read-file.ts";
+import { readBytes, readStdin } from "../flow-files/read-file.ts";
 import { readFlowFiles } from "../flow-files/read-files.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { findRevision } from "../revisions/find-revision.ts";
@@ -31,10 +31,6 @@ export async function readFlows(
   const credentials = path === undefined ? files.credentials : await readCredentials(path);
   const input = checkFlows({ ...files, credentials });
   return rev === undefined ? input : { ...input, rev: (await findRevision(session, rev)).rev };
-}
-
-export async function readStdin(): Promise<Uint8Array> {
-  return readBounded("<stdin>", process.stdin);
 }
 
 async function readCredentials(path: string): Promise<FileValue> {

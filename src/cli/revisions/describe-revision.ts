@@ -1,7 +1,6 @@
 import type { Revision } from "@flowgate/client";
 import { printable } from "../printable.ts";
 import { formatTime } from "../output/time.ts";
-import { shortRev } from "./find-revision.ts";
 
 /** A user and, if it is a named one, the token of a request: `ada (token ci)`. */
 export function describeCaller({ user, tokenName }: Pick<Revision, "user" | "tokenName">): string {
@@ -16,4 +15,9 @@ export function describeRevision({ rev, message, user, createTime }: Revision): 
     formatTime(createTime),
   ].filter((part) => part !== undefined);
   return printable(`revision ${shortRev(rev)} (${parts.join(", ")})`);
+}
+
+/** The beginning of a rev that tables show. It is unambiguous in practice. */
+export function shortRev(rev: string): string {
+  return rev.slice(0, 8);
 }

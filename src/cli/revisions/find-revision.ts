@@ -25,11 +25,6 @@ export async function findRevision(session: Session, name: string): Promise<Revi
   throw new CliFailure(`${name}: the history has ${passed} revisions only. List them with flowgate history.`);
 }
 
-/** The beginning of a rev that tables show. It is unambiguous in practice. */
-export function shortRev(rev: string): string {
-  return rev.slice(0, 8);
-}
-
 async function findByRev({ revisions }: Session, rev: string): Promise<Revision | undefined> {
   try {
     return await revisions.getRevision({ rev });

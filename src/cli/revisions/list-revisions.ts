@@ -8,8 +8,7 @@ import { enumValue } from "../output/enum-word.ts";
 import type { Output } from "../output/output.ts";
 import { formatTime } from "../output/time.ts";
 import { describeCause } from "./describe-cause.ts";
-import { describeCaller } from "./describe-revision.ts";
-import { shortRev } from "./find-revision.ts";
+import { describeCaller, shortRev } from "./describe-revision.ts";
 import { styleOutcome } from "./style-outcome.ts";
 
 export type HistoryFlags = {

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { stripVTControlCharacters } from "node:util";
 import type { Command } from "commander";
-import { commandPath } from "../src/cli/command-path.ts";
+import { commandPath } from "../src/cli/failure.ts";
 import { createCommandLine } from "../src/cli/command-line.ts";
 import type { Program } from "../src/cli/service/program.ts";
 

@@ -1,34 +1,21 @@
 import { Command } from "commander";
-import { defineAudit } from "./commands/audit.ts";
-import { defineStoreCommands } from "./commands/store.ts";
-import { defineDeploy } from "./commands/deploy.ts";
-import { defineDiff } from "./commands/diff.ts";
-import { defineExport } from "./commands/export.ts";
-import { defineHashPassword } from "./commands/hash-password.ts";
-import { defineHistory } from "./commands/history.ts";
-import { defineImport } from "./commands/import.ts";
-import { defineModule } from "./commands/module.ts";
-import { definePin } from "./commands/pin.ts";
-import { definePlan } from "./commands/plan.ts";
-import { defineRollback } from "./commands/rollback.ts";
-import { defineCompletion } from "./commands/completion.ts";
-import { defineContext } from "./commands/context.ts";
-import { defineGet } from "./commands/get.ts";
-import { defineLogin } from "./commands/login.ts";
-import { defineLogout } from "./commands/logout.ts";
-import { defineRuntime } from "./commands/runtime.ts";
-import { defineServe } from "./commands/serve.ts";
-import { defineShow } from "./commands/show.ts";
-import { defineStatus } from "./commands/status.ts";
-import { defineSync } from "./commands/sync.ts";
-import { defineUndo } from "./commands/undo.ts";
-import { defineValidate } from "./commands/validate.ts";
-import { defineToken } from "./commands/token.ts";
-import { defineVersion } from "./commands/version.ts";
-import { defineWhoami } from "./commands/whoami.ts";
-import { addConnectionOptions } from "./client/connection-options.ts";
-import { examples } from "./examples.ts";
-import { helpConfiguration, helpOutput } from "./help.ts";
+import { defineAudit, defineRuntime, defineToken } from "./commands/administer.ts";
+import { defineHashPassword, defineModule, defineServe, defineStoreCommands } from "./commands/service.ts";
+import {
+  defineDeploy,
+  defineDiff,
+  defineExport,
+  defineImport,
+  definePlan,
+  defineSync,
+  defineValidate,
+} from "./commands/deploy.ts";
+import { defineHistory, definePin, defineRollback, defineShow, defineUndo } from "./commands/history.ts";
+import { defineCompletion, defineVersion } from "./commands/other.ts";
+import { defineContext, defineLogin, defineLogout, defineWhoami } from "./commands/connect.ts";
+import { defineGet, defineStatus } from "./commands/inspect.ts";
+import { addConnectionOptions } from "./client/connection-flags.ts";
+import { examples, helpConfiguration, helpOutput } from "./help.ts";
 import type { Program } from "./service/program.ts";
 
 /** All commands of `flowgate`. Their actions load what they need. */

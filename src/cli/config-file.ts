@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { isMap, isScalar } from "yaml";
 import { CliFailure } from "./failure.ts";
-import { parseYaml, type YamlDocument } from "./yaml/parse-yaml.ts";
+import { parseYaml, type YamlDocument } from "./yaml.ts";
 
 export type ConfigFile = {
   readonly path: string;

@@ -1,3 +1,5 @@
+import type { Command } from "commander";
+
 /** The exit codes of commands. */
 export const exitCodes = {
   /** Wrong usage included. */
@@ -27,4 +29,9 @@ export class CliFailure extends Error {
 /** The failure for an invalid command line. `command` is the path of the command, such as `flowgate audit verify`. */
 export function usageFailure(message: string, command = "flowgate"): CliFailure {
   return new CliFailure(`${message}\nSee ${command} --help.`);
+}
+
+/** The words that name a command, such as `flowgate audit verify`. */
+export function commandPath(command: Command): string {
+  return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import { type Command, Help, type HelpConfiguration, type OutputConfiguration } from "commander";
-import { globalOptionsOf } from "./client/connection-options.ts";
+import { globalOptionsOf } from "./client/connection-flags.ts";
 
 /** Longer lines are hard to read. */
 const maxWidth = 110;
@@ -32,11 +32,17 @@ export const helpOutput: OutputConfiguration = {
 };
 
 /** A heading in the help. */
-export function title(text: string): string {
+function title(text: string): string {
   return styleText("bold", text, { validateStream: false });
 }
 
 function widthOf(stream: NodeJS.WriteStream): number {
   // Some terminals do not report their width.
   return stream.isTTY && stream.columns > 0 ? Math.min(stream.columns, maxWidth) : 80;
+}
+
+/** The examples at the end of a command's help: command lines, and what each one does. */
+export function examples(...rows: readonly (readonly [line: string, purpose: string])[]): string {
+  const width = Math.max(...rows.map(([line]) => line.length));
+  return `\n${title("Examples:")}\n${rows.map(([line, purpose]) => `  ${line.padEnd(width)}  # ${purpose}`).join("\n")}`;
 }

@@ -1,8 +1,7 @@
 import { type Command, CommanderError } from "commander";
 import { createCommandLine } from "./command-line.ts";
 import { CliFailure, usageFailure } from "./failure.ts";
-import { handleOutputErrors } from "./output/output-errors.ts";
-import { printableLines } from "./printable.ts";
+import { printableLines } from "./output/printable.ts";
 import type { Program } from "./service/program.ts";
 
 /** Runs the command of the command line. Reports failures on stderr and by the exit code. */
@@ -97,4 +96,19 @@ function findPath(root: Command, words: readonly string[]): Command[] {
     }
   }
   return path;
+}
+
+/**
+ * Keeps errors of stdout and stderr from ending the process, whose command may be deploying. A reader that closes its pipe early,
+ * such as `head`, is no failure; a full disk is one, which the exit code reports.
+ */
+function handleOutputErrors(): void {
+  const { stdout, stderr } = process;
+  stderr.on("error", () => {});
+  stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+    if (code !== "EPIPE") {
+      stderr.write(`flowgate: stdout cannot be written: ${message}\n`);
+      process.once("exit", () => (process.exitCode ||= 1));
+    }
+  });
 }

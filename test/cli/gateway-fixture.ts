@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import { CliFailure } from "../../src/cli/failure.ts";
-import { start } from "../../src/cli/service/start.ts";
+import { start } from "../../src/cli/service/serve.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 
 const mode = process.argv[2];

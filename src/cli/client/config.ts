@@ -1,5 +1,8 @@
+import { randomBytes } from "node:crypto";
+import { chmod, open, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { CliFailure } from "../failure.ts";
 
 /** What the configuration file of the client contains. */
@@ -38,7 +41,7 @@ export function clientConfigPath(environment: Environment): string {
 }
 
 /** Throws a CliFailure that names the path of the first invalid value. */
-export function parseClientConfig(content: Readonly<Record<string, unknown>>, path: string): ClientConfig {
+function parseClientConfig(content: Readonly<Record<string, unknown>>, path: string): ClientConfig {
   const known = new Set(["currentContext", "contexts", "tokens"]);
   const unknown = Object.keys(content).find((key) => !known.has(key));
   if (unknown !== undefined) {
@@ -100,4 +103,128 @@ function asObject(value: unknown, place: string): Readonly<Record<string, unknow
     throw new CliFailure(`${place}: must be keys and values`);
   }
   return value as Readonly<Record<string, unknown>>;
+}
+
+/** Reads the configuration of the client. It is empty if there is no file. */
+export async function readClientConfig(environment: Environment): Promise<ClientConfig> {
+  const path = clientConfigPath(environment);
+  if (!(await privateFileExists(path))) {
+    return { contexts: {}, tokens: {} };
+  }
+  // Loads the YAML parser only if there is a file.
+  const { readConfigFile } = await import("../config-file.ts");
+  const { content } = await readConfigFile(path, path);
+  return parseClientConfig(content, path);
+}
+
+/** A place in the file, and its new value; undefined: it is removed. */
+type ConfigChange = { readonly path: readonly string[]; readonly value: unknown };
+
+/** Changes the file and keeps its comments. Only this user can read it, since it contains tokens. */
+export async function changeClientConfig(environment: Environment, changes: readonly ConfigChange[]): Promise<void> {
+  const path = clientConfigPath(environment);
+  try {
+    const { makeDirectory } = await import("../../base/directories.ts");
+    makeDirectory(dirname(path));
+    await using _ = await lock(path);
+    await change(path, changes);
+  } catch (error) {
+    throw error instanceof CliFailure
+      ? error
+      : new CliFailure(`${path} cannot be written: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function change(path: string, changes: readonly ConfigChange[]): Promise<void> {
+  const { parseDocument } = await import("yaml");
+  const exists = await privateFileExists(path);
+  const document = parseDocument(exists ? await readFile(path, "utf8") : "");
+  for (const { path: place, value } of changes) {
+    if (value !== undefined) {
+      document.setIn(place, document.createNode(value));
+    } else if (document.hasIn(place)) {
+      document.deleteIn(place);
+    }
+  }
+  // A symbolic link stays one.
+  await replace(exists ? await realpath(path) : path, document.toString());
+}
+
+/** No command holds the lock for so long, except one that was killed or suspended. */
+const lockLifetimeMs = 5_000;
+const lockWaitMs = 2 * lockLifetimeMs;
+
+/** Excludes other commands that change the file at the same time. Disposing ends that. */
+async function lock(path: string): Promise<AsyncDisposable> {
+  const lockPath = `${path}.lock`;
+  const id = randomBytes(6).toString("hex");
+  const remove = (): Promise<void> => rm(lockPath, { force: true });
+  // After a suspension, another command may hold the lock.
+  const release = async (): Promise<void> => {
+    if ((await readFile(lockPath, "utf8").catch(() => "")) === id) {
+      await remove();
+    }
+  };
+  for (const endMs = Date.now() + lockWaitMs; ; await delay(20)) {
+    try {
+      await writeFile(lockPath, id, { flag: "wx", mode: 0o600 });
+      return { [Symbol.asyncDispose]: release };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
+        throw error;
+      }
+      const { mtimeMs = Infinity } = (await stat(lockPath).catch(() => undefined)) ?? {};
+      if (Date.now() - mtimeMs > lockLifetimeMs) {
+        await remove();
+      } else if (Date.now() > endMs) {
+        throw new CliFailure(`${path} is being changed by another command: try again, or remove ${lockPath}`, {
+          cause: error,
+        });
+      }
+    }
+  }
+}
+
+/** A reader sees the previous content or the whole new one, also after a power failure. */
+async function replace(path: string, content: string): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}`;
+  try {
+    const file = await open(temporary, "wx", 0o600);
+    try {
+      await file.writeFile(content);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await chmod(temporary, 0o600);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** Whether the file exists. Throws a CliFailure if other users can read it, or could have written it. */
+async function privateFileExists(path: string): Promise<boolean> {
+  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") {
+      return undefined;
+    }
+    throw new CliFailure(`${path} cannot be read: ${error.message}`, { cause: error });
+  });
+  if (stats === undefined) {
+    return false;
+  }
+  const user = process.getuid?.();
+  if (user !== undefined && (stats.mode & 0o077) !== 0) {
+    throw new CliFailure(
+      `${path} is open to other users of this machine, and may contain tokens. Protect it with: chmod 600 '${path}'`,
+    );
+  }
+  if (user !== undefined && user !== 0 && stats.uid !== user) {
+    throw new CliFailure(
+      `${path} belongs to another user of this machine: change its owner, or set XDG_CONFIG_HOME to a folder of your own.`,
+    );
+  }
+  return true;
 }

@@ -1,3 +1,11 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { createSecureContext } from "node:tls";
+import { isLoopback } from "../../base/addresses.ts";
+import { CliFailure, usageFailure } from "../failure.ts";
+import { type ClientConfig, clientConfigPath, type Context, readClientConfig } from "./config.ts";
+import type { ConnectionFlags } from "./connection-flags.ts";
+
 /** A server, and how to reach it. */
 export type Connection = {
   /** A URL, or `unix:` and a path: for messages, and as the key of tokens. */
@@ -16,10 +24,230 @@ export type Connection = {
 /** Where the token comes from: the environment, or `flowgate login`. `withheld`: the environment, for another server. */
 type TokenOrigin = "environment" | "login" | "withheld";
 
-export type TlsOptions = {
+type TlsOptions = {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
   readonly servername?: string;
   readonly rejectUnauthorized?: false;
 };
+
+const defaultServer = "http://127.0.0.1:8080";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Finds the server and its token: in the flags, then in the environment, then in the configuration of the client. */
+export async function resolveConnection(flags: ConnectionFlags, environment: Environment): Promise<Connection> {
+  const config = await readClientConfig(environment);
+  const context = { ...findContext(flags, environment, config), ...contextFlags(flags) };
+  const { origin } = context;
+  const server = parseServer(context.server, origin);
+  const tls = await resolveTls(server.server, context);
+  const timeoutMs = readTimeout(flags.timeout);
+  const connection = {
+    ...server,
+    ...findToken(server.server, environment, config),
+    tls,
+    isInsecure: isReadable(server.server) && context.insecureAllowHttp !== true,
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  };
+  if (connection.token !== undefined) {
+    assertConfidential(connection, "token");
+  }
+  return connection;
+}
+
+/** The fields of a context that flags set. */
+export function contextFlags(flags: ConnectionFlags): Partial<Context> {
+  const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify, insecureAllowHttp } = flags;
+  return {
+    ...(caFile !== undefined && { caFile: resolve(caFile) }),
+    ...(certFile !== undefined && { certFile: resolve(certFile) }),
+    ...(keyFile !== undefined && { keyFile: resolve(keyFile) }),
+    ...(tlsServerName !== undefined && { tlsServerName }),
+    ...(insecureSkipTlsVerify && { insecureSkipTlsVerify }),
+    ...(insecureAllowHttp && { insecureAllowHttp }),
+  };
+}
+
+function findContext(
+  flags: ConnectionFlags,
+  environment: Environment,
+  config: ClientConfig,
+): Context & { readonly origin: string } {
+  if (flags.server !== undefined && flags.context !== undefined) {
+    throw usageFailure("--server and --context both name a server: specify one of them.");
+  }
+  if (flags.server !== undefined) {
+    return { server: flags.server, origin: "--server" };
+  }
+  if (flags.context !== undefined) {
+    return contextNamed(flags.context, "--context", environment, config);
+  }
+  const { FLOWGATE_SERVER: server = "", FLOWGATE_CONTEXT: name = "" } = environment;
+  if (server !== "") {
+    return { server, origin: "FLOWGATE_SERVER" };
+  }
+  if (name !== "") {
+    return contextNamed(name, "FLOWGATE_CONTEXT", environment, config);
+  }
+  if (config.currentContext === undefined) {
+    return { server: defaultServer, origin: "the default" };
+  }
+  return contextNamed(config.currentContext, "currentContext", environment, config);
+}
+
+function contextNamed(
+  name: string,
+  origin: string,
+  environment: Environment,
+  { contexts }: ClientConfig,
+): Context & { readonly origin: string } {
+  const context = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
+  if (context === undefined) {
+    const names = Object.keys(contexts);
+    throw new CliFailure(
+      `${origin}: there is no context ${name} in ${clientConfigPath(environment)}. ` +
+        (names.length === 0 ? "Add it with flowgate context add." : `There are: ${names.join(", ")}.`),
+    );
+  }
+  return { ...context, origin: `context ${name}` };
+}
+
+async function resolveTls(server: string, context: Context): Promise<Connection["tls"]> {
+  const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify } = context;
+  const isUsed = [caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify].some((value) => value !== undefined);
+  if (!isUsed) {
+    return {};
+  }
+  if (!server.startsWith("https:")) {
+    throw new CliFailure(
+      `${server} has no TLS: use an https:// URL, or remove the TLS flags or the TLS settings of the context.`,
+    );
+  }
+  if (insecureSkipTlsVerify === true) {
+    process.stderr.write(
+      `flowgate: warning: the certificate of ${server} is not checked, because --insecure-skip-tls-verify or insecureSkipTlsVerify of the context is set. Others could read and change what is sent.\n`,
+    );
+  }
+  return readTls(context);
+}
+
+/** A token is sent to the server only that it belongs to. */
+function findToken(
+  server: string,
+  environment: Environment,
+  { tokens }: ClientConfig,
+): Pick<Connection, "token" | "tokenOrigin"> {
+  const token = (environment["FLOWGATE_TOKEN"] ?? "").trim();
+  const stored = Object.hasOwn(tokens, server) ? tokens[server] : undefined;
+  if (token !== "" && isForServer(server, environment)) {
+    if (!/^[\x21-\x7e]+$/.test(token)) {
+      throw new CliFailure("FLOWGATE_TOKEN: this is not a token: it contains spaces or characters that no token has.");
+    }
+    return { token, tokenOrigin: "environment" };
+  }
+  if (stored !== undefined) {
+    return { token: stored.token, tokenOrigin: "login" };
+  }
+  return token === "" ? {} : { tokenOrigin: "withheld" };
+}
+
+/** FLOWGATE_TOKEN belongs to FLOWGATE_SERVER, or to whichever server is used if that is not set. */
+function isForServer(server: string, { FLOWGATE_SERVER: configured = "" }: Environment): boolean {
+  return configured === "" || parseServer(configured, "FLOWGATE_SERVER").server === server;
+}
+
+function readTimeout(text: string | undefined): number | undefined {
+  if (text === undefined) {
+    return undefined;
+  }
+  const seconds = Number(text);
+  if (!/^\d+(\.\d+)?$/.test(text) || seconds <= 0 || seconds > 86_400) {
+    throw usageFailure("--timeout: must be a number of seconds up to 86400, such as 30.");
+  }
+  return Math.ceil(seconds * 1000);
+}
+
+const scheme = "unix:";
+
+/** Parses the URL of a server. The result names each server in one way only. `origin` is the flag or variable that has it. */
+export function parseServer(text: string, origin: string): Pick<Connection, "server" | "baseUrl" | "socketPath"> {
+  if (text.startsWith(scheme) && text.length > scheme.length) {
+    const socketPath = resolve(text.slice(scheme.length).replace(/^\/\/(?=\/)/, ""));
+    return { server: `${scheme}${socketPath}`, baseUrl: "http://localhost", socketPath };
+  }
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new CliFailure(
+      `${origin}: this is not the URL of a server: ${text}. Specify one such as https://flowgate.example.com${suggest(text)}, or unix:/path/to/flowgate.sock.`,
+    );
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new CliFailure(`${origin}: a URL must not contain a user or password: remove them, and use flowgate login.`);
+  }
+  if (url.search !== "" || url.hash !== "") {
+    throw new CliFailure(`${origin}: the URL of a server has no ? or #: remove them.`);
+  }
+  const server = `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+  return { server, baseUrl: server };
+}
+
+/** Whether others on the network could read what is sent to this server. */
+function isReadable(server: string): boolean {
+  if (!server.startsWith("http:")) {
+    return false;
+  }
+  return !isLoopback(new URL(server).hostname.replace(/^\[(.*)\]$/, "$1"));
+}
+
+/** A URL for a text such as `localhost:8080`. */
+function suggest(text: string): string {
+  const url = `http://${text}`;
+  return /^[\w.-]+(:\d+)?$/.test(text) && URL.canParse(url) ? ` or ${url}` : "";
+}
+
+/** Throws a CliFailure if others on the network could read what is about to be sent. */
+export function assertConfidential({ server, isInsecure }: Connection, secret: "password" | "token"): void {
+  if (isInsecure) {
+    throw new CliFailure(
+      `The ${secret} was not sent: ${server} is not encrypted, and others on the network could read it. ` +
+        "Use an https:// URL, or --insecure-allow-http in a network that encrypts by itself, such as a service mesh.",
+    );
+  }
+}
+
+/** Reads the certificates of a context, whose `server` has an https URL. */
+async function readTls(context: Context): Promise<TlsOptions> {
+  const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify } = context;
+  if ((certFile === undefined) !== (keyFile === undefined)) {
+    const [given, missing] = certFile === undefined ? ["--key-file", "--cert-file"] : ["--cert-file", "--key-file"];
+    throw new CliFailure(`${given} needs ${missing} too: a certificate and its private key belong together.`);
+  }
+  const tls = {
+    ...(caFile !== undefined && { ca: await readPem(caFile, "--ca-file", "CERTIFICATE") }),
+    ...(certFile !== undefined && { cert: await readPem(certFile, "--cert-file", "CERTIFICATE") }),
+    ...(keyFile !== undefined && { key: await readPem(keyFile, "--key-file", "PRIVATE KEY") }),
+  };
+  try {
+    createSecureContext(tls);
+  } catch (error) {
+    const files = [caFile, certFile, keyFile].filter((file) => file !== undefined).join(", ");
+    throw new CliFailure(`These certificates cannot be used: ${files}: ${(error as Error).message}.`, { cause: error });
+  }
+  return {
+    ...tls,
+    ...(tlsServerName !== undefined && { servername: tlsServerName }),
+    ...(insecureSkipTlsVerify === true && { rejectUnauthorized: false as const }),
+  };
+}
+
+async function readPem(path: string, flag: string, kind: string): Promise<string> {
+  const text = await readFile(path, "utf8").catch((error: Error) => {
+    throw new CliFailure(`${flag}: ${path} cannot be read: ${error.message}.`, { cause: error });
+  });
+  if (!new RegExp(`-----BEGIN [A-Z ]*${kind}-----`).test(text)) {
+    throw new CliFailure(`${flag}: ${path} contains no ${kind.toLowerCase()} in PEM format.`);
+  }
+  return text;
+}

@@ -1,11 +1,9 @@
 import { CliFailure, usageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
-import { printable } from "../printable.ts";
-import { type ClientConfig, clientConfigPath, type Context } from "./config.ts";
-import { changeClientConfig, readClientConfig } from "./config-store.ts";
-import type { ConnectionFlags } from "./connection-options.ts";
-import { parseServer } from "./parse-server.ts";
-import { contextFlags } from "./resolve-connection.ts";
+import { printable } from "../output/printable.ts";
+import { changeClientConfig, type ClientConfig, clientConfigPath, type Context, readClientConfig } from "./config.ts";
+import type { ConnectionFlags } from "./connection-flags.ts";
+import { contextFlags, parseServer } from "./connection.ts";
 
 export async function listContexts(output: Output): Promise<void> {
   const config = await readClientConfig(process.env);

@@ -1,5 +1,6 @@
 import { globalAgent as httpAgent } from "node:http";
 import { globalAgent as httpsAgent } from "node:https";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -7,16 +8,14 @@ import {
   AuditService,
   AuthService,
   FlowsService,
+  retryInterceptor,
   RevisionsService,
   RuntimeService,
   SettingsService,
   TokensService,
-  retryInterceptor,
 } from "@flowgate/client";
 import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
-import { explainInterruption } from "./explain-interruption.ts";
-import { noteCall } from "./failed-call.ts";
 
 export type Session = {
   readonly audit: Client<typeof AuditService>;
@@ -93,3 +92,48 @@ const limitReads: Interceptor = (next) => async (request) => {
     clearTimeout(timer);
   }
 };
+
+const failed = new WeakMap<object, DescMethod>();
+
+/** Records which call an error belongs to. */
+const noteCall: Interceptor = (next) => async (request) => {
+  try {
+    return await next(request);
+  } catch (error) {
+    if (typeof error === "object" && error !== null) {
+      failed.set(error, request.method);
+    }
+    throw error;
+  }
+};
+
+/** Whether the call that failed with this error would have changed something. */
+export function isChange(error: object): boolean {
+  const method = failed.get(error);
+  return method !== undefined && changesServer(method);
+}
+
+function changesServer({ idempotency }: DescMethod): boolean {
+  return idempotency === MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
+}
+
+/** Warns at Ctrl-C that the server may still carry out the call. */
+const explainInterruption: Interceptor = (next) => async (request) => {
+  if (!changesServer(request.method)) {
+    return next(request);
+  }
+  process.once("SIGINT", explain);
+  try {
+    return await next(request);
+  } finally {
+    process.off("SIGINT", explain);
+  }
+};
+
+function explain(): void {
+  process.stderr.write(
+    "\nflowgate: Interrupted. The server may still complete the call: see flowgate history or flowgate status before you repeat it.\n",
+  );
+  // Not at once, so that a spinner is removed.
+  setImmediate(() => process.exit(130));
+}

@@ -1,8 +1,15 @@
 import { type Command, Option } from "commander";
-import { clientAction } from "../client/client-action.ts";
-import { examples } from "../examples.ts";
-import { parseLimit, parseTime } from "../parse-values.ts";
-import type { HistoryFlags } from "../revisions/list-revisions.ts";
+import type { HistoryFlags } from "../administration/history.ts";
+import { clientAction } from "../client/action.ts";
+import { examples } from "../help.ts";
+import {
+  addDeploymentFlags,
+  type DeploymentFlags,
+  fullFlag,
+  parseLimit,
+  parseTime,
+  revisionArgument,
+} from "./shared-flags.ts";
 
 export function defineHistory(root: Command): void {
   root
@@ -38,8 +45,124 @@ export function defineHistory(root: Command): void {
     )
     .action(
       clientAction(async (context, flags: HistoryFlags) => {
-        const { listRevisions } = await import("../revisions/list-revisions.ts");
+        const { listRevisions } = await import("../administration/history.ts");
         await listRevisions(context, flags);
+      }),
+    );
+}
+
+export function defineShow(root: Command): void {
+  root
+    .command("show")
+    .summary("show a revision and what it changed")
+    .description("Show who deployed a revision, when and why, its outcome, and what it changed.")
+    .addArgument(revisionArgument().default("@").argOptional())
+    .option(...fullFlag)
+    .addHelpText(
+      "after",
+      examples(
+        ["flowgate show", "the active revision"],
+        ["flowgate show @~1", "the one before"],
+        ["flowgate show 4fGx -o json", "for a program: the revision and its diff"],
+      ),
+    )
+    .action(
+      clientAction(async (context, rev: string) => {
+        const { showRevision } = await import("../administration/history.ts");
+        await showRevision(context, rev);
+      }),
+    );
+}
+
+export function defineUndo(root: Command): void {
+  const command = root
+    .command("undo")
+    .summary("deploy the previous flows again")
+    .description(
+      "Deploy the flows and credentials before the active ones again, which creates a new revision. An undo after an undo deploys what was undone.",
+    )
+    .addHelpText(
+      "after",
+      examples(
+        ["flowgate undo", "show what changes, ask, and deploy"],
+        ["flowgate undo --yes -m 'wrong tariff'", "do not ask, and keep a comment"],
+        ["flowgate rollback @~3", "go back further"],
+      ),
+    )
+    .action(
+      clientAction(async (context, flags: DeploymentFlags) => {
+        const { undo } = await import("../deployment/restore.ts");
+        await undo(context, flags);
+      }),
+    );
+  addDeploymentFlags(command, ["full", "nodes", "flows"], "that of the deployment that is undone");
+}
+
+export function defineRollback(root: Command): void {
+  const command = root
+    .command("rollback")
+    .summary("deploy the flows of an earlier revision again")
+    .description(
+      "Deploy the flows and credentials of an earlier revision again, which creates a new revision. Nothing is removed from the history.",
+    )
+    .addArgument(revisionArgument())
+    .addHelpText(
+      "after",
+      examples(
+        ["flowgate rollback 4fGx0aQz", "show what changes, ask, and deploy"],
+        ["flowgate rollback @~2 --yes", "the revision two before the active one, without a question"],
+        ["flowgate rollback 4fGx --wait 30 --undo-on-failure", "keep the active flows if those do not run"],
+      ),
+    )
+    .action(
+      clientAction(async (context, rev: string, flags: DeploymentFlags) => {
+        const { rollback } = await import("../deployment/restore.ts");
+        await rollback(context, rev, flags);
+      }),
+    );
+  addDeploymentFlags(command);
+}
+
+export function definePin(root: Command): void {
+  root
+    .command("pin")
+    .summary("keep a revision in the history permanently")
+    .description("Pin a revision, so that it is never removed from the history.")
+    .addArgument(revisionArgument())
+    .option("-m, --message <text>", "also replace its message")
+    .addHelpText(
+      "after",
+      examples(["flowgate pin @ -m 'release 12'", "the active one"], ["flowgate history --pinned", "list them"]),
+    )
+    .action(
+      clientAction(async (context, rev: string, { message }: { message?: string }) => {
+        const { updateRevision } = await import("../administration/history.ts");
+        await updateRevision(context, rev, { pinned: true, ...(message !== undefined && { message }) });
+      }),
+    );
+  root
+    .command("unpin")
+    .summary("let a revision expire again")
+    .description("Unpin a revision, so that it is removed from the history when it is too old.")
+    .addArgument(revisionArgument())
+    .addHelpText("after", examples(["flowgate unpin 4fGx0aQz", "by the beginning of its rev"]))
+    .action(
+      clientAction(async (context, rev: string) => {
+        const { updateRevision } = await import("../administration/history.ts");
+        await updateRevision(context, rev, { pinned: false });
+      }),
+    );
+  root
+    .command("message")
+    .summary("change the message of a revision")
+    .description("Change the message of a revision. An empty one removes it.")
+    .addArgument(revisionArgument())
+    .argument("<text>", "new message")
+    .addHelpText("after", examples(["flowgate message @ 'new tariff from March'", "of the active revision"]))
+    .action(
+      clientAction(async (context, rev: string, message: string) => {
+        const { updateRevision } = await import("../administration/history.ts");
+        await updateRevision(context, rev, { message });
       }),
     );
 }

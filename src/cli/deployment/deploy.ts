@@ -1,16 +1,14 @@
-import type { PlanFlowsResponse } from "@flowgate/client";
-import type { ClientContext } from "../client/client-action.ts";
+import { stat } from "node:fs/promises";
+import { type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
+import type { ClientContext } from "../client/action.ts";
+import type { DeploymentFlags } from "../commands/shared-flags.ts";
+import { CliFailure, exitCodes, usageFailure } from "../failure.ts";
 import { stylePlan } from "../output/changes.ts";
-import { confirmDeployment } from "./confirm.ts";
-import { deploymentFields } from "./fields.ts";
-import { finishDeployment } from "./finish.ts";
-import type { DeploymentFlags } from "./flags.ts";
-import { reportUnchanged } from "./outcome.ts";
-import { hasChanges, planFlows } from "./plan.ts";
-import { showPreview } from "./preview.ts";
-import type { FlowsInput } from "./read-flows.ts";
+import { printableLines } from "../output/printable.ts";
+import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
+import { diffFlows, type FlowsInput, hasChanges, planFlows, readFlows, showPreview } from "./plan.ts";
 
-export type DeployFlags = DeploymentFlags & { readonly merge?: true };
+type DeployFlags = DeploymentFlags & { readonly merge?: true };
 
 /** Plans a deployment, asks, and deploys. Flows that are active already are not deployed again. */
 export async function deployFlows(context: ClientContext, input: FlowsInput, flags: DeployFlags): Promise<void> {
@@ -49,4 +47,62 @@ async function deployPlanned(
     merge: isMerge,
   };
   await finishDeployment(context, () => session.flows.setFlows(request), flags);
+}
+
+/** Deploys what differs between a folder and the active flows, or only reports it. */
+export async function syncFolder(
+  context: ClientContext,
+  folder: string,
+  { type = "flows", check, ...flags }: DeploymentFlags & { readonly credentials?: string; readonly check?: true },
+): Promise<void> {
+  if ((await stat(folder).catch(() => undefined))?.isDirectory() !== true) {
+    throw usageFailure(`${folder}: is not a folder. Deploy files with flowgate deploy.`, "flowgate sync");
+  }
+  const { flows, credentials } = await readFlows(context.session, [folder], flags);
+  const input = { flows, credentials };
+  await (check === true ? diffFlows(context, input, "") : deployFlows(context, input, { ...flags, type }));
+}
+
+/**
+ * Asks whether to deploy, if a person is at the terminal. Otherwise throws a CliFailure for a plan with which flows would not run or
+ * credentials would be lost, unless the deployment is forced.
+ */
+export async function confirmDeployment(
+  question: string,
+  { yes, force }: DeploymentFlags,
+  plan?: Pick<PlanFlowsResponse, "missingTypes" | "warnings">,
+): Promise<void> {
+  if (yes !== true) {
+    const { askConfirmation, canAsk } = await import("../output/prompts.ts");
+    if (canAsk()) {
+      if (!(await askConfirmation(question))) {
+        throw new CliFailure("Nothing was deployed.");
+      }
+      return;
+    }
+  }
+  if (plan !== undefined && force !== true) {
+    assertHarmless(plan);
+  }
+}
+
+function assertHarmless({ missingTypes, warnings }: Pick<PlanFlowsResponse, "missingTypes" | "warnings">): void {
+  if (missingTypes.length > 0) {
+    const types = missingTypes.map(({ type }) => type).join(", ");
+    throw new CliFailure(
+      printableLines(
+        `Nothing was deployed. The flows would not run: these node types are not installed: ${types}\nInstall their modules first, or repeat with --force.`,
+      ),
+      { exitCode: exitCodes.notRunning },
+    );
+  }
+  const losses = warnings.filter(({ kind }) => kind === PlanWarningKind.LOST_CREDENTIALS);
+  if (losses.length > 0) {
+    const lines = ["Nothing was deployed. Credentials would be lost:", ...losses.map(({ message }) => message)];
+    throw new CliFailure(
+      printableLines(
+        [...lines, "Add them to the deployment, keep the nodes as they are, or repeat with --force."].join("\n"),
+      ),
+    );
+  }
 }

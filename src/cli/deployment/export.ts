@@ -1,11 +1,10 @@
 import { parseFlows } from "../../flows/parse-flows.ts";
-import type { ClientContext } from "../client/client-action.ts";
+import type { ClientContext } from "../client/action.ts";
 import { usageFailure } from "../failure.ts";
-import { exportFile } from "../flow-files/export-file.ts";
-import { exportFolder } from "../flow-files/folder/export-folder.ts";
-import { formatNodes } from "../flow-files/format-nodes.ts";
-import { shortRev } from "../revisions/describe-revision.ts";
-import { findRevision } from "../revisions/find-revision.ts";
+import { exportFile, formatNodes } from "../flow-files/write-file.ts";
+import { exportFolder } from "../flow-files/export-folder.ts";
+import { shortRev } from "../output/values.ts";
+import { findRevision } from "../administration/history.ts";
 
 /** Writes the flows of a revision, by default the active one, to stdout, a file or a folder. */
 export async function exportFlows(

@@ -1,16 +1,60 @@
+import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import { DeploymentOutcome, type Revision, type SetFlowsResponse, SetFlowsResponseSchema } from "@flowgate/client";
-import type { Output } from "../output/output.ts";
-import { printable } from "../printable.ts";
-import type { ClientContext } from "../client/client-action.ts";
+import {
+  DeploymentOutcome,
+  DeploymentOutcomeSchema,
+  type DeploymentType,
+  DeploymentTypeSchema,
+  OnFailure,
+  type Revision,
+  type SetFlowsResponse,
+  SetFlowsResponseSchema,
+} from "@flowgate/client";
+import type { ClientContext } from "../client/action.ts";
+import { explainConflict } from "../client/explain-error.ts";
 import type { Session } from "../client/session.ts";
+import type { DeploymentFlags } from "../commands/shared-flags.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
-import { shortRev } from "../revisions/describe-revision.ts";
-import { printResponse } from "./print-response.ts";
+import type { Output } from "../output/output.ts";
+import { printable } from "../output/printable.ts";
+import { enumValue, enumWord, shortRev } from "../output/values.ts";
+
+/** The fields that all requests for a deployment have. */
+export function deploymentFields({ message, wait, undoOnFailure, ...flags }: DeploymentFlags) {
+  return {
+    deploymentType: deploymentType(flags),
+    ...(message !== undefined && { message }),
+    ...(wait !== undefined && { wait }),
+    ...(undoOnFailure === true && { onFailure: OnFailure.UNDO }),
+    // A request that is sent again, because its response was lost, deploys nothing.
+    idempotencyKey: randomUUID(),
+  };
+}
+
+export function deploymentType({ type = "" }: Pick<DeploymentFlags, "type">): DeploymentType {
+  return enumValue(DeploymentTypeSchema, type);
+}
+
+/** Deploys, and reports the outcome. Throws a CliFailure unless its flows run. */
+export async function finishDeployment(
+  context: ClientContext,
+  deploy: () => Promise<SetFlowsResponse>,
+  flags: Pick<DeploymentFlags, "wait">,
+): Promise<void> {
+  await reportOutcome(context, await settle(context, deploy), flags);
+}
+
+async function settle({ progress }: ClientContext, deploy: () => Promise<SetFlowsResponse>): Promise<SetFlowsResponse> {
+  try {
+    return await progress.during("Deploying", deploy);
+  } catch (error) {
+    throw explainConflict(error);
+  }
+}
 
 /** Prints the outcome of a deployment. Throws a CliFailure if its flows do not run, or not yet although the caller waited. */
-export async function reportOutcome(
+async function reportOutcome(
   { session, output }: ClientContext,
   response: SetFlowsResponse,
   { wait }: { readonly wait?: number | undefined },
@@ -98,4 +142,21 @@ async function findReason({ revisions }: Session, rev: string, { missingTypes }:
     }
     throw error;
   }
+}
+
+/** Prints the response to a deployment: for programs with the fields that REST has in headers. */
+async function printResponse(output: Output, response: SetFlowsResponse, text: string): Promise<void> {
+  output.value(output.format && (await toValue(response)), () => output.style("green", text));
+}
+
+async function toValue(response: SetFlowsResponse): Promise<unknown> {
+  const { toRestJson } = await import("../output/rest-json.ts");
+  const { outcome, missingTypes, undoneRev, mergedRev } = response;
+  return {
+    ...(toRestJson(SetFlowsResponseSchema, response) as object),
+    ...(outcome !== 0 && { outcome: enumWord(DeploymentOutcomeSchema, outcome) }),
+    ...(missingTypes.length > 0 && { missingTypes }),
+    ...(undoneRev !== "" && { undoneRev }),
+    ...(mergedRev !== "" && { mergedRev }),
+  };
 }

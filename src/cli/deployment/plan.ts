@@ -1,11 +1,26 @@
-import type { PlanFlowsResponse } from "@flowgate/client";
-import type { ClientContext } from "../client/client-action.ts";
-import { explainConflict } from "./conflict.ts";
-import { deploymentType } from "./fields.ts";
-import type { DeploymentFlags } from "./flags.ts";
-import type { FlowsInput } from "./read-flows.ts";
+import { create } from "@bufbuild/protobuf";
+import {
+  type Credentials,
+  FlowsDiffSchema,
+  type Node,
+  type PlanFlowsResponse,
+  PlanFlowsResponseSchema,
+} from "@flowgate/client";
+import { findRevision } from "../administration/history.ts";
+import type { ClientContext } from "../client/action.ts";
+import { explainConflict } from "../client/explain-error.ts";
+import type { Session } from "../client/session.ts";
+import type { DeploymentFlags, FlowsFlags } from "../commands/shared-flags.ts";
+import { CliFailure, exitCodes, usageFailure } from "../failure.ts";
+import { checkFlows } from "../flow-files/check-flows.ts";
+import { type FileValue, readBytes, readStdin } from "../flow-files/read-file.ts";
+import { readFlowFiles } from "../flow-files/read-files.ts";
+import { parseSource } from "../flow-files/source.ts";
+import { diffOf, styleDiff, stylePlan } from "../output/changes.ts";
+import type { Output } from "../output/output.ts";
+import { deploymentType } from "./outcome.ts";
 
-export type PlanFlags = Pick<DeploymentFlags, "type"> & { readonly merge?: true };
+type PlanFlags = Pick<DeploymentFlags, "type"> & { readonly merge?: true };
 
 /** Asks the server what a deployment would do. */
 export async function planFlows(
@@ -30,4 +45,94 @@ export async function planFlows(
 
 export function hasChanges({ diff }: Pick<PlanFlowsResponse, "diff">): boolean {
   return diff !== undefined && diff.containers.length > 0;
+}
+
+/** Flows to deploy. */
+export type FlowsInput = {
+  readonly flows: readonly Node[];
+  /** The revision that they were made from, if that is known. */
+  readonly rev?: string | undefined;
+  readonly credentials?: Credentials | undefined;
+};
+
+type ReadFlags = { readonly rev?: string | undefined; readonly credentials?: string | undefined };
+
+/** Reads files and folders, and checks them as the service does. Throws a CliFailure with all that is invalid. */
+export async function readFlows(
+  session: Session,
+  paths: readonly string[],
+  { rev, credentials: path }: ReadFlags,
+): Promise<FlowsInput> {
+  const files = await readFlowFiles(paths, readStdin);
+  if (path !== undefined && files.credentials !== undefined) {
+    throw usageFailure(`--credentials: ${files.credentials.source.file} has credentials already.`);
+  }
+  const credentials = path === undefined ? files.credentials : await readCredentials(path);
+  const input = checkFlows({ ...files, credentials });
+  return rev === undefined ? input : { ...input, rev: (await findRevision(session, rev)).rev };
+}
+
+async function readCredentials(path: string): Promise<FileValue> {
+  const source = parseSource(path, await readBytes(path));
+  return { value: source.value, source, path: [] };
+}
+
+/** Prints what a deployment would do. Throws a CliFailure if its flows would not run. */
+export async function printPlan(
+  context: ClientContext,
+  paths: readonly string[],
+  flags: FlowsFlags & Pick<DeploymentFlags, "type">,
+): Promise<void> {
+  await printFlowsPlan(context, await readFlows(context.session, paths, flags), flags);
+}
+
+/** The same for flows that are not in files. */
+export async function printFlowsPlan(context: ClientContext, input: FlowsInput, flags: PlanFlags): Promise<void> {
+  const { output } = context;
+  const plan = await planFlows(context, input, flags);
+  // The server counts the nodes that a deployment of the same flows would restart, which flowgate deploy does not make.
+  const text = hasChanges(plan)
+    ? plan.text
+    : plan.text.replace(/^.*/, "No changes: these flows are active, and flowgate deploy would restart nothing.");
+  output.message(PlanFlowsResponseSchema, plan, () => stylePlan(text, output));
+  if (plan.missingTypes.length > 0) {
+    throw new CliFailure("The flows would not run: install the modules of the missing types first.", {
+      exitCode: exitCodes.notRunning,
+    });
+  }
+}
+
+/** Shows what is about to be deployed. With `-o`, stdout has the result only. */
+export function showPreview({ format }: Output, text: string): void {
+  const stream = format === undefined ? process.stdout : process.stderr;
+  stream.write(`${text}\n`);
+}
+
+/** Prints what changes from a revision to these flows; from the active one if `base` is empty. Exits with 2 if anything does. */
+export async function diffFlows(
+  context: ClientContext,
+  { flows, credentials }: FlowsInput,
+  base: string,
+): Promise<void> {
+  const request = { flows: [...flows], ...(credentials !== undefined && { credentials }), base };
+  const { diff, text } = await context.session.flows.planFlows(request);
+  print(context, diff, diffOf(text));
+}
+
+/** Prints what changes from a revision to another one; from its parent if `base` is undefined. Exits with 2 if anything does. */
+export async function diffRevisions(context: ClientContext, name: string, base: string | undefined): Promise<void> {
+  const { session } = context;
+  const [target, from] = await Promise.all([
+    findRevision(session, name),
+    base === undefined ? { rev: "" } : findRevision(session, base),
+  ]);
+  const { diff, text } = await session.revisions.diffRevision({ rev: target.rev, base: from.rev });
+  print(context, diff, text);
+}
+
+function print({ output }: ClientContext, diff: PlanFlowsResponse["diff"], text: string): void {
+  output.message(FlowsDiffSchema, diff ?? create(FlowsDiffSchema), () => styleDiff(text, output));
+  if (diff !== undefined && diff.containers.length > 0) {
+    throw new CliFailure("", { exitCode: exitCodes.differences });
+  }
 }

@@ -1,18 +1,14 @@
 import { DeploymentTypeSchema, type Revision, RevisionCause } from "@flowgate/client";
-import type { ClientContext } from "../client/client-action.ts";
+import type { ClientContext } from "../client/action.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
-import { enumWord } from "../output/enum-word.ts";
-import { printable } from "../printable.ts";
-import { describeRevision } from "../revisions/describe-revision.ts";
-import { findRevision } from "../revisions/find-revision.ts";
-import { styleOutcome } from "../revisions/style-outcome.ts";
-import { confirmDeployment } from "./confirm.ts";
-import { finishDeployment } from "./finish.ts";
-import { deploymentFields } from "./fields.ts";
-import { type DeploymentFlags, type DeploymentTypeName, restarted } from "./flags.ts";
-import { reportUnchanged } from "./outcome.ts";
-import { showPreview } from "./preview.ts";
+import { describeRevision, enumWord, styleOutcome } from "../output/values.ts";
+import { printable } from "../output/printable.ts";
+import { findRevision } from "../administration/history.ts";
+import { confirmDeployment } from "./deploy.ts";
+import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
+import { type DeploymentFlags, type DeploymentTypeName, restarted } from "../commands/shared-flags.ts";
+import { showPreview } from "./plan.ts";
 
 /** Deploys the flows that preceded the active ones again. */
 export async function undo(context: ClientContext, flags: DeploymentFlags): Promise<void> {

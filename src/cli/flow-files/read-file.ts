@@ -1,10 +1,19 @@
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
+import type { JsonPath } from "@flowgate/gateway/json-path";
 import { CliFailure } from "../failure.ts";
-import { readContent } from "./content.ts";
-import { type FileProblem, FlowFilesFailure } from "./failure.ts";
-import type { FlowFiles } from "./flow-files.ts";
-import { parseSource } from "./source.ts";
+import { type FileProblem, FlowFilesFailure, type FlowSource, parseSource } from "./source.ts";
+
+/** A value of some files, parsed but not validated, and where it is. */
+export type FileValue = { readonly value: unknown; readonly source: FlowSource; readonly path: JsonPath };
+
+/** The content of one or several files: the fields of a SetFlowsRequest, not validated. */
+export type FlowFiles = {
+  /** In the order of the configuration. */
+  readonly nodes: readonly FileValue[];
+  readonly rev: FileValue | undefined;
+  readonly credentials: FileValue | undefined;
+};
 
 export async function readFlowFile(path: string): Promise<FlowFiles> {
   return readContent(parseSource(path, await readBytes(path)));
@@ -90,4 +99,38 @@ export function explainReadError(error: unknown, path: string): unknown {
     default:
       return new CliFailure(`${path}: can't be read (${String(error.code)})`);
   }
+}
+
+const shapes = "an array of nodes, as Node-RED exports it, or an object with flows, as GET /flows returns it";
+
+/** Reads an array of nodes, or `{flows, rev, credentials}`. Throws a FlowFilesFailure for any other value. */
+export function readContent(source: FlowSource): FlowFiles {
+  const { value } = source;
+  if (Array.isArray(value)) {
+    return { nodes: elementsOf(source, value, []), rev: undefined, credentials: undefined };
+  }
+  if (typeof value !== "object" || value === null || !("flows" in value)) {
+    throw failure(source, [], `must be ${shapes}`);
+  }
+  const { flows, rev, credentials, ...others } = value as Readonly<Record<string, unknown>>;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw failure(source, [unknown], `${unknown}: unknown key: only flows, rev and credentials are allowed`);
+  }
+  if (!Array.isArray(flows)) {
+    throw failure(source, ["flows"], "flows: must be an array of nodes");
+  }
+  return {
+    nodes: elementsOf(source, flows, ["flows"]),
+    rev: rev === undefined ? undefined : { value: rev, source, path: ["rev"] },
+    credentials: credentials === undefined ? undefined : { value: credentials, source, path: ["credentials"] },
+  };
+}
+
+function elementsOf(source: FlowSource, elements: readonly unknown[], path: FileValue["path"]): FileValue[] {
+  return elements.map((value, index) => ({ value, source, path: [...path, index] }));
+}
+
+function failure(source: FlowSource, path: FileValue["path"], message: string): FlowFilesFailure {
+  return new FlowFilesFailure([{ file: source.file, ...source.positionOf(path), message }]);
 }

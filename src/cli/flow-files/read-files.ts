@@ -1,10 +1,17 @@
-import { stat } from "node:fs/promises";
-import { readContent } from "./content.ts";
-import { FlowFilesFailure } from "./failure.ts";
-import type { FlowFiles, FileValue } from "./flow-files.ts";
-import { readFolder } from "./folder/read-folder.ts";
-import { collectProblems, explainReadError, readFlowFile } from "./read-file.ts";
-import { parseSource } from "./source.ts";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { FlowNode } from "../../flows/configuration.ts";
+import { CliFailure } from "../failure.ts";
+import { applyMoves, indexName, readIndex, sortAsEditor } from "./folder-index.ts";
+import {
+  collectProblems,
+  explainReadError,
+  type FileValue,
+  type FlowFiles,
+  readContent,
+  readFlowFile,
+} from "./read-file.ts";
+import { FlowFilesFailure, parseSource } from "./source.ts";
 
 /** The path that stands for stdin. */
 const stdinPath = "-";
@@ -51,4 +58,83 @@ async function isFolder(path: string): Promise<boolean> {
   } catch (error) {
     throw explainReadError(error, path);
   }
+}
+
+/**
+ * Reads a folder as `exportFolder` writes it, or any folder of files that each contain an array of nodes. Files that the index
+ * does not name come after those that it names.
+ */
+async function readFolder(folder: string): Promise<FlowFiles> {
+  const index = await readIndex(folder);
+  const names = await listFlowFiles(folder, index !== undefined);
+  if (index === undefined && names.length === 0) {
+    throw new CliFailure(
+      `${folder}: has no files of flows (.yaml, .yml or .json): correct the path, or export flows to it`,
+    );
+  }
+  const ranks = new Map(index?.files.map((name, rank) => [name, rank]));
+  const sorted = names.toSorted((a, b) => (ranks.get(a) ?? ranks.size) - (ranks.get(b) ?? ranks.size));
+  const contents = await collectProblems(sorted, async (name) => {
+    const content = await readFolderFile(folder, name);
+    const other = content.rev ?? content.credentials;
+    if (other !== undefined) {
+      const message = "only the nodes of a file in a folder are read: keep only the array of nodes";
+      throw new FlowFilesFailure([{ file: other.source.file, ...other.source.positionOf(other.path), message }]);
+    }
+    return content.nodes;
+  });
+  const nodes = sortAsEditor(contents.flat(), nodeOf);
+  return {
+    nodes: applyMoves(nodes, (item) => nodeOf(item)?.id, index?.moved ?? new Map()),
+    rev: undefined,
+    credentials: undefined,
+  };
+}
+
+function nodeOf({ value }: FileValue): FlowNode | undefined {
+  const { id, type } = Object(value) as Partial<FlowNode>;
+  return typeof id === "string" && typeof type === "string" ? (value as FlowNode) : undefined;
+}
+
+/** The folders of a folder of flows, and what they contain. */
+export const subfolders = ["tabs", "subflows"] as const;
+
+/**
+ * Lists the files of flows in a folder: `tabs/*`, `subflows/*` and `global.*`; without an index all files at the top too. Their
+ * names are relative and sorted, with `/` on all systems. Hidden files are ignored.
+ */
+export async function listFlowFiles(folder: string, isIndexed: boolean): Promise<string[]> {
+  const top = (await list(folder)).filter(
+    (name) => name !== indexName && (!isIndexed || /^global\.[a-z]+$/i.test(name)),
+  );
+  const contained = await Promise.all(
+    subfolders.map(async (name) => (await list(join(folder, name))).map((file) => `${name}/${file}`)),
+  );
+  return [...top, ...contained.flat()].toSorted();
+}
+
+async function list(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true });
+    return entries
+      .filter((entry) => !entry.isDirectory() && /^[^.].*\.(?:ya?ml|json)$/i.test(entry.name))
+      .map(({ name }) => name);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) {
+      return [];
+    }
+    throw explainReadError(error, folder);
+  }
+}
+
+/** Reads a file of a folder. Throws a CliFailure for devices and pipes, of which reading may never end. */
+export async function readFolderFile(folder: string, name: string): Promise<FlowFiles> {
+  const path = join(folder, name);
+  const stats = await stat(path).catch((error: unknown) => {
+    throw explainReadError(error, path);
+  });
+  if (!stats.isFile() && !stats.isDirectory()) {
+    throw new CliFailure(`${path}: is not a regular file: remove it`);
+  }
+  return readFlowFile(path);
 }

@@ -1,8 +1,8 @@
 import { parseJson, RequestError } from "@flowgate/gateway/json";
 import type { JsonPath } from "@flowgate/gateway/json-path";
-import { type Position, type Problem, parseYaml, type YamlDocument } from "../yaml/parse-yaml.ts";
-import { type FileProblem, FlowFilesFailure } from "./failure.ts";
-import { splitPath } from "./split-path.ts";
+import { CliFailure } from "../failure.ts";
+import { printable } from "../output/printable.ts";
+import { parseYaml, type Position, type Problem, type YamlDocument } from "../yaml.ts";
 
 /** A file of flows, parsed but not validated. */
 export type FlowSource = {
@@ -103,4 +103,50 @@ function explainSyntax(text: string, problems: readonly Problem[]): readonly Pro
 
 function failure(file: string, problems: readonly Problem[]): FlowFilesFailure {
   return new FlowFilesFailure(problems.map((problem): FileProblem => ({ file, ...problem })));
+}
+
+const step = /\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|(?:^|\.)([A-Za-z_$][\w$-]*)/y;
+
+/** Splits an error message into the JSON path that it begins with, as `formatPath` writes it, and the rest. */
+export function splitPath(message: string): { readonly path: JsonPath; readonly rest: string } {
+  const path: (string | number)[] = [];
+  let end = 0;
+  for (step.lastIndex = 0; ; end = step.lastIndex) {
+    const match = step.exec(message);
+    if (match === null) {
+      break;
+    }
+    const [, index, quoted, name = ""] = match;
+    path.push(index === undefined ? (quoted === undefined ? name : unescapeName(quoted)) : Number(index));
+  }
+  return message.startsWith(": ", end) ? { path, rest: message.slice(end + 2) } : { path: [], rest: message };
+}
+
+/** The inverse of what `formatPath` does to a quoted name. */
+function unescapeName(quoted: string): string {
+  const json = quoted.replaceAll(/\\.|"/g, (text) => (text === '"' ? '\\"' : text === String.raw`\'` ? "'" : text));
+  return JSON.parse(`"${json}"`) as string;
+}
+
+/** What is wrong at a place in a file. */
+export type FileProblem = Problem & { readonly file: string };
+
+/** A file that is no flows at all may have thousands of problems. */
+const maxLines = 20;
+
+/** Files of flows are invalid. The message has a line for each of the first problems. */
+export class FlowFilesFailure extends CliFailure {
+  readonly problems: readonly FileProblem[];
+
+  constructor(problems: readonly FileProblem[]) {
+    const more = problems.length > maxLines ? [`and ${problems.length - maxLines} more problems`] : [];
+    super([...problems.slice(0, maxLines).map(formatProblem), ...more].join("\n"));
+    this.name = "FlowFilesFailure";
+    this.problems = problems;
+  }
+}
+
+/** `tabs/heating.yaml:12:5: wires[0]: must be an array of node ids` */
+export function formatProblem({ file, line, column, message }: FileProblem): string {
+  return printable(`${file}:${line}:${column}: ${message}`);
 }

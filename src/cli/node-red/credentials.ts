@@ -7,7 +7,7 @@ import { CliFailure } from "../failure.ts";
 /** A secret that may have encrypted the credentials, and where it is from. */
 export type Secret = { readonly value: string; readonly origin: string };
 
-export type ImportedCredentials = {
+type ImportedCredentials = {
   readonly credentials: Credentials;
   /** What could not be imported, without values. */
   readonly notes: readonly string[];

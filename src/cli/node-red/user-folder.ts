@@ -7,11 +7,11 @@ import { CliFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
 import { explainReadError, readBoundedFile, readFlowFile } from "../flow-files/read-file.ts";
 import { parseSource } from "../flow-files/source.ts";
-import { formatYaml } from "../yaml/format-yaml.ts";
-import { type Secret, readCredentials } from "./credentials.ts";
-import { type Module, findModules } from "./modules.ts";
-import { findSandboxNeeds } from "./sandbox.ts";
-import { type Setting, memberOf, parseSettings, textOf } from "./settings.ts";
+import { formatYaml } from "../yaml.ts";
+import { readCredentials, type Secret } from "./credentials.ts";
+import { findModules, type Module } from "./required-modules.ts";
+import { findSandboxNeeds } from "./sandbox-needs.ts";
+import { memberOf, parseSettings, type Setting, textOf } from "./settings-file.ts";
 import { readAdminAuth } from "./users.ts";
 
 /** What Flowgate takes over from a user folder of Node-RED. */

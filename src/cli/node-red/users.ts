@@ -1,10 +1,10 @@
 import { parsePasswordHash } from "../../auth/passwords.ts";
 import { isPermission } from "../../auth/permissions.ts";
 import { permissions as knownPermissions } from "../../services/api.ts";
-import { type Setting, memberOf, textOf } from "./settings.ts";
+import { memberOf, type Setting, textOf } from "./settings-file.ts";
 
 /** The option `adminAuth` of Flowgate, as far as it can be imported. */
-export type AdminAuth = {
+type AdminAuth = {
   readonly users: readonly {
     readonly username: string;
     readonly password: string;
@@ -17,7 +17,7 @@ export type AdminAuth = {
 type Permissions = string | readonly string[];
 
 /** Reports that a setting can't be imported, and why. */
-export type Report = (name: string, setting: Setting, reason: string) => void;
+type Report = (name: string, setting: Setting, reason: string) => void;
 
 /** Converts the users of Node-RED's setting `adminAuth`. Undefined: there are none. */
 export function readAdminAuth(adminAuth: Setting, report: Report): AdminAuth | undefined {

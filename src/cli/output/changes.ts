@@ -1,4 +1,4 @@
-import { printable } from "../printable.ts";
+import { printable } from "./printable.ts";
 import type { Output } from "./output.ts";
 
 type Styling = Pick<Output, "style" | "isShortened">;

@@ -1,8 +1,7 @@
-import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { styleText } from "node:util";
+import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import Table from "cli-table3";
-import type { OutputFormat } from "./output-format.ts";
-import { printableData, printableLines } from "../printable.ts";
+import { printableData, printableLines } from "./printable.ts";
 
 /** Prints the results of commands on stdout. */
 export type Output = {
@@ -61,7 +60,7 @@ async function loadSerializer(format: OutputFormat) {
   if (format === "json") {
     return { toRestJson, serialize: (value: unknown) => printableData(JSON.stringify(value, null, 2)) };
   }
-  const [{ Document }, { formatYaml }] = await Promise.all([import("yaml"), import("../yaml/format-yaml.ts")]);
+  const [{ Document }, { formatYaml }] = await Promise.all([import("yaml"), import("../yaml.ts")]);
   const toYaml = (value: unknown): string => formatYaml(new Document(value, { aliasDuplicateObjects: false }));
   return { toRestJson, serialize: (value: unknown) => toYaml(value).trimEnd() };
 }
@@ -71,3 +70,6 @@ const noBorders = Object.fromEntries(
     .concat(["mid", "mid-mid", "right", "right-mid", "middle"])
     .map((name) => [name, ""]),
 );
+
+/** What -o prints for programs. */
+export type OutputFormat = "json" | "yaml";

@@ -15,7 +15,7 @@ import {
 } from "../../runtime/modules-dir.ts";
 import { CliFailure, usageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
-import { printable, printableLines } from "../printable.ts";
+import { printable, printableLines } from "../output/printable.ts";
 
 export type InstallFlags = {
   readonly registry?: string;

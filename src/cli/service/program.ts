@@ -1,7 +1,7 @@
 import type { migrateStore } from "../../store/migrate.ts";
 import type { verifyAudit } from "../../store/open-store.ts";
 import type { copyStore } from "./copy-store.ts";
-import type { start } from "./start.ts";
+import type { start } from "./serve.ts";
 
 /** What the commands need of the program, which is either an npm package or a single-file executable. */
 export interface Program {

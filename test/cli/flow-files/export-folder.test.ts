@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { checkFlows } from "../../../src/cli/flow-files/check-flows.ts";
-import { exportFile } from "../../../src/cli/flow-files/export-file.ts";
-import { exportFolder } from "../../../src/cli/flow-files/folder/export-folder.ts";
+import { exportFile } from "../../../src/cli/flow-files/write-file.ts";
+import { exportFolder } from "../../../src/cli/flow-files/export-folder.ts";
 import { readFlowFiles } from "../../../src/cli/flow-files/read-files.ts";
 import type { FlowNode } from "../../../src/flows/configuration.ts";
 

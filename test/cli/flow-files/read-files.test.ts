@@ -2,8 +2,7 @@ import { mkdir, mkdtempDisposable, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { checkFlows } from "../../../src/cli/flow-files/check-flows.ts";
-import { locateProblem } from "../../../src/cli/flow-files/locate-problem.ts";
+import { checkFlows, locateProblem } from "../../../src/cli/flow-files/check-flows.ts";
 import { readFlowFiles } from "../../../src/cli/flow-files/read-files.ts";
 
 /** Writes files to a new folder. */

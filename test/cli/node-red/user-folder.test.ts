@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { formatInstall } from "../../../src/cli/node-red/modules.ts";
+import { formatInstall } from "../../../src/cli/node-red/required-modules.ts";
 import { type NodeRedImport, readUserFolder } from "../../../src/cli/node-red/user-folder.ts";
 import { adminAuth } from "../../../src/options/access.ts";
 

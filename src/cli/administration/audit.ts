@@ -1,0 +1,85 @@
+import { create, type MessageShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import {
+  type AuditEntry,
+  type AuditKind,
+  AuditKindSchema,
+  ListAuditEntriesResponseSchema,
+  VerifyAuditResponseSchema,
+} from "@flowgate/client";
+import type { ClientContext } from "../client/action.ts";
+import { CliFailure, usageFailure } from "../failure.ts";
+import { collectPages, noteMore } from "../output/list.ts";
+import type { Output } from "../output/output.ts";
+import { printable } from "../output/printable.ts";
+import { describeCaller, enumValue, enumWord, formatTime } from "../output/values.ts";
+
+export type AuditFlags = {
+  readonly kind?: readonly string[];
+  readonly user?: string;
+  readonly since?: Date;
+  readonly until?: Date;
+  readonly limit: number;
+};
+
+export async function listAudit({ session, output }: ClientContext, flags: AuditFlags): Promise<void> {
+  const { kind: kinds = [], user = "", since, until, limit } = flags;
+  const filter = {
+    kind: kinds.flatMap((word) => word.split(",")).map(parseKind),
+    user,
+    ...(since !== undefined && { startTime: timestampFromDate(since) }),
+    ...(until !== undefined && { endTime: timestampFromDate(until) }),
+  };
+  const listed = await collectPages(limit, async (page) => {
+    const { entries, nextPageToken } = await session.audit.listAuditEntries({ ...filter, ...page });
+    return { items: entries, nextPageToken };
+  });
+  const response = create(ListAuditEntriesResponseSchema, { entries: [...listed.items] });
+  output.message(ListAuditEntriesResponseSchema, response, () =>
+    listed.items.length === 0
+      ? "There are no such entries."
+      : output.table(["SEQ", "TIME", "KIND", "USER", "ADDRESS", "SUBJECT", "DETAIL"], listed.items.map(toRow)),
+  );
+  noteMore(listed);
+}
+
+function toRow(entry: AuditEntry): string[] {
+  const { seq, time, kind, address, subject, detail, count } = entry;
+  const times = count > 1 ? ` (${count} times)` : "";
+  return [
+    String(seq),
+    formatTime(time),
+    enumWord(AuditKindSchema, kind),
+    describeCaller(entry),
+    printable(address),
+    printable(subject),
+    `${printable(detail)}${times}`,
+  ];
+}
+
+function parseKind(word: string): AuditKind {
+  const kind = enumValue(AuditKindSchema, word.replaceAll("_", " "));
+  if (kind === 0) {
+    const known = AuditKindSchema.values.slice(1).map(({ localName }) => localName.toLowerCase());
+    throw usageFailure(`--kind: there is no kind ${printable(word)}, only ${known.join(", ")}.`, "flowgate audit list");
+  }
+  return kind;
+}
+
+export async function verifyAtServer({ session, output }: ClientContext, head = ""): Promise<void> {
+  printVerification(output, await session.audit.verifyAudit({ head }));
+}
+
+/** Prints the result of a check of the audit log. Throws a CliFailure if the log does not pass it. */
+export function printVerification(output: Output, response: MessageShape<typeof VerifyAuditResponseSchema>): void {
+  const { intact, problem, entries, head } = response;
+  if (intact || output.format !== undefined) {
+    output.message(VerifyAuditResponseSchema, response, () => {
+      const tip = head === "" ? "" : ` Head: ${printable(head)}`;
+      return `The audit log is intact: ${entries} ${entries === 1 ? "entry" : "entries"}.${tip}`;
+    });
+  }
+  if (!intact) {
+    throw new CliFailure(`The audit log did not pass the check: ${printable(problem)}.`);
+  }
+}

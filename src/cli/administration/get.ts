@@ -1,0 +1,123 @@
+import {
+  DeploymentOutcomeSchema,
+  DeploymentTypeSchema,
+  FlowSchema,
+  GetFlowsResponseSchema,
+  GetSettingsResponseSchema,
+  type Node,
+  RevisionCauseSchema,
+  RevisionSchema,
+  RevisionView,
+  RuntimeStateSchema,
+} from "@flowgate/client";
+import type { ClientContext } from "../client/action.ts";
+import { printable } from "../output/printable.ts";
+import { enumWord, formatTime } from "../output/values.ts";
+import { findRevision } from "./history.ts";
+
+export async function getFlows({ session, output }: ClientContext, { rev }: { readonly rev?: string }): Promise<void> {
+  const named = rev === undefined ? undefined : await findRevision(session, rev);
+  const response = await session.flows.getFlows({ rev: named?.rev ?? "" });
+  output.message(GetFlowsResponseSchema, response, () => {
+    const tabs = listTabs(response.flows);
+    return tabs.length === 0
+      ? `Revision ${printable(response.rev)} has no flows.`
+      : output.table(["ID", "KIND", "NAME", "NODES", "STATE"], tabs);
+  });
+}
+
+export async function getFlow({ session, output }: ClientContext, id: string): Promise<void> {
+  const flow = await session.flows.getFlow({ id });
+  output.message(FlowSchema, flow, () => {
+    const { label = "", disabled = false, info = "", nodes, configs, subflows } = flow;
+    const rows = listNodes([...nodes, ...configs]);
+    return [
+      output.fields([
+        ["Id", printable(flow.id)],
+        ["Name", printable(label)],
+        ["State", disabled ? "disabled" : "enabled"],
+        ["Description", printable(info)],
+        ["Subflows", subflows.length === 0 ? "" : String(subflows.length)],
+        ["Revision", printable(flow.rev)],
+      ]),
+      ...(rows.length === 0 ? [] : ["", output.table(["ID", "TYPE", "NAME"], rows)]),
+    ].join("\n");
+  });
+}
+
+export async function getSettings({ session, output }: ClientContext): Promise<void> {
+  const settings = await session.settings.getSettings({});
+  const { version, apiVersions, runtime, user } = settings;
+  output.message(GetSettingsResponseSchema, settings, () =>
+    output.fields([
+      ["Version", printable(version)],
+      ["API versions", printable(apiVersions.join(", "))],
+      ["Runtime", printable([runtime?.name, runtime?.version].filter(Boolean).join(" "))],
+      ["State", runtime === undefined ? "" : enumWord(RuntimeStateSchema, runtime.state)],
+      ["HTTP port", String(runtime?.httpPort ?? "")],
+      ["User", printable(user?.username ?? "")],
+    ]),
+  );
+}
+
+export async function getRevision(
+  { session, output }: ClientContext,
+  name: string,
+  { flows = false }: { readonly flows?: boolean },
+): Promise<void> {
+  const { rev } = await findRevision(session, name);
+  const view = flows ? RevisionView.FULL : RevisionView.BASIC;
+  const revision = await session.revisions.getRevision({ rev, view });
+  output.message(RevisionSchema, revision, () =>
+    output.fields([
+      ["Revision", printable(revision.rev)],
+      ["Parent", printable(revision.parent)],
+      ["Deployed", formatTime(revision.createTime)],
+      ["User", printable(revision.user)],
+      ["Address", printable(revision.clientAddress)],
+      ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
+      ["Cause", enumWord(RevisionCauseSchema, revision.cause)],
+      ["Message", printable(revision.message)],
+      ["Outcome", enumWord(DeploymentOutcomeSchema, revision.outcome)],
+      ["Problem", printable(revision.outcomeMessage)],
+      ["Missing types", printable(revision.missingTypes.join(", "))],
+      ["Nodes", String(revision.nodeCount)],
+      ["Active", revision.active ? "yes" : "no"],
+      ["Pinned", revision.pinned ? "yes" : "no"],
+    ]),
+  );
+}
+
+/** The tabs and subflows with the numbers of their nodes, and last the configuration nodes that all of them share. */
+function listTabs(nodes: readonly Node[]): string[][] {
+  const counts = Map.groupBy(nodes, (node) => textOf(node, "z"));
+  const containers = nodes.filter(({ type }) => type === "tab" || type === "subflow");
+  const shared = nodes.length - containers.length - containers.reduce((sum, { id }) => sum + countOf(id), 0);
+  return [
+    ...containers.map((node) => [
+      printable(node.id),
+      node.type,
+      printable(nameOf(node)),
+      String(countOf(node.id)),
+      node.properties?.["disabled"] === true ? "disabled" : "",
+    ]),
+    ...(shared === 0 ? [] : [["global", "shared", "", String(shared), ""]]),
+  ];
+
+  function countOf(id: string): number {
+    return counts.get(id)?.length ?? 0;
+  }
+}
+
+function listNodes(nodes: readonly Node[]): string[][] {
+  return nodes.map((node) => [printable(node.id), printable(node.type), printable(nameOf(node))]);
+}
+
+function nameOf(node: Node): string {
+  return node.label ?? textOf(node, "name");
+}
+
+function textOf({ properties }: Node, key: string): string {
+  const value = properties?.[key];
+  return typeof value === "string" ? value : "";
+}

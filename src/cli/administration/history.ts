@@ -1,0 +1,187 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  DeploymentOutcomeSchema,
+  DeploymentTypeSchema,
+  type DiffRevisionResponse,
+  DiffRevisionResponseSchema,
+  ListRevisionsResponseSchema,
+  type Revision,
+  RevisionSchema,
+} from "@flowgate/client";
+import type { ClientContext } from "../client/action.ts";
+import type { Session } from "../client/session.ts";
+import { CliFailure } from "../failure.ts";
+import { styleDiff } from "../output/changes.ts";
+import { collectPages, noteMore } from "../output/list.ts";
+import type { Output } from "../output/output.ts";
+import { printable } from "../output/printable.ts";
+import {
+  describeCaller,
+  describeCause,
+  describeRevision,
+  enumValue,
+  enumWord,
+  formatTime,
+  shortRev,
+  styleOutcome,
+} from "../output/values.ts";
+
+export type HistoryFlags = {
+  readonly limit: number;
+  readonly user?: string;
+  readonly outcome?: string;
+  readonly pinned?: true;
+  readonly since?: Date;
+  readonly until?: Date;
+};
+
+/** Prints the newest part of the history. */
+export async function listRevisions({ session, output }: ClientContext, flags: HistoryFlags): Promise<void> {
+  const { limit, user = "", outcome = "", pinned, since, until } = flags;
+  const filter = {
+    user,
+    outcome: enumValue(DeploymentOutcomeSchema, outcome),
+    ...(pinned !== undefined && { pinned }),
+    ...(since !== undefined && { startTime: timestampFromDate(since) }),
+    ...(until !== undefined && { endTime: timestampFromDate(until) }),
+  };
+  const listed = await collectPages(limit, async (page) => {
+    const { revisions, nextPageToken } = await session.revisions.listRevisions({ ...filter, ...page });
+    return { items: revisions, nextPageToken };
+  });
+  const response = create(ListRevisionsResponseSchema, { revisions: [...listed.items] });
+  output.message(ListRevisionsResponseSchema, response, () => formatRevisions(listed.items, output));
+  noteMore(listed);
+}
+
+function formatRevisions(revisions: readonly Revision[], output: Output): string {
+  if (revisions.length === 0) {
+    return "There are no such revisions.";
+  }
+  return output.table(
+    ["", "REV", "TIME", "USER", "CAUSE", "OUTCOME", "NODES", "MESSAGE"],
+    revisions.map((revision) => {
+      const { rev, active, createTime, outcome, nodeCount, pinned, message } = revision;
+      return [
+        active ? "*" : "",
+        shortRev(rev),
+        formatTime(createTime),
+        describeCaller(revision),
+        describeCause(revision, shortRev),
+        styleOutcome(outcome, output),
+        String(nodeCount),
+        `${pinned ? output.style("cyan", "[pinned] ") : ""}${printable(message)}`,
+      ];
+    }),
+  );
+}
+
+/** Prints a revision, and what it changed in its parent. */
+export async function showRevision({ session, output }: ClientContext, name: string): Promise<void> {
+  const revision = await findRevision(session, name);
+  const diff = await session.revisions.diffRevision({ rev: revision.rev });
+  output.value(
+    output.format && (await toValue(revision, diff)),
+    () => `${formatRevision(revision, output)}\n\n${styleDiff(diff.text, output)}`,
+  );
+}
+
+async function toValue(revision: Revision, diff: DiffRevisionResponse): Promise<unknown> {
+  const { toRestJson } = await import("../output/rest-json.ts");
+  return { revision: toRestJson(RevisionSchema, revision), diff: toRestJson(DiffRevisionResponseSchema, diff) };
+}
+
+function formatRevision(revision: Revision, output: Output): string {
+  const { rev, active, pinned, parent, createTime, clientAddress, protocol, message } = revision;
+  const marks = [...(active ? ["active"] : []), ...(pinned ? ["pinned"] : [])].join(", ");
+  return [
+    output.style("bold", `revision ${rev}${marks === "" ? "" : ` (${marks})`}`),
+    output.fields([
+      ["Deployed", formatTime(createTime)],
+      ["By", joinParts(", ", describeCaller(revision), clientAddress, protocol)],
+      ["Cause", describeCause(revision)],
+      ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
+      ["Outcome", joinParts(": ", styleOutcome(revision.outcome, output), printable(revision.outcomeMessage))],
+      ["Parent", parent],
+      ["Nodes", `${revision.nodeCount} (${revision.sizeBytes} bytes)`],
+      ["Message", printable(message)],
+    ]),
+  ].join("\n");
+}
+
+function joinParts(separator: string, ...parts: readonly string[]): string {
+  return parts.filter((part) => part !== "").join(separator);
+}
+
+/** Changes the pin or the message of a revision. */
+export async function updateRevision(
+  { session, output }: ClientContext,
+  name: string,
+  change: { readonly pinned?: boolean; readonly message?: string },
+): Promise<void> {
+  const { rev } = await findRevision(session, name);
+  const revision = await session.revisions.updateRevision({ rev, ...change });
+  const state = revision.pinned ? "pinned" : "not pinned";
+  output.message(RevisionSchema, revision, () => `${describeRevision(revision)} is ${state}.`);
+}
+
+const pageSize = 1_000;
+
+/**
+ * Finds a revision by how people name it: `@` or `active`; `@~2`, two before the active one; its rev, or the beginning of that.
+ */
+export async function findRevision(session: Session, name: string): Promise<Revision> {
+  const [isRelative, steps = "0"] = /^(?:@|active)(?:~(\d{1,6}))?$/.exec(name) ?? [];
+  if (isRelative === undefined) {
+    return (await findByRev(session, name)) ?? (await findByPrefix(session, name));
+  }
+  const index = Number(steps);
+  let passed = 0;
+  for await (const page of pagesOf(session, Math.min(index + 1, pageSize))) {
+    const found = page[index - passed];
+    if (found !== undefined) {
+      return found;
+    }
+    passed += page.length;
+  }
+  throw new CliFailure(`${name}: the history has ${passed} revisions only. List them with flowgate history.`);
+}
+
+async function findByRev({ revisions }: Session, rev: string): Promise<Revision | undefined> {
+  try {
+    return await revisions.getRevision({ rev });
+  } catch (error) {
+    if (error instanceof ConnectError && error.code === Code.NotFound) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+async function findByPrefix(session: Session, prefix: string): Promise<Revision> {
+  const found: Revision[] = [];
+  for await (const page of pagesOf(session, pageSize)) {
+    found.push(...page.filter(({ rev }) => rev.startsWith(prefix)));
+  }
+  const [first, ...others] = found;
+  if (first === undefined) {
+    throw new CliFailure(`${prefix}: there is no such revision. List them with flowgate history.`);
+  }
+  if (others.length > 0) {
+    throw new CliFailure(
+      `${prefix}: ${found.length} revisions begin with it, such as ${first.rev} and ${others[0]?.rev}. Specify more characters.`,
+    );
+  }
+  return first;
+}
+
+async function* pagesOf({ revisions }: Session, pageSize: number): AsyncGenerator<Revision[]> {
+  let pageToken = "";
+  do {
+    const page = await revisions.listRevisions({ pageSize, pageToken });
+    yield page.revisions;
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+}

@@ -1,0 +1,45 @@
+import { DeploymentOutcome, DeploymentOutcomeSchema, RestartRuntimeResponseSchema } from "@flowgate/client";
+import type { ClientContext } from "../client/action.ts";
+import { CliFailure, exitCodes } from "../failure.ts";
+import { printable } from "../output/printable.ts";
+import { enumWord } from "../output/values.ts";
+
+export type RestartFlags = { readonly clearFiles?: boolean; readonly yes?: boolean };
+
+/** Restarts the runtime. Throws a CliFailure if the flows do not run then. */
+export async function restartRuntime(
+  { session, output, progress }: ClientContext,
+  { clearFiles = false, yes }: RestartFlags,
+): Promise<void> {
+  if (clearFiles && yes !== true) {
+    await confirmRemoval();
+  }
+  const response = await progress.during("Restarting the runtime", () =>
+    session.runtime.restartRuntime({ clearFiles }),
+  );
+  const { outcome, rev, missingTypes } = response;
+  const isRunning = outcome === DeploymentOutcome.RUNNING;
+  if (isRunning || output.format !== undefined) {
+    output.message(RestartRuntimeResponseSchema, response, () =>
+      output.style("green", `The flows of revision ${printable(rev)} are running in a new process.`),
+    );
+  }
+  if (!isRunning) {
+    const missing =
+      missingTypes.length === 0 ? "" : ` These node types are not installed: ${printable(missingTypes.join(", "))}.`;
+    throw new CliFailure(
+      `The runtime was restarted, but its flows do not run (${enumWord(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
+      { exitCode: exitCodes.notRunning },
+    );
+  }
+}
+
+async function confirmRemoval(): Promise<void> {
+  const { askConfirmation, canAsk } = await import("../output/prompts.ts");
+  if (!canAsk()) {
+    throw new CliFailure("--clear-files: removes all files that flows have written: confirm it with --yes");
+  }
+  if (!(await askConfirmation("Remove all files that flows have written?"))) {
+    throw new CliFailure("Nothing was removed, and the runtime was not restarted.");
+  }
+}

@@ -1,0 +1,118 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  type GetSettingsResponse,
+  GetSettingsResponseSchema,
+  type Isolation,
+  IsolationLevelSchema,
+  type Replica,
+  type Revision,
+  RevisionSchema,
+  RuntimeState,
+  RuntimeStateSchema,
+} from "@flowgate/client";
+import type { ClientContext } from "../client/action.ts";
+import type { Session } from "../client/session.ts";
+import { CliFailure, exitCodes } from "../failure.ts";
+import type { Output } from "../output/output.ts";
+import { printable } from "../output/printable.ts";
+import { describeCaller, enumWord, formatTime } from "../output/values.ts";
+
+/** Prints the state of a service. Throws a CliFailure without a message if its flows do not run. */
+export async function showStatus({ connection, session, output }: ClientContext): Promise<void> {
+  const [settings, revision] = await Promise.all([session.settings.getSettings({}), readActiveRevision(session)]);
+  output.messages(
+    {
+      settings: [GetSettingsResponseSchema, settings],
+      ...(revision !== undefined && { revision: [RevisionSchema, revision] as const }),
+    },
+    () => describe(connection.server, settings, revision, output),
+  );
+  if (!areRunning(settings)) {
+    throw new CliFailure("", { exitCode: exitCodes.notRunning });
+  }
+}
+
+/** Undefined: the user may not read revisions. */
+async function readActiveRevision({ revisions }: Session): Promise<Revision | undefined> {
+  try {
+    return (await revisions.listRevisions({ pageSize: 1 })).revisions[0];
+  } catch (error) {
+    if (error instanceof ConnectError && error.code === Code.PermissionDenied) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/** Whether the flows run: here or, if this replica is not to run them, on another one. */
+function areRunning({ runtime, replicas }: GetSettingsResponse): boolean {
+  const states = replicas.length > 0 ? replicas.map(({ state }) => state) : [runtime?.state];
+  return states.includes(RuntimeState.RUNNING) && states.every((state) => state !== undefined && !isTroubled(state));
+}
+
+function isTroubled(state: RuntimeState): boolean {
+  return state !== RuntimeState.RUNNING && state !== RuntimeState.STANDBY && state !== RuntimeState.DISABLED;
+}
+
+function describe(
+  server: string,
+  { version, runtime, user, replicas }: GetSettingsResponse,
+  revision: Revision | undefined,
+  output: Output,
+): string {
+  const state = runtime?.state ?? RuntimeState.UNSPECIFIED;
+  const port = runtime?.httpPort ?? 0;
+  return [
+    output.fields([
+      ["Server", server],
+      ["Flowgate", printable(version)],
+      ["Runtime", printable([runtime?.name, runtime?.version].filter(Boolean).join(" "))],
+      ["Flows", describeState(state, output)],
+      ["Reason", printable(runtime?.message ?? "")],
+      ...(revision === undefined ? [] : describeRevision(revision)),
+      ["Isolation", describeIsolation(runtime?.isolation)],
+      ["HTTP-in nodes", port === 0 ? "" : `port ${port}`],
+      ["User", printable(user?.username ?? "")],
+    ]),
+    ...(replicas.length > 1 ? ["", describeReplicas(replicas, output)] : []),
+  ].join("\n");
+}
+
+function describeState(state: RuntimeState, output: Output): string {
+  const style = isTroubled(state) ? "red" : "green";
+  return output.style(state === RuntimeState.STARTING ? "yellow" : style, enumWord(RuntimeStateSchema, state));
+}
+
+function describeIsolation(isolation: Isolation | undefined): string {
+  if (isolation === undefined) {
+    return "";
+  }
+  const { level, user, message } = isolation;
+  const as = user === undefined ? "" : `, user ${user}`;
+  return `${enumWord(IsolationLevelSchema, level)}${as}${message === undefined ? "" : ` (${printable(message)})`}`;
+}
+
+function describeRevision(revision: Revision): [string, string][] {
+  const { rev, createTime, user, message, nodeCount, missingTypes, outcomeMessage } = revision;
+  const by = user === "" ? "" : ` by ${describeCaller(revision)}`;
+  return [
+    ["Revision", printable(rev)],
+    ["Deployed", `${formatTime(createTime)}${by}`],
+    ["Message", printable(message)],
+    ["Nodes", String(nodeCount)],
+    ["Missing types", printable(missingTypes.join(", "))],
+    ["Problem", printable(outcomeMessage)],
+  ];
+}
+
+function describeReplicas(replicas: readonly Replica[], output: Output): string {
+  const rows = replicas.map(({ name, version, state, rev, message, lastSeenTime }) => [
+    printable(name),
+    printable(version),
+    describeState(state, output),
+    printable(rev),
+    formatTime(lastSeenTime),
+    printable(message),
+  ]);
+  return output.table(["REPLICA", "VERSION", "FLOWS", "REVISION", "LAST SEEN", "REASON"], rows);
+}

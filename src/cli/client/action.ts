@@ -1,0 +1,57 @@
+import type { Command } from "commander";
+import type { Output, OutputFormat } from "../output/output.ts";
+import type { Progress } from "../output/progress.ts";
+import type { ConnectionFlags } from "./connection-flags.ts";
+import type { Connection } from "./connection.ts";
+import type { Session } from "./session.ts";
+
+/** What the action of a client command works with. */
+export type ClientContext = {
+  readonly connection: Connection;
+  readonly session: Session;
+  readonly output: Output;
+  /** For work of several calls. A single call already shows its own progress. */
+  readonly progress: Progress;
+};
+
+/** The action of a command that calls a server, with the arguments and then the options of the command. */
+export function clientAction<A extends readonly unknown[]>(
+  run: (context: ClientContext, ...args: A) => Promise<void>,
+): (...args: [...A, Command]) => Promise<void> {
+  return async (...all) => {
+    const command = all.at(-1) as Command;
+    const args = all.slice(0, -1) as unknown as A;
+    const flags = command.optsWithGlobals<ConnectionFlags & { readonly full?: true }>();
+    const { resolveConnection } = await import("./connection.ts");
+    const connection = await resolveConnection(flags, process.env);
+    const [{ openSession, closeConnections }, { createOutput }, { createProgress }] = await Promise.all([
+      import("./session.ts"),
+      import("../output/output.ts"),
+      import("../output/progress.ts"),
+    ]);
+    const progress = createProgress();
+    try {
+      const session = openSession(connection, progress);
+      await run({ connection, session, output: await createOutput(flags.output, flags.full), progress }, ...args);
+    } catch (error) {
+      const { explainError } = await import("./explain-error.ts");
+      throw explainError(error, connection);
+    } finally {
+      closeConnections();
+    }
+  };
+}
+
+/** The action of a command that prints results without a server, with the arguments and then the options of the command. */
+export function outputAction<A extends readonly unknown[]>(
+  run: (output: Output, ...args: A) => Promise<void>,
+): (...args: [...A, Command]) => Promise<void> {
+  return async (...all) => {
+    const command = all.at(-1) as Command;
+    const { createOutput } = await import("../output/output.ts");
+    await run(
+      await createOutput(command.optsWithGlobals<{ readonly output?: OutputFormat }>().output),
+      ...(all.slice(0, -1) as unknown as A),
+    );
+  };
+}

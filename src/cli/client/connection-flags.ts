@@ -1,0 +1,76 @@
+import { type Command, Option } from "commander";
+import { commandPath, usageFailure } from "../failure.ts";
+import type { OutputFormat } from "../output/output.ts";
+
+/** The flags by which a client command finds its server. */
+export type ConnectionFlags = {
+  readonly server?: string;
+  readonly context?: string;
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  readonly tlsServerName?: string;
+  readonly insecureSkipTlsVerify?: true;
+  readonly insecureAllowHttp?: true;
+  readonly timeout?: string;
+  readonly output?: OutputFormat;
+};
+
+const outputFlag = "output";
+
+/** Adds the flags of all client commands. They may also precede the name of the command. */
+export function addConnectionOptions(root: Command): void {
+  root
+    .option("-s, --server <url>", "URL of the server, or unix:<path> of its socket (env: FLOWGATE_SERVER)")
+    .option("--context <name>", "use this context of the configuration (env: FLOWGATE_CONTEXT)")
+    .option("--ca-file <path>", "trust the certificates in this PEM file only")
+    .option("--cert-file <path>", "certificate of the client, PEM")
+    .option("--key-file <path>", "private key of the client's certificate, PEM")
+    .option("--tls-server-name <name>", "name that the certificate of the server must have")
+    .option("--insecure-skip-tls-verify", "do not check the certificate of the server")
+    .option("--insecure-allow-http", "send tokens and passwords unencrypted to other machines")
+    .option("--timeout <seconds>", "how long to wait for each answer of the server")
+    .addOption(
+      new Option(`-o, --${outputFlag} <format>`, "print in this format, for programs").choices(["json", "yaml"]),
+    );
+}
+
+const withoutConnection = new WeakMap<Command, { readonly output: boolean }>();
+
+/**
+ * Marks a command that connects to no server: its help does not show the connection flags, and giving them is an error.
+ * With `output`, it has `--output`.
+ */
+export function withoutServer(command: Command, { output = false }: { readonly output?: boolean } = {}): Command {
+  withoutConnection.set(command, { output });
+  return command.hook("preAction", (_, called) => {
+    // A group's hooks run for its commands too.
+    if (called !== command) {
+      return;
+    }
+    const root = rootOf(command);
+    const given = root.options.find(
+      (option) => !takes(command, option) && root.getOptionValueSource(option.attributeName()) === "cli",
+    );
+    if (given !== undefined) {
+      throw usageFailure(
+        `${command.name()} takes no ${given.long ?? given.flags}, since it connects to no server.`,
+        commandPath(command),
+      );
+    }
+  });
+}
+
+/** The options of the root that a command takes too. */
+export function globalOptionsOf(command: Command): Option[] {
+  return rootOf(command).options.filter((option) => option.long !== "--version" && takes(command, option));
+}
+
+function takes(command: Command, option: Option): boolean {
+  const marked = withoutConnection.get(command);
+  return marked === undefined || (marked.output && option.name() === outputFlag);
+}
+
+function rootOf(command: Command): Command {
+  return command.parent === null ? command : rootOf(command.parent);
+}

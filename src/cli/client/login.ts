@@ -1,0 +1,162 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Prompt, UserSchema } from "@flowgate/client";
+import { CliFailure, usageFailure } from "../failure.ts";
+import { printable } from "../output/printable.ts";
+import type { ClientContext } from "./action.ts";
+import { changeClientConfig } from "./config.ts";
+import { assertConfidential } from "./connection.ts";
+
+export type LoginFlags = {
+  readonly username?: string;
+  readonly passwordStdin?: true;
+  readonly scope?: string;
+  readonly clientId: string;
+};
+
+/** Prompts for what the server requires, and stores the token that it issues. */
+export async function logIn({ connection, session, output }: ClientContext, flags: LoginFlags): Promise<void> {
+  const { server } = connection;
+  const { type, prompts } = await session.auth.getLogin({});
+  if (type === "") {
+    output.value({ server }, () => `${server} requires no login.`);
+    return;
+  }
+  if (type !== "credentials") {
+    throw new CliFailure(`${server} requires a kind of login that this version does not know: ${printable(type)}.`);
+  }
+  assertConfidential(connection, "password");
+  const answers = await answerPrompts(prompts, flags);
+  const { username = "", password = "" } = answers;
+  const { accessToken: token, expiresIn } = await session.auth.issueToken({
+    clientId: flags.clientId,
+    grantType: "password",
+    ...(flags.scope !== undefined && { scope: flags.scope }),
+    username,
+    password,
+  });
+  const expireTime = new Date(Date.now() + expiresIn * 1000).toISOString();
+  try {
+    await changeClientConfig(process.env, [{ path: ["tokens", server], value: { token, user: username, expireTime } }]);
+  } catch (error) {
+    // The token is stored nowhere.
+    await session.auth.revokeToken({ token }, { headers: bearer(token) }).catch(() => {});
+    throw error;
+  }
+  output.value({ server, user: username, expireTime }, () =>
+    output.style("green", `Logged in to ${server} as ${printable(username)}.`),
+  );
+  if (connection.tokenOrigin === "environment") {
+    process.stderr.write("flowgate: warning: FLOWGATE_TOKEN is set, and is used instead of this login.\n");
+  }
+}
+
+function bearer(token: string): { authorization: string } {
+  return { authorization: `Bearer ${token}` };
+}
+
+type Answers = { readonly username?: string; readonly password?: string };
+
+/** Prompts only for values that no flag sets. A password is never a flag, since other users of the machine could see it. */
+async function answerPrompts(prompts: readonly Prompt[], flags: LoginFlags): Promise<Answers> {
+  const answers: Record<string, string> = {
+    ...(flags.username !== undefined && { username: flags.username }),
+    ...(flags.passwordStdin && { password: await readPassword() }),
+  };
+  const left = prompts.filter(({ id }) => !Object.hasOwn(answers, id));
+  if (left.length > 0) {
+    const { askSecret, askText, canAsk } = await import("../output/prompts.ts");
+    if (!canAsk()) {
+      throw usageFailure(
+        "There is no terminal to prompt on: specify --username, and pass the password with --password-stdin.",
+        "flowgate login",
+      );
+    }
+    for (const { id, type, label } of left) {
+      answers[id] = type === "password" ? await askSecret(label) : await askText(label);
+    }
+  }
+  return answers;
+}
+
+async function readPassword(): Promise<string> {
+  const { readSecretLine } = await import("../output/prompts.ts");
+  return readSecretLine(process.stdin, "password");
+}
+
+/** Revokes the token of the login, and deletes it from the configuration. With `local`, it is only deleted. */
+export async function logOut(
+  { connection, session, output }: ClientContext,
+  { local = false }: { readonly local?: boolean },
+): Promise<void> {
+  const { server, token, tokenOrigin } = connection;
+  if (tokenOrigin === "environment") {
+    throw new CliFailure(
+      "FLOWGATE_TOKEN is set, and is not from a login: unset it, or revoke its token with flowgate token revoke.",
+    );
+  }
+  if (token === undefined) {
+    output.value({ server }, () => `There is no login at ${server}.`);
+    return;
+  }
+  if (!local) {
+    await revoke(session, token, server);
+  }
+  await changeClientConfig(process.env, [{ path: ["tokens", server], value: undefined }]);
+  output.value({ server }, () =>
+    local ? `Forgot the login at ${server}, whose token stays valid there.` : `Logged out of ${server}.`,
+  );
+}
+
+async function revoke({ auth }: ClientContext["session"], token: string, server: string): Promise<void> {
+  try {
+    await auth.revokeToken({ token });
+  } catch (error) {
+    if (!(error instanceof ConnectError)) {
+      throw error;
+    }
+    // It has expired, or was revoked before.
+    if (error.code === Code.Unauthenticated) {
+      return;
+    }
+    throw new CliFailure(
+      `The token was not revoked: ${server}: ${error.rawMessage}. Try again later, or only delete it from this machine with flowgate logout --local.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Prints as whom the server sees the caller. */
+export async function showIdentity(context: ClientContext): Promise<void> {
+  const { connection, output } = context;
+  const { username, permissions, tokenName } = await readIdentity(context);
+  if (username === "") {
+    output.value({}, () => `No user: ${connection.server} was called without a token.`);
+    return;
+  }
+  output.message(UserSchema, create(UserSchema, { username, permissions: [...permissions] }), () =>
+    output.fields([
+      ["User", printable(username)],
+      ["Token", printable(tokenName)],
+      ["Permissions", printable(permissions.join(" "))],
+      ["Server", connection.server],
+    ]),
+  );
+}
+
+type Identity = { readonly username: string; readonly permissions: readonly string[]; readonly tokenName: string };
+
+/** Without a username if the server needs no authentication. */
+async function readIdentity({ connection, session }: ClientContext): Promise<Identity> {
+  try {
+    return await session.auth.getIdentity({});
+  } catch (error) {
+    const { code } = ConnectError.from(error);
+    // Older servers have the settings only. Callers without a token may be permitted to read them.
+    if (code !== Code.Unimplemented && !(code === Code.Unauthenticated && connection.token === undefined)) {
+      throw error;
+    }
+  }
+  const { user } = await session.settings.getSettings({});
+  return { username: "", permissions: [], ...user, tokenName: "" };
+}

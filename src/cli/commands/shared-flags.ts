@@ -1,0 +1,113 @@
+import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+
+/** The flags of all commands that deploy. */
+export type DeploymentFlags = {
+  readonly type?: string;
+  readonly message?: string;
+  readonly wait?: number;
+  readonly undoOnFailure?: true;
+  readonly yes?: true;
+  readonly force?: true;
+};
+
+/** Which nodes restart. */
+export const restarted = {
+  full: "all",
+  nodes: "the changed ones",
+  flows: "the changed ones and those wired to them",
+  reload: "all, with the stored flows",
+} as const;
+
+export type DeploymentTypeName = keyof typeof restarted;
+
+/** The flag of all commands that show differences. */
+export const fullFlag = ["--full", "do not shorten long values at a terminal"] as const;
+
+/** Adds these flags, of which `types` are the values of `--type`, the default first unless it is described. */
+export function addDeploymentFlags(
+  command: Command,
+  types?: readonly DeploymentTypeName[],
+  defaultType?: string,
+): Command {
+  return addTypeFlag(command, types, defaultType)
+    .option("-m, --message <text>", "comment to keep with the revision")
+    .option("--wait <seconds>", "end when the flows have run without failure for this time", parseSeconds)
+    .option("--undo-on-failure", "deploy the previous flows again if these fail within --wait (by default 10 seconds)")
+    .option("-y, --yes", "do not ask")
+    .option(...fullFlag);
+}
+
+/** For commands that plan the deployment. */
+export function addForceFlag(command: Command): Command {
+  return command.option("--force", "without a question, deploy also flows that would not run or that lose credentials");
+}
+
+export function addTypeFlag(
+  command: Command,
+  types: readonly DeploymentTypeName[] = ["full", "nodes", "flows"],
+  defaultType: string | undefined = types[0],
+): Command {
+  const description = types.map((type) => `${type} (${restarted[type]})`).join(", ");
+  return command.addOption(
+    new Option("--type <type>", `which nodes restart: ${description}; by default ${defaultType}`).choices(types),
+  );
+}
+
+function parseSeconds(text: string): number {
+  if (!/^\d{1,3}$/.test(text) || Number(text) > 600) {
+    throw new InvalidArgumentError("It is a number of seconds, from 0 to 600.");
+  }
+  return Number(text);
+}
+
+/** The flags of commands that read flows from files. */
+export type FlowsFlags = { readonly rev?: string; readonly credentials?: string; readonly merge?: true };
+
+export function addFlowsFlags(command: Command, argument: "<file...>" | "[file...]"): Command {
+  return command
+    .argument(argument, "files or folders with the whole configuration, JSON or YAML; - for stdin")
+    .option("--rev <rev>", `fail if another revision is active: ${revisionNames}`)
+    .option("--merge", "with --rev: merge with what was deployed since, unless both changed the same nodes")
+    .option("--credentials <file>", "credentials by node id, or encrypted as in Node-RED's flows_cred.json");
+}
+
+export const revisionNames = "a rev or its beginning, @ for the active one, @~2 for two before";
+
+export function revisionArgument(): Argument {
+  return new Argument("<rev>", `revision: ${revisionNames}`);
+}
+
+const secondsOf = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
+
+/** Parses a duration such as `30d`, `12h`, `15m` or `90s`, into seconds. */
+export function parseDuration(text: string): number {
+  const [, count = "", unit = ""] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const seconds = Number(count) * (secondsOf[unit as keyof typeof secondsOf] ?? Number.NaN);
+  if (!(seconds > 0)) {
+    throw new InvalidArgumentError("It must be a duration such as 30d, 12h, 15m or 90s.");
+  }
+  return seconds;
+}
+
+/** Parses a time, or the duration since then. */
+export function parseTime(text: string): Date {
+  if (/^\d+[smhd]$/.test(text)) {
+    return new Date(Date.now() - parseDuration(text) * 1000);
+  }
+  const time = new Date(text);
+  if (!/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(time.getTime())) {
+    throw new InvalidArgumentError(
+      "It must be a time such as 2026-03-01T09:30:00Z, or a duration before now such as 24h.",
+    );
+  }
+  return time;
+}
+
+/** Parses the number of items to list. */
+export function parseLimit(text: string): number {
+  const limit = /^\d{1,7}$/.test(text) ? Number(text) : 0;
+  if (limit === 0) {
+    throw new InvalidArgumentError("It must be a whole number from 1 to 9999999.");
+  }
+  return limit;
+}

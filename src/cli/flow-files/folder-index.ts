@@ -1,0 +1,147 @@
+import { join } from "node:path";
+import { Document, visit } from "yaml";
+import type { FlowNode } from "../../flows/configuration.ts";
+import { hasPosition } from "../../flows/nodes.ts";
+import { formatYaml } from "../yaml.ts";
+import { explainReadError, readBoundedFile } from "./read-file.ts";
+import { FlowFilesFailure, parseSource } from "./source.ts";
+
+/** What the files of the nodes don't say about the configuration in a folder. */
+type FolderIndex = {
+  /** The files that an export has written: tabs and subflows in their order, then the global configuration nodes. */
+  readonly files: readonly string[];
+  /** Where nodes are in the order of the configuration if not at their usual place: the id of the node before each, "" for none. */
+  readonly moved: ReadonlyMap<string, string>;
+};
+
+export const indexName = "index.yaml";
+
+/** The name of a file by the folder's layout, which can't lead out of the folder. */
+const fileName = /^(?:(?:tabs|subflows)\/(?!\.)[^/\\]+|global)\.(?:yaml|yml|json)$/i;
+
+const comment = `# Written by "flowgate export", and read with the files beside it. Tabs and subflows are in the order of this list.
+# To add or remove a tab, add or remove its file. This file needs no change.
+`;
+
+export function formatIndex({ files, moved }: FolderIndex): string {
+  const document = new Document({
+    flowgateExport: 1,
+    files,
+    ...(moved.size > 0 && { moved: Array.from(moved, ([node, after]) => ({ node, after })) }),
+  });
+  visit(document, {
+    Map(_key, map, path) {
+      map.flow = path.length > 1;
+    },
+  });
+  return comment + formatYaml(document);
+}
+
+/** Returns undefined if the folder has no index. Throws a FlowFilesFailure if the file is not an index, or invalid. */
+export async function readIndex(folder: string): Promise<FolderIndex | undefined> {
+  const file = join(folder, indexName);
+  let bytes: Uint8Array;
+  try {
+    bytes = await readBoundedFile(file);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) {
+      return undefined;
+    }
+    throw explainReadError(error, file);
+  }
+  const source = parseSource(file, bytes);
+  const fail = (path: readonly (string | number)[], message: string): FlowFilesFailure =>
+    new FlowFilesFailure([{ file, ...source.positionOf(path), message }]);
+
+  const { flowgateExport, files, moved = [] } = Object(source.value) as Readonly<Record<string, unknown>>;
+  if (flowgateExport === undefined) {
+    throw fail([], 'is not an index that "flowgate export" has written: rename the file, or use another folder');
+  }
+  if (flowgateExport !== 1) {
+    throw fail(["flowgateExport"], "was written by another version of Flowgate: use that version or a newer one");
+  }
+  if (!Array.isArray(files)) {
+    throw fail(["files"], "files: must be an array of file names");
+  }
+  for (const [index, name] of files.entries()) {
+    if (typeof name !== "string" || !fileName.test(name)) {
+      throw fail(
+        ["files", index],
+        'must be the name of a file such as "tabs/a.yaml", "subflows/a.yaml" or "global.yaml"',
+      );
+    }
+  }
+  if (!Array.isArray(moved) || !moved.every(isMove)) {
+    throw fail(["moved"], "moved: must be an array of objects with the ids node and after");
+  }
+  return { files: files as string[], moved: new Map(moved.map(({ node, after }) => [node, after])) };
+}
+
+type Move = { readonly node: string; readonly after: string };
+
+function isMove(value: unknown): value is Move {
+  const { node, after } = Object(value) as Partial<Move>;
+  return typeof node === "string" && typeof after === "string";
+}
+
+/**
+ * The order in which Node-RED's editor saves nodes: tabs, subflows, groups, junctions, configuration nodes, others, each of
+ * them in the order of `items`. `nodeOf` returns undefined for what is not a node, which comes last.
+ */
+export function sortAsEditor<T>(items: readonly T[], nodeOf: (item: T) => FlowNode | undefined): T[] {
+  const sections = Map.groupBy(items, (item) => sectionOf(nodeOf(item)));
+  return sectionNames.flatMap((name) => sections.get(name) ?? []);
+}
+
+const sectionNames = ["tab", "subflow", "group", "junction", "config", "other"] as const;
+
+function sectionOf(node: FlowNode | undefined): (typeof sectionNames)[number] {
+  switch (node?.type) {
+    case undefined:
+      return "other";
+    case "tab":
+    case "subflow":
+    case "group":
+    case "junction":
+      return node.type;
+    default:
+      return hasPosition(node as FlowNode) ? "other" : "config";
+  }
+}
+
+/**
+ * Moves each item of `moves` behind its new predecessor, in their order; "" is the place before all others. This is the
+ * inverse of `diffOrder`, and has a result too for items that were added or removed since: unknown ids are ignored.
+ */
+export function applyMoves<T>(
+  items: readonly T[],
+  idOf: (item: T) => string | undefined,
+  moves: ReadonlyMap<string, string>,
+): T[] {
+  const indices = new Map(items.map((item, index) => [idOf(item), index]));
+  // A circular linked list. Its head, -1 as the predecessor of the first item, has the last index.
+  const head = items.length;
+  const next = Array.from({ length: head + 1 }, (_, index) => (index + 1) % (head + 1));
+  const previous = Array.from({ length: head + 1 }, (_, index) => (index + head) % (head + 1));
+  for (const [id, predecessorId] of moves) {
+    const index = indices.get(id);
+    const predecessor = predecessorId === "" ? head : indices.get(predecessorId);
+    if (index !== undefined && predecessor !== undefined && index !== predecessor) {
+      link(previous[index] as number, next[index] as number);
+      link(index, next[predecessor] as number);
+      link(predecessor, index);
+    }
+  }
+  return Array.from(follow(), (index) => items[index] as T);
+
+  function link(one: number, other: number): void {
+    next[one] = other;
+    previous[other] = one;
+  }
+
+  function* follow(): Generator<number> {
+    for (let index = next[head] as number; index !== head; index = next[index] as number) {
+      yield index;
+    }
+  }
+}

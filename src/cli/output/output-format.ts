@@ -1,2 +1,0 @@
-/** What -o prints for programs. */
-export type OutputFormat = "json" | "yaml";

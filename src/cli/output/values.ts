@@ -1,0 +1,80 @@
+import type { DescEnum } from "@bufbuild/protobuf";
+import type { GenEnum } from "@bufbuild/protobuf/codegenv2";
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import {
+  DeploymentOutcome,
+  DeploymentOutcomeSchema,
+  type Revision,
+  RevisionCause,
+  RevisionCauseSchema,
+} from "@flowgate/client";
+import type { Output } from "./output.ts";
+import { printable } from "./printable.ts";
+
+/** The value of an enum in lower case: `automatic undo`. Empty if it is unspecified. */
+export function enumWord(schema: DescEnum, value: number): string {
+  return value === 0 ? "" : (schema.value[value]?.localName.toLowerCase().replaceAll("_", " ") ?? String(value));
+}
+
+/** The inverse of `enumWord` for words that are known; 0, unspecified, otherwise. */
+export function enumValue<T extends number>(schema: GenEnum<T>, word: string): T {
+  return (schema.values.find(({ number }) => enumWord(schema, number) === word)?.number ?? 0) as T;
+}
+
+/** Created when it is first used: that takes 15 ms, and most commands print no time. */
+let localFormat: Intl.DateTimeFormat | undefined;
+
+/** In the time zone of this machine: `2026-03-01 09:30:00`. Empty if absent. */
+export function formatTime(time: Timestamp | undefined): string {
+  if (time === undefined) {
+    return "";
+  }
+  localFormat ??= new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" });
+  return localFormat.format(timestampDate(time));
+}
+
+/** A user and, if it is a named one, the token of a request: `ada (token ci)`. */
+export function describeCaller({ user, tokenName }: Pick<Revision, "user" | "tokenName">): string {
+  return printable(tokenName === "" ? user : `${user} (token ${tokenName})`);
+}
+
+/** `revision 4fGx0aQz ("new invoices", by ada, 2026-03-01 09:30:00)` */
+export function describeRevision({ rev, message, user, createTime }: Revision): string {
+  const parts = [
+    message === "" ? undefined : JSON.stringify(message),
+    user === "" ? undefined : `by ${user}`,
+    formatTime(createTime),
+  ].filter((part) => part !== undefined);
+  return printable(`revision ${shortRev(rev)} (${parts.join(", ")})`);
+}
+
+/** The beginning of a rev that tables show. It is unambiguous in practice. */
+export function shortRev(rev: string): string {
+  return rev.slice(0, 8);
+}
+
+/** How a revision was made: `deployment`, `restore of 4fGx0aQz`, or `undo, back to 4fGx0aQz`. */
+export function describeCause(
+  { cause, restoredRev }: Revision,
+  formatRev: (rev: string) => string = (rev) => rev,
+): string {
+  const word = enumWord(RevisionCauseSchema, cause);
+  if (restoredRev === "") {
+    return word;
+  }
+  // An undo does not name the revision that was undone, but the one whose flows are active again.
+  return `${word}${cause === RevisionCause.RESTORE ? " of" : ", back to"} ${formatRev(restoredRev)}`;
+}
+
+export function styleOutcome(outcome: DeploymentOutcome, output: Pick<Output, "style">): string {
+  const word = enumWord(DeploymentOutcomeSchema, outcome);
+  switch (outcome) {
+    case DeploymentOutcome.RUNNING:
+      return output.style("green", word);
+    case DeploymentOutcome.FAILED:
+    case DeploymentOutcome.CRASHED:
+      return output.style("red", word);
+    default:
+      return output.style("yellow", word);
+  }
+}

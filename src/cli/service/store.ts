@@ -1,0 +1,107 @@
+import { create } from "@bufbuild/protobuf";
+import { VerifyAuditResponseSchema } from "@flowgate/client";
+import type { Options } from "../../options/parse.ts";
+import { formatHead, parseHead } from "../../store/audit-chain.ts";
+import type { CopyProgress, CopyResult } from "../../store/copy/copy-tables.ts";
+import type { migrateStore } from "../../store/migrate.ts";
+import type { verifyAudit } from "../../store/open-store.ts";
+import { printVerification } from "../administration/audit.ts";
+import { CliFailure, usageFailure } from "../failure.ts";
+import type { Output } from "../output/output.ts";
+import { createProgress } from "../output/progress.ts";
+import { type Environment, readOptions } from "./read-options.ts";
+import type { Flags } from "./settings.ts";
+import { signalExitCodes, untilSignal } from "./until-signal.ts";
+
+/** Copies a store to another one with `migrate`, and prints the remaining steps. A signal ends it, and nothing is copied. */
+export async function migrateCommand(
+  flags: Flags,
+  environment: Environment,
+  migrate: typeof migrateStore,
+): Promise<void> {
+  const { store: from } = await readOptions(flags, environment, undefined, "from");
+  const { store: to, dataDir, credentialSecret } = await readOptions(flags, environment, undefined, "to");
+  if (from === to) {
+    throw usageFailure(
+      "--from and --to are the same store. The one that is left out is the configured store.",
+      "flowgate migrate",
+    );
+  }
+  const interruption = new AbortController();
+  let exitCode = 1;
+  void untilSignal().then((signal) => {
+    exitCode = signalExitCodes[signal];
+    interruption.abort(new Error("it was interrupted, and nothing was copied"));
+  });
+  // The handler of signals above needs the time until the copy has ended.
+  const progress = createProgress({ handleSignals: false });
+  try {
+    const result = await progress.during("Copying", (update) =>
+      migrate({
+        from,
+        to,
+        dataDir,
+        credentialSecret,
+        onProgress: (copied) => update(formatProgress(copied)),
+        signal: interruption.signal,
+      }),
+    );
+    const key = credentialSecret === undefined ? `${dataDir}/credential.key` : "credentialSecret";
+    process.stdout.write(describe(result, key));
+  } catch (error) {
+    throw new CliFailure(`The migration failed: ${error instanceof Error ? error.message : String(error)}`, {
+      exitCode,
+    });
+  }
+}
+
+function formatProgress({ phase, done, total }: CopyProgress): string {
+  const percent = total === 0 ? 100 : Math.floor((done / total) * 100);
+  return `${phase === "copying" ? "Copying" : "Checking"}: ${percent}% of ${total} rows`;
+}
+
+function describe({ counts, auditProblem }: CopyResult, key: string): string {
+  const [revisions, tokens, entries] = (["revision", "token", "audit"] as const).map((table) => counts.get(table) ?? 0);
+  const warning =
+    auditProblem === undefined
+      ? ""
+      : `The audit log was copied as it is, but had been changed before: ${auditProblem}.\n`;
+  return (
+    `Copied and checked (revisions: ${revisions}, tokens: ${tokens}, audit entries: ${entries}). ` +
+    `The credentials are encrypted with ${key}.\n${warning}` +
+    "Start the service with the new store. The previous one was not changed: keep it until the service runs, and remove it then.\n"
+  );
+}
+
+type VerifyAuditOptions = {
+  /** A head that was printed earlier. */
+  readonly head: string | undefined;
+  readonly options: Options;
+  readonly verify: typeof verifyAudit;
+  readonly output: Output;
+};
+
+/** Checks the audit log in the store, and prints the result as if the server had checked it. */
+export async function verifyAuditCommand({ head, options, verify, output }: VerifyAuditOptions): Promise<void> {
+  const expected = head === undefined ? undefined : parseHead(head);
+  if (head !== undefined && expected === undefined) {
+    throw usageFailure(
+      "audit verify takes a head as it printed it earlier: a number, a colon and 64 hexadecimal digits.",
+      "flowgate audit verify",
+    );
+  }
+  const result = await verify(options, expected).catch((error: unknown) => {
+    throw new CliFailure(`The audit log can't be read: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  const { entries, revisions, problem } = result;
+  printVerification(
+    output,
+    create(VerifyAuditResponseSchema, {
+      intact: problem === undefined,
+      problem: problem ?? "",
+      entries,
+      revisions,
+      head: result.head.seq === 0 ? "" : formatHead(result.head),
+    }),
+  );
+}

@@ -44,6 +44,7 @@ export function formatPage(): string {
     copyStore: unused,
     migrateStore: unused,
     verifyAudit: unused,
+    exit: unused,
   };
   const root = createCommandLine({ ...program, version: () => "" });
   return [introduction, ...describe(root)].join("\n");

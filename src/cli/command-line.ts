@@ -1,21 +1,13 @@
-import { Command } from "commander";
-import { defineAudit, defineRuntime, defineToken } from "./commands/administer.ts";
-import { defineHashPassword, defineModule, defineServe, defineStoreCommands } from "./commands/service.ts";
-import {
-  defineDeploy,
-  defineDiff,
-  defineExport,
-  defineImport,
-  definePlan,
-  defineSync,
-  defineValidate,
-} from "./commands/deploy.ts";
-import { defineHistory, definePin, defineRollback, defineShow, defineUndo } from "./commands/history.ts";
-import { defineCompletion, defineVersion } from "./commands/other.ts";
-import { defineContext, defineLogin, defineLogout, defineWhoami } from "./commands/connect.ts";
-import { defineGet, defineStatus } from "./commands/inspect.ts";
-import { addConnectionOptions } from "./client/connection-flags.ts";
-import { examples, helpConfiguration, helpOutput } from "./help.ts";
+import { Command, Help, type HelpConfiguration, type OutputConfiguration } from "commander";
+import { addConnectionFlags, globalOptionsOf } from "./client/connection-flags.ts";
+import { defineAdministerCommands } from "./commands/administer.ts";
+import { defineConnectCommands } from "./commands/connect.ts";
+import { examples, title } from "./commands/define-command.ts";
+import { defineDeployCommands } from "./commands/deploy.ts";
+import { defineHistoryCommands } from "./commands/history.ts";
+import { defineInspectCommands } from "./commands/inspect.ts";
+import { defineOtherCommands } from "./commands/other.ts";
+import { defineServiceCommands } from "./commands/service.ts";
 import type { Program } from "./service/program.ts";
 
 /** All commands of `flowgate`. Their actions load what they need. */
@@ -31,48 +23,14 @@ export function createCommandLine(program: Program): Command {
     // Errors are thrown, and printed by runCommandLine.
     .exitOverride()
     .configureOutput({ ...helpOutput, outputError: () => {} });
-  addConnectionOptions(root);
-
-  root.commandsGroup("Connect:");
-  defineLogin(root);
-  defineLogout(root);
-  defineWhoami(root);
-  defineContext(root);
-
-  root.commandsGroup("Inspect:");
-  defineStatus(root);
-  defineGet(root);
-
-  root.commandsGroup("Deploy:");
-  defineValidate(root);
-  defineDiff(root);
-  definePlan(root);
-  defineDeploy(root);
-  defineExport(root);
-  defineSync(root);
-  defineImport(root);
-
-  root.commandsGroup("History:");
-  defineHistory(root);
-  defineShow(root);
-  defineUndo(root);
-  defineRollback(root);
-  definePin(root);
-
-  root.commandsGroup("Administer:");
-  defineRuntime(root);
-  defineToken(root);
-  defineAudit(root, program);
-
-  root.commandsGroup("Run the service:");
-  defineServe(root, program);
-  defineStoreCommands(root, program);
-  defineModule(root);
-  defineHashPassword(root);
-
-  root.commandsGroup("Other:");
-  defineCompletion(root);
-  defineVersion(root, program);
+  addConnectionFlags(root);
+  defineConnectCommands(root.commandsGroup("Connect:"));
+  defineInspectCommands(root.commandsGroup("Inspect:"));
+  defineDeployCommands(root.commandsGroup("Deploy:"));
+  defineHistoryCommands(root.commandsGroup("History:"));
+  defineAdministerCommands(root.commandsGroup("Administer:"), program);
+  defineServiceCommands(root.commandsGroup("Run the service:"), program);
+  defineOtherCommands(root.commandsGroup("Other:"), program);
   root.helpCommand("help [command]", "print help for a command");
   return root.addHelpText(
     "after",
@@ -83,4 +41,38 @@ export function createCommandLine(program: Program): Command {
       ["flowgate serve --help", "all flags of the service"],
     ),
   );
+}
+
+/** Longer lines are hard to read. */
+const maxWidth = 110;
+
+/** How the help of all commands looks. Commander removes the styles where there are no colours. */
+const helpConfiguration: HelpConfiguration = {
+  showGlobalOptions: true,
+  sortOptions: false,
+  visibleOptions(this: Help, command: Command) {
+    const options = Help.prototype.visibleOptions.call(this, command);
+    // Those of the connection are in the help of each command that takes them.
+    return command.parent === null ? options.filter((option) => /^--(help|version)$/.test(option.long ?? "")) : options;
+  },
+  visibleGlobalOptions: (command: Command) => (command.commands.length > 0 ? [] : globalOptionsOf(command)),
+  visibleCommands(this: Help, command: Command) {
+    const commands = Help.prototype.visibleCommands.call(this, command);
+    return command.parent === null ? commands : commands.filter((each) => each.name() !== "help");
+  },
+  subcommandTerm(this: Help, command: Command) {
+    const term = Help.prototype.subcommandTerm.call(this, command);
+    return term.replace(/\|\S+/, "").replace(" [options]", "");
+  },
+  styleTitle: title,
+};
+
+const helpOutput: OutputConfiguration = {
+  getOutHelpWidth: () => widthOf(process.stdout),
+  getErrHelpWidth: () => widthOf(process.stderr),
+};
+
+function widthOf(stream: NodeJS.WriteStream): number {
+  // Some terminals do not report their width.
+  return stream.isTTY && stream.columns > 0 ? Math.min(stream.columns, maxWidth) : 80;
 }

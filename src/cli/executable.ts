@@ -34,6 +34,7 @@ if (firstArgument === launchArgument && program !== undefined && isConfined()) {
       withModule("store/migrate.js", (module) => (module as typeof migrating).migrateStore(...migration)),
     verifyAudit: (...verify) =>
       withModule("store/open-store.js", (module) => (module as typeof storing).verifyAudit(...verify)),
+    exit: (code) => process.exit(code),
   });
 }
 

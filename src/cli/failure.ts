@@ -10,6 +10,10 @@ export const exitCodes = {
   conflict: 3,
   /** The configuration is deployed, but its flows do not run. */
   notRunning: 4,
+  /** Ended by SIGINT, as shells report it. */
+  interrupted: 130,
+  /** Ended by SIGTERM. */
+  terminated: 143,
 } as const;
 
 /** An error that ends a command. Its message is printed without a stack. */

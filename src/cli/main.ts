@@ -27,6 +27,7 @@ await runCommandLine({
   migrateStore: async (...migration) => (await import("../store/migrate.ts")).migrateStore(...migration),
   verifyAudit: async (...verify) => (await import("../store/open-store.ts")).verifyAudit(...verify),
   beforeLoad: useCompileCache,
+  exit: (code) => process.exit(code),
 });
 
 /** Whether these are the arguments of `serve`, whose compile cache is in its data directory. A bare command has its flags. */

@@ -40,7 +40,12 @@ try {
   };
   let nowMs = 0;
   const clock = (): number => (nowMs += signalIntervalMs);
-  await start(options, open, { read: async () => options, watch: undefined }, clock);
+  await start(
+    options,
+    { openGateway: open, exit: (code) => process.exit(code) },
+    { read: async () => options, watch: undefined },
+    clock,
+  );
 } catch (error) {
   if (!(error instanceof CliFailure)) {
     throw error;

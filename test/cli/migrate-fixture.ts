@@ -5,6 +5,7 @@ import { unusedProgram } from "./unused-program.ts";
 
 await runCommandLine({
   ...unusedProgram,
+  exit: (code) => process.exit(code),
   async migrateStore({ signal }) {
     // Keeps the process alive, like a connection.
     const alive = setInterval(() => {}, 60_000);

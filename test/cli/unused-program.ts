@@ -11,4 +11,5 @@ export const unusedProgram: Program = {
   copyStore: unused,
   migrateStore: unused,
   verifyAudit: unused,
+  exit: unused,
 };

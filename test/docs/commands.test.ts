@@ -23,6 +23,7 @@ const commandLine = createCommandLine({
   copyStore: unused,
   migrateStore: unused,
   verifyAudit: unused,
+  exit: () => process.exit(),
 } satisfies Program);
 
 /** What a command line such as `flowgate audit verify --seq 1` names and does not exist. */

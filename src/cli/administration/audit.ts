@@ -66,8 +66,8 @@ function parseKind(word: string): AuditKind {
   return kind;
 }
 
-export async function verifyAtServer({ session, output }: ClientContext, head = ""): Promise<void> {
-  printVerification(output, await session.audit.verifyAudit({ head }));
+export async function verifyAtServer({ session, output }: ClientContext, head: string | undefined): Promise<void> {
+  printVerification(output, await session.audit.verifyAudit({ head: head ?? "" }));
 }
 
 /** Prints the result of a check of the audit log. Throws a CliFailure if the log does not pass it. */

@@ -115,8 +115,20 @@ function joinParts(separator: string, ...parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join(separator);
 }
 
-/** Changes the pin or the message of a revision. */
-export async function updateRevision(
+/** Pins a revision, and replaces its message if there is a new one. */
+export function pin(context: ClientContext, name: string, flags: { readonly message?: string }): Promise<void> {
+  return update(context, name, { ...flags, pinned: true });
+}
+
+export function unpin(context: ClientContext, name: string): Promise<void> {
+  return update(context, name, { pinned: false });
+}
+
+export function setMessage(context: ClientContext, name: string, message: string): Promise<void> {
+  return update(context, name, { message });
+}
+
+async function update(
   { session, output }: ClientContext,
   name: string,
   change: { readonly pinned?: boolean; readonly message?: string },

@@ -14,14 +14,19 @@ export type ClientContext = {
   readonly progress: Progress;
 };
 
-/** The action of a command that calls a server, with the arguments and then the options of the command. */
+type OutputFlags = { readonly output?: OutputFormat; readonly full?: true };
+
+/**
+ * The action of a command that calls a server. `load` imports its implementation, when the command runs, which gets the arguments
+ * and then the flags of the command.
+ */
 export function clientAction<A extends readonly unknown[]>(
-  run: (context: ClientContext, ...args: A) => Promise<void>,
+  load: () => Promise<(context: ClientContext, ...args: A) => Promise<void>>,
 ): (...args: [...A, Command]) => Promise<void> {
   return async (...all) => {
     const command = all.at(-1) as Command;
     const args = all.slice(0, -1) as unknown as A;
-    const flags = command.optsWithGlobals<ConnectionFlags & { readonly full?: true }>();
+    const flags = command.optsWithGlobals<ConnectionFlags & OutputFlags>();
     const { resolveConnection } = await import("./connection.ts");
     const connection = await resolveConnection(flags, process.env);
     const [{ openSession, closeConnections }, { createOutput }, { createProgress }] = await Promise.all([
@@ -31,6 +36,7 @@ export function clientAction<A extends readonly unknown[]>(
     ]);
     const progress = createProgress();
     try {
+      const run = await load();
       const session = openSession(connection, progress);
       await run({ connection, session, output: await createOutput(flags.output, flags.full), progress }, ...args);
     } catch (error) {
@@ -42,16 +48,14 @@ export function clientAction<A extends readonly unknown[]>(
   };
 }
 
-/** The action of a command that prints results without a server, with the arguments and then the options of the command. */
+/** The same for a command that prints results without a server. */
 export function outputAction<A extends readonly unknown[]>(
-  run: (output: Output, ...args: A) => Promise<void>,
+  load: () => Promise<(output: Output, ...args: A) => Promise<void>>,
 ): (...args: [...A, Command]) => Promise<void> {
   return async (...all) => {
     const command = all.at(-1) as Command;
-    const { createOutput } = await import("../output/output.ts");
-    await run(
-      await createOutput(command.optsWithGlobals<{ readonly output?: OutputFormat }>().output),
-      ...(all.slice(0, -1) as unknown as A),
-    );
+    const [run, { createOutput }] = await Promise.all([load(), import("../output/output.ts")]);
+    const { output, full } = command.optsWithGlobals<OutputFlags>();
+    await run(await createOutput(output, full), ...(all.slice(0, -1) as unknown as A));
   };
 }

@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
 import { commandPath, usageFailure } from "../failure.ts";
-import type { OutputFormat } from "../output/output.ts";
 
 /** The flags by which a client command finds its server. */
 export type ConnectionFlags = {
@@ -13,13 +12,12 @@ export type ConnectionFlags = {
   readonly insecureSkipTlsVerify?: true;
   readonly insecureAllowHttp?: true;
   readonly timeout?: string;
-  readonly output?: OutputFormat;
 };
 
 const outputFlag = "output";
 
 /** Adds the flags of all client commands. They may also precede the name of the command. */
-export function addConnectionOptions(root: Command): void {
+export function addConnectionFlags(root: Command): void {
   root
     .option("-s, --server <url>", "URL of the server, or unix:<path> of its socket (env: FLOWGATE_SERVER)")
     .option("--context <name>", "use this context of the configuration (env: FLOWGATE_CONTEXT)")

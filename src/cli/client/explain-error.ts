@@ -17,6 +17,14 @@ export function explainError(error: unknown, connection: Connection): unknown {
   if (!(error instanceof ConnectError)) {
     return error;
   }
+  // An interceptor has failed with it, and the transport has wrapped it.
+  if (error.cause instanceof CliFailure) {
+    return error.cause;
+  }
+  const conflict = explainConflict(error);
+  if (conflict !== undefined) {
+    return conflict;
+  }
   const [info] = error.findDetails(ErrorInfoSchema);
   const explanation =
     info?.domain === "flowgate"
@@ -220,11 +228,11 @@ function explainCertificate(code: string, server: string): string | undefined {
   }
 }
 
-/** Converts the conflict of a deployment with another one to a failure that says what to do. Other errors are returned. */
-export function explainConflict(error: unknown): unknown {
-  const [details] = error instanceof ConnectError ? error.findDetails(DeploymentErrorSchema) : [];
+/** The conflict of a deployment with another one, as a failure that says what to do. Undefined: the error is none. */
+function explainConflict(error: ConnectError): CliFailure | undefined {
+  const [details] = error.findDetails(DeploymentErrorSchema);
   if (details?.active === undefined || details.code === DeploymentErrorReason.IDEMPOTENCY_KEY_REUSED) {
-    return error;
+    return undefined;
   }
   const { active, changes, changeCount, code } = details;
   const isUnmergeable = code === DeploymentErrorReason.MERGE_CONFLICT;

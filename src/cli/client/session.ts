@@ -14,18 +14,22 @@ import {
   SettingsService,
   TokensService,
 } from "@flowgate/client";
+import { CliFailure, exitCodes } from "../failure.ts";
 import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
 
-export type Session = {
-  readonly audit: Client<typeof AuditService>;
-  readonly auth: Client<typeof AuthService>;
-  readonly flows: Client<typeof FlowsService>;
-  readonly revisions: Client<typeof RevisionsService>;
-  readonly runtime: Client<typeof RuntimeService>;
-  readonly settings: Client<typeof SettingsService>;
-  readonly tokens: Client<typeof TokensService>;
+const services = {
+  audit: AuditService,
+  auth: AuthService,
+  flows: FlowsService,
+  revisions: RevisionsService,
+  runtime: RuntimeService,
+  settings: SettingsService,
+  tokens: TokensService,
 };
+
+/** Clients of all services of a server. */
+export type Session = { readonly [Name in keyof typeof services]: Client<(typeof services)[Name]> };
 
 /** How long a read may take unless `--timeout` says otherwise. A deployment has no limit, since its flows have to start. */
 const readTimeoutMs = 60_000;
@@ -33,7 +37,7 @@ const readTimeoutMs = 60_000;
 /** More than the flows of any server. Bounds the memory that a response takes, also when it is compressed. */
 const maxResponseBytes = 256 * 1024 * 1024;
 
-/** Clients of all services of a server. Nothing is sent until the first call. */
+/** Nothing is sent until the first call. */
 export function openSession(
   { server, baseUrl, socketPath, token, tls, timeoutMs }: Connection,
   progress: Progress,
@@ -45,7 +49,7 @@ export function openSession(
     interceptors: [
       (next) => (request) => progress.during(`Waiting for ${server}`, () => next(request)),
       noteCall,
-      explainInterruption,
+      interrupt,
       ...(timeoutMs === undefined ? [limitReads] : []),
       retryInterceptor(),
       ...(token === undefined ? [] : [authorize(token)]),
@@ -53,15 +57,8 @@ export function openSession(
     nodeOptions: socketPath === undefined ? tls : { socketPath },
     ...(timeoutMs !== undefined && { defaultTimeoutMs: timeoutMs }),
   });
-  return {
-    audit: createClient(AuditService, transport),
-    auth: createClient(AuthService, transport),
-    flows: createClient(FlowsService, transport),
-    revisions: createClient(RevisionsService, transport),
-    runtime: createClient(RuntimeService, transport),
-    settings: createClient(SettingsService, transport),
-    tokens: createClient(TokensService, transport),
-  };
+  const clients = Object.entries(services).map(([name, service]) => [name, createClient(service, transport)]);
+  return Object.fromEntries(clients) as Session;
 }
 
 /** Closes all connections. One whose request was rejected before it was sent completely would keep the process alive. */
@@ -117,23 +114,24 @@ function changesServer({ idempotency }: DescMethod): boolean {
   return idempotency === MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
 }
 
-/** Warns at Ctrl-C that the server may still carry out the call. */
-const explainInterruption: Interceptor = (next) => async (request) => {
+/** Ends a call that changes something at Ctrl-C, with a warning that the server may still carry it out. */
+const interrupt: Interceptor = (next) => async (request) => {
   if (!changesServer(request.method)) {
     return next(request);
   }
-  process.once("SIGINT", explain);
+  const interruption = new AbortController();
+  const end = (): void => {
+    process.stderr.write(
+      "\nflowgate: Interrupted. The server may still complete the call: see flowgate history or flowgate status before you repeat it.\n",
+    );
+    interruption.abort();
+  };
+  process.once("SIGINT", end);
   try {
-    return await next(request);
+    return await next({ ...request, signal: AbortSignal.any([request.signal, interruption.signal]) });
+  } catch (error) {
+    throw interruption.signal.aborted ? new CliFailure("", { exitCode: exitCodes.interrupted, cause: error }) : error;
   } finally {
-    process.off("SIGINT", explain);
+    process.off("SIGINT", end);
   }
 };
-
-function explain(): void {
-  process.stderr.write(
-    "\nflowgate: Interrupted. The server may still complete the call: see flowgate history or flowgate status before you repeat it.\n",
-  );
-  // Not at once, so that a spinner is removed.
-  setImmediate(() => process.exit(130));
-}

@@ -1,116 +1,131 @@
 import type { Command } from "commander";
 import { clientAction, outputAction } from "../client/action.ts";
-import { usageFailure } from "../failure.ts";
-import { examples } from "../help.ts";
-import type { ImportFlags } from "../node-red/import.ts";
+import { defineCommand } from "./define-command.ts";
 import {
   addDeploymentFlags,
   addFlowsFlags,
   addForceFlag,
   addTypeFlag,
-  type DeploymentFlags,
-  type FlowsFlags,
   fullFlag,
   revisionNames,
 } from "./shared-flags.ts";
 
-export function defineValidate(root: Command): void {
-  root
-    .command("validate")
-    .summary("check files of flows, without a server")
-    .description(
+export function defineDeployCommands(root: Command): void {
+  defineCommand(root, "validate", {
+    summary: "check files of flows, without a server",
+    description:
       "Check files of flows as a deployment does, without a server. Prints the line and column of each problem.",
-    )
+    examples: [
+      ["flowgate validate flows.json", "a file, as Node-RED or flowgate export write it"],
+      ["flowgate validate flows/", "a folder with a file for each tab"],
+      ["flowgate validate - < flows.yaml", "stdin"],
+    ],
+  })
     .argument("<file...>", "files or folders with the whole configuration, JSON or YAML; - for stdin")
-    .addHelpText(
-      "after",
-      examples(
-        ["flowgate validate flows.json", "a file, as Node-RED or flowgate export write it"],
-        ["flowgate validate flows/", "a folder with a file for each tab"],
-        ["flowgate validate - < flows.yaml", "stdin"],
-      ),
-    )
-    .action(
-      outputAction(async (output, paths: readonly string[]) => {
-        const { printValidation } = await import("../flow-files/validate.ts");
-        await printValidation(output, paths);
-      }),
-    );
-}
+    .action(outputAction(async () => (await import("../flow-files/validate.ts")).printValidation));
 
-type DiffFlags = { readonly rev?: string; readonly base?: string; readonly credentials?: string };
-
-export function defineDiff(root: Command): void {
-  root
-    .command("diff")
-    .summary("show differences between files and the server, or of revisions")
-    .description(
+  defineCommand(root, "diff", {
+    summary: "show differences between files and the server, or of revisions",
+    description:
       "Show what changes from the active flows to those of files, or from one revision to another. The exit code is 2 if anything does.",
-    )
+    examples: [
+      ["flowgate diff flows/", "what a deployment of this folder would change"],
+      ["flowgate diff --rev @", "what the last deployment has changed"],
+      ["flowgate diff --base @~3 --rev @", "what the last three have"],
+      ["flowgate diff flows.json --base 4fGx0aQz", "a file and an earlier revision"],
+    ],
+  })
     .argument("[file...]", "files or folders with the whole configuration, JSON or YAML; - for stdin")
     .option("--base <rev>", `compare with this revision instead of the active one: ${revisionNames}`)
     .option("--rev <rev>", "show this revision instead of files; the default base is its parent")
     .option("--credentials <file>", "credentials by node id, or encrypted as in Node-RED's flows_cred.json")
     .option(...fullFlag)
-    .addHelpText(
-      "after",
-      examples(
-        ["flowgate diff flows/", "what a deployment of this folder would change"],
-        ["flowgate diff --rev @", "what the last deployment has changed"],
-        ["flowgate diff --base @~3 --rev @", "what the last three have"],
-        ["flowgate diff flows.json --base 4fGx0aQz", "a file and an earlier revision"],
-      ),
-    )
-    .action(
-      clientAction(async (context, paths: readonly string[], flags: DiffFlags) => {
-        const { base, rev } = flags;
-        const { diffFlows, diffRevisions } = await import("../deployment/plan.ts");
-        if (paths.length === 0 && rev !== undefined) {
-          return diffRevisions(context, rev, base);
-        }
-        if (paths.length === 0 || rev !== undefined) {
-          throw usageFailure("Name either files or, with --rev, a revision.", "flowgate diff");
-        }
-        const [{ readFlows }, { findRevision }] = await Promise.all([
-          import("../deployment/plan.ts"),
-          import("../administration/history.ts"),
-        ]);
-        const input = await readFlows(context.session, paths, { credentials: flags.credentials });
-        const from = base === undefined ? "" : (await findRevision(context.session, base)).rev;
-        return diffFlows(context, input, from);
-      }),
-    );
+    .action(clientAction(async () => (await import("../deployment/plan.ts")).diff));
+
+  const plan = defineCommand(root, "plan", {
+    summary: "show what a deployment would do",
+    description:
+      "Show what a deployment would change, which nodes would restart, what is not installed, and warnings. Nothing is deployed.",
+    details: planDetails,
+    examples: [
+      ["flowgate plan flows.json", "a file, as Node-RED or flowgate export write it"],
+      ["flowgate plan flows/", "a folder with a file for each tab"],
+      ["flowgate plan --type nodes flows/", "only changed nodes would restart"],
+      ["flowgate plan flows/ -o json", "for a program"],
+    ],
+  }).action(clientAction(async () => (await import("../deployment/plan.ts")).printPlan));
+  addFlowsFlags(plan, "<file...>");
+  addTypeFlag(plan).option(...fullFlag);
+
+  const deploy = defineCommand(root, "deploy", {
+    summary: "deploy flows",
+    description: "Show what changes, and replace all flows by those of files.",
+    details: deployDetails,
+    examples: [
+      ["flowgate deploy flows.json", "show the plan, ask, and deploy"],
+      ["flowgate deploy flows/ -m 'new tariff'", "a folder, with a comment"],
+      ["flowgate deploy flows/ --wait 30 --undo-on-failure", "keep the active flows if these do not run"],
+      ["flowgate deploy flows/ --rev 4fGx0aQz --merge", "merge with what was deployed since"],
+      ["generate | flowgate deploy -", "from stdin, without a question"],
+      ["flowgate deploy --type reload", "read the flows from the store again, and restart all nodes"],
+    ],
+  }).action(clientAction(async () => (await import("../deployment/deploy.ts")).deploy));
+  addFlowsFlags(deploy, "[file...]");
+  addForceFlag(addDeploymentFlags(deploy, ["full", "nodes", "flows", "reload"]));
+
+  defineCommand(root, "export", {
+    summary: "write the active flows to a file or a folder",
+    description: "Write the active flows, or those of a revision, to stdout, a file or a folder.",
+    details: exportDetails,
+    examples: [
+      ["flowgate export > flows.json", "to stdout"],
+      ["flowgate export flows/", "to a folder, to keep it in git and deploy it with flowgate sync"],
+      ["flowgate export flows/ -o json", "the same, as JSON"],
+      ["flowgate export --rev @~1 before.yaml", "the flows before the last deployment"],
+    ],
+  })
+    .argument("[path]", "file or folder; stdout by default")
+    .option("--rev <rev>", `revision: ${revisionNames}; by default the active one`)
+    .action(clientAction(async () => (await import("../deployment/export.ts")).exportFlows));
+
+  const sync = defineCommand(root, "sync", {
+    summary: "deploy what differs from a folder",
+    description: "Deploy what differs between a folder and the active flows; nothing if they are equal.",
+    details: syncDetails,
+    examples: [
+      ["flowgate export flows/", "write the active flows to a folder"],
+      ["flowgate sync flows/", "show what changes, ask, and deploy"],
+      ["flowgate sync flows/ --yes -m $COMMIT", "on each push"],
+      ["flowgate sync flows/ --check", "find what was changed on the server only"],
+    ],
+  })
+    .argument("<folder>", "folder with a file for each tab")
+    .option("--check", "deploy nothing; exit with 2 if they differ")
+    .option("--credentials <file>", "credentials by node id, or encrypted as in Node-RED's flows_cred.json")
+    .action(clientAction(async () => (await import("../deployment/deploy.ts")).syncFolder));
+  addForceFlag(addDeploymentFlags(sync, ["flows", "nodes", "full"]));
+
+  const importing = defineCommand(root, "import", {
+    summary: "deploy the flows of a Node-RED folder",
+    description: "Deploy the flows and credentials in a user folder of Node-RED, usually ~/.node-red.",
+    details: importDetails,
+    examples: [
+      ["flowgate import ~/.node-red --dry-run", "see what would be imported and what not"],
+      ["flowgate import ~/.node-red", "show the plan, ask, and deploy"],
+      ["flowgate import ~/.node-red --credential-secret-file secret", "decrypt its credentials with this secret"],
+    ],
+  })
+    .argument("<folder>", "user folder of Node-RED")
+    .option("--flow-file <file>", "file of flows, if it is not the one that Node-RED uses")
+    .option("--credential-secret-file <file>", "file with the credentialSecret of Node-RED")
+    .option("--dry-run", "deploy nothing")
+    .action(clientAction(async () => (await import("../node-red/import.ts")).importFolder));
+  addForceFlag(addDeploymentFlags(importing));
 }
 
 const planDetails = `
 The exit code is 4 if node types are not installed, because of which no flow would run, and otherwise 0, with or without
 changes. flowgate diff exits with 2 if there are changes.`;
-
-export function definePlan(root: Command): void {
-  const command = root
-    .command("plan")
-    .summary("show what a deployment would do")
-    .description(
-      "Show what a deployment would change, which nodes would restart, what is not installed, and warnings. Nothing is deployed.",
-    )
-    .addHelpText(
-      "after",
-      `${planDetails}\n${examples(
-        ["flowgate plan flows.json", "a file, as Node-RED or flowgate export write it"],
-        ["flowgate plan flows/", "a folder with a file for each tab"],
-        ["flowgate plan --type nodes flows/", "only changed nodes would restart"],
-        ["flowgate plan flows/ -o json", "for a program"],
-      )}`,
-    )
-    .action(
-      clientAction(async (context, paths: readonly string[], flags: FlowsFlags & Pick<DeploymentFlags, "type">) => {
-        const { printPlan } = await import("../deployment/plan.ts");
-        await printPlan(context, paths, flags);
-      }),
-    );
-  addFlowsFlags(command, "<file...>");
-  addTypeFlag(command).option(...fullFlag);
-}
 
 const deployDetails = `
 Shows the plan and, in a terminal, asks for confirmation; without a terminal, as in a pipeline, it does not ask. Unless it
@@ -118,128 +133,16 @@ asks, it needs --force for flows that would not run, or nodes that lose credenti
 them. If someone else deploys between the plan and the deployment, nothing is deployed and the exit code is 3. If the flows
 do not run, it is 4. Flows that are active already are not deployed again; the exit code is 4 too if they do not run.`;
 
-export function defineDeploy(root: Command): void {
-  const command = root
-    .command("deploy")
-    .summary("deploy flows")
-    .description("Show what changes, and replace all flows by those of files.")
-    .addHelpText(
-      "after",
-      `${deployDetails}\n${examples(
-        ["flowgate deploy flows.json", "show the plan, ask, and deploy"],
-        ["flowgate deploy flows/ -m 'new tariff'", "a folder, with a comment"],
-        ["flowgate deploy flows/ --wait 30 --undo-on-failure", "keep the active flows if these do not run"],
-        ["flowgate deploy flows/ --rev 4fGx0aQz --merge", "merge with what was deployed since"],
-        ["generate | flowgate deploy -", "from stdin, without a question"],
-        ["flowgate deploy --type reload", "read the flows from the store again, and restart all nodes"],
-      )}`,
-    )
-    .action(
-      clientAction(async (context, paths: readonly string[], flags: FlowsFlags & DeploymentFlags) => {
-        const { deployFlows, reloadFlows } = await import("../deployment/deploy.ts");
-        if (flags.type === "reload") {
-          if (paths.length > 0) {
-            throw usageFailure("--type reload takes no files.", "flowgate deploy");
-          }
-          return reloadFlows(context, flags);
-        }
-        if (paths.length === 0) {
-          throw usageFailure("Name the files or folders to deploy, or - for stdin.", "flowgate deploy");
-        }
-        const { readFlows } = await import("../deployment/plan.ts");
-        return deployFlows(context, await readFlows(context.session, paths, flags), flags);
-      }),
-    );
-  addFlowsFlags(command, "[file...]");
-  addForceFlag(addDeploymentFlags(command, ["full", "nodes", "flows", "reload"]));
-}
-
 const exportDetails = `
 A path that ends in .json, .yaml or .yml is a file, any other one a folder, which gets a stable file for each tab: changes
 of one tab change one file. Credentials are never exported. -o selects the format.`;
-
-export function defineExport(root: Command): void {
-  root
-    .command("export")
-    .summary("write the active flows to a file or a folder")
-    .description("Write the active flows, or those of a revision, to stdout, a file or a folder.")
-    .argument("[path]", "file or folder; stdout by default")
-    .option("--rev <rev>", `revision: ${revisionNames}; by default the active one`)
-    .addHelpText(
-      "after",
-      `${exportDetails}\n${examples(
-        ["flowgate export > flows.json", "to stdout"],
-        ["flowgate export flows/", "to a folder, to keep it in git and deploy it with flowgate sync"],
-        ["flowgate export flows/ -o json", "the same, as JSON"],
-        ["flowgate export --rev @~1 before.yaml", "the flows before the last deployment"],
-      )}`,
-    )
-    .action(
-      clientAction(async (context, path: string | undefined, { rev }: { rev?: string }) => {
-        const { exportFlows } = await import("../deployment/export.ts");
-        await exportFlows(context, path, rev);
-      }),
-    );
-}
 
 const syncDetails = `
 The folder is one that flowgate export has written, with a file for each tab. A tab whose file was removed is removed from
 the server. Only changed nodes and those wired to them restart. If nothing changes, the exit code is 4 while the active flows
 do not run.`;
 
-export function defineSync(root: Command): void {
-  const command = root
-    .command("sync")
-    .summary("deploy what differs from a folder")
-    .description("Deploy what differs between a folder and the active flows; nothing if they are equal.")
-    .argument("<folder>", "folder with a file for each tab")
-    .option("--check", "deploy nothing; exit with 2 if they differ")
-    .option("--credentials <file>", "credentials by node id, or encrypted as in Node-RED's flows_cred.json")
-    .addHelpText(
-      "after",
-      `${syncDetails}\n${examples(
-        ["flowgate export flows/", "write the active flows to a folder"],
-        ["flowgate sync flows/", "show what changes, ask, and deploy"],
-        ["flowgate sync flows/ --yes -m $COMMIT", "on each push"],
-        ["flowgate sync flows/ --check", "find what was changed on the server only"],
-      )}`,
-    )
-    .action(
-      clientAction(async (context, folder: string, flags: DeploymentFlags & { credentials?: string; check?: true }) => {
-        const { syncFolder } = await import("../deployment/deploy.ts");
-        await syncFolder(context, folder, flags);
-      }),
-    );
-  addForceFlag(addDeploymentFlags(command, ["flows", "nodes", "full"]));
-}
-
 const importDetails = `
 Nothing in the folder is run or changed. Its flows replace all flows of the server. Users are printed for flowgate.yaml, with
 the permissions and modules that the flows need and what can't be imported. The credentialSecret of Node-RED is read from settings.js or
 .config.runtime.json; otherwise from --credential-secret-file, the variable NODE_RED_CREDENTIAL_SECRET, or a prompt.`;
-
-export function defineImport(root: Command): void {
-  const command = root
-    .command("import")
-    .summary("deploy the flows of a Node-RED folder")
-    .description("Deploy the flows and credentials in a user folder of Node-RED, usually ~/.node-red.")
-    .argument("<folder>", "user folder of Node-RED")
-    .option("--flow-file <file>", "file of flows, if it is not the one that Node-RED uses")
-    .option("--credential-secret-file <file>", "file with the credentialSecret of Node-RED")
-    .option("--dry-run", "deploy nothing")
-    .addHelpText(
-      "after",
-      `${importDetails}\n${examples(
-        ["flowgate import ~/.node-red --dry-run", "see what would be imported and what not"],
-        ["flowgate import ~/.node-red", "show the plan, ask, and deploy"],
-        ["flowgate import ~/.node-red --credential-secret-file secret", "decrypt its credentials with this secret"],
-      )}`,
-    )
-    .action(
-      clientAction(async (context, folder: string, flags: ImportFlags) => {
-        const { importFolder } = await import("../node-red/import.ts");
-        await importFolder(context, folder, flags);
-      }),
-    );
-  addForceFlag(addDeploymentFlags(command));
-}

@@ -1,14 +1,33 @@
 import { stat } from "node:fs/promises";
 import { type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { DeploymentFlags } from "../commands/shared-flags.ts";
+import type { DeploymentFlags, FlowsFlags } from "../commands/shared-flags.ts";
 import { CliFailure, exitCodes, usageFailure } from "../failure.ts";
 import { stylePlan } from "../output/changes.ts";
 import { printableLines } from "../output/printable.ts";
 import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
-import { diffFlows, type FlowsInput, hasChanges, planFlows, readFlows, showPreview } from "./plan.ts";
+import { contentOf, diffFlows, type FlowsInput, hasChanges, planFlows, readFlows, showPreview } from "./plan.ts";
 
 type DeployFlags = DeploymentFlags & { readonly merge?: true };
+
+/** Deploys files and folders; with `--type reload`, the flows in the store. */
+export async function deploy(
+  context: ClientContext,
+  paths: readonly string[],
+  flags: FlowsFlags & DeploymentFlags,
+): Promise<void> {
+  if (flags.type === "reload") {
+    if (paths.length > 0) {
+      throw usageFailure("--type reload takes no files.", "flowgate deploy");
+    }
+    const nothing = { flows: [] };
+    return deployPlanned(context, nothing, await planFlows(context, nothing, flags), flags);
+  }
+  if (paths.length === 0) {
+    throw usageFailure("Name the files or folders to deploy, or - for stdin.", "flowgate deploy");
+  }
+  return deployFlows(context, await readFlows(context.session, paths, flags), flags);
+}
 
 /** Plans a deployment, asks, and deploys. Flows that are active already are not deployed again. */
 export async function deployFlows(context: ClientContext, input: FlowsInput, flags: DeployFlags): Promise<void> {
@@ -20,15 +39,9 @@ export async function deployFlows(context: ClientContext, input: FlowsInput, fla
   await deployPlanned(context, input, plan, flags);
 }
 
-/** Reads the flows from the store again and restarts all nodes. */
-export async function reloadFlows(context: ClientContext, flags: DeployFlags): Promise<void> {
-  const input = { flows: [] };
-  await deployPlanned(context, input, await planFlows(context, input, flags), flags);
-}
-
 async function deployPlanned(
   context: ClientContext,
-  { flows, rev, credentials }: FlowsInput,
+  input: FlowsInput,
   plan: PlanFlowsResponse,
   flags: DeployFlags,
 ): Promise<void> {
@@ -40,10 +53,9 @@ async function deployPlanned(
   const isMerge = flags.merge === true;
   const request = {
     ...deploymentFields(flags),
-    flows: [...flows],
-    ...(credentials !== undefined && { credentials }),
+    ...contentOf(input),
     // Without --merge, the deployment fails if another one was made since the plan. With it, both are merged.
-    rev: isMerge ? (rev ?? plan.rev) : plan.rev,
+    rev: isMerge ? (input.rev ?? plan.rev) : plan.rev,
     merge: isMerge,
   };
   await finishDeployment(context, () => session.flows.setFlows(request), flags);

@@ -10,7 +10,7 @@ import { findRevision } from "../administration/history.ts";
 export async function exportFlows(
   { session, output }: ClientContext,
   path: string | undefined,
-  name: string | undefined,
+  { rev: name }: { readonly rev?: string },
 ): Promise<void> {
   if (path === "") {
     throw usageFailure("The path is empty: specify a file or a folder, or omit it for stdout.", "flowgate export");

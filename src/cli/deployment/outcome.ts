@@ -12,7 +12,6 @@ import {
   SetFlowsResponseSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import { explainConflict } from "../client/explain-error.ts";
 import type { Session } from "../client/session.ts";
 import type { DeploymentFlags } from "../commands/shared-flags.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
@@ -42,15 +41,7 @@ export async function finishDeployment(
   deploy: () => Promise<SetFlowsResponse>,
   flags: Pick<DeploymentFlags, "wait">,
 ): Promise<void> {
-  await reportOutcome(context, await settle(context, deploy), flags);
-}
-
-async function settle({ progress }: ClientContext, deploy: () => Promise<SetFlowsResponse>): Promise<SetFlowsResponse> {
-  try {
-    return await progress.during("Deploying", deploy);
-  } catch (error) {
-    throw explainConflict(error);
-  }
+  await reportOutcome(context, await context.progress.during("Deploying", deploy), flags);
 }
 
 /** Prints the outcome of a deployment. Throws a CliFailure if its flows do not run, or not yet although the caller waited. */

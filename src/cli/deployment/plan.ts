@@ -8,44 +8,16 @@ import {
 } from "@flowgate/client";
 import { findRevision } from "../administration/history.ts";
 import type { ClientContext } from "../client/action.ts";
-import { explainConflict } from "../client/explain-error.ts";
 import type { Session } from "../client/session.ts";
 import type { DeploymentFlags, FlowsFlags } from "../commands/shared-flags.ts";
 import { CliFailure, exitCodes, usageFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
-import { type FileValue, readBytes, readStdin } from "../flow-files/read-file.ts";
+import { type FileValue, readBytes } from "../flow-files/read-file.ts";
 import { readFlowFiles } from "../flow-files/read-files.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { diffOf, styleDiff, stylePlan } from "../output/changes.ts";
 import type { Output } from "../output/output.ts";
 import { deploymentType } from "./outcome.ts";
-
-type PlanFlags = Pick<DeploymentFlags, "type"> & { readonly merge?: true };
-
-/** Asks the server what a deployment would do. */
-export async function planFlows(
-  { session, progress }: ClientContext,
-  { flows, rev, credentials }: FlowsInput,
-  { merge, ...flags }: PlanFlags,
-): Promise<PlanFlowsResponse> {
-  // What is merged are the changes since `rev`. Otherwise, it has to be active.
-  const start = rev === undefined ? {} : merge === true ? { base: rev } : { rev };
-  const request = {
-    flows: [...flows],
-    ...(credentials !== undefined && { credentials }),
-    deploymentType: deploymentType(flags),
-    ...start,
-  };
-  try {
-    return await progress.during("Planning", () => session.flows.planFlows(request));
-  } catch (error) {
-    throw explainConflict(error);
-  }
-}
-
-export function hasChanges({ diff }: Pick<PlanFlowsResponse, "diff">): boolean {
-  return diff !== undefined && diff.containers.length > 0;
-}
 
 /** Flows to deploy. */
 export type FlowsInput = {
@@ -63,7 +35,7 @@ export async function readFlows(
   paths: readonly string[],
   { rev, credentials: path }: ReadFlags,
 ): Promise<FlowsInput> {
-  const files = await readFlowFiles(paths, readStdin);
+  const files = await readFlowFiles(paths);
   if (path !== undefined && files.credentials !== undefined) {
     throw usageFailure(`--credentials: ${files.credentials.source.file} has credentials already.`);
   }
@@ -75,6 +47,30 @@ export async function readFlows(
 async function readCredentials(path: string): Promise<FileValue> {
   const source = parseSource(path, await readBytes(path));
   return { value: source.value, source, path: [] };
+}
+
+type PlanFlags = Pick<DeploymentFlags, "type"> & { readonly merge?: true };
+
+/** Asks the server what a deployment would do. */
+export async function planFlows(
+  { session, progress }: ClientContext,
+  input: FlowsInput,
+  { merge, ...flags }: PlanFlags,
+): Promise<PlanFlowsResponse> {
+  // What is merged are the changes since `rev`. Otherwise, it has to be active.
+  const { rev } = input;
+  const start = rev === undefined ? {} : merge === true ? { base: rev } : { rev };
+  const request = { ...contentOf(input), deploymentType: deploymentType(flags), ...start };
+  return progress.during("Planning", () => session.flows.planFlows(request));
+}
+
+/** The fields of a request that have the flows. */
+export function contentOf({ flows, credentials }: FlowsInput) {
+  return { flows: [...flows], ...(credentials !== undefined && { credentials }) };
+}
+
+export function hasChanges({ diff }: Pick<PlanFlowsResponse, "diff">): boolean {
+  return diff !== undefined && diff.containers.length > 0;
 }
 
 /** Prints what a deployment would do. Throws a CliFailure if its flows would not run. */
@@ -108,19 +104,31 @@ export function showPreview({ format }: Output, text: string): void {
   stream.write(`${text}\n`);
 }
 
-/** Prints what changes from a revision to these flows; from the active one if `base` is empty. Exits with 2 if anything does. */
-export async function diffFlows(
+/** Prints what changes from a revision, by default the active one, to files; or from one revision to another. Exits with 2 if anything does. */
+export async function diff(
   context: ClientContext,
-  { flows, credentials }: FlowsInput,
-  base: string,
+  paths: readonly string[],
+  { rev, base, credentials }: { readonly rev?: string; readonly base?: string; readonly credentials?: string },
 ): Promise<void> {
-  const request = { flows: [...flows], ...(credentials !== undefined && { credentials }), base };
-  const { diff, text } = await context.session.flows.planFlows(request);
+  const { session } = context;
+  if (paths.length === 0 && rev !== undefined) {
+    return diffRevisions(context, rev, base);
+  }
+  if (paths.length === 0 || rev !== undefined) {
+    throw usageFailure("Name either files or, with --rev, a revision.", "flowgate diff");
+  }
+  const input = await readFlows(session, paths, { credentials });
+  return diffFlows(context, input, base === undefined ? "" : (await findRevision(session, base)).rev);
+}
+
+/** Prints what changes from a revision to these flows; from the active one if `base` is empty. Exits with 2 if anything does. */
+export async function diffFlows(context: ClientContext, input: FlowsInput, base: string): Promise<void> {
+  const { diff, text } = await context.session.flows.planFlows({ ...contentOf(input), base });
   print(context, diff, diffOf(text));
 }
 
-/** Prints what changes from a revision to another one; from its parent if `base` is undefined. Exits with 2 if anything does. */
-export async function diffRevisions(context: ClientContext, name: string, base: string | undefined): Promise<void> {
+/** From its parent if `base` is undefined. */
+async function diffRevisions(context: ClientContext, name: string, base: string | undefined): Promise<void> {
   const { session } = context;
   const [target, from] = await Promise.all([
     findRevision(session, name),

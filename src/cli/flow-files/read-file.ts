@@ -61,12 +61,8 @@ export async function readBoundedFile(path: string): Promise<Buffer> {
   return readBounded(path, createReadStream(path));
 }
 
-export async function readStdin(): Promise<Uint8Array> {
-  return readBounded("<stdin>", process.stdin);
-}
-
 /** Reads a stream to its end. Throws a CliFailure if it is larger than any flows. */
-async function readBounded(name: string, stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+export async function readBounded(name: string, stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of stream) {

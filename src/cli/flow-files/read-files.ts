@@ -6,6 +6,7 @@ import { applyMoves, indexName, readIndex, sortAsEditor } from "./folder-index.t
 import {
   collectProblems,
   explainReadError,
+  readBounded,
   type FileValue,
   type FlowFiles,
   readContent,
@@ -22,7 +23,7 @@ const stdinPath = "-";
  */
 export async function readFlowFiles(
   paths: readonly string[],
-  readStdin: () => Promise<Uint8Array>,
+  readStdin: () => Promise<Uint8Array> = () => readBounded("<stdin>", process.stdin),
 ): Promise<FlowFiles> {
   const contents = await collectProblems(paths, async (path) => {
     if (path === stdinPath) {

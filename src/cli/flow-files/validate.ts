@@ -4,13 +4,13 @@ import { findWarnings } from "../../flows/plan/warnings.ts";
 import { CliFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { checkFlows, problemOf } from "./check-flows.ts";
-import { type FlowFiles, readStdin } from "./read-file.ts";
+import type { FlowFiles } from "./read-file.ts";
 import { readFlowFiles } from "./read-files.ts";
 import { type FileProblem, FlowFilesFailure, formatProblem } from "./source.ts";
 
 /** Prints what is wrong with files of flows. Throws a CliFailure if a deployment would be rejected. */
 export async function printValidation(output: Output, paths: readonly string[]): Promise<void> {
-  const validation = await validateFlows(paths, readStdin);
+  const validation = await validateFlows(paths);
   const { problems, warnings } = validation;
   if (output.format !== undefined || problems.length === 0) {
     output.value(validation, () =>
@@ -37,7 +37,7 @@ type Validation = {
  */
 export async function validateFlows(
   paths: readonly string[],
-  readStdin: () => Promise<Uint8Array>,
+  readStdin?: () => Promise<Uint8Array>,
 ): Promise<Validation> {
   try {
     const files = await readFlowFiles(paths, readStdin);

@@ -1,5 +1,5 @@
 import { type CANCEL_SYMBOL, confirm, isCancel, password, text } from "@clack/prompts";
-import { CliFailure } from "../failure.ts";
+import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "./printable.ts";
 
 // stdout is for results.
@@ -38,7 +38,7 @@ export async function askConfirmation(question: string): Promise<boolean> {
 /** Ctrl-C ends the command like a signal. */
 function finish<T>(answer: T | typeof CANCEL_SYMBOL): T {
   if (isCancel(answer)) {
-    throw new CliFailure("", { exitCode: 130 });
+    throw new CliFailure("", { exitCode: exitCodes.interrupted });
   }
   return answer;
 }

@@ -1,13 +1,13 @@
+import type { Options } from "../../options/parse.ts";
 import type { migrateStore } from "../../store/migrate.ts";
 import type { verifyAudit } from "../../store/open-store.ts";
 import type { copyStore } from "./copy-store.ts";
-import type { start } from "./serve.ts";
 
 /** What the commands need of the program, which is either an npm package or a single-file executable. */
 export interface Program {
   readonly version: () => string;
   /** Loads the service. Only `serve` calls it, so that the other commands are fast. */
-  readonly openGateway: Parameters<typeof start>[1];
+  readonly openGateway: (options: Options) => Promise<RunningGateway>;
   /** Loads the database. */
   readonly copyStore: typeof copyStore;
   /** Loads the databases. */
@@ -16,4 +16,21 @@ export interface Program {
   readonly verifyAudit: typeof verifyAudit;
   /** Called with the data directory before the service is loaded. */
   readonly beforeLoad?: (dataDir: string) => void;
+  /** Ends the process although something still runs. */
+  readonly exit: (code?: number) => never;
+}
+
+/** The part of a gateway that `serve` needs. */
+export interface RunningGateway extends AsyncDisposable {
+  /** The base URL of the API. */
+  readonly url: string;
+  /** The URL of the API documentation, if there is one. */
+  readonly docsUrl: string | undefined;
+  /** The path of the Unix socket that serves the API, if there is one. */
+  readonly socketPath: string | undefined;
+  /** The URL of the metrics, if they have a port of their own. */
+  readonly metricsUrl: string | undefined;
+  reloadCertificates(): Promise<void>;
+  reloadUsers(read: () => Promise<Options>): Promise<void>;
+  drain(delayMs: number): Promise<void>;
 }

@@ -9,18 +9,20 @@ import { type Flags, readSetting, settings } from "./settings.ts";
  * their sources.
  *
  * `beforeLoad` is called with the data directory before the options schema is loaded. `storeFlag` is the flag that sets the
- * store.
+ * store, `store` by default.
  */
 export async function readOptions(
   flags: Flags,
   environment: Environment,
-  beforeLoad: (dataDir: string) => void = () => {},
-  storeFlag?: string,
+  {
+    beforeLoad,
+    storeFlag = "store",
+  }: { readonly beforeLoad?: (dataDir: string) => void; readonly storeFlag?: string } = {},
 ): Promise<Options> {
   const input = await readInput(flags, environment, storeFlag);
-  const dataDir = dataDirOf(input);
-  if (dataDir !== undefined) {
-    beforeLoad(dataDir);
+  const { dataDir = defaultDataDir } = input.content;
+  if (typeof dataDir === "string" && dataDir !== "") {
+    beforeLoad?.(dataDir);
   }
   return checkInput(input);
 }
@@ -37,11 +39,8 @@ type Input = {
   readonly file: ConfigFile | undefined;
 };
 
-/**
- * Merges flags, environment and configuration file, in this order of precedence. Throws a CliFailure if the file can't be
- * read. `storeFlag` is the flag that sets the store.
- */
-async function readInput(flags: Flags, environment: Environment, storeFlag = "store"): Promise<Input> {
+/** Merges flags, environment and configuration file, in this order of precedence. Throws a CliFailure if the file can't be read. */
+async function readInput(flags: Flags, environment: Environment, storeFlag: string): Promise<Input> {
   const configPath = configPathOf(flags, environment);
   const configOrigin = flags.has("config") ? "--config" : "FLOWGATE_CONFIG";
   const file = configPath === undefined ? undefined : await readFile(configPath, configOrigin);
@@ -60,11 +59,6 @@ async function readInput(flags: Flags, environment: Environment, storeFlag = "st
 /** The path of the configuration file; undefined: there is none. */
 export function configPathOf(flags: Flags, environment: Environment): string | undefined {
   return flags.get("config") ?? (environment["FLOWGATE_CONFIG"] || undefined);
-}
-
-/** The data directory of the input or its default; undefined: the value is invalid. */
-function dataDirOf({ content: { dataDir = defaultDataDir } }: Input): string | undefined {
-  return typeof dataDir === "string" && dataDir !== "" ? dataDir : undefined;
 }
 
 async function readFile(path: string, origin: string): Promise<ConfigFile> {

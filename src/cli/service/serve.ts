@@ -3,45 +3,27 @@ import { readFile, stat } from "node:fs/promises";
 import { createPolledWatch, type PolledWatch } from "../../base/polled-watch.ts";
 import type { Options } from "../../options/parse.ts";
 import { CliFailure } from "../failure.ts";
-import type { Program } from "./program.ts";
+import type { Program, RunningGateway } from "./program.ts";
 import { configPathOf, readOptions } from "./read-options.ts";
 import type { Flags } from "./settings.ts";
 import { untilSignal } from "./until-signal.ts";
 
 /** Runs the service until a signal, and ends the process. */
-export async function serve(
-  flags: Flags,
-  { openGateway, beforeLoad }: Pick<Program, "openGateway" | "beforeLoad">,
-): Promise<void> {
+export async function serve(flags: Flags, program: Program): Promise<void> {
   const path = configPathOf(flags, process.env);
   // Before the file is read, so that no change is missed.
   const watch = path === undefined ? undefined : await createFileWatch(path);
-  const options = await readOptions(flags, process.env, beforeLoad);
+  const options = await readOptions(flags, process.env, program);
   try {
-    await start(options, openGateway, { read: () => readOptions(flags, process.env), watch });
+    await start(options, program, { read: () => readOptions(flags, process.env), watch });
   } finally {
     // Everything is closed, also after a failed start. The process must not wait for output that is not read.
     setTimeout(() => {
       // The log's listener would wait for the output to be read.
       process.removeAllListeners("exit");
-      process.exit();
+      program.exit();
     }, 1000).unref();
   }
-}
-
-/** The part of a gateway that the command needs. */
-interface RunningGateway extends AsyncDisposable {
-  /** The base URL of the API. */
-  readonly url: string;
-  /** The URL of the API documentation, if there is one. */
-  readonly docsUrl: string | undefined;
-  /** The path of the Unix socket that serves the API, if there is one. */
-  readonly socketPath: string | undefined;
-  /** The URL of the metrics, if they have a port of their own. */
-  readonly metricsUrl: string | undefined;
-  reloadCertificates(): Promise<void>;
-  reloadUsers(read: () => Promise<Options>): Promise<void>;
-  drain(delayMs: number): Promise<void>;
 }
 
 /** How the options are read again. */
@@ -54,18 +36,18 @@ type Reloading = {
 /** Runs a gateway until SIGTERM or SIGINT, and then drains it. */
 export async function start(
   options: Options,
-  open: (options: Options) => Promise<RunningGateway>,
+  { openGateway, exit }: Pick<Program, "openGateway" | "exit">,
   { read, watch }: Reloading,
   nowMs?: () => number,
 ): Promise<void> {
   // Registered first, so that a signal during the start is handled after it.
-  const signal = untilSignal(nowMs);
+  const signal = untilSignal(exit, nowMs);
   // By default, SIGUSR1 opens the debugger, through which any process of this user could run code in this process.
   process.on("SIGUSR1", () => {});
   // Without a listener, SIGHUP would terminate the process. During the start, the files are read anyway.
   let reload = async (): Promise<void> => {};
   process.on("SIGHUP", () => void reload());
-  await using gateway = await open(options).catch((error: unknown) => {
+  await using gateway = await openGateway(options).catch((error: unknown) => {
     throw explainStartFailure(error, options);
   });
   using _ = watch?.start(() => gateway.reloadUsers(read));

@@ -79,6 +79,9 @@ export function readSetting({ kind }: Setting, text: string): string | number {
 /** The values of a command's flags by their names, without `--`. */
 export type Flags = ReadonlyMap<string, string>;
 
+/** The settings of commands that open the store only. */
+export const storeSettings = ["data-dir", "store"];
+
 /** Adds --config and the flags of these settings. */
 export function addSettings(command: Command, names: readonly string[] = settings.map(({ flag }) => flag)): Command {
   command.option("--config <path>", "configuration file, YAML (env: FLOWGATE_CONFIG)");

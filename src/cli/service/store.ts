@@ -1,26 +1,23 @@
 import { create } from "@bufbuild/protobuf";
 import { VerifyAuditResponseSchema } from "@flowgate/client";
-import type { Options } from "../../options/parse.ts";
 import { formatHead, parseHead } from "../../store/audit-chain.ts";
 import type { CopyProgress, CopyResult } from "../../store/copy/copy-tables.ts";
-import type { migrateStore } from "../../store/migrate.ts";
-import type { verifyAudit } from "../../store/open-store.ts";
 import { printVerification } from "../administration/audit.ts";
 import { CliFailure, usageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { createProgress } from "../output/progress.ts";
-import { type Environment, readOptions } from "./read-options.ts";
+import type { Program } from "./program.ts";
+import { readOptions } from "./read-options.ts";
 import type { Flags } from "./settings.ts";
 import { signalExitCodes, untilSignal } from "./until-signal.ts";
 
-/** Copies a store to another one with `migrate`, and prints the remaining steps. A signal ends it, and nothing is copied. */
-export async function migrateCommand(
-  flags: Flags,
-  environment: Environment,
-  migrate: typeof migrateStore,
-): Promise<void> {
-  const { store: from } = await readOptions(flags, environment, undefined, "from");
-  const { store: to, dataDir, credentialSecret } = await readOptions(flags, environment, undefined, "to");
+/** Copies a store to another one, and prints the remaining steps. A signal ends it, and nothing is copied. */
+export async function migrate(flags: Flags, { migrateStore, exit }: Program): Promise<void> {
+  if (!flags.has("from") && !flags.has("to")) {
+    throw usageFailure("migrate requires --from, --to or both: the URLs of the stores.", "flowgate migrate");
+  }
+  const { store: from } = await readOptions(flags, process.env, { storeFlag: "from" });
+  const { store: to, dataDir, credentialSecret } = await readOptions(flags, process.env, { storeFlag: "to" });
   if (from === to) {
     throw usageFailure(
       "--from and --to are the same store. The one that is left out is the configured store.",
@@ -29,7 +26,7 @@ export async function migrateCommand(
   }
   const interruption = new AbortController();
   let exitCode = 1;
-  void untilSignal().then((signal) => {
+  void untilSignal(exit).then((signal) => {
     exitCode = signalExitCodes[signal];
     interruption.abort(new Error("it was interrupted, and nothing was copied"));
   });
@@ -37,7 +34,7 @@ export async function migrateCommand(
   const progress = createProgress({ handleSignals: false });
   try {
     const result = await progress.during("Copying", (update) =>
-      migrate({
+      migrateStore({
         from,
         to,
         dataDir,
@@ -73,16 +70,14 @@ function describe({ counts, auditProblem }: CopyResult, key: string): string {
   );
 }
 
-type VerifyAuditOptions = {
-  /** A head that was printed earlier. */
-  readonly head: string | undefined;
-  readonly options: Options;
-  readonly verify: typeof verifyAudit;
-  readonly output: Output;
-};
-
-/** Checks the audit log in the store, and prints the result as if the server had checked it. */
-export async function verifyAuditCommand({ head, options, verify, output }: VerifyAuditOptions): Promise<void> {
+/** Checks the audit log in the store, and prints the result as if the server had checked it. `head` was printed earlier. */
+export async function verifyStore(
+  output: Output,
+  head: string | undefined,
+  flags: Flags,
+  verify: Program["verifyAudit"],
+): Promise<void> {
+  const options = await readOptions(flags, process.env);
   const expected = head === undefined ? undefined : parseHead(head);
   if (head !== undefined && expected === undefined) {
     throw usageFailure(

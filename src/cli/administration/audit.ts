@@ -1,4 +1,4 @@
-import { create, type MessageShape } from "@bufbuild/protobuf";
+import type { MessageShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
   type AuditEntry,
@@ -9,7 +9,7 @@ import {
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure, usageFailure } from "../failure.ts";
-import { collectPages, noteMore } from "../output/list.ts";
+import { printList } from "../output/list.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../output/printable.ts";
 import { describeCaller, enumValue, enumWord, formatTime } from "../output/values.ts";
@@ -30,17 +30,15 @@ export async function listAudit({ session, output }: ClientContext, flags: Audit
     ...(since !== undefined && { startTime: timestampFromDate(since) }),
     ...(until !== undefined && { endTime: timestampFromDate(until) }),
   };
-  const listed = await collectPages(limit, async (page) => {
-    const { entries, nextPageToken } = await session.audit.listAuditEntries({ ...filter, ...page });
-    return { items: entries, nextPageToken };
+  await printList(output, {
+    schema: ListAuditEntriesResponseSchema,
+    limit,
+    fetchPage: (page) => session.audit.listAuditEntries({ ...filter, ...page }),
+    itemsOf: ({ entries }) => entries,
+    none: "There are no such entries.",
+    head: ["SEQ", "TIME", "KIND", "USER", "ADDRESS", "SUBJECT", "DETAIL"],
+    toRow,
   });
-  const response = create(ListAuditEntriesResponseSchema, { entries: [...listed.items] });
-  output.message(ListAuditEntriesResponseSchema, response, () =>
-    listed.items.length === 0
-      ? "There are no such entries."
-      : output.table(["SEQ", "TIME", "KIND", "USER", "ADDRESS", "SUBJECT", "DETAIL"], listed.items.map(toRow)),
-  );
-  noteMore(listed);
 }
 
 function toRow(entry: AuditEntry): string[] {
@@ -51,9 +49,9 @@ function toRow(entry: AuditEntry): string[] {
     formatTime(time),
     enumWord(AuditKindSchema, kind),
     describeCaller(entry),
-    printable(address),
-    printable(subject),
-    `${printable(detail)}${times}`,
+    address,
+    subject,
+    `${detail}${times}`,
   ];
 }
 

@@ -30,15 +30,15 @@ export async function getFlow({ session, output }: ClientContext, id: string): P
   const flow = await session.flows.getFlow({ id });
   output.message(FlowSchema, flow, () => {
     const { label = "", disabled = false, info = "", nodes, configs, subflows } = flow;
-    const rows = listNodes([...nodes, ...configs]);
+    const rows = [...nodes, ...configs].map((node) => [node.id, node.type, nameOf(node)]);
     return [
       output.fields([
-        ["Id", printable(flow.id)],
-        ["Name", printable(label)],
+        ["Id", flow.id],
+        ["Name", label],
         ["State", disabled ? "disabled" : "enabled"],
-        ["Description", printable(info)],
+        ["Description", info],
         ["Subflows", subflows.length === 0 ? "" : String(subflows.length)],
-        ["Revision", printable(flow.rev)],
+        ["Revision", flow.rev],
       ]),
       ...(rows.length === 0 ? [] : ["", output.table(["ID", "TYPE", "NAME"], rows)]),
     ].join("\n");
@@ -50,12 +50,12 @@ export async function getSettings({ session, output }: ClientContext): Promise<v
   const { version, apiVersions, runtime, user } = settings;
   output.message(GetSettingsResponseSchema, settings, () =>
     output.fields([
-      ["Version", printable(version)],
-      ["API versions", printable(apiVersions.join(", "))],
-      ["Runtime", printable([runtime?.name, runtime?.version].filter(Boolean).join(" "))],
+      ["Version", version],
+      ["API versions", apiVersions.join(", ")],
+      ["Runtime", [runtime?.name, runtime?.version].filter(Boolean).join(" ")],
       ["State", runtime === undefined ? "" : enumWord(RuntimeStateSchema, runtime.state)],
       ["HTTP port", String(runtime?.httpPort ?? "")],
-      ["User", printable(user?.username ?? "")],
+      ["User", user?.username ?? ""],
     ]),
   );
 }
@@ -70,17 +70,17 @@ export async function getRevision(
   const revision = await session.revisions.getRevision({ rev, view });
   output.message(RevisionSchema, revision, () =>
     output.fields([
-      ["Revision", printable(revision.rev)],
-      ["Parent", printable(revision.parent)],
+      ["Revision", revision.rev],
+      ["Parent", revision.parent],
       ["Deployed", formatTime(revision.createTime)],
-      ["User", printable(revision.user)],
-      ["Address", printable(revision.clientAddress)],
+      ["User", revision.user],
+      ["Address", revision.clientAddress],
       ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
       ["Cause", enumWord(RevisionCauseSchema, revision.cause)],
-      ["Message", printable(revision.message)],
+      ["Message", revision.message],
       ["Outcome", enumWord(DeploymentOutcomeSchema, revision.outcome)],
-      ["Problem", printable(revision.outcomeMessage)],
-      ["Missing types", printable(revision.missingTypes.join(", "))],
+      ["Problem", revision.outcomeMessage],
+      ["Missing types", revision.missingTypes.join(", ")],
       ["Nodes", String(revision.nodeCount)],
       ["Active", revision.active ? "yes" : "no"],
       ["Pinned", revision.pinned ? "yes" : "no"],
@@ -95,9 +95,9 @@ function listTabs(nodes: readonly Node[]): string[][] {
   const shared = nodes.length - containers.length - containers.reduce((sum, { id }) => sum + countOf(id), 0);
   return [
     ...containers.map((node) => [
-      printable(node.id),
+      node.id,
       node.type,
-      printable(nameOf(node)),
+      nameOf(node),
       String(countOf(node.id)),
       node.properties?.["disabled"] === true ? "disabled" : "",
     ]),
@@ -107,10 +107,6 @@ function listTabs(nodes: readonly Node[]): string[][] {
   function countOf(id: string): number {
     return counts.get(id)?.length ?? 0;
   }
-}
-
-function listNodes(nodes: readonly Node[]): string[][] {
-  return nodes.map((node) => [printable(node.id), printable(node.type), printable(nameOf(node))]);
 }
 
 function nameOf(node: Node): string {

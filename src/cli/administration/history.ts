@@ -1,10 +1,8 @@
-import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   DeploymentOutcomeSchema,
   DeploymentTypeSchema,
-  type DiffRevisionResponse,
   DiffRevisionResponseSchema,
   ListRevisionsResponseSchema,
   type Revision,
@@ -14,9 +12,8 @@ import type { ClientContext } from "../client/action.ts";
 import type { Session } from "../client/session.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
-import { collectPages, noteMore } from "../output/list.ts";
-import type { Output } from "../output/output.ts";
-import { printable } from "../output/printable.ts";
+import { printList } from "../output/list.ts";
+import type { Cell, Output } from "../output/output.ts";
 import {
   describeCaller,
   describeCause,
@@ -47,72 +44,57 @@ export async function listRevisions({ session, output }: ClientContext, flags: H
     ...(since !== undefined && { startTime: timestampFromDate(since) }),
     ...(until !== undefined && { endTime: timestampFromDate(until) }),
   };
-  const listed = await collectPages(limit, async (page) => {
-    const { revisions, nextPageToken } = await session.revisions.listRevisions({ ...filter, ...page });
-    return { items: revisions, nextPageToken };
+  await printList(output, {
+    schema: ListRevisionsResponseSchema,
+    limit,
+    fetchPage: (page) => session.revisions.listRevisions({ ...filter, ...page }),
+    itemsOf: ({ revisions }) => revisions,
+    none: "There are no such revisions.",
+    head: ["", "REV", "TIME", "USER", "CAUSE", "OUTCOME", "NODES", "MESSAGE"],
+    toRow,
   });
-  const response = create(ListRevisionsResponseSchema, { revisions: [...listed.items] });
-  output.message(ListRevisionsResponseSchema, response, () => formatRevisions(listed.items, output));
-  noteMore(listed);
 }
 
-function formatRevisions(revisions: readonly Revision[], output: Output): string {
-  if (revisions.length === 0) {
-    return "There are no such revisions.";
-  }
-  return output.table(
-    ["", "REV", "TIME", "USER", "CAUSE", "OUTCOME", "NODES", "MESSAGE"],
-    revisions.map((revision) => {
-      const { rev, active, createTime, outcome, nodeCount, pinned, message } = revision;
-      return [
-        active ? "*" : "",
-        shortRev(rev),
-        formatTime(createTime),
-        describeCaller(revision),
-        describeCause(revision, shortRev),
-        styleOutcome(outcome, output),
-        String(nodeCount),
-        `${pinned ? output.style("cyan", "[pinned] ") : ""}${printable(message)}`,
-      ];
-    }),
-  );
+function toRow(revision: Revision): Cell[] {
+  const { rev, active, createTime, outcome, nodeCount, pinned, message } = revision;
+  return [
+    active ? "*" : "",
+    shortRev(rev),
+    formatTime(createTime),
+    describeCaller(revision),
+    describeCause(revision, shortRev),
+    styleOutcome(outcome),
+    String(nodeCount),
+    [{ style: "cyan", text: pinned ? "[pinned] " : "" }, message],
+  ];
 }
 
 /** Prints a revision, and what it changed in its parent. */
 export async function showRevision({ session, output }: ClientContext, name: string): Promise<void> {
   const revision = await findRevision(session, name);
   const diff = await session.revisions.diffRevision({ rev: revision.rev });
-  output.value(
-    output.format && (await toValue(revision, diff)),
-    () => `${formatRevision(revision, output)}\n\n${styleDiff(diff.text, output)}`,
+  output.messages(
+    { revision: [RevisionSchema, revision], diff: [DiffRevisionResponseSchema, diff] },
+    () => `${formatRevision(revision, output)}\n\n${styleDiff(diff, output)}`,
   );
 }
 
-async function toValue(revision: Revision, diff: DiffRevisionResponse): Promise<unknown> {
-  const { toRestJson } = await import("../output/rest-json.ts");
-  return { revision: toRestJson(RevisionSchema, revision), diff: toRestJson(DiffRevisionResponseSchema, diff) };
-}
-
 function formatRevision(revision: Revision, output: Output): string {
-  const { rev, active, pinned, parent, createTime, clientAddress, protocol, message } = revision;
+  const { rev, active, pinned, parent, createTime, clientAddress, protocol, message, outcomeMessage } = revision;
   const marks = [...(active ? ["active"] : []), ...(pinned ? ["pinned"] : [])].join(", ");
   return [
     output.style("bold", `revision ${rev}${marks === "" ? "" : ` (${marks})`}`),
     output.fields([
       ["Deployed", formatTime(createTime)],
-      ["By", joinParts(", ", describeCaller(revision), clientAddress, protocol)],
+      ["By", [describeCaller(revision), clientAddress, protocol].filter((part) => part !== "").join(", ")],
       ["Cause", describeCause(revision)],
       ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
-      ["Outcome", joinParts(": ", styleOutcome(revision.outcome, output), printable(revision.outcomeMessage))],
+      ["Outcome", [styleOutcome(revision.outcome), outcomeMessage === "" ? "" : `: ${outcomeMessage}`]],
       ["Parent", parent],
       ["Nodes", `${revision.nodeCount} (${revision.sizeBytes} bytes)`],
-      ["Message", printable(message)],
+      ["Message", message],
     ]),
   ].join("\n");
-}
-
-function joinParts(separator: string, ...parts: readonly string[]): string {
-  return parts.filter((part) => part !== "").join(separator);
 }
 
 /** Pins a revision, and replaces its message if there is a new one. */

@@ -2,6 +2,7 @@ import { DeploymentOutcome, DeploymentOutcomeSchema, RestartRuntimeResponseSchem
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "../output/printable.ts";
+import { confirm } from "../output/prompts.ts";
 import { enumWord } from "../output/values.ts";
 
 export type RestartFlags = { readonly clearFiles?: boolean; readonly yes?: boolean };
@@ -12,7 +13,10 @@ export async function restartRuntime(
   { clearFiles = false, yes }: RestartFlags,
 ): Promise<void> {
   if (clearFiles && yes !== true) {
-    await confirmRemoval();
+    await confirm("Remove all files that flows have written?", {
+      declined: "Nothing was removed, and the runtime was not restarted.",
+      unattended: new CliFailure("--clear-files: removes all files that flows have written: confirm it with --yes"),
+    });
   }
   const response = await progress.during("Restarting the runtime", () =>
     session.runtime.restartRuntime({ clearFiles }),
@@ -31,15 +35,5 @@ export async function restartRuntime(
       `The runtime was restarted, but its flows do not run (${enumWord(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
       { exitCode: exitCodes.notRunning },
     );
-  }
-}
-
-async function confirmRemoval(): Promise<void> {
-  const { askConfirmation, canAsk } = await import("../output/prompts.ts");
-  if (!canAsk()) {
-    throw new CliFailure("--clear-files: removes all files that flows have written: confirm it with --yes");
-  }
-  if (!(await askConfirmation("Remove all files that flows have written?"))) {
-    throw new CliFailure("Nothing was removed, and the runtime was not restarted.");
   }
 }

@@ -13,8 +13,7 @@ import {
 import type { ClientContext } from "../client/action.ts";
 import type { Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
-import type { Output } from "../output/output.ts";
-import { printable } from "../output/printable.ts";
+import type { Output, Styled } from "../output/output.ts";
 import { describeCaller, enumWord, formatTime } from "../output/values.ts";
 
 /** Prints the state of a service. Throws a CliFailure without a message if its flows do not run. */
@@ -65,22 +64,22 @@ function describe(
   return [
     output.fields([
       ["Server", server],
-      ["Flowgate", printable(version)],
-      ["Runtime", printable([runtime?.name, runtime?.version].filter(Boolean).join(" "))],
-      ["Flows", describeState(state, output)],
-      ["Reason", printable(runtime?.message ?? "")],
+      ["Flowgate", version],
+      ["Runtime", [runtime?.name, runtime?.version].filter(Boolean).join(" ")],
+      ["Flows", describeState(state)],
+      ["Reason", runtime?.message ?? ""],
       ...(revision === undefined ? [] : describeRevision(revision)),
       ["Isolation", describeIsolation(runtime?.isolation)],
       ["HTTP-in nodes", port === 0 ? "" : `port ${port}`],
-      ["User", printable(user?.username ?? "")],
+      ["User", user?.username ?? ""],
     ]),
     ...(replicas.length > 1 ? ["", describeReplicas(replicas, output)] : []),
   ].join("\n");
 }
 
-function describeState(state: RuntimeState, output: Output): string {
+function describeState(state: RuntimeState): Styled {
   const style = isTroubled(state) ? "red" : "green";
-  return output.style(state === RuntimeState.STARTING ? "yellow" : style, enumWord(RuntimeStateSchema, state));
+  return { style: state === RuntimeState.STARTING ? "yellow" : style, text: enumWord(RuntimeStateSchema, state) };
 }
 
 function describeIsolation(isolation: Isolation | undefined): string {
@@ -89,30 +88,30 @@ function describeIsolation(isolation: Isolation | undefined): string {
   }
   const { level, user, message } = isolation;
   const as = user === undefined ? "" : `, user ${user}`;
-  return `${enumWord(IsolationLevelSchema, level)}${as}${message === undefined ? "" : ` (${printable(message)})`}`;
+  return `${enumWord(IsolationLevelSchema, level)}${as}${message === undefined ? "" : ` (${message})`}`;
 }
 
 function describeRevision(revision: Revision): [string, string][] {
   const { rev, createTime, user, message, nodeCount, missingTypes, outcomeMessage } = revision;
   const by = user === "" ? "" : ` by ${describeCaller(revision)}`;
   return [
-    ["Revision", printable(rev)],
+    ["Revision", rev],
     ["Deployed", `${formatTime(createTime)}${by}`],
-    ["Message", printable(message)],
+    ["Message", message],
     ["Nodes", String(nodeCount)],
-    ["Missing types", printable(missingTypes.join(", "))],
-    ["Problem", printable(outcomeMessage)],
+    ["Missing types", missingTypes.join(", ")],
+    ["Problem", outcomeMessage],
   ];
 }
 
 function describeReplicas(replicas: readonly Replica[], output: Output): string {
   const rows = replicas.map(({ name, version, state, rev, message, lastSeenTime }) => [
-    printable(name),
-    printable(version),
-    describeState(state, output),
-    printable(rev),
+    name,
+    version,
+    describeState(state),
+    rev,
     formatTime(lastSeenTime),
-    printable(message),
+    message,
   ]);
   return output.table(["REPLICA", "VERSION", "FLOWS", "REVISION", "LAST SEEN", "REASON"], rows);
 }

@@ -1,11 +1,11 @@
-import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { CreateTokenResponseSchema, ListTokensResponseSchema, type Token } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import type { Session } from "../client/session.ts";
 import { CliFailure, usageFailure } from "../failure.ts";
-import { collectPages, noteMore } from "../output/list.ts";
+import { printList } from "../output/list.ts";
 import { printable } from "../output/printable.ts";
+import { confirm } from "../output/prompts.ts";
 import { formatTime } from "../output/values.ts";
 
 export type CreateFlags = { readonly scope?: string; readonly expiresIn?: number };
@@ -32,25 +32,24 @@ export async function createToken(
 }
 
 export async function listTokens({ session, output }: ClientContext, { user = "", limit }: ListFlags): Promise<void> {
-  const listed = await collectPages(limit, async (page) => {
-    const { tokens, nextPageToken } = await session.tokens.listTokens({ ...page, user });
-    return { items: tokens, nextPageToken };
+  await printList(output, {
+    schema: ListTokensResponseSchema,
+    limit,
+    fetchPage: (page) => session.tokens.listTokens({ ...page, user }),
+    itemsOf: ({ tokens }) => tokens,
+    none: "There are no tokens.",
+    head: ["ID", "NAME", "USER", "SCOPE", "CREATED", "EXPIRES", "LAST USED"],
+    toRow,
   });
-  output.message(ListTokensResponseSchema, create(ListTokensResponseSchema, { tokens: [...listed.items] }), () =>
-    listed.items.length === 0
-      ? "There are no tokens."
-      : output.table(["ID", "NAME", "USER", "SCOPE", "CREATED", "EXPIRES", "LAST USED"], listed.items.map(toRow)),
-  );
-  noteMore(listed);
 }
 
 function toRow({ id, name, user, scope, createTime, expireTime, lastUseTime, valid, clientId }: Token): string[] {
-  const title = name === "" ? `(login: ${printable(clientId)})` : printable(name);
+  const title = name === "" ? `(login: ${clientId})` : name;
   return [
-    printable(id),
+    id,
     title,
-    printable(user),
-    printable(scope),
+    user,
+    scope,
     formatTime(createTime),
     valid ? formatTime(expireTime) : "not valid",
     formatTime(lastUseTime),
@@ -72,7 +71,10 @@ export async function revokeTokens(
   }
   const whose = user === undefined ? "all users" : printable(user);
   if (!yes) {
-    await confirm(`Revoke all tokens of ${whose} at ${connection.server}?`);
+    await confirm(`Revoke all tokens of ${whose} at ${connection.server}?`, {
+      declined: "Nothing was revoked.",
+      unattended: usageFailure("There is no terminal to prompt on: confirm with --yes.", "flowgate token revoke"),
+    });
   }
   const target = user === undefined ? { case: "all" as const, value: true } : { case: "user" as const, value: user };
   const { revoked } = await session.tokens.revokeTokens({ target });
@@ -103,16 +105,6 @@ async function revokeEach(session: Session, ids: readonly string[]): Promise<voi
   }
   if (unknown.length > 0) {
     throw new CliFailure(`There is no token with the id ${unknown.join(", ")}: list them with flowgate token list.`);
-  }
-}
-
-async function confirm(question: string): Promise<void> {
-  const { askConfirmation, canAsk } = await import("../output/prompts.ts");
-  if (!canAsk()) {
-    throw usageFailure("There is no terminal to prompt on: confirm with --yes.", "flowgate token revoke");
-  }
-  if (!(await askConfirmation(question))) {
-    throw new CliFailure("Nothing was revoked.");
   }
 }
 

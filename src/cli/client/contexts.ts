@@ -19,10 +19,10 @@ export async function listContexts(output: Output): Promise<void> {
       : output.table(
           ["", "NAME", "SERVER", "USER"],
           contexts.map(({ name, current, server, user }) => [
-            current ? output.style("green", "*") : "",
-            printable(name),
-            printable(server),
-            printable(user),
+            { style: "green", text: current ? "*" : "" },
+            name,
+            server,
+            user,
           ]),
         ),
   );
@@ -38,12 +38,12 @@ export async function showContext(output: Output, given: string | undefined): Pr
   const user = userAt(context.server, config);
   output.value({ name, ...context, user }, () =>
     output.fields([
-      ["Name", printable(name)],
+      ["Name", name],
       ...Object.entries(labels).map(([key, label]): [string, string] => {
         const value = context[key as keyof Context];
-        return [label, value === undefined ? "" : printable(String(value))];
+        return [label, value === undefined ? "" : String(value)];
       }),
-      ["User", printable(user)],
+      ["User", user],
     ]),
   );
 }

@@ -3,6 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type Prompt, UserSchema } from "@flowgate/client";
 import { CliFailure, usageFailure } from "../failure.ts";
 import { printable } from "../output/printable.ts";
+import { askSecret, askText, canAsk, readSecretLine } from "../output/prompts.ts";
 import type { ClientContext } from "./action.ts";
 import { changeClientConfig } from "./config.ts";
 import { assertConfidential } from "./connection.ts";
@@ -61,11 +62,10 @@ type Answers = { readonly username?: string; readonly password?: string };
 async function answerPrompts(prompts: readonly Prompt[], flags: LoginFlags): Promise<Answers> {
   const answers: Record<string, string> = {
     ...(flags.username !== undefined && { username: flags.username }),
-    ...(flags.passwordStdin && { password: await readPassword() }),
+    ...(flags.passwordStdin && { password: await readSecretLine(process.stdin, "password") }),
   };
   const left = prompts.filter(({ id }) => !Object.hasOwn(answers, id));
   if (left.length > 0) {
-    const { askSecret, askText, canAsk } = await import("../output/prompts.ts");
     if (!canAsk()) {
       throw usageFailure(
         "There is no terminal to prompt on: specify --username, and pass the password with --password-stdin.",
@@ -77,11 +77,6 @@ async function answerPrompts(prompts: readonly Prompt[], flags: LoginFlags): Pro
     }
   }
   return answers;
-}
-
-async function readPassword(): Promise<string> {
-  const { readSecretLine } = await import("../output/prompts.ts");
-  return readSecretLine(process.stdin, "password");
 }
 
 /** Revokes the token of the login, and deletes it from the configuration. With `local`, it is only deleted. */
@@ -136,9 +131,9 @@ export async function showIdentity(context: ClientContext): Promise<void> {
   }
   output.message(UserSchema, create(UserSchema, { username, permissions: [...permissions] }), () =>
     output.fields([
-      ["User", printable(username)],
-      ["Token", printable(tokenName)],
-      ["Permissions", printable(permissions.join(" "))],
+      ["User", username],
+      ["Token", tokenName],
+      ["Permissions", permissions.join(" ")],
       ["Server", connection.server],
     ]),
   );

@@ -3,10 +3,10 @@ import { type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import type { DeploymentFlags, FlowsFlags } from "../commands/shared-flags.ts";
 import { CliFailure, exitCodes, usageFailure } from "../failure.ts";
-import { stylePlan } from "../output/changes.ts";
-import { printableLines } from "../output/printable.ts";
+import { hasChanges, stylePlan } from "../output/changes.ts";
+import { askConfirmation, canAsk } from "../output/prompts.ts";
 import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
-import { contentOf, diffFlows, type FlowsInput, hasChanges, planFlows, readFlows, showPreview } from "./plan.ts";
+import { contentOf, diffFlows, type FlowsInput, planFlows, readFlows, showPreview } from "./plan.ts";
 
 type DeployFlags = DeploymentFlags & { readonly merge?: true };
 
@@ -46,7 +46,7 @@ async function deployPlanned(
   flags: DeployFlags,
 ): Promise<void> {
   const { session, output, connection } = context;
-  showPreview(output, `${stylePlan(plan.text, output)}\n`);
+  showPreview(output, `${stylePlan(plan, output)}\n`);
   // A reload is how installed modules are found.
   const harm = flags.type === "reload" ? undefined : plan;
   await confirmDeployment(`Deploy this to ${connection.server}?`, flags, harm);
@@ -84,16 +84,11 @@ export async function confirmDeployment(
   { yes, force }: DeploymentFlags,
   plan?: Pick<PlanFlowsResponse, "missingTypes" | "warnings">,
 ): Promise<void> {
-  if (yes !== true) {
-    const { askConfirmation, canAsk } = await import("../output/prompts.ts");
-    if (canAsk()) {
-      if (!(await askConfirmation(question))) {
-        throw new CliFailure("Nothing was deployed.");
-      }
-      return;
+  if (yes !== true && canAsk()) {
+    if (!(await askConfirmation(question))) {
+      throw new CliFailure("Nothing was deployed.");
     }
-  }
-  if (plan !== undefined && force !== true) {
+  } else if (plan !== undefined && force !== true) {
     assertHarmless(plan);
   }
 }
@@ -102,19 +97,18 @@ function assertHarmless({ missingTypes, warnings }: Pick<PlanFlowsResponse, "mis
   if (missingTypes.length > 0) {
     const types = missingTypes.map(({ type }) => type).join(", ");
     throw new CliFailure(
-      printableLines(
-        `Nothing was deployed. The flows would not run: these node types are not installed: ${types}\nInstall their modules first, or repeat with --force.`,
-      ),
+      `Nothing was deployed. The flows would not run: these node types are not installed: ${types}\nInstall their modules first, or repeat with --force.`,
       { exitCode: exitCodes.notRunning },
     );
   }
   const losses = warnings.filter(({ kind }) => kind === PlanWarningKind.LOST_CREDENTIALS);
   if (losses.length > 0) {
-    const lines = ["Nothing was deployed. Credentials would be lost:", ...losses.map(({ message }) => message)];
     throw new CliFailure(
-      printableLines(
-        [...lines, "Add them to the deployment, keep the nodes as they are, or repeat with --force."].join("\n"),
-      ),
+      [
+        "Nothing was deployed. Credentials would be lost:",
+        ...losses.map(({ message }) => message),
+        "Add them to the deployment, keep the nodes as they are, or repeat with --force.",
+      ].join("\n"),
     );
   }
 }

@@ -52,22 +52,22 @@ async function reportOutcome(
 ): Promise<void> {
   const isFailure =
     isNotRunning(response.outcome) || (response.outcome !== DeploymentOutcome.RUNNING && wait !== undefined);
-  await finish(output, response, await describe(session, response), isFailure);
+  finish(output, response, await describe(session, response), isFailure);
 }
 
 /** Prints that the active revision has the flows to deploy. Throws a CliFailure if they do not run. */
-export async function reportUnchanged(
+export function reportUnchanged(
   { output }: ClientContext,
   { rev, outcome, outcomeMessage }: Pick<Revision, "rev" | "outcome" | "outcomeMessage">,
   { wait }: { readonly wait?: number | undefined },
-): Promise<void> {
+): void {
   const unchanged = `No changes: revision ${shortRev(rev)} remains active`;
   const isPending = outcome === DeploymentOutcome.PENDING;
   const text = isNotRunning(outcome)
     ? [`${unchanged}, but its flows do not run: ${printable(outcomeMessage || "see flowgate status")}`, remedy]
     : [isPending ? `${unchanged}. ${unknown}` : `${unchanged}.`];
   const isFailure = isNotRunning(outcome) || (isPending && wait !== undefined);
-  await finish(output, create(SetFlowsResponseSchema, { rev, outcome }), text, isFailure);
+  finish(output, create(SetFlowsResponseSchema, { rev, outcome }), text, isFailure);
 }
 
 const remedy = "Correct them and deploy again, or deploy the previous ones with flowgate undo.";
@@ -81,15 +81,10 @@ function isNotRunning(outcome: DeploymentOutcome): boolean {
   );
 }
 
-async function finish(
-  output: Output,
-  response: SetFlowsResponse,
-  lines: readonly string[],
-  isFailure: boolean,
-): Promise<void> {
+function finish(output: Output, response: SetFlowsResponse, lines: readonly string[], isFailure: boolean): void {
   const text = lines.join("\n");
   if (output.format !== undefined || !isFailure) {
-    await printResponse(output, response, text);
+    printResponse(output, response, text);
   }
   if (isFailure) {
     throw new CliFailure(text, { exitCode: exitCodes.notRunning });
@@ -136,18 +131,12 @@ async function findReason({ revisions }: Session, rev: string, { missingTypes }:
 }
 
 /** Prints the response to a deployment: for programs with the fields that REST has in headers. */
-async function printResponse(output: Output, response: SetFlowsResponse, text: string): Promise<void> {
-  output.value(output.format && (await toValue(response)), () => output.style("green", text));
-}
-
-async function toValue(response: SetFlowsResponse): Promise<unknown> {
-  const { toRestJson } = await import("../output/rest-json.ts");
+function printResponse(output: Output, response: SetFlowsResponse, text: string): void {
   const { outcome, missingTypes, undoneRev, mergedRev } = response;
-  return {
-    ...(toRestJson(SetFlowsResponseSchema, response) as object),
+  output.message(SetFlowsResponseSchema, response, () => output.style("green", text), {
     ...(outcome !== 0 && { outcome: enumWord(DeploymentOutcomeSchema, outcome) }),
     ...(missingTypes.length > 0 && { missingTypes }),
     ...(undoneRev !== "" && { undoneRev }),
     ...(mergedRev !== "" && { mergedRev }),
-  };
+  });
 }

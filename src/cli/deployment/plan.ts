@@ -15,8 +15,9 @@ import { checkFlows } from "../flow-files/check-flows.ts";
 import { type FileValue, readBytes } from "../flow-files/read-file.ts";
 import { readFlowFiles } from "../flow-files/read-files.ts";
 import { parseSource } from "../flow-files/source.ts";
-import { diffOf, styleDiff, stylePlan } from "../output/changes.ts";
+import { diffOf, hasChanges, styleDiff, stylePlan } from "../output/changes.ts";
 import type { Output } from "../output/output.ts";
+import { printableLines } from "../output/printable.ts";
 import { deploymentType } from "./outcome.ts";
 
 /** Flows to deploy. */
@@ -69,10 +70,6 @@ export function contentOf({ flows, credentials }: FlowsInput) {
   return { flows: [...flows], ...(credentials !== undefined && { credentials }) };
 }
 
-export function hasChanges({ diff }: Pick<PlanFlowsResponse, "diff">): boolean {
-  return diff !== undefined && diff.containers.length > 0;
-}
-
 /** Prints what a deployment would do. Throws a CliFailure if its flows would not run. */
 export async function printPlan(
   context: ClientContext,
@@ -87,10 +84,10 @@ export async function printFlowsPlan(context: ClientContext, input: FlowsInput, 
   const { output } = context;
   const plan = await planFlows(context, input, flags);
   // The server counts the nodes that a deployment of the same flows would restart, which flowgate deploy does not make.
-  const text = hasChanges(plan)
-    ? plan.text
-    : plan.text.replace(/^.*/, "No changes: these flows are active, and flowgate deploy would restart nothing.");
-  output.message(PlanFlowsResponseSchema, plan, () => stylePlan(text, output));
+  const numbers = hasChanges(plan)
+    ? undefined
+    : "No changes: these flows are active, and flowgate deploy would restart nothing.";
+  output.message(PlanFlowsResponseSchema, plan, () => stylePlan(plan, output, numbers));
   if (plan.missingTypes.length > 0) {
     throw new CliFailure("The flows would not run: install the modules of the missing types first.", {
       exitCode: exitCodes.notRunning,
@@ -101,7 +98,7 @@ export async function printFlowsPlan(context: ClientContext, input: FlowsInput, 
 /** Shows what is about to be deployed. With `-o`, stdout has the result only. */
 export function showPreview({ format }: Output, text: string): void {
   const stream = format === undefined ? process.stdout : process.stderr;
-  stream.write(`${text}\n`);
+  stream.write(`${printableLines(text)}\n`);
 }
 
 /** Prints what changes from a revision, by default the active one, to files; or from one revision to another. Exits with 2 if anything does. */
@@ -124,7 +121,7 @@ export async function diff(
 /** Prints what changes from a revision to these flows; from the active one if `base` is empty. Exits with 2 if anything does. */
 export async function diffFlows(context: ClientContext, input: FlowsInput, base: string): Promise<void> {
   const { diff, text } = await context.session.flows.planFlows({ ...contentOf(input), base });
-  print(context, diff, diffOf(text));
+  printDiff(context, { diff, text: diffOf(text) });
 }
 
 /** From its parent if `base` is undefined. */
@@ -134,13 +131,12 @@ async function diffRevisions(context: ClientContext, name: string, base: string 
     findRevision(session, name),
     base === undefined ? { rev: "" } : findRevision(session, base),
   ]);
-  const { diff, text } = await session.revisions.diffRevision({ rev: target.rev, base: from.rev });
-  print(context, diff, text);
+  printDiff(context, await session.revisions.diffRevision({ rev: target.rev, base: from.rev }));
 }
 
-function print({ output }: ClientContext, diff: PlanFlowsResponse["diff"], text: string): void {
-  output.message(FlowsDiffSchema, diff ?? create(FlowsDiffSchema), () => styleDiff(text, output));
-  if (diff !== undefined && diff.containers.length > 0) {
+function printDiff({ output }: ClientContext, changes: Pick<PlanFlowsResponse, "diff" | "text">): void {
+  output.message(FlowsDiffSchema, changes.diff ?? create(FlowsDiffSchema), () => styleDiff(changes, output));
+  if (hasChanges(changes)) {
     throw new CliFailure("", { exitCode: exitCodes.differences });
   }
 }

@@ -1,9 +1,8 @@
 import { DeploymentTypeSchema, type Revision, RevisionCause } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure } from "../failure.ts";
-import { styleDiff } from "../output/changes.ts";
+import { hasChanges, styleDiff } from "../output/changes.ts";
 import { describeRevision, enumWord, styleOutcome } from "../output/values.ts";
-import { printable } from "../output/printable.ts";
 import { findRevision } from "../administration/history.ts";
 import { confirmDeployment } from "./deploy.ts";
 import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
@@ -48,16 +47,16 @@ async function preview(
   target: Revision,
   type: string,
 ): Promise<boolean> {
-  const { diff, text } = await session.revisions.diffRevision({ rev: target.rev, base });
-  if (diff === undefined || diff.containers.length === 0) {
+  const changes = await session.revisions.diffRevision({ rev: target.rev, base });
+  if (!hasChanges(changes)) {
     return false;
   }
-  const outcome = styleOutcome(target.outcome, output);
+  const { outcome, outcomeMessage } = target;
   const fields = output.fields([
     ["Back to", describeRevision(target)],
-    ["Outcome then", target.outcomeMessage === "" ? outcome : `${outcome}: ${printable(target.outcomeMessage)}`],
+    ["Outcome then", [styleOutcome(outcome), outcomeMessage === "" ? "" : `: ${outcomeMessage}`]],
     ["Nodes to restart", `${restarted[type as DeploymentTypeName]} (type ${type})`],
   ]);
-  showPreview(output, `${fields}\n\n${styleDiff(text, output)}\n`);
+  showPreview(output, `${fields}\n\n${styleDiff(changes, output)}\n`);
   return true;
 }

@@ -5,7 +5,7 @@ import { planFlows, printFlowsPlan, showPreview } from "../deployment/plan.ts";
 import { CliFailure } from "../failure.ts";
 import { readBytes } from "../flow-files/read-file.ts";
 import type { Output } from "../output/output.ts";
-import { printableLines } from "../output/printable.ts";
+import { askSecret, canAsk } from "../output/prompts.ts";
 import { MissingSecretFailure } from "./credentials.ts";
 import { formatInstall } from "./required-modules.ts";
 import { type NodeRedImport, type NodeRedSource, readUserFolder } from "./user-folder.ts";
@@ -26,7 +26,7 @@ export async function importFolder(context: ClientContext, folder: string, flags
   const modules = imported.modules.filter(
     ({ types }) => types === undefined || types.some((type) => missing.has(type)),
   );
-  showPreview(context.output, printableLines(formatReport({ ...imported, modules }, context.output)));
+  showPreview(context.output, formatReport({ ...imported, modules }, context.output));
   await (dryRun === true
     ? printFlowsPlan(context, imported, deployment)
     : deployFlows(context, { flows: imported.flows, credentials: imported.credentials }, deployment));
@@ -47,7 +47,6 @@ async function readWithSecret(source: NodeRedSource): Promise<NodeRedImport> {
     if (!(error instanceof MissingSecretFailure)) {
       throw error;
     }
-    const { askSecret, canAsk } = await import("../output/prompts.ts");
     if (source.credentialSecret !== undefined || !canAsk()) {
       throw new CliFailure(
         `${error.message}.\nThe secret can be in the file of --credential-secret-file, or in NODE_RED_CREDENTIAL_SECRET.`,

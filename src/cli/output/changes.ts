@@ -1,36 +1,35 @@
+import { NodeChangeSchema, type PlanFlowsResponse } from "@flowgate/client";
+import type { Output, Style } from "./output.ts";
 import { printable } from "./printable.ts";
-import type { Output } from "./output.ts";
+import { enumWord } from "./values.ts";
 
 type Styling = Pick<Output, "style" | "isShortened">;
-type Format = Parameters<Output["style"]>[0];
 
-/** How lines of a diff and of a plan begin, as the server formats them. Below a node, only lines of text are marked. */
-const formats: readonly (readonly [RegExp, Format])[] = [
-  [/^(?:tab|subflow) .*\): added$/, ["bold", "green"]],
-  [/^(?:tab|subflow) .*\): removed$/, ["bold", "red"]],
-  [/^(?:tab|subflow) .*\): changed$/, ["bold", "yellow"]],
-  [/^\S/, "bold"],
-  [/^(?: {2}| {8})\+ /, "green"],
-  [/^(?: {2}| {8})- /, "red"],
-  [/^ {2}~ /, "yellow"],
-];
+/** What changes: as the server has formatted it for people, and by itself. */
+type Diff = Pick<PlanFlowsResponse, "diff" | "text">;
 
-const effects: readonly (readonly [RegExp, Format])[] = [
-  [/^missing type:/, "red"],
-  [/^warning:/, "yellow"],
-];
+type Plan = Diff & Pick<PlanFlowsResponse, "missingTypes" | "modules">;
 
-/** Colours a diff that the server has formatted for people, and shortens it at a terminal. */
-export function styleDiff(text: string, output: Styling): string {
-  const shown = output.isShortened ? shortenDiff(text) : text;
-  return `${styleLines(shown, formats, output)}${shown === text ? "" : "\n\nLong values are shortened: --full shows them."}`;
+export function hasChanges({ diff }: Pick<Diff, "diff">): boolean {
+  return diff !== undefined && diff.containers.length > 0;
 }
 
-/** Colours a plan: first its diff, if anything changes, then what it does to the nodes. The server's text has them in the other order. */
-export function stylePlan(text: string, output: Styling): string {
-  const effect = styleLines(text.slice(0, effectEnd(text)), effects, output);
-  const diff = diffOf(text);
-  return diff === "No changes.\n" ? effect : `${styleDiff(diff, output)}\n\n${effect}`;
+/**
+ * Colours a plan: first its diff, if anything changes, then what it does to the nodes. The server's text has them in the other
+ * order, with the numbers of nodes in the first line, which `numbers` replaces.
+ */
+export function stylePlan(plan: Plan, output: Styling, numbers?: string): string {
+  const { text, missingTypes, modules } = plan;
+  const [first = "", ...lines] = text.slice(0, effectEnd(text)).split("\n");
+  const effect = [
+    numbers ?? printable(first),
+    // A line for each of them, and then for each warning.
+    ...lines.map((line, at) => {
+      const style = at < missingTypes.length ? "red" : at < missingTypes.length + modules.length ? [] : "yellow";
+      return output.style(style, printable(line));
+    }),
+  ].join("\n");
+  return hasChanges(plan) ? `${styleDiff({ ...plan, text: diffOf(text) }, output)}\n\n${effect}` : effect;
 }
 
 /** The diff in the text of a plan: what follows the first empty line. */
@@ -42,17 +41,42 @@ function effectEnd(text: string): number {
   return text.indexOf("\n\n");
 }
 
-function styleLines(text: string, formats: readonly (readonly [RegExp, Format])[], output: Styling): string {
-  return text
+/** Colours a diff, and shortens it at a terminal. */
+export function styleDiff({ diff, text }: Diff, output: Styling): string {
+  const shown = output.isShortened ? shortenDiff(text) : text;
+  // The numbers of changes are in the first line. Each container has a line that is not indented.
+  const titles: Style[] = ["bold"];
+  for (const { id, nodes } of diff?.containers ?? []) {
+    const own = nodes.find((node) => node.id === id);
+    titles.push(own === undefined ? "bold" : ["bold", ...styleOf(enumWord(NodeChangeSchema, own.change))]);
+  }
+  const lines = shown
     .trimEnd()
     .split("\n")
     .map((line) => {
+      const [, mark = ""] = /^(?: {2}| {8})([-+~]) /.exec(line) ?? [];
+      const style = /^\S/.test(line) ? (titles.shift() ?? "bold") : styleOf(mark);
       // The server's text has no control characters, but it may be another server.
-      const shown = printable(line);
-      const [, format] = formats.find(([pattern]) => pattern.test(line)) ?? [];
-      return format === undefined ? shown : output.style(format, shown);
-    })
-    .join("\n");
+      return output.style(style, printable(line));
+    });
+  return [...lines, ...(shown === text ? [] : ["", "Long values are shortened: --full shows them."])].join("\n");
+}
+
+/** Of a change of a node, or its mark, which also lines of text have. */
+function styleOf(change: string): readonly ("green" | "red" | "yellow")[] {
+  switch (change) {
+    case "added":
+    case "+":
+      return ["green"];
+    case "removed":
+    case "-":
+      return ["red"];
+    case "changed":
+    case "~":
+      return ["yellow"];
+    default:
+      return [];
+  }
 }
 
 const maxValueChars = 80;

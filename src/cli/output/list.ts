@@ -1,29 +1,38 @@
-/** The items of a list, and whether there are more than were requested. */
-type Listed<T> = { readonly items: readonly T[]; readonly hasMore: boolean };
-
-type Page<T> = { readonly items: readonly T[]; readonly nextPageToken: string };
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { Cell, Output } from "./output.ts";
 
 /** The largest page that the service sends. */
 const maxPageSize = 1000;
 
-/** Follows the pages of a list, up to this number of items. */
-export async function collectPages<T>(
-  limit: number,
-  fetchPage: (request: { readonly pageSize: number; readonly pageToken: string }) => Promise<Page<T>>,
-): Promise<Listed<T>> {
-  const items: T[] = [];
-  let pageToken = "";
-  do {
-    const page = await fetchPage({ pageSize: Math.min(maxPageSize, limit - items.length), pageToken });
-    items.push(...page.items);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "" && items.length < limit);
-  return { items, hasMore: pageToken !== "" };
-}
+type PageRequest = { readonly pageSize: number; readonly pageToken: string };
 
-/** Notes on stderr that a list is not complete. */
-export function noteMore({ items, hasMore }: Listed<unknown>): void {
-  if (hasMore) {
+type List<D extends DescMessage, T> = {
+  readonly schema: D;
+  readonly limit: number;
+  readonly fetchPage: (page: PageRequest) => Promise<MessageShape<D> & { nextPageToken: string }>;
+  /** The items of a response, which become those of all pages in the first one. */
+  readonly itemsOf: (response: MessageShape<D>) => T[];
+  /** What is printed for people if there are none. */
+  readonly none: string;
+  readonly head: readonly string[];
+  readonly toRow: (item: T) => readonly Cell[];
+};
+
+/** Prints a list, up to its limit. A note on stderr says that there are more. */
+export async function printList<D extends DescMessage, T>(output: Output, list: List<D, T>): Promise<void> {
+  const { schema, limit, fetchPage, itemsOf, none, head, toRow } = list;
+  const response = await fetchPage({ pageSize: Math.min(maxPageSize, limit), pageToken: "" });
+  const items = itemsOf(response);
+  let { nextPageToken: pageToken } = response;
+  while (pageToken !== "" && items.length < limit) {
+    const page = await fetchPage({ pageSize: Math.min(maxPageSize, limit - items.length), pageToken });
+    items.push(...itemsOf(page));
+    pageToken = page.nextPageToken;
+  }
+  // A program sees the items, and not how they were fetched.
+  response.nextPageToken = "";
+  output.message(schema, response, () => (items.length === 0 ? none : output.table(head, items.map(toRow))));
+  if (pageToken !== "") {
     process.stderr.write(`flowgate: only the first ${items.length} are shown: use a larger --limit.\n`);
   }
 }

@@ -1,14 +1,10 @@
-import { type CANCEL_SYMBOL, confirm, isCancel, password, text } from "@clack/prompts";
+import { isUtf8 } from "node:buffer";
+import type * as clack from "@clack/prompts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "./printable.ts";
 
 // stdout is for results.
 const options = { output: process.stderr, withGuide: false };
-
-// Some terminals, such as those of containers, do not report their size: the prompts would put each character on its own line.
-if (process.stderr.columns === 0) {
-  Object.assign(process.stderr, { columns: 80, rows: 24 });
-}
 
 /** Whether there is a person to ask. */
 export function canAsk(): boolean {
@@ -16,31 +12,46 @@ export function canAsk(): boolean {
 }
 
 export async function askText(question: string): Promise<string> {
-  // Undefined: nothing was typed.
-  const answer: string | typeof CANCEL_SYMBOL | undefined = await text({ ...options, message: printable(question) });
-  return finish(answer) ?? "";
+  return ask(({ text }) => text({ ...options, message: printable(question) }), "");
 }
 
 /** Shows a mark for each character. */
 export async function askSecret(question: string): Promise<string> {
-  const answer: string | typeof CANCEL_SYMBOL | undefined = await password({
-    ...options,
-    message: printable(question),
-  });
-  return finish(answer) ?? "";
+  return ask(({ password }) => password({ ...options, message: printable(question) }), "");
 }
 
 /** The answer is no unless the person chooses yes. */
 export async function askConfirmation(question: string): Promise<boolean> {
-  return finish(await confirm({ ...options, message: printable(question), initialValue: false }));
+  return ask(({ confirm }) => confirm({ ...options, message: printable(question), initialValue: false }), false);
 }
 
-/** Ctrl-C ends the command like a signal. */
-function finish<T>(answer: T | typeof CANCEL_SYMBOL): T {
-  if (isCancel(answer)) {
+/** Asks before something is lost. Throws a CliFailure with `declined`, or with `unattended` if there is no person to ask. */
+export async function confirm(
+  question: string,
+  { declined, unattended }: { readonly declined: string; readonly unattended: CliFailure },
+): Promise<void> {
+  if (!canAsk()) {
+    throw unattended;
+  }
+  if (!(await askConfirmation(question))) {
+    throw new CliFailure(declined);
+  }
+}
+
+/** Ctrl-C ends the command like a signal. Without an answer, it is `empty`. */
+async function ask<T extends string | boolean>(
+  prompt: (prompts: typeof clack) => Promise<T | typeof clack.CANCEL_SYMBOL | undefined>,
+  empty: T,
+): Promise<T> {
+  // Some terminals, such as those of containers, do not report their size: the prompts would put each character on its own line.
+  if (process.stderr.columns === 0) {
+    Object.assign(process.stderr, { columns: 80, rows: 24 });
+  }
+  const answer = await prompt(await import("@clack/prompts"));
+  if (typeof answer === "symbol") {
     throw new CliFailure("", { exitCode: exitCodes.interrupted });
   }
-  return answer;
+  return answer ?? empty;
 }
 
 /** Reads a secret from the first line of a stream, without what follows. `name` is what it is, for errors. */
@@ -52,20 +63,13 @@ export async function readSecretLine(input: AsyncIterable<Buffer>, name: string)
       break;
     }
   }
-  const [line = ""] = decode(Buffer.concat(chunks), name).split(/\r?\n/);
+  const bytes = Buffer.concat(chunks);
+  if (!isUtf8(bytes)) {
+    throw new CliFailure(`The ${name} is not UTF-8.`);
+  }
+  const [line = ""] = bytes.toString("utf8").split(/\r?\n/);
   if (line === "") {
     throw new CliFailure(`The ${name} is empty.`);
   }
   return line;
-}
-
-function decode(bytes: Buffer, name: string): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch (error) {
-    if (error instanceof TypeError) {
-      throw new CliFailure(`The ${name} is not UTF-8.`, { cause: error });
-    }
-    throw error;
-  }
 }

@@ -8,7 +8,7 @@ import {
   RevisionCause,
   RevisionCauseSchema,
 } from "@flowgate/client";
-import type { Output } from "./output.ts";
+import type { Style, Styled } from "./output.ts";
 import { printable } from "./printable.ts";
 
 /** The value of an enum in lower case: `automatic undo`. Empty if it is unspecified. */
@@ -66,15 +66,12 @@ export function describeCause(
   return `${word}${cause === RevisionCause.RESTORE ? " of" : ", back to"} ${formatRev(restoredRev)}`;
 }
 
-export function styleOutcome(outcome: DeploymentOutcome, output: Pick<Output, "style">): string {
-  const word = enumWord(DeploymentOutcomeSchema, outcome);
-  switch (outcome) {
-    case DeploymentOutcome.RUNNING:
-      return output.style("green", word);
-    case DeploymentOutcome.FAILED:
-    case DeploymentOutcome.CRASHED:
-      return output.style("red", word);
-    default:
-      return output.style("yellow", word);
-  }
+export function styleOutcome(outcome: DeploymentOutcome): Styled {
+  return { style: outcomeStyles[outcome] ?? "yellow", text: enumWord(DeploymentOutcomeSchema, outcome) };
 }
+
+const outcomeStyles: Readonly<Record<number, Style>> = {
+  [DeploymentOutcome.RUNNING]: "green",
+  [DeploymentOutcome.FAILED]: "red",
+  [DeploymentOutcome.CRASHED]: "red",
+};

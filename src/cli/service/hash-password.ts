@@ -1,6 +1,6 @@
 import { hashPassword } from "../../auth/passwords.ts";
 import { CliFailure } from "../failure.ts";
-import { readSecretLine } from "../output/prompts.ts";
+import { askSecret, readSecretLine } from "../output/prompts.ts";
 
 /** Prints only the hash on stdout, so that the output can be redirected. */
 export async function hashPasswordCommand(): Promise<void> {
@@ -9,7 +9,6 @@ export async function hashPasswordCommand(): Promise<void> {
 }
 
 async function askTwice(): Promise<string> {
-  const { askSecret } = await import("../output/prompts.ts");
   const password = await askSecret("Password");
   if (password === "") {
     throw new CliFailure("The password is empty.");

@@ -40,7 +40,7 @@ export async function listModules(output: Output, dataDir: string): Promise<void
       ? "There are no modules. Install one with flowgate module install."
       : output.table(
           ["NAME", "VERSION"],
-          modules.map(({ name, version = "" }) => [printable(name), printable(version)]),
+          modules.map(({ name, version = "" }) => [name, version]),
         ),
   );
 }

@@ -7,6 +7,8 @@ import { file_flowgate_v1_revisions } from "../../../gen/flowgate/v1/revisions_p
 import { file_flowgate_v1_runtime } from "../../../gen/flowgate/v1/runtime_pb.ts";
 import { file_flowgate_v1_settings } from "../../../gen/flowgate/v1/settings_pb.ts";
 import { file_flowgate_v1_tokens } from "../../../gen/flowgate/v1/tokens_pb.ts";
+import type { OutputFormat } from "./output.ts";
+import { printableData } from "./printable.ts";
 
 /** The contract with the options that the descriptors of @flowgate/client lack. */
 const registry = createRegistry(
@@ -20,7 +22,22 @@ const registry = createRegistry(
 );
 
 /** The JSON value of a message as the REST API has it. */
-export function toRestJson(schema: DescMessage, message: Message): unknown {
+function toJson(schema: DescMessage, message: Message): unknown {
   const desc = registry.getMessage(schema.typeName) ?? schema;
   return JSON.parse(new TextDecoder().decode(createJsonEncoder(desc)(message)));
+}
+
+export type Serializer = {
+  readonly toJson: typeof toJson;
+  /** Without a line break at the end. */
+  readonly format: (value: unknown) => string;
+};
+
+/** Loads only what the format needs. */
+export async function createSerializer(format: OutputFormat): Promise<Serializer> {
+  if (format === "json") {
+    return { toJson, format: (value) => printableData(JSON.stringify(value, null, 2)) };
+  }
+  const [{ Document }, { formatYaml }] = await Promise.all([import("yaml"), import("../yaml.ts")]);
+  return { toJson, format: (value) => formatYaml(new Document(value, { aliasDuplicateObjects: false })).trimEnd() };
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
 import { isMap, isScalar } from "yaml";
 import { CliFailure } from "./failure.ts";
@@ -31,17 +32,13 @@ export async function readConfigFile(path: string, origin: string): Promise<Conf
 }
 
 async function readText(path: string, origin: string): Promise<string> {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path));
-  } catch (error) {
-    if (error instanceof TypeError) {
-      throw new CliFailure(`${path}: is not UTF-8`);
-    }
-    if (error instanceof Error && "code" in error) {
-      throw new CliFailure(`${origin}: ${describeReadError(String(error.code), path, origin)}`);
-    }
-    throw error;
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    throw new CliFailure(`${origin}: ${describeReadError(String(error.code), path, origin)}`);
+  });
+  if (!isUtf8(bytes)) {
+    throw new CliFailure(`${path}: is not UTF-8`);
   }
+  return new TextDecoder().decode(bytes);
 }
 
 function describeReadError(code: string, path: string, origin: string): string {

@@ -12,7 +12,7 @@ import { FlowgateError } from "../../errors.ts";
 import { mergeCredentials } from "../../flows/credentials.ts";
 import { findViolations, parseFlows } from "../../flows/parse-flows.ts";
 import type { FileValue, FlowFiles } from "./read-file.ts";
-import { type FileProblem, FlowFilesFailure, splitPath } from "./source.ts";
+import { type FileProblem, FlowFilesFailure, problemAt, splitPath } from "./source.ts";
 
 /** The fields of a SetFlowsRequest that files contain. */
 type CheckedFlows = {
@@ -74,16 +74,16 @@ function decode(files: FlowFiles): Pick<SetFlowsRequest, "flows"> & CheckedFlows
 /** Throws a FlowFilesFailure if there are errors. Each of them begins with a JSON path. */
 function report(files: FlowFiles, errors: readonly string[]): void {
   if (errors.length > 0) {
-    throw new FlowFilesFailure(errors.map((error) => locate(files, error)));
+    throw new FlowFilesFailure(
+      errors.map((error) => {
+        const problem = locateProblem(files, error);
+        if (problem === undefined) {
+          throw new Error(`no value of the files is at the path of this error: ${error}`);
+        }
+        return problem;
+      }),
+    );
   }
-}
-
-function locate(files: FlowFiles, error: string): FileProblem {
-  const problem = locateProblem(files, error);
-  if (problem === undefined) {
-    throw new Error(`no value of the files is at the path of this error: ${error}`);
-  }
-  return problem;
 }
 
 /**
@@ -92,51 +92,27 @@ function locate(files: FlowFiles, error: string): FileProblem {
  */
 export function locateProblem(files: FlowFiles, text: string): FileProblem | undefined {
   const { path, rest } = splitPath(text);
-  const found = find(files, path);
-  if (found === undefined) {
+  const [field, index] = path;
+  const isNode = field === "flows" && typeof index === "number";
+  const value = isNode ? files.nodes[index] : field === "rev" || field === "credentials" ? files[field] : undefined;
+  if (value === undefined) {
     return undefined;
   }
-  const { value, inner } = found;
+  const inner = path.slice(isNode ? 2 : 1);
   const message = rest.replaceAll(/\bflows\[(\d+)\](?:\.id\b)?/g, (other, index) => {
     const node = files.nodes[Number(index)];
-    return node === undefined ? other : describePosition(node);
+    return node === undefined ? other : formatPosition(problemOf(node, ""));
   });
   // Other fields than nodes have names, which no position shows.
-  const shown = path[0] === "flows" ? inner : path;
-  return { ...positionOf(value, inner), message: shown.length === 0 ? message : `${formatPath(shown)}: ${message}` };
+  const shown = isNode ? inner : path;
+  return problemOf(value, shown.length === 0 ? message : `${formatPath(shown)}: ${message}`, inner);
 }
 
-/** Creates the problem of a node. */
-export function problemOf(node: FileValue, message: string): FileProblem {
-  return { ...positionOf(node, []), message };
+/** Creates the problem of a node, or of a value in it. */
+export function problemOf({ source, path }: FileValue, message: string, inner: JsonPath = []): FileProblem {
+  return problemAt(source, [...path, ...inner], message);
 }
 
-/** Finds a value, and what of the path leads on from it. */
-function find({ nodes, rev, credentials }: FlowFiles, path: JsonPath): Found | undefined {
-  const [field, index, ...inner] = path;
-  switch (field) {
-    case "flows":
-      return typeof index === "number" ? toFound(nodes[index], inner) : undefined;
-    case "rev":
-      return toFound(rev, path.slice(1));
-    case "credentials":
-      return toFound(credentials, path.slice(1));
-    default:
-      return undefined;
-  }
-}
-
-type Found = { readonly value: FileValue; readonly inner: JsonPath };
-
-function toFound(value: FileValue | undefined, inner: JsonPath): Found | undefined {
-  return value && { value, inner };
-}
-
-function positionOf({ source, path }: FileValue, inner: JsonPath): Omit<FileProblem, "message"> {
-  return { file: source.file, ...source.positionOf([...path, ...inner]) };
-}
-
-function describePosition(node: FileValue): string {
-  const { file, line, column } = positionOf(node, []);
+function formatPosition({ file, line, column }: FileProblem): string {
   return `${file}:${line}:${column}`;
 }

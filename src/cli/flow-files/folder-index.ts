@@ -4,7 +4,7 @@ import type { FlowNode } from "../../flows/configuration.ts";
 import { hasPosition } from "../../flows/nodes.ts";
 import { formatYaml } from "../yaml.ts";
 import { explainReadError, readBoundedFile } from "./read-file.ts";
-import { FlowFilesFailure, parseSource } from "./source.ts";
+import { failureAt, parseSource } from "./source.ts";
 
 /** What the files of the nodes don't say about the configuration in a folder. */
 type FolderIndex = {
@@ -50,29 +50,35 @@ export async function readIndex(folder: string): Promise<FolderIndex | undefined
     throw explainReadError(error, file);
   }
   const source = parseSource(file, bytes);
-  const fail = (path: readonly (string | number)[], message: string): FlowFilesFailure =>
-    new FlowFilesFailure([{ file, ...source.positionOf(path), message }]);
-
   const { flowgateExport, files, moved = [] } = Object(source.value) as Readonly<Record<string, unknown>>;
   if (flowgateExport === undefined) {
-    throw fail([], 'is not an index that "flowgate export" has written: rename the file, or use another folder');
+    throw failureAt(
+      source,
+      [],
+      'is not an index that "flowgate export" has written: rename the file, or use another folder',
+    );
   }
   if (flowgateExport !== 1) {
-    throw fail(["flowgateExport"], "was written by another version of Flowgate: use that version or a newer one");
+    throw failureAt(
+      source,
+      ["flowgateExport"],
+      "was written by another version of Flowgate: use that version or a newer one",
+    );
   }
   if (!Array.isArray(files)) {
-    throw fail(["files"], "files: must be an array of file names");
+    throw failureAt(source, ["files"], "files: must be an array of file names");
   }
   for (const [index, name] of files.entries()) {
     if (typeof name !== "string" || !fileName.test(name)) {
-      throw fail(
+      throw failureAt(
+        source,
         ["files", index],
         'must be the name of a file such as "tabs/a.yaml", "subflows/a.yaml" or "global.yaml"',
       );
     }
   }
   if (!Array.isArray(moved) || !moved.every(isMove)) {
-    throw fail(["moved"], "moved: must be an array of objects with the ids node and after");
+    throw failureAt(source, ["moved"], "moved: must be an array of objects with the ids node and after");
   }
   return { files: files as string[], moved: new Map(moved.map(({ node, after }) => [node, after])) };
 }

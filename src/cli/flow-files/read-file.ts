@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import type { JsonPath } from "@flowgate/gateway/json-path";
 import { CliFailure } from "../failure.ts";
-import { type FileProblem, FlowFilesFailure, type FlowSource, parseSource } from "./source.ts";
+import { failureAt, type FileProblem, FlowFilesFailure, type FlowSource, parseSource } from "./source.ts";
 
 /** A value of some files, parsed but not validated, and where it is. */
 export type FileValue = { readonly value: unknown; readonly source: FlowSource; readonly path: JsonPath };
@@ -106,15 +106,15 @@ export function readContent(source: FlowSource): FlowFiles {
     return { nodes: elementsOf(source, value, []), rev: undefined, credentials: undefined };
   }
   if (typeof value !== "object" || value === null || !("flows" in value)) {
-    throw failure(source, [], `must be ${shapes}`);
+    throw failureAt(source, [], `must be ${shapes}`);
   }
   const { flows, rev, credentials, ...others } = value as Readonly<Record<string, unknown>>;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {
-    throw failure(source, [unknown], `${unknown}: unknown key: only flows, rev and credentials are allowed`);
+    throw failureAt(source, [unknown], `${unknown}: unknown key: only flows, rev and credentials are allowed`);
   }
   if (!Array.isArray(flows)) {
-    throw failure(source, ["flows"], "flows: must be an array of nodes");
+    throw failureAt(source, ["flows"], "flows: must be an array of nodes");
   }
   return {
     nodes: elementsOf(source, flows, ["flows"]),
@@ -125,8 +125,4 @@ export function readContent(source: FlowSource): FlowFiles {
 
 function elementsOf(source: FlowSource, elements: readonly unknown[], path: FileValue["path"]): FileValue[] {
   return elements.map((value, index) => ({ value, source, path: [...path, index] }));
-}
-
-function failure(source: FlowSource, path: FileValue["path"], message: string): FlowFilesFailure {
-  return new FlowFilesFailure([{ file: source.file, ...source.positionOf(path), message }]);
 }

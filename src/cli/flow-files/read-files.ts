@@ -12,7 +12,7 @@ import {
   readContent,
   readFlowFile,
 } from "./read-file.ts";
-import { FlowFilesFailure, parseSource } from "./source.ts";
+import { failureAt, parseSource } from "./source.ts";
 
 /** The path that stands for stdin. */
 const stdinPath = "-";
@@ -48,7 +48,7 @@ function onlyOne(name: string, found: readonly (FileValue | undefined)[]): FileV
   const [first, second] = found.filter((value) => value !== undefined);
   if (first !== undefined && second !== undefined) {
     const message = `${name}: only one file may have it, and ${first.source.file} has it too`;
-    throw new FlowFilesFailure([{ file: second.source.file, ...second.source.positionOf(second.path), message }]);
+    throw failureAt(second.source, second.path, message);
   }
   return first;
 }
@@ -80,7 +80,7 @@ async function readFolder(folder: string): Promise<FlowFiles> {
     const other = content.rev ?? content.credentials;
     if (other !== undefined) {
       const message = "only the nodes of a file in a folder are read: keep only the array of nodes";
-      throw new FlowFilesFailure([{ file: other.source.file, ...other.source.positionOf(other.path), message }]);
+      throw failureAt(other.source, other.path, message);
     }
     return content.nodes;
   });

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { parseJson, RequestError } from "@flowgate/gateway/json";
 import type { JsonPath } from "@flowgate/gateway/json-path";
 import { CliFailure } from "../failure.ts";
@@ -10,7 +11,7 @@ export type FlowSource = {
   readonly file: string;
   readonly value: unknown;
   /** The position of a value, or of its nearest ancestor in the file. */
-  positionOf(path: JsonPath): Position;
+  readonly positionOf: (path: JsonPath) => Position;
 };
 
 /** Deeper than any valid node. Bounds the recursion of the parser. */
@@ -21,7 +22,10 @@ const maxDepth = 100;
  * FlowFilesFailure with all syntax errors, duplicate keys and integers that a double can't represent.
  */
 export function parseSource(file: string, bytes: Uint8Array): FlowSource {
-  const text = decode(file, bytes);
+  if (!isUtf8(bytes)) {
+    throw failure(file, [{ line: 1, column: 1, message: "is not UTF-8: save it as UTF-8" }]);
+  }
+  const text = new TextDecoder().decode(bytes);
   if (text.trim() === "") {
     throw failure(file, [{ line: 1, column: 1, message: "is empty: it must contain an array of nodes, [] for none" }]);
   }
@@ -36,17 +40,6 @@ export function parseSource(file: string, bytes: Uint8Array): FlowSource {
 
 function isJson(file: string, text: string): boolean {
   return /\.json$/i.test(file) || (!/\.ya?ml$/i.test(file) && /^\s*[[{]/.test(text));
-}
-
-function decode(file: string, bytes: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch (error) {
-    if (error instanceof TypeError) {
-      throw failure(file, [{ line: 1, column: 1, message: "is not UTF-8: save it as UTF-8" }]);
-    }
-    throw error;
-  }
 }
 
 /** The YAML parser, which is much slower, is used only to find positions. */
@@ -102,7 +95,16 @@ function explainSyntax(text: string, problems: readonly Problem[]): readonly Pro
 }
 
 function failure(file: string, problems: readonly Problem[]): FlowFilesFailure {
-  return new FlowFilesFailure(problems.map((problem): FileProblem => ({ file, ...problem })));
+  return new FlowFilesFailure(problems.map((problem) => ({ file, ...problem })));
+}
+
+/** The failure for one value of a source. */
+export function failureAt(source: FlowSource, path: JsonPath, message: string): FlowFilesFailure {
+  return new FlowFilesFailure([problemAt(source, path, message)]);
+}
+
+export function problemAt({ file, positionOf }: FlowSource, path: JsonPath, message: string): FileProblem {
+  return { file, ...positionOf(path), message };
 }
 
 const step = /\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|(?:^|\.)([A-Za-z_$][\w$-]*)/y;

@@ -15,7 +15,7 @@ type SandboxNeeds = {
 
 /** Finds what the nodes of Node-RED, and the code in flows, need of `runtime.allow`. Disabled nodes need nothing. */
 export function findSandboxNeeds(flows: readonly FlowNode[]): SandboxNeeds {
-  const needs = createNeeds();
+  const needs = new Needs();
   const variables = new VariableScopes(flows);
   const disabledTabs = new Set(flows.filter((node) => node["disabled"] === true).map(({ id }) => id));
   for (const node of flows) {
@@ -40,28 +40,22 @@ export function findSandboxNeeds(flows: readonly FlowNode[]): SandboxNeeds {
 
 type Permission = "fileSystemRead" | "fileSystemWrite" | "childProcess" | "worker" | "env";
 
-type Needs = SandboxNeeds & {
-  readonly add: (permission: Permission, value: string | true, node: FlowNode) => void;
-  readonly note: (node: FlowNode, text: string) => void;
-};
+class Needs implements SandboxNeeds {
+  readonly notes: string[] = [];
+  readonly #found = new Map<Permission, Map<string | true, FlowNode[]>>();
 
-function createNeeds(): Needs {
-  const found = new Map<Permission, Map<string | true, FlowNode[]>>();
-  const notes: string[] = [];
-  return {
-    notes,
-    get configuration() {
-      return found.size === 0 ? undefined : formatAllow(found);
-    },
-    add(permission, value, node) {
-      const values = found.get(permission) ?? new Map<string | true, FlowNode[]>();
-      found.set(permission, values);
-      const nodes = values.get(value) ?? [];
-      values.set(value, nodes);
-      nodes.push(node);
-    },
-    note: (node, text) => notes.push(`${describe(node)}: ${text}`),
-  };
+  get configuration(): string | undefined {
+    return this.#found.size === 0 ? undefined : formatAllow(this.#found);
+  }
+
+  add(permission: Permission, value: string | true, node: FlowNode): void {
+    const values = this.#found.get(permission) ?? new Map<string | true, FlowNode[]>();
+    this.#found.set(permission, values.set(value, [...(values.get(value) ?? []), node]));
+  }
+
+  note(node: FlowNode, text: string): void {
+    this.notes.push(`${describe(node)}: ${text}`);
+  }
 }
 
 function formatAllow(found: ReadonlyMap<Permission, ReadonlyMap<string | true, readonly FlowNode[]>>): string {

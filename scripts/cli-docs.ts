@@ -2,8 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { stripVTControlCharacters } from "node:util";
 import type { Command } from "commander";
-import { commandPath } from "../src/cli/failure.ts";
-import { createCommandLine } from "../src/cli/command-line.ts";
+import { commandPath, createCommandLine } from "../src/cli/command-line.ts";
 import type { Program } from "../src/cli/service/program.ts";
 
 export const pageUrl = new URL("../docs/cli.md", import.meta.url);

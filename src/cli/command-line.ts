@@ -34,13 +34,18 @@ export function createCommandLine(program: Program): Command {
   root.helpCommand("help [command]", "print help for a command");
   return root.addHelpText(
     "after",
-    examples(
-      ["flowgate", "start the service on http://127.0.0.1:8080"],
-      ["flowgate login --server https://flows.example.com", "log in to a server"],
-      ["flowgate status", "see what runs"],
-      ["flowgate serve --help", "all flags of the service"],
-    ),
+    examples({
+      flowgate: "start the service on http://127.0.0.1:8080",
+      "flowgate login --server https://flows.example.com": "log in to a server",
+      "flowgate status": "see what runs",
+      "flowgate serve --help": "all flags of the service",
+    }),
   );
+}
+
+/** The words that name a command, such as `flowgate audit verify`. */
+export function commandPath(command: Command): string {
+  return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }
 
 /** Longer lines are hard to read. */

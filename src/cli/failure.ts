@@ -1,5 +1,3 @@
-import type { Command } from "commander";
-
 /** The exit codes of commands. */
 export const exitCodes = {
   /** Wrong usage included. */
@@ -30,12 +28,12 @@ export class CliFailure extends Error {
   }
 }
 
-/** The failure for an invalid command line. `command` is the path of the command, such as `flowgate audit verify`. */
-export function usageFailure(message: string, command = "flowgate"): CliFailure {
-  return new CliFailure(`${message}\nSee ${command} --help.`);
-}
+/** An invalid command line. The message is printed with a hint at the help of `command`, by default the one that runs. */
+export class UsageFailure extends CliFailure {
+  readonly command: string | undefined;
 
-/** The words that name a command, such as `flowgate audit verify`. */
-export function commandPath(command: Command): string {
-  return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
+  constructor(message: string, command?: string) {
+    super(message);
+    this.command = command;
+  }
 }

@@ -1,6 +1,6 @@
 import { type Command, CommanderError } from "commander";
-import { createCommandLine } from "./command-line.ts";
-import { CliFailure, usageFailure } from "./failure.ts";
+import { commandPath, createCommandLine } from "./command-line.ts";
+import { CliFailure, UsageFailure } from "./failure.ts";
 import { printableLines } from "./output/printable.ts";
 import type { Program } from "./service/program.ts";
 
@@ -22,6 +22,10 @@ export async function runCommandLine(program: Program): Promise<void> {
 
 async function run(commandLine: Command, argv: readonly string[]): Promise<void> {
   let words = argv;
+  let called = commandLine;
+  commandLine.hook("preAction", (_, command) => {
+    called = command;
+  });
   try {
     const { operands, unknown } = commandLine.parseOptions([...argv]);
     const isBare = operands.length === 0 && !unknown.some((flag) => flag === "--help" || flag === "-h");
@@ -31,10 +35,13 @@ async function run(commandLine: Command, argv: readonly string[]): Promise<void>
     }
     await commandLine.parseAsync([...words], { from: "user" });
   } catch (error) {
-    if (error instanceof CommanderError) {
-      end(error, findPath(commandLine, words));
-    } else {
-      throw error;
+    const failure = error instanceof CommanderError ? toFailure(error, findPath(commandLine, words)) : error;
+    if (failure instanceof UsageFailure) {
+      const command = failure.command ?? commandPath(called);
+      throw new CliFailure(`${failure.message}\nSee ${command} --help.`, { cause: error });
+    }
+    if (failure !== undefined) {
+      throw failure;
     }
   }
 }
@@ -45,7 +52,7 @@ function assertNoCommand(commandLine: Command, words: readonly string[]): void {
   const command = words[position];
   if (command !== undefined) {
     const flags = words.slice(0, position).join(" ");
-    throw usageFailure(
+    throw new UsageFailure(
       `Write the flags of a command after its name: flowgate ${command} ${flags}`,
       `flowgate ${command}`,
     );
@@ -56,20 +63,20 @@ function assertNoCommand(commandLine: Command, words: readonly string[]): void {
   }
 }
 
-/** Help and versions, which commander has printed, are no failures. `path` leads to the command of the error. */
-function end({ exitCode, code, message }: CommanderError, path: readonly Command[]): void {
+/** Undefined: help or the version, which commander has printed. `path` leads to the command of the error. */
+function toFailure({ exitCode, code, message }: CommanderError, path: readonly Command[]): CliFailure | undefined {
   if (exitCode === 0) {
-    return;
+    return undefined;
   }
   // A group of commands without a command: commander has printed its help.
   if (code === "commander.help") {
-    throw new CliFailure("");
+    return new CliFailure("");
   }
   const [first = "", ...rest] = message.replace(/^error: /, "").split("\n");
   const beginning = suggestBeginning(first, path);
   const hints = beginning ?? rest.map((line) => ` ${line.replace(/^\((.*)\)$/, "$1")}`).join("");
   const problem = `${first.charAt(0).toUpperCase()}${first.slice(1)}`.replace(/\.?$/, ".");
-  throw usageFailure(`${problem}${hints}`, path.map((command) => command.name()).join(" "));
+  return new UsageFailure(`${problem}${hints}`, path.map((command) => command.name()).join(" "));
 }
 
 /** Suggests the commands or flags that begin with an unknown one. commander knows only similar ones of about the same length. */

@@ -8,7 +8,7 @@ import {
   VerifyAuditResponseSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import { CliFailure, usageFailure } from "../failure.ts";
+import { CliFailure, UsageFailure } from "../failure.ts";
 import { printList } from "../output/list.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../output/printable.ts";
@@ -59,7 +59,7 @@ function parseKind(word: string): AuditKind {
   const kind = enumValue(AuditKindSchema, word.replaceAll("_", " "));
   if (kind === 0) {
     const known = AuditKindSchema.values.slice(1).map(({ localName }) => localName.toLowerCase());
-    throw usageFailure(`--kind: there is no kind ${printable(word)}, only ${known.join(", ")}.`, "flowgate audit list");
+    throw new UsageFailure(`--kind: there is no kind ${printable(word)}, only ${known.join(", ")}.`);
   }
   return kind;
 }

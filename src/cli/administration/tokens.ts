@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { CreateTokenResponseSchema, ListTokensResponseSchema, type Token } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import type { Session } from "../client/session.ts";
-import { CliFailure, usageFailure } from "../failure.ts";
+import { CliFailure, UsageFailure } from "../failure.ts";
 import { printList } from "../output/list.ts";
 import { printable } from "../output/printable.ts";
 import { confirm } from "../output/prompts.ts";
@@ -63,7 +63,7 @@ export async function revokeTokens(
 ): Promise<void> {
   const ways = [ids.length > 0, user !== undefined, all].filter(Boolean).length;
   if (ways !== 1) {
-    throw usageFailure("token revoke requires ids, --user or --all, and only one of them.", "flowgate token revoke");
+    throw new UsageFailure("token revoke requires ids, --user or --all, and only one of them.");
   }
   if (ids.length > 0) {
     await progress.during("Revoking tokens", () => revokeEach(session, ids));
@@ -73,7 +73,7 @@ export async function revokeTokens(
   if (!yes) {
     await confirm(`Revoke all tokens of ${whose} at ${connection.server}?`, {
       declined: "Nothing was revoked.",
-      unattended: usageFailure("There is no terminal to prompt on: confirm with --yes.", "flowgate token revoke"),
+      unattended: new UsageFailure("There is no terminal to prompt on: confirm with --yes."),
     });
   }
   const target = user === undefined ? { case: "all" as const, value: true } : { case: "user" as const, value: user };

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { commandPath, usageFailure } from "../failure.ts";
+import { UsageFailure } from "../failure.ts";
 
 /** The flags by which a client command finds its server. */
 export type ConnectionFlags = {
@@ -51,9 +51,8 @@ export function withoutServer(command: Command, { output = false }: { readonly o
       (option) => !takes(command, option) && root.getOptionValueSource(option.attributeName()) === "cli",
     );
     if (given !== undefined) {
-      throw usageFailure(
+      throw new UsageFailure(
         `${command.name()} takes no ${given.long ?? given.flags}, since it connects to no server.`,
-        commandPath(command),
       );
     }
   });

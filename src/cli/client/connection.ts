@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import { isLoopback } from "../../base/addresses.ts";
-import { CliFailure, usageFailure } from "../failure.ts";
+import { CliFailure, UsageFailure } from "../failure.ts";
 import { type ClientConfig, clientConfigPath, type Context, readClientConfig } from "./config.ts";
 import type { ConnectionFlags } from "./connection-flags.ts";
 
@@ -76,7 +76,7 @@ function findContext(
   config: ClientConfig,
 ): Context & { readonly origin: string } {
   if (flags.server !== undefined && flags.context !== undefined) {
-    throw usageFailure("--server and --context both name a server: specify one of them.");
+    throw new UsageFailure("--server and --context both name a server: specify one of them.", "flowgate");
   }
   if (flags.server !== undefined) {
     return { server: flags.server, origin: "--server" };
@@ -164,7 +164,7 @@ function readTimeout(text: string | undefined): number | undefined {
   }
   const seconds = Number(text);
   if (!/^\d+(\.\d+)?$/.test(text) || seconds <= 0 || seconds > 86_400) {
-    throw usageFailure("--timeout: must be a number of seconds up to 86400, such as 30.");
+    throw new UsageFailure("--timeout: must be a number of seconds up to 86400, such as 30.", "flowgate");
   }
   return Math.ceil(seconds * 1000);
 }

@@ -1,4 +1,4 @@
-import { CliFailure, usageFailure } from "../failure.ts";
+import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../output/printable.ts";
 import { changeClientConfig, type ClientConfig, clientConfigPath, type Context, readClientConfig } from "./config.ts";
@@ -66,10 +66,10 @@ export async function useContext(name: string): Promise<void> {
 
 export async function addContext(name: string, flags: ConnectionFlags): Promise<void> {
   if (flags.server === undefined) {
-    throw usageFailure("context add requires --server, the URL of the server.", "flowgate context add");
+    throw new UsageFailure("context add requires --server, the URL of the server.");
   }
   if (!/^[\w.@-]+$/.test(name)) {
-    throw usageFailure("The name of a context has letters, digits, and . _ - @ only.", "flowgate context add");
+    throw new UsageFailure("The name of a context has letters, digits, and . _ - @ only.");
   }
   const config = await readClientConfig(process.env);
   if (Object.hasOwn(config.contexts, name)) {

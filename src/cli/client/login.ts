@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Prompt, UserSchema } from "@flowgate/client";
-import { CliFailure, usageFailure } from "../failure.ts";
+import { CliFailure, UsageFailure } from "../failure.ts";
 import { printable } from "../output/printable.ts";
 import { askSecret, askText, canAsk, readSecretLine } from "../output/prompts.ts";
 import type { ClientContext } from "./action.ts";
@@ -67,9 +67,8 @@ async function answerPrompts(prompts: readonly Prompt[], flags: LoginFlags): Pro
   const left = prompts.filter(({ id }) => !Object.hasOwn(answers, id));
   if (left.length > 0) {
     if (!canAsk()) {
-      throw usageFailure(
+      throw new UsageFailure(
         "There is no terminal to prompt on: specify --username, and pass the password with --password-stdin.",
-        "flowgate login",
       );
     }
     for (const { id, type, label } of left) {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { clientAction, outputAction } from "../client/action.ts";
-import { usageFailure } from "../failure.ts";
+import { UsageFailure } from "../failure.ts";
 import type { Program } from "../service/program.ts";
 import { addSettings, readFlags, storeSettings } from "../service/settings.ts";
 import { defineCommand } from "./define-command.ts";
@@ -10,7 +10,7 @@ export function defineAdministerCommands(root: Command, program: Program): void 
   const runtime = defineCommand(root, "runtime", {
     summary: "control the flow runtime",
     description: "Control the flow runtime, the process that runs the flows.",
-    examples: [["flowgate runtime restart", "start the flows in a new process"]],
+    examples: { "flowgate runtime restart": "start the flows in a new process" },
   });
 
   defineCommand(runtime, "restart", {
@@ -18,10 +18,10 @@ export function defineAdministerCommands(root: Command, program: Program): void 
     description:
       "Start the active flows in a new process, which ends all code of the previous one. Also leaves safe mode. The exit " +
       "code is 4 if the flows do not run then.",
-    examples: [
-      ["flowgate runtime restart", "the current server"],
-      ["flowgate runtime restart --clear-files", "after a correction of flows that have filled the disk"],
-    ],
+    examples: {
+      "flowgate runtime restart": "the current server",
+      "flowgate runtime restart --clear-files": "after a correction of flows that have filled the disk",
+    },
   })
     .option(
       "--clear-files",
@@ -39,11 +39,11 @@ function defineToken(root: Command): void {
   const token = defineCommand(root, "token", {
     summary: "create, list and revoke access tokens",
     description: "Create, list and revoke access tokens.",
-    examples: [
-      ["flowgate token create ci --scope 'flows.read flows.write revisions.read settings.read'", "for deployments"],
-      ["flowgate token list", "who has which tokens"],
-      ["flowgate token revoke 4fGx0aQz", "end one of them"],
-    ],
+    examples: {
+      "flowgate token create ci --scope 'flows.read flows.write revisions.read settings.read'": "for deployments",
+      "flowgate token list": "who has which tokens",
+      "flowgate token revoke 4fGx0aQz": "end one of them",
+    },
   });
 
   defineCommand(token, "create", {
@@ -51,13 +51,11 @@ function defineToken(root: Command): void {
     description:
       "Create a token of your user for a program. Only the token is printed on stdout. It can't be read again. A program that deploys needs " +
       "flows.read and flows.write, revisions.read for --rev and the reasons of failures, and settings.read for flowgate status.",
-    examples: [
-      [
-        "flowgate token create ci --scope 'flows.read flows.write revisions.read settings.read' --expires-in 30d",
+    examples: {
+      "flowgate token create ci --scope 'flows.read flows.write revisions.read settings.read' --expires-in 30d":
         "for deployments",
-      ],
-      ["FLOWGATE_TOKEN=$(flowgate token create backup --scope read)", "keep it in a variable"],
-    ],
+      "FLOWGATE_TOKEN=$(flowgate token create backup --scope read)": "keep it in a variable",
+    },
   })
     .argument("<name>", "what the token is for")
     .option("--scope <permissions>", "permissions, separated by spaces (default: those of this login)")
@@ -67,7 +65,7 @@ function defineToken(root: Command): void {
   defineCommand(token, "list", {
     summary: "list tokens",
     description: "List the tokens that have not expired, newest first. The tokens themselves are not stored anywhere.",
-    examples: [["flowgate token list --user ci", "of one user"]],
+    examples: { "flowgate token list --user ci": "of one user" },
   })
     .alias("ls")
     .option("-u, --user <name>", "only tokens of this user")
@@ -77,10 +75,7 @@ function defineToken(root: Command): void {
   defineCommand(token, "revoke", {
     summary: "revoke tokens",
     description: "Revoke tokens by their ids, or all tokens of a user. They are revoked when the command ends.",
-    examples: [
-      ["flowgate token revoke 4fGx0aQz", "one token"],
-      ["flowgate token revoke --user ada", "all of a user"],
-    ],
+    examples: { "flowgate token revoke 4fGx0aQz": "one token", "flowgate token revoke --user ada": "all of a user" },
   })
     .argument("[ids...]", "ids of tokens, as in token list")
     .option("-u, --user <name>", "revoke all tokens of this user")
@@ -93,19 +88,19 @@ function defineAudit(root: Command, { verifyAudit }: Program): void {
   const audit = defineCommand(root, "audit", {
     summary: "read and check the audit log",
     description: "Read and check the audit log: who changed what, who signed in, and who was refused.",
-    examples: [
-      ["flowgate audit list --since 24h", "what happened today"],
-      ["flowgate audit verify", "check that nothing was changed"],
-    ],
+    examples: {
+      "flowgate audit list --since 24h": "what happened today",
+      "flowgate audit verify": "check that nothing was changed",
+    },
   });
 
   defineCommand(audit, "list", {
     summary: "list entries, newest first",
     description: "List entries of the audit log, newest first.",
-    examples: [
-      ["flowgate audit list --kind deployment --since 7d", "the deployments of a week"],
-      ["flowgate audit list --user ada --limit 1000 -o json", "for programs"],
-    ],
+    examples: {
+      "flowgate audit list --kind deployment --since 7d": "the deployments of a week",
+      "flowgate audit list --user ada --limit 1000 -o json": "for programs",
+    },
   })
     .alias("ls")
     .option("--kind <kinds...>", "only these kinds, such as deployment or sign_in_failed")
@@ -124,11 +119,11 @@ function defineAudit(root: Command, { verifyAudit }: Program): void {
     description:
       "Check the audit log, and print its head. The server does it; with --config, --data-dir or --store, this command " +
       "opens the store itself, also while the service runs.",
-    examples: [
-      ["flowgate audit verify", "at the server"],
-      ["flowgate audit verify 1204:5f0c…", "and that an earlier head is still part of it"],
-      ["flowgate audit verify --data-dir /var/lib/flowgate", "without the server"],
-    ],
+    examples: {
+      "flowgate audit verify": "at the server",
+      "flowgate audit verify 1204:5f0c…": "and that an earlier head is still part of it",
+      "flowgate audit verify --data-dir /var/lib/flowgate": "without the server",
+    },
   }).argument("[head]", "a head that was printed earlier, which must still be in the log");
   addSettings(verify, storeSettings).action(async (head: string | undefined, _flags: unknown, command: Command) => {
     const flags = readFlags(verify);
@@ -146,9 +141,8 @@ const load = () => import("../administration/tokens.ts");
 function assertNoServer(root: Command): void {
   const { server, context } = root.opts<{ server?: string; context?: string }>();
   if (server !== undefined || context !== undefined) {
-    throw usageFailure(
+    throw new UsageFailure(
       "audit verify checks the log either at a server or in a store: use --server or --context, or else --config, --data-dir or --store.",
-      "flowgate audit verify",
     );
   }
 }

@@ -15,11 +15,11 @@ export function defineDeployCommands(root: Command): void {
     summary: "check files of flows, without a server",
     description:
       "Check files of flows as a deployment does, without a server. Prints the line and column of each problem.",
-    examples: [
-      ["flowgate validate flows.json", "a file, as Node-RED or flowgate export write it"],
-      ["flowgate validate flows/", "a folder with a file for each tab"],
-      ["flowgate validate - < flows.yaml", "stdin"],
-    ],
+    examples: {
+      "flowgate validate flows.json": "a file, as Node-RED or flowgate export write it",
+      "flowgate validate flows/": "a folder with a file for each tab",
+      "flowgate validate - < flows.yaml": "stdin",
+    },
   })
     .argument("<file...>", "files or folders with the whole configuration, JSON or YAML; - for stdin")
     .action(outputAction(async () => (await import("../flow-files/validate.ts")).printValidation));
@@ -28,12 +28,12 @@ export function defineDeployCommands(root: Command): void {
     summary: "show differences between files and the server, or of revisions",
     description:
       "Show what changes from the active flows to those of files, or from one revision to another. The exit code is 2 if anything does.",
-    examples: [
-      ["flowgate diff flows/", "what a deployment of this folder would change"],
-      ["flowgate diff --rev @", "what the last deployment has changed"],
-      ["flowgate diff --base @~3 --rev @", "what the last three have"],
-      ["flowgate diff flows.json --base 4fGx0aQz", "a file and an earlier revision"],
-    ],
+    examples: {
+      "flowgate diff flows/": "what a deployment of this folder would change",
+      "flowgate diff --rev @": "what the last deployment has changed",
+      "flowgate diff --base @~3 --rev @": "what the last three have",
+      "flowgate diff flows.json --base 4fGx0aQz": "a file and an earlier revision",
+    },
   })
     .argument("[file...]", "files or folders with the whole configuration, JSON or YAML; - for stdin")
     .option("--base <rev>", `compare with this revision instead of the active one: ${revisionNames}`)
@@ -47,12 +47,12 @@ export function defineDeployCommands(root: Command): void {
     description:
       "Show what a deployment would change, which nodes would restart, what is not installed, and warnings. Nothing is deployed.",
     details: planDetails,
-    examples: [
-      ["flowgate plan flows.json", "a file, as Node-RED or flowgate export write it"],
-      ["flowgate plan flows/", "a folder with a file for each tab"],
-      ["flowgate plan --type nodes flows/", "only changed nodes would restart"],
-      ["flowgate plan flows/ -o json", "for a program"],
-    ],
+    examples: {
+      "flowgate plan flows.json": "a file, as Node-RED or flowgate export write it",
+      "flowgate plan flows/": "a folder with a file for each tab",
+      "flowgate plan --type nodes flows/": "only changed nodes would restart",
+      "flowgate plan flows/ -o json": "for a program",
+    },
   }).action(clientAction(async () => (await import("../deployment/plan.ts")).printPlan));
   addFlowsFlags(plan, "<file...>");
   addTypeFlag(plan).option(...fullFlag);
@@ -61,14 +61,14 @@ export function defineDeployCommands(root: Command): void {
     summary: "deploy flows",
     description: "Show what changes, and replace all flows by those of files.",
     details: deployDetails,
-    examples: [
-      ["flowgate deploy flows.json", "show the plan, ask, and deploy"],
-      ["flowgate deploy flows/ -m 'new tariff'", "a folder, with a comment"],
-      ["flowgate deploy flows/ --wait 30 --undo-on-failure", "keep the active flows if these do not run"],
-      ["flowgate deploy flows/ --rev 4fGx0aQz --merge", "merge with what was deployed since"],
-      ["generate | flowgate deploy -", "from stdin, without a question"],
-      ["flowgate deploy --type reload", "read the flows from the store again, and restart all nodes"],
-    ],
+    examples: {
+      "flowgate deploy flows.json": "show the plan, ask, and deploy",
+      "flowgate deploy flows/ -m 'new tariff'": "a folder, with a comment",
+      "flowgate deploy flows/ --wait 30 --undo-on-failure": "keep the active flows if these do not run",
+      "flowgate deploy flows/ --rev 4fGx0aQz --merge": "merge with what was deployed since",
+      "generate | flowgate deploy -": "from stdin, without a question",
+      "flowgate deploy --type reload": "read the flows from the store again, and restart all nodes",
+    },
   }).action(clientAction(async () => (await import("../deployment/deploy.ts")).deploy));
   addFlowsFlags(deploy, "[file...]");
   addForceFlag(addDeploymentFlags(deploy, ["full", "nodes", "flows", "reload"]));
@@ -77,12 +77,12 @@ export function defineDeployCommands(root: Command): void {
     summary: "write the active flows to a file or a folder",
     description: "Write the active flows, or those of a revision, to stdout, a file or a folder.",
     details: exportDetails,
-    examples: [
-      ["flowgate export > flows.json", "to stdout"],
-      ["flowgate export flows/", "to a folder, to keep it in git and deploy it with flowgate sync"],
-      ["flowgate export flows/ -o json", "the same, as JSON"],
-      ["flowgate export --rev @~1 before.yaml", "the flows before the last deployment"],
-    ],
+    examples: {
+      "flowgate export > flows.json": "to stdout",
+      "flowgate export flows/": "to a folder, to keep it in git and deploy it with flowgate sync",
+      "flowgate export flows/ -o json": "the same, as JSON",
+      "flowgate export --rev @~1 before.yaml": "the flows before the last deployment",
+    },
   })
     .argument("[path]", "file or folder; stdout by default")
     .option("--rev <rev>", `revision: ${revisionNames}; by default the active one`)
@@ -92,12 +92,12 @@ export function defineDeployCommands(root: Command): void {
     summary: "deploy what differs from a folder",
     description: "Deploy what differs between a folder and the active flows; nothing if they are equal.",
     details: syncDetails,
-    examples: [
-      ["flowgate export flows/", "write the active flows to a folder"],
-      ["flowgate sync flows/", "show what changes, ask, and deploy"],
-      ["flowgate sync flows/ --yes -m $COMMIT", "on each push"],
-      ["flowgate sync flows/ --check", "find what was changed on the server only"],
-    ],
+    examples: {
+      "flowgate export flows/": "write the active flows to a folder",
+      "flowgate sync flows/": "show what changes, ask, and deploy",
+      "flowgate sync flows/ --yes -m $COMMIT": "on each push",
+      "flowgate sync flows/ --check": "find what was changed on the server only",
+    },
   })
     .argument("<folder>", "folder with a file for each tab")
     .option("--check", "deploy nothing; exit with 2 if they differ")
@@ -109,11 +109,11 @@ export function defineDeployCommands(root: Command): void {
     summary: "deploy the flows of a Node-RED folder",
     description: "Deploy the flows and credentials in a user folder of Node-RED, usually ~/.node-red.",
     details: importDetails,
-    examples: [
-      ["flowgate import ~/.node-red --dry-run", "see what would be imported and what not"],
-      ["flowgate import ~/.node-red", "show the plan, ask, and deploy"],
-      ["flowgate import ~/.node-red --credential-secret-file secret", "decrypt its credentials with this secret"],
-    ],
+    examples: {
+      "flowgate import ~/.node-red --dry-run": "see what would be imported and what not",
+      "flowgate import ~/.node-red": "show the plan, ask, and deploy",
+      "flowgate import ~/.node-red --credential-secret-file secret": "decrypt its credentials with this secret",
+    },
   })
     .argument("<folder>", "user folder of Node-RED")
     .option("--flow-file <file>", "file of flows, if it is not the one that Node-RED uses")

@@ -6,11 +6,11 @@ export function defineOtherCommands(root: Command, { version }: Program): void {
   defineCommand(root, "completion", {
     summary: "print a script that completes commands",
     description: "Print a script with which a shell completes commands, flags, and the names of contexts.",
-    examples: [
-      ['eval "$(flowgate completion bash)"', "in ~/.bashrc"],
-      ['eval "$(flowgate completion zsh)"', "in ~/.zshrc, after compinit"],
-      ["flowgate completion fish > ~/.config/fish/completions/flowgate.fish", "once"],
-    ],
+    examples: {
+      'eval "$(flowgate completion bash)"': "in ~/.bashrc",
+      'eval "$(flowgate completion zsh)"': "in ~/.zshrc, after compinit",
+      "flowgate completion fish > ~/.config/fish/completions/flowgate.fish": "once",
+    },
     connects: false,
   })
     .addArgument(new Argument("<shell>", "the shell").choices(shells))
@@ -36,7 +36,7 @@ export function defineOtherCommands(root: Command, { version }: Program): void {
   defineCommand(root, "version", {
     summary: "print the version",
     description: "Print the version of this program.",
-    examples: [["flowgate version", "of this program; flowgate status has that of the service"]],
+    examples: { "flowgate version": "of this program; flowgate status has that of the service" },
     connects: false,
   }).action(() => {
     process.stdout.write(`${version()}\n`);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { outputAction } from "../client/action.ts";
-import { usageFailure } from "../failure.ts";
+import { UsageFailure } from "../failure.ts";
 import type { Program } from "../service/program.ts";
 import type { InstallFlags } from "../service/modules.ts";
 import { addSettings, readFlags, storeSettings } from "../service/settings.ts";
@@ -11,12 +11,12 @@ export function defineServiceCommands(root: Command, program: Program): void {
     summary: "start the service (the default)",
     description: "Start the service.",
     details: serveDetails,
-    examples: [
-      ["flowgate", "on http://127.0.0.1:8080, without users"],
-      ["flowgate serve --config flowgate.yaml", "with users"],
-      ["flowgate login", "in another terminal"],
-      ["flowgate status", "what runs"],
-    ],
+    examples: {
+      flowgate: "on http://127.0.0.1:8080, without users",
+      "flowgate serve --config flowgate.yaml": "with users",
+      "flowgate login": "in another terminal",
+      "flowgate status": "what runs",
+    },
     connects: false,
   })
     .alias("start")
@@ -34,7 +34,7 @@ export function defineServiceCommands(root: Command, program: Program): void {
     const copy = defineCommand(root, kind, {
       summary,
       description,
-      examples: [[`flowgate ${kind} /backups/flowgate.db --config flowgate.yaml`, "the store of this configuration"]],
+      examples: { [`flowgate ${kind} /backups/flowgate.db --config flowgate.yaml`]: "the store of this configuration" },
       connects: false,
     }).argument("<file>", "path of the copy");
     addSettings(copy, storeSettings).action(async (file: string) => {
@@ -47,9 +47,9 @@ export function defineServiceCommands(root: Command, program: Program): void {
     summary: "copy the store to another one",
     description:
       "Copy the store at the URL of --from to a new store at the URL of --to. No service may use either of them.",
-    examples: [
-      ["flowgate migrate --to postgres://flowgate@db/flowgate --config flowgate.yaml", "from SQLite to PostgreSQL"],
-    ],
+    examples: {
+      "flowgate migrate --to postgres://flowgate@db/flowgate --config flowgate.yaml": "from SQLite to PostgreSQL",
+    },
     connects: false,
   })
     .option("--from <url>", "store to copy (default: the configured one)")
@@ -65,18 +65,17 @@ export function defineServiceCommands(root: Command, program: Program): void {
   defineCommand(root, "hash-password", {
     summary: "print the hash of a password",
     description: "Prompt for a password, or read one line from stdin, and print its hash for the configuration file.",
-    examples: [
-      ["flowgate hash-password", "ask for it twice"],
-      ["flowgate hash-password < password.txt", "without a prompt"],
-    ],
+    examples: {
+      "flowgate hash-password": "ask for it twice",
+      "flowgate hash-password < password.txt": "without a prompt",
+    },
     connects: false,
   })
     .allowExcessArguments()
     .action(async (_flags: unknown, { args }: Command) => {
       if (args.length > 0) {
-        throw usageFailure(
+        throw new UsageFailure(
           "hash-password takes no arguments, as other users of this machine could see them. It prompts, or reads a line from stdin.",
-          "flowgate hash-password",
         );
       }
       const { hashPasswordCommand } = await import("../service/hash-password.ts");
@@ -88,14 +87,14 @@ function defineModule(root: Command): void {
   const module = defineCommand(root, "module", {
     summary: "install modules for flows",
     description: "Install and remove modules: npm packages with nodes for flows.",
-    examples: [["flowgate module install node-red-contrib-cron-plus", "then flowgate runtime restart"]],
+    examples: { "flowgate module install node-red-contrib-cron-plus": "then flowgate runtime restart" },
     connects: false,
   });
 
   const list = defineCommand(module, "list", {
     summary: "list the modules",
     description: "List the modules that were installed, with their exact versions.",
-    examples: [["flowgate module list --data-dir /var/lib/flowgate", "those of this service"]],
+    examples: { "flowgate module list --data-dir /var/lib/flowgate": "those of this service" },
     connects: false,
     output: true,
   }).alias("ls");
@@ -111,14 +110,12 @@ function defineModule(root: Command): void {
     description:
       "Install modules, or other versions of those that are installed. The next start of the runtime loads them.",
     details: installDetails,
-    examples: [
-      ["flowgate module install node-red-contrib-cron-plus", "the newest version"],
-      ["flowgate module install @flowfuse/node-red-dashboard@1.28.0", "this version"],
-      [
-        "flowgate module install node-red-node-serialport --allow-scripts @serialport/bindings-cpp",
+    examples: {
+      "flowgate module install node-red-contrib-cron-plus": "the newest version",
+      "flowgate module install @flowfuse/node-red-dashboard@1.28.0": "this version",
+      "flowgate module install node-red-node-serialport --allow-scripts @serialport/bindings-cpp":
         "with a native addon",
-      ],
-    ],
+    },
     connects: false,
   })
     .alias("add")
@@ -134,7 +131,7 @@ function defineModule(root: Command): void {
   const remove = defineCommand(module, "remove", {
     summary: "remove modules",
     description: "Remove modules. The next start of the runtime is without them.",
-    examples: [["flowgate module remove node-red-contrib-cron-plus", "then flowgate runtime restart"]],
+    examples: { "flowgate module remove node-red-contrib-cron-plus": "then flowgate runtime restart" },
     connects: false,
   })
     .alias("rm")

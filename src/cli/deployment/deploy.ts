@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import type { DeploymentFlags, FlowsFlags } from "../commands/shared-flags.ts";
-import { CliFailure, exitCodes, usageFailure } from "../failure.ts";
+import { CliFailure, exitCodes, UsageFailure } from "../failure.ts";
 import { hasChanges, stylePlan } from "../output/changes.ts";
 import { askConfirmation, canAsk } from "../output/prompts.ts";
 import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
@@ -18,13 +18,13 @@ export async function deploy(
 ): Promise<void> {
   if (flags.type === "reload") {
     if (paths.length > 0) {
-      throw usageFailure("--type reload takes no files.", "flowgate deploy");
+      throw new UsageFailure("--type reload takes no files.");
     }
     const nothing = { flows: [] };
     return deployPlanned(context, nothing, await planFlows(context, nothing, flags), flags);
   }
   if (paths.length === 0) {
-    throw usageFailure("Name the files or folders to deploy, or - for stdin.", "flowgate deploy");
+    throw new UsageFailure("Name the files or folders to deploy, or - for stdin.");
   }
   return deployFlows(context, await readFlows(context.session, paths, flags), flags);
 }
@@ -68,7 +68,7 @@ export async function syncFolder(
   { type = "flows", check, ...flags }: DeploymentFlags & { readonly credentials?: string; readonly check?: true },
 ): Promise<void> {
   if ((await stat(folder).catch(() => undefined))?.isDirectory() !== true) {
-    throw usageFailure(`${folder}: is not a folder. Deploy files with flowgate deploy.`, "flowgate sync");
+    throw new UsageFailure(`${folder}: is not a folder. Deploy files with flowgate deploy.`);
   }
   const { flows, credentials } = await readFlows(context.session, [folder], flags);
   const input = { flows, credentials };

@@ -1,6 +1,6 @@
 import { parseFlows } from "../../flows/parse-flows.ts";
 import type { ClientContext } from "../client/action.ts";
-import { usageFailure } from "../failure.ts";
+import { UsageFailure } from "../failure.ts";
 import { exportFile, formatNodes } from "../flow-files/write-file.ts";
 import { exportFolder } from "../flow-files/export-folder.ts";
 import { shortRev } from "../output/values.ts";
@@ -13,7 +13,7 @@ export async function exportFlows(
   { rev: name }: { readonly rev?: string },
 ): Promise<void> {
   if (path === "") {
-    throw usageFailure("The path is empty: specify a file or a folder, or omit it for stdout.", "flowgate export");
+    throw new UsageFailure("The path is empty: specify a file or a folder, or omit it for stdout.");
   }
   const wanted = name === undefined ? "" : (await findRevision(session, name)).rev;
   const { flows: messages, rev } = await session.flows.getFlows({ rev: wanted });

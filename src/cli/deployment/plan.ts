@@ -10,7 +10,7 @@ import { findRevision } from "../administration/history.ts";
 import type { ClientContext } from "../client/action.ts";
 import type { Session } from "../client/session.ts";
 import type { DeploymentFlags, FlowsFlags } from "../commands/shared-flags.ts";
-import { CliFailure, exitCodes, usageFailure } from "../failure.ts";
+import { CliFailure, exitCodes, UsageFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
 import { type FileValue, readBytes } from "../flow-files/read-file.ts";
 import { readFlowFiles } from "../flow-files/read-files.ts";
@@ -38,7 +38,7 @@ export async function readFlows(
 ): Promise<FlowsInput> {
   const files = await readFlowFiles(paths);
   if (path !== undefined && files.credentials !== undefined) {
-    throw usageFailure(`--credentials: ${files.credentials.source.file} has credentials already.`);
+    throw new UsageFailure(`--credentials: ${files.credentials.source.file} has credentials already.`, "flowgate");
   }
   const credentials = path === undefined ? files.credentials : await readCredentials(path);
   const input = checkFlows({ ...files, credentials });
@@ -112,7 +112,7 @@ export async function diff(
     return diffRevisions(context, rev, base);
   }
   if (paths.length === 0 || rev !== undefined) {
-    throw usageFailure("Name either files or, with --rev, a revision.", "flowgate diff");
+    throw new UsageFailure("Name either files or, with --rev, a revision.");
   }
   const input = await readFlows(session, paths, { credentials });
   return diffFlows(context, input, base === undefined ? "" : (await findRevision(session, base)).rev);

@@ -13,7 +13,7 @@ import {
   previousModulesDir,
   readModules,
 } from "../../runtime/modules-dir.ts";
-import { CliFailure, usageFailure } from "../failure.ts";
+import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printable, printableLines } from "../output/printable.ts";
 
@@ -48,7 +48,7 @@ export async function listModules(output: Output, dataDir: string): Promise<void
 export async function installModules(specs: readonly string[], flags: InstallFlags, dataDir: string): Promise<void> {
   const modules = specs.map(parseSpec);
   for (const name of flags.allowScripts ?? []) {
-    assertModuleName(name, "flowgate module install");
+    assertModuleName(name);
   }
   process.stderr.write(`Installing ${specs.join(", ")} …\n`);
   const { installed, withScripts } = await change(dataDir, flags, async (npm, tree) => {
@@ -107,19 +107,18 @@ function parseSpec(spec: string): ModuleSpec {
   const at = spec.indexOf("@", 1);
   const name = at === -1 ? spec : spec.slice(0, at);
   const version = at === -1 ? undefined : spec.slice(at + 1);
-  assertModuleName(name, "flowgate module install");
+  assertModuleName(name);
   if (version !== undefined && !isVersionRange(version)) {
-    throw usageFailure(
+    throw new UsageFailure(
       `${spec}: what follows the name must be a version, range or tag. Modules come from a registry, not from files, URLs or git.`,
-      "flowgate module install",
     );
   }
   return { name, version };
 }
 
-function assertModuleName(name: string, command: string): void {
+function assertModuleName(name: string): void {
   if (!isModuleName(name)) {
-    throw usageFailure(`${name} is not the name of an npm package.`, command);
+    throw new UsageFailure(`${name} is not the name of an npm package.`);
   }
 }
 

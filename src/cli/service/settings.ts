@@ -1,79 +1,39 @@
 import type { Command, OptionValues } from "commander";
-import { commandPath, usageFailure } from "../failure.ts";
+import { UsageFailure } from "../failure.ts";
+
+type Setting = {
+  readonly flag: string;
+  readonly variable: string;
+  readonly path: readonly string[];
+  /** What the value is. */
+  readonly hint: "address" | "number" | "path" | "url";
+  readonly help: string;
+};
 
 /** The options that flags and environment variables can set, besides the configuration file. */
-export const settings = [
-  {
-    flag: "host",
-    variable: "FLOWGATE_HOST",
-    path: ["host"],
-    kind: "text",
-    hint: "address",
-    help: "listen on this address",
-  },
-  {
-    flag: "port",
-    variable: "FLOWGATE_PORT",
-    path: ["port"],
-    kind: "number",
-    hint: "number",
-    help: "listen on this port; 0 takes a free one",
-  },
-  {
-    flag: "data-dir",
-    variable: "FLOWGATE_DATA_DIR",
-    path: ["dataDir"],
-    kind: "text",
-    hint: "path",
-    help: "the directory of the store, its key and the runtime's files",
-  },
-  {
-    flag: "store",
-    variable: "FLOWGATE_STORE",
-    path: ["store"],
-    kind: "text",
-    hint: "url",
-    help: "the URL of the store, such as sqlite:/path/to/file.db",
-  },
-  {
-    flag: "runtime-port",
-    variable: "FLOWGATE_RUNTIME_PORT",
-    path: ["runtime", "port"],
-    kind: "number",
-    hint: "number",
-    help: "the port of the flows' own HTTP-in nodes",
-  },
-  {
-    flag: "metrics-port",
-    variable: "FLOWGATE_METRICS_PORT",
-    path: ["metrics", "port"],
-    kind: "number",
-    hint: "number",
-    help: "serve /metrics on this separate port, without a token",
-  },
-  {
-    flag: "tracing-endpoint",
-    variable: "FLOWGATE_TRACING_ENDPOINT",
-    path: ["tracing", "endpoint"],
-    kind: "text",
-    hint: "url",
-    help: "send traces to this OpenTelemetry collector",
-  },
-  {
-    flag: "drain-delay-ms",
-    variable: "FLOWGATE_DRAIN_DELAY_MS",
-    path: ["drain", "delayMs"],
-    kind: "number",
-    hint: "number",
-    help: "accept calls for this long after SIGTERM, while health reports not ready",
-  },
-] as const;
+export const settings: readonly Setting[] = [
+  setting("host", ["host"], "address", "listen on this address"),
+  setting("port", ["port"], "number", "listen on this port; 0 takes a free one"),
+  setting("data-dir", ["dataDir"], "path", "the directory of the store, its key and the runtime's files"),
+  setting("store", ["store"], "url", "the URL of the store, such as sqlite:/path/to/file.db"),
+  setting("runtime-port", ["runtime", "port"], "number", "the port of the flows' own HTTP-in nodes"),
+  setting("metrics-port", ["metrics", "port"], "number", "serve /metrics on this separate port, without a token"),
+  setting("tracing-endpoint", ["tracing", "endpoint"], "url", "send traces to this OpenTelemetry collector"),
+  setting(
+    "drain-delay-ms",
+    ["drain", "delayMs"],
+    "number",
+    "accept calls for this long after SIGTERM, while health reports not ready",
+  ),
+];
 
-type Setting = (typeof settings)[number];
+function setting(flag: string, path: Setting["path"], hint: Setting["hint"], help: string): Setting {
+  return { flag, variable: `FLOWGATE_${flag.toUpperCase().replaceAll("-", "_")}`, path, hint, help };
+}
 
 /** Converts the text of a flag or variable. An invalid number stays a text, and is reported by the validation of the options. */
-export function readSetting({ kind }: Setting, text: string): string | number {
-  return kind === "number" && /^\d{1,9}$/.test(text) ? Number(text) : text;
+export function readSetting({ hint }: Setting, text: string): string | number {
+  return hint === "number" && /^\d{1,9}$/.test(text) ? Number(text) : text;
 }
 
 /** The values of a command's flags by their names, without `--`. */
@@ -100,7 +60,7 @@ export function readFlags(command: Command): Flags {
     command.options.flatMap((option): [string, string][] => {
       const value: unknown = values[option.attributeName()];
       if (value === "") {
-        throw usageFailure(`${option.long ?? option.flags} requires a value.`, commandPath(command));
+        throw new UsageFailure(`${option.long ?? option.flags} requires a value.`);
       }
       return typeof value === "string" ? [[option.name(), value]] : [];
     }),

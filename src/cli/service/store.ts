@@ -3,7 +3,7 @@ import { VerifyAuditResponseSchema } from "@flowgate/client";
 import { formatHead, parseHead } from "../../store/audit-chain.ts";
 import type { CopyProgress, CopyResult } from "../../store/copy/copy-tables.ts";
 import { printVerification } from "../administration/audit.ts";
-import { CliFailure, usageFailure } from "../failure.ts";
+import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { createProgress } from "../output/progress.ts";
 import type { Program } from "./program.ts";
@@ -14,15 +14,12 @@ import { signalExitCodes, untilSignal } from "./until-signal.ts";
 /** Copies a store to another one, and prints the remaining steps. A signal ends it, and nothing is copied. */
 export async function migrate(flags: Flags, { migrateStore, exit }: Program): Promise<void> {
   if (!flags.has("from") && !flags.has("to")) {
-    throw usageFailure("migrate requires --from, --to or both: the URLs of the stores.", "flowgate migrate");
+    throw new UsageFailure("migrate requires --from, --to or both: the URLs of the stores.");
   }
   const { store: from } = await readOptions(flags, process.env, { storeFlag: "from" });
   const { store: to, dataDir, credentialSecret } = await readOptions(flags, process.env, { storeFlag: "to" });
   if (from === to) {
-    throw usageFailure(
-      "--from and --to are the same store. The one that is left out is the configured store.",
-      "flowgate migrate",
-    );
+    throw new UsageFailure("--from and --to are the same store. The one that is left out is the configured store.");
   }
   const interruption = new AbortController();
   let exitCode = 1;
@@ -80,9 +77,8 @@ export async function verifyStore(
   const options = await readOptions(flags, process.env);
   const expected = head === undefined ? undefined : parseHead(head);
   if (head !== undefined && expected === undefined) {
-    throw usageFailure(
+    throw new UsageFailure(
       "audit verify takes a head as it printed it earlier: a number, a colon and 64 hexadecimal digits.",
-      "flowgate audit verify",
     );
   }
   const result = await verify(options, expected).catch((error: unknown) => {

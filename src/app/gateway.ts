@@ -7,7 +7,7 @@ import { drain } from "./drain.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { openRuntimes } from "./runtimes.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
-import { reportReplica } from "../runtime/replicas/report.ts";
+import { reportReplica } from "../runtime/replicas/runs.ts";
 import { endLeftovers } from "../runtime/leftover.ts";
 import { createProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
 import type { RuntimeStatus } from "../runtime/runtime.ts";

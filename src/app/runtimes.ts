@@ -5,10 +5,9 @@ import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcom
 import { type Probations, createProbations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Options } from "../options/parse.ts";
-import { createClusterRuntime } from "../runtime/replicas/cluster-runtime.ts";
+import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
-import { followRevisions } from "../runtime/follow-revisions.ts";
-import { modulesDirName } from "../runtime/modules-dir.ts";
+import { modulesDirName } from "../runtime/folders.ts";
 import type { RuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Retention } from "../store/flow-store.ts";

@@ -8,7 +8,7 @@ import { getAsset, getRawAsset } from "node:sea";
 import { zstdDecompressSync } from "node:zlib";
 import type * as gateway from "../app/gateway.ts";
 import { makeDirectory } from "../base/directories.ts";
-import { launchArgument } from "../runtime/launch.ts";
+import { launchArgument } from "../runtime/sandbox.ts";
 import type * as migrating from "../store/migrate.ts";
 import type * as storing from "../store/open-store.ts";
 import { runCommandLine } from "./run.ts";

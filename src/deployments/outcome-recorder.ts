@@ -1,7 +1,6 @@
 import type { Logger } from "pino";
-import { outcomeMessage } from "../runtime/outcome-message.ts";
 import { handsOverAfter, ofSelf, runnersOf } from "../runtime/replicas/runs.ts";
-import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
+import { type DeploymentResult, type RevisionResult, type Runtime, outcomeMessage } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision, RevisionOutcome } from "../store/revision.ts";

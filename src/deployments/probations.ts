@@ -1,9 +1,8 @@
 import type { Logger } from "pino";
 import type { DeploymentType } from "../flows/configuration.ts";
 import { deploymentBudgetMs } from "../runtime/deployment.ts";
-import { outcomeMessage } from "../runtime/outcome-message.ts";
 import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
-import type { DeploymentResult, Runtime, WaitOptions } from "../runtime/runtime.ts";
+import { type DeploymentResult, type Runtime, type WaitOptions, outcomeMessage } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Origin } from "../store/origin.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { parseNetworkRule } from "../runtime/network-rule.ts";
+import { parseNetworkRule } from "../runtime/network-policy.ts";
 import { runtimeDefaults } from "../runtime/options.ts";
 import { flag, milliseconds, paths, port, text, wholeNumber } from "./values.ts";
 

@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, lchownSync, lstatSync, readFileSync, realpathSync } from "node:fs";
-import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { walkDirectory } from "../base/directories.ts";
@@ -219,36 +218,6 @@ function setOwner(dir: string, user: number | undefined): void {
   }
   // The last one, so that an interrupted change is done again.
   lchownSync(realpathSync(dir), user, user);
-}
-
-/**
- * Returns the id of the program that a command of a launcher has become or started; undefined while it has not been started. In
- * namespaces, the command starts their first process, which starts the program.
- */
-export function findProgram(pid: number | undefined, { level }: Pick<Launcher, "level">): number | undefined {
-  return level === "namespaces" ? firstChild(firstChild(pid)) : pid;
-}
-
-function firstChild(pid: number | undefined): number | undefined {
-  if (pid === undefined) {
-    return undefined;
-  }
-  try {
-    const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ");
-    return Number(child) || undefined;
-  } catch {
-    // It has exited.
-    return undefined;
-  }
-}
-
-/** The signal that has ended the program, which bubblewrap reports as a shell does; null if it has exited by itself. */
-export function signalOf(code: number | null, { level }: Pick<Launcher, "level">): NodeJS.Signals | null {
-  if (level !== "namespaces" || code === null || code <= 128) {
-    return null;
-  }
-  const signals = Object.entries(constants.signals) as [NodeJS.Signals, number][];
-  return signals.find(([, number]) => number === code - 128)?.[0] ?? null;
 }
 
 /** Logs which boundary is in force, and why there is no stronger one. */

@@ -1,26 +1,24 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { constants, setPriority } from "node:os";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { findProgram, signalOf } from "./boundary.ts";
-import { openChildChannel } from "./child-channel.ts";
-import { readOutput } from "./child-output.ts";
+import { openChildChannel } from "./channel.ts";
 import { formatDeadline } from "./fence.ts";
-import { launchArguments } from "./launch.ts";
 import { noteProcess } from "./leftover.ts";
-import { createLogBudget } from "./log-budget.ts";
 import {
-  type Deployed,
   type DeployStarted,
+  type Deployed,
   type FromChild,
   type Ready,
   type ToChild,
   messageFd,
   watchFd,
 } from "./messages.ts";
-import type { CompleteOptions } from "./options.ts";
-import { nameOptions } from "./permission-message.ts";
-import { sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
+import type { CompleteOptions, Launcher } from "./options.ts";
+import { createLogBudget, readOutput } from "./output.ts";
+import { launchArguments, nameOptions, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 
 export type ChildEvents = {
   /** Called for each message, heartbeats included. */
@@ -72,7 +70,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   if (child.pid !== undefined) {
     note(child.pid, options);
   }
-  // See parent-watchdog.ts.
+  // See child/watchdog.ts.
   const watch = pipes[watchFd] as Duplex;
   watch.on("error", ignore);
   const renewals = options.fence?.onRenewed((deadline) => void watch.write(formatDeadline(deadline)));
@@ -192,6 +190,36 @@ function spawnWith({ entry, dir, allow, maxOldSpaceMb, fence, launcher }: Comple
   });
 }
 
+/**
+ * Returns the id of the program that a command of a launcher has become or started; undefined while it has not been started. In
+ * namespaces, the command starts their first process, which starts the program.
+ */
+function findProgram(pid: number | undefined, { level }: Pick<Launcher, "level">): number | undefined {
+  return level === "namespaces" ? firstChild(firstChild(pid)) : pid;
+}
+
+function firstChild(pid: number | undefined): number | undefined {
+  if (pid === undefined) {
+    return undefined;
+  }
+  try {
+    const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ");
+    return Number(child) || undefined;
+  } catch {
+    // It has exited.
+    return undefined;
+  }
+}
+
+/** The signal that has ended the program, which bubblewrap reports as a shell does; null if it has exited by itself. */
+function signalOf(code: number | null, { level }: Pick<Launcher, "level">): NodeJS.Signals | null {
+  if (level !== "namespaces" || code === null || code <= 128) {
+    return null;
+  }
+  const signals = Object.entries(constants.signals) as [NodeJS.Signals, number][];
+  return signals.find(([, number]) => number === code - 128)?.[0] ?? null;
+}
+
 /** A full disk must not keep the flows from running. */
 function note(pid: number, { processFile, log }: CompleteOptions): void {
   try {
@@ -242,3 +270,20 @@ function quoteLine(text: string): string {
 
 /** Listener for errors of a channel or pipe whose process has exited, which `exit` reports. */
 function ignore(): void {}
+
+const { PRIORITY_BELOW_NORMAL } = constants.priority;
+
+/**
+ * Lowers the CPU priority of the process below that of all others, as far as Linux permits: priorities belong to threads and,
+ * where the kernel groups the processes of a session (autogroup, sched(7)), to the group. The process must lead its own session.
+ */
+export function lowerPriority(pid: number): void {
+  try {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      setPriority(Number(thread), PRIORITY_BELOW_NORMAL);
+    }
+    writeFileSync(`/proc/${pid}/autogroup`, String(PRIORITY_BELOW_NORMAL));
+  } catch {
+    // It has exited, or this is not Linux or has no groups.
+  }
+}

@@ -1,7 +1,7 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
-import type { DeploymentResult, WaitOptions } from "./runtime.ts";
+import { type DeploymentResult, type WaitOptions, pending } from "./runtime.ts";
 
 /** A revision to apply, and the callers that wait for the result. */
 export type Deployment = {
@@ -15,14 +15,6 @@ export type Deployment = {
 type RevisionAndType = Pick<Deployment, "revision" | "type">;
 
 export type Waiter = { resolve(result: DeploymentResult): void };
-
-export const running: DeploymentResult = { outcome: "running", missingTypes: [] };
-export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
-
-/** Whether the flows failed because node types or modules are not installed. */
-export function isIncomplete({ missingTypes, lacksModules = false }: DeploymentResult): boolean {
-  return missingTypes.length > 0 || lacksModules;
-}
 
 /** Constructing a function node takes about 0.4 ms; 5 ms per node leave room for slow machines and expensive nodes. */
 export function deploymentBudgetMs(revision: Revision, deadlineMs: number): number {
@@ -68,7 +60,7 @@ export function restartsAllNodes({ type }: Pick<Deployment, "type">): boolean {
 }
 
 /** Returns one deployment that replaces both. They may be in any order: the newer revision is applied. */
-export function mergeDeployments(one: Deployment | undefined, other: Deployment): Deployment {
+function mergeDeployments(one: Deployment | undefined, other: Deployment): Deployment {
   if (one === undefined) {
     return other;
   }
@@ -89,7 +81,7 @@ function mergeTypes(one: DeploymentType, other: DeploymentType): DeploymentType 
   return types.has("full") || types.has("reload") ? "full" : "flows";
 }
 
-export function newerRevision(one: Revision | undefined, other: Revision): Revision {
+function newerRevision(one: Revision | undefined, other: Revision): Revision {
   return one !== undefined && one.seq > other.seq ? one : other;
 }
 
@@ -106,4 +98,37 @@ type CredentialSet = ReadonlyMap<string, string>;
 
 function isSameSet(one: CredentialSet = new Map(), other: CredentialSet = new Map()): boolean {
   return one.size === other.size && [...one].every(([name, value]) => other.get(name) === value);
+}
+
+/** The newest known revision, and the next deployment: those that are added while another one is in progress are merged. */
+export type DeploymentQueue = {
+  newest(): Revision | undefined;
+  next(): Deployment | undefined;
+  /** Records a revision, and returns the newest one. */
+  record(revision: Revision): Revision;
+  add(deployment: Deployment): void;
+  /** Removes and returns the next deployment, of the newest revision. */
+  take(): Deployment | undefined;
+};
+
+export function createDeploymentQueue(): DeploymentQueue {
+  let newest: Revision | undefined;
+  let queued: Deployment | undefined;
+
+  const record = (revision: Revision): Revision => (newest = newerRevision(newest, revision));
+
+  return {
+    newest: () => newest,
+    next: () => queued,
+    record,
+    add(deployment) {
+      record(deployment.revision);
+      queued = mergeDeployments(queued, deployment);
+    },
+    take() {
+      const next = queued && { ...queued, revision: record(queued.revision) };
+      queued = undefined;
+      return next;
+    },
+  };
 }

@@ -27,7 +27,7 @@ export function msUntil(instant: Instant): number {
   return Math.min(instant.monotonicMs - monotonicMs(), instant.unixMs - Date.now());
 }
 
-/** A line for the watch pipe, which parent-watchdog.ts reads. */
+/** A line for the watch pipe, which child/watchdog.ts reads. */
 export function formatDeadline({ monotonicMs, unixMs }: Instant): string {
   return `${Math.floor(monotonicMs)} ${Math.floor(unixMs)}\n`;
 }

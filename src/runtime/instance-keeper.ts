@@ -1,15 +1,12 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Revision } from "../store/revision.ts";
-import { createBackoff } from "./backoff.ts";
-import { type Deployment, pending, resolveWaiters, running } from "./deployment.ts";
-import type { DeploymentQueue } from "./deployment-queue.ts";
-import { hasModules } from "./modules-dir.ts";
+import { type Deployment, type DeploymentQueue, resolveWaiters } from "./deployment.ts";
+import { hasModules, removeContent } from "./folders.ts";
 import type { CompleteOptions } from "./options.ts";
-import { type Renewals, stopLimitMs } from "./renewals.ts";
+import { type Renewals, createBackoff, stopLimitMs } from "./restarts.ts";
 import { type InstanceExit, type RuntimeInstance, prepareInstance } from "./runtime-instance.ts";
-import type { DeploymentResult, RuntimeProcessStats } from "./runtime.ts";
+import { type DeploymentResult, type RuntimeProcessStats, pending, running } from "./runtime.ts";
 import type { StateReporter } from "./state-reporter.ts";
-import { removeContent } from "./user-dir.ts";
 
 /** Keeps one instance of the runtime running, and passes it the deployments of the queue. */
 export type InstanceKeeper = {

@@ -1,7 +1,7 @@
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Instant } from "./fence.ts";
-import { maxLineChars } from "./log-budget.ts";
 import type { NetworkAccess } from "./network-policy.ts";
+import { maxLineChars } from "./output.ts";
 
 /** By severity, the most severe first. */
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;

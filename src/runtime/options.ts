@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
 import { programFile } from "../base/program-file.ts";
 import type { Revision } from "../store/revision.ts";
-import type { BackoffLimits } from "./backoff.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import { type ProtectedPorts, createProtectedPorts } from "./protected-ports.ts";
+import type { BackoffLimits } from "./restarts.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
 export type SandboxPermissions = {

@@ -4,11 +4,10 @@ import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan, formatTraceparent } from "../telemetry/trace.ts";
 import { spawnChild } from "./child-process.ts";
 import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
-import { stopLimitMs } from "./renewals.ts";
-import { startHeartbeatMonitor } from "./heartbeat-monitor.ts";
-import { type Phase, isHang, killReason } from "./kill-reason.ts";
+import { type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import { type Deploy, type Deployed, type Initialize, type Ready, heartbeatIntervalMs } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
+import { stopLimitMs } from "./restarts.ts";
 
 type DeployedResult = Required<Pick<Deployed, "missingTypes">> & Pick<Deployed, "failure" | "lacksModules">;
 

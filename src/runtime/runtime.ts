@@ -55,6 +55,14 @@ export type DeploymentResult = {
   readonly message?: string | undefined;
 };
 
+export const running: DeploymentResult = { outcome: "running", missingTypes: [] };
+export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
+
+/** Whether the flows failed because node types or modules are not installed. */
+export function isIncomplete({ missingTypes, lacksModules = false }: DeploymentResult): boolean {
+  return missingTypes.length > 0 || lacksModules;
+}
+
 /** The result of a revision. A revision can have several, since its flows are started again when the process exits. */
 export type RevisionResult = { readonly revision: Revision; readonly result: DeploymentResult };
 
@@ -118,4 +126,18 @@ export interface Runtime extends AsyncDisposable {
   release(): void;
   /** Kills the process immediately, for example if it takes too long to stop. */
   kill(): void;
+}
+
+const maxChars = 500;
+
+/**
+ * Why flows don't run; undefined if they do. For the history, which is kept: the errors that flows throw are left out, because they
+ * may contain secrets. The log has them.
+ */
+export function outcomeMessage({ message }: Pick<DeploymentResult, "message">): string | undefined {
+  return message
+    ?.replace(/(it crashed): .*$/s, "$1; the log has the error")
+    .replaceAll(/\p{Cc}+/gu, " ")
+    .slice(0, maxChars)
+    .toWellFormed();
 }

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import { programFolder } from "../base/program-file.ts";
 import type { SandboxPermissions } from "./options.ts";
@@ -38,7 +39,7 @@ export function sandboxFlags(entry: URL, userDir: string, allow: Required<Sandbo
     ...readable.map((path) => `--allow-fs-read=${path}`),
     ...[userDir, ...allow.fileSystemWrite].map((path) => `--allow-fs-write=${path}`),
     "--allow-net",
-    // For parent-watchdog.ts. The child drops this permission before it loads any node, unless flows may have it.
+    // For child/watchdog.ts. The child drops this permission before it loads any node, unless flows may have it.
     "--allow-worker",
     ...(allow.childProcess ? ["--allow-child-process"] : []),
     ...(allow.nativeAddons ? ["--allow-addons"] : []),
@@ -87,4 +88,42 @@ export function programFiles(program: string): string[] {
 function directoriesAbove(path: string): string[] {
   const parent = dirname(path);
   return parent === path ? [] : [parent, ...directoriesAbove(parent)];
+}
+
+/** With this first argument a single-file executable runs the program that the second argument names. */
+export const launchArgument = "flow-runtime";
+
+/**
+ * Returns the arguments with which `process.execPath` runs a program under the given Node flags.
+ *
+ * A single-file executable can only run itself and accepts Node flags in one argument only, as src/cli/executable.ts
+ * configures it. It loads the program by `launchArgument`.
+ */
+export function launchArguments(flags: readonly string[], program: string): string[] {
+  return isSea() ? [`--node-options=${flags.map(quote).join(" ")}`, launchArgument, program] : [...flags, program];
+}
+
+/** Quotes a flag for NODE_OPTIONS, where a backslash escapes the next character within double quotes. */
+function quote(flag: string): string {
+  return `"${flag.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+}
+
+/** The service's options by the Node permission flags that they set. */
+const optionsByFlag: ReadonlyMap<string, string> = new Map([
+  ["fs-read", "runtime.allow.fileSystemRead"],
+  ["fs-write", "runtime.allow.fileSystemWrite"],
+  ["child-process", "runtime.allow.childProcess"],
+  ["worker", "runtime.allow.worker"],
+  ["addons", "runtime.allow.nativeAddons"],
+]);
+
+/**
+ * Replaces the flags in messages of Node's permission model by the service's options, because users can't set flags of the
+ * runtime's process.
+ */
+export function nameOptions(message: string): string {
+  return message.replaceAll(/\bUse --allow-([a-z-]+) to manage permissions\./g, (_, flag: string) => {
+    const option = optionsByFlag.get(flag);
+    return option === undefined ? "No option of the service permits it." : `The option ${option} permits it.`;
+  });
 }

@@ -1,8 +1,10 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
-import { formatTraceparent } from "../telemetry/trace.ts";
 import { createListeners } from "../base/listeners.ts";
+import { formatTraceparent } from "../telemetry/trace.ts";
 import type { CompleteOptions } from "./options.ts";
-import type { RuntimeState } from "./runtime.ts";
+import type { RuntimeState, RuntimeStatus } from "./runtime.ts";
 
 export type StateReporter = {
   readonly state: RuntimeState;
@@ -48,4 +50,11 @@ export function createStateReporter(log: CompleteOptions["log"]): StateReporter 
     },
     onChange: (listener) => listeners.add(listener),
   };
+}
+
+/** Name and version of the embedded flow runtime. */
+export function readFlowRuntime(): Pick<RuntimeStatus, "name" | "version"> {
+  const manifest = createRequire(import.meta.url).resolve("@node-red/runtime/package.json");
+  const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
+  return { name: "node-red", version };
 }

@@ -1,24 +1,20 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../base/listeners.ts";
 import { logBoundary, withLauncher } from "./boundary.ts";
+import { lowerPriority } from "./child-process.ts";
 import {
+  createDeploymentQueue,
   createWaiter,
   deploymentBudgetMs,
   includesDeployment,
-  isIncomplete,
-  pending,
   resolveWaiters,
 } from "./deployment.ts";
-import { createDeploymentQueue } from "./deployment-queue.ts";
-import { readFlowRuntime } from "./flow-runtime.ts";
+import { describeWritableModules, prepareModulesDir, prepareUserDir, warnOfUnloadedModules } from "./folders.ts";
 import { openInstanceKeeper } from "./instance-keeper.ts";
-import { lowerPriority } from "./lower-priority.ts";
-import { describeWritableModules, prepareModulesDir, warnOfUnloadedModules } from "./modules-dir.ts";
 import { type CompleteOptions, type RuntimeOptions, completeOptions } from "./options.ts";
-import { createRenewals } from "./renewals.ts";
-import type { RevisionResult, Runtime } from "./runtime.ts";
-import { createStateReporter } from "./state-reporter.ts";
-import { prepareUserDir } from "./user-dir.ts";
+import { createRenewals } from "./restarts.ts";
+import { type RevisionResult, type Runtime, isIncomplete, pending } from "./runtime.ts";
+import { createStateReporter, readFlowRuntime } from "./state-reporter.ts";
 
 /**
  * Starts the flow runtime in a separate process in the background, and keeps the newest revision running. Throws if `dir`

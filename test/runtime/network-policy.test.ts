@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { type NetworkAccess, createNetworkPolicy } from "../../src/runtime/network-policy.ts";
-import { parseNetworkRule } from "../../src/runtime/network-rule.ts";
+import { type NetworkAccess, createNetworkPolicy, parseNetworkRule } from "../../src/runtime/network-policy.ts";
 
 test.each([
   "10.0.0.1",

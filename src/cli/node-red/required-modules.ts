@@ -1,6 +1,6 @@
 import type { FlowNode } from "../../flows/configuration.ts";
 import { findRequiredModules } from "../../flows/plan/requirements.ts";
-import { formatModule, isModuleName, isVersionRange } from "../../runtime/modules-dir.ts";
+import { formatModule, isModuleName, isVersionRange } from "../../runtime/folders.ts";
 
 /** A module that the flows need besides Node-RED, as in package.json. */
 export type Module = {

@@ -12,7 +12,7 @@ import {
   prepareModulesDir,
   previousModulesDir,
   readModules,
-} from "../../runtime/modules-dir.ts";
+} from "../../runtime/folders.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printable, printableLines } from "../output/printable.ts";

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
-import { createLogBudget, maxLineChars } from "../log-budget.ts";
 import type { LogEntry, LogLevel } from "../messages.ts";
+import { createLogBudget, maxLineChars } from "../output.ts";
 
 /** A record as the flow runtime passes it to its log handlers. */
 type RuntimeLogRecord = {

@@ -1,16 +1,12 @@
 // Entry point of the child process, and the only module that loads the flow runtime.
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
+import { parseJsonText } from "@flowgate/gateway/json-text";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
-import { parseJsonText } from "@flowgate/gateway/json-text";
-import type { FlowNode } from "../../flows/configuration.ts";
-import { markChangedCredentials, toCredentialsObject } from "./deployment.ts";
-import { shareDeadline, startFence } from "./fence.ts";
-import { createRuntimeLog } from "./log.ts";
-import { createFlowStorage } from "./flow-storage.ts";
 import { addressOf, listen } from "../../base/addresses.ts";
-import { maxLineChars } from "../log-budget.ts";
+import type { FlowNode } from "../../flows/configuration.ts";
+import { openParentChannel } from "../channel.ts";
 import {
   type Deploy,
   type Deployed,
@@ -24,16 +20,22 @@ import {
   maxNodeTypes,
   maxNodeTypesChars,
 } from "../messages.ts";
-import { createNetworkGuard } from "./network-guard.ts";
 import { createNetworkPolicy } from "../network-policy.ts";
-import { openParentChannel } from "./parent-channel.ts";
-import { startDeadlineWatchdog, startParentWatchdog } from "./parent-watchdog.ts";
-import { createEventWaiter, describeFailure, isStartResult } from "./runtime-events.ts";
-import { createSettings, loadModulesFrom } from "./runtime-settings.ts";
-import { hardenSandbox } from "./sandbox-hardening.ts";
-import { avoidDeepFlowCopy } from "./shallow-flow-copy.ts";
-import { assertLinksStayInside } from "./symbolic-links.ts";
-import { watchTabFailures } from "./tab-failures.ts";
+import { maxLineChars } from "../output.ts";
+import {
+  createEventWaiter,
+  createFlowStorage,
+  describeFailure,
+  isStartResult,
+  markChangedCredentials,
+  toCredentialsObject,
+  watchTabFailures,
+} from "./deployments.ts";
+import { createRuntimeLog } from "./log.ts";
+import { createNetworkGuard } from "./network-guard.ts";
+import { avoidDeepFlowCopy, createSettings, loadModulesFrom } from "./node-red.ts";
+import { assertLinksStayInside, hardenSandbox } from "./sandbox-hardening.ts";
+import { shareDeadline, startDeadlineWatchdog, startFence, startParentWatchdog } from "./watchdog.ts";
 
 hardenSandbox();
 

@@ -1,6 +1,7 @@
-import { createWaiter, deploymentBudgetMs, pending, type Waiter } from "../deployment.ts";
-import type { DeploymentResult, Runtime } from "../runtime.ts";
 import type { Cluster } from "../../store/cluster.ts";
+import type { FlowStore } from "../../store/flow-store.ts";
+import { type Waiter, createWaiter, deploymentBudgetMs } from "../deployment.ts";
+import { type DeploymentResult, type Runtime, pending } from "../runtime.ts";
 import { combineRuns, handsOverAfter, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
 
 type ClusterRuntimeOptions = {
@@ -74,4 +75,23 @@ export function createClusterRuntime({
       }
     },
   };
+}
+
+/**
+ * Applies each revision that another process commits, and reloads the flows when another process does. Revisions of this
+ * process are applied by the service that commits them. Disposing ends the subscription.
+ */
+export function followRevisions(
+  store: Pick<FlowStore, "active" | "onRevision">,
+  runtime: Pick<Runtime, "apply">,
+): Disposable {
+  let { seq } = store.active();
+  return store.onRevision(({ revision, isOwn, isReload = false }) => {
+    // A skipped revision may have been a full deployment.
+    const type = revision.seq === seq + 1 ? revision.deploymentType : "full";
+    seq = revision.seq;
+    if (!isOwn) {
+      void runtime.apply(revision, isReload ? "reload" : type);
+    }
+  });
 }

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { createListeners, type Listeners } from "../../base/listeners.ts";
-import { addMs, type Fence, type Instant, msUntil, now } from "../fence.ts";
+import { type Listeners, createListeners } from "../../base/listeners.ts";
 import type { Cluster, LeaseReply } from "../../store/cluster.ts";
+import { type Fence, type Instant, addMs, msUntil, now } from "../fence.ts";
 
 /** Keeps trying to hold the lease. Disposing releases it: flows must have stopped before. */
 export interface LeaseKeeper extends AsyncDisposable {

@@ -1,12 +1,8 @@
 import { createListeners } from "../../base/listeners.ts";
-import type { Boundary } from "../options.ts";
-import { isIncomplete, pending } from "../deployment.ts";
 import { type Fence, msUntil } from "../fence.ts";
-import { readFlowRuntime } from "../flow-runtime.ts";
-import type { RuntimeOptions } from "../options.ts";
-import { outcomeMessage } from "../outcome-message.ts";
-import type { RevisionResult, Runtime } from "../runtime.ts";
-import { createStateReporter } from "../state-reporter.ts";
+import type { Boundary, RuntimeOptions } from "../options.ts";
+import { type RevisionResult, type Runtime, isIncomplete, outcomeMessage, pending } from "../runtime.ts";
+import { createStateReporter, readFlowRuntime } from "../state-reporter.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 
 type LeasedRuntimeOptions = {

@@ -1,8 +1,7 @@
-import { isIncomplete, pending, running } from "../deployment.ts";
-import { outcomeMessage } from "../outcome-message.ts";
-import type { DeploymentResult, Runtime } from "../runtime.ts";
 import type { Cluster, Replica, ReplicaRun, ReplicaStatus } from "../../store/cluster.ts";
+import type { FlowStore } from "../../store/flow-store.ts";
 import type { Revision } from "../../store/revision.ts";
+import { type DeploymentResult, type Runtime, isIncomplete, outcomeMessage, pending, running } from "../runtime.ts";
 
 type Runner = Replica & { readonly run: ReplicaRun };
 
@@ -80,7 +79,7 @@ export function combineRuns(replicas: readonly Replica[], seq: number): Deployme
 }
 
 /** What this replica runs; undefined if it does not run flows. */
-export function runOf(
+function runOf(
   runtime: Pick<Runtime, "status" | "lastResult">,
   active: Pick<Revision, "rev" | "seq">,
 ): ReplicaRun | undefined {
@@ -109,4 +108,26 @@ export function resultOf(
   const run = runOf(runtime, active);
   const isCurrent = run?.seq === active.seq && runtime.status().state !== "starting";
   return isCurrent ? run : pending;
+}
+
+type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode"> & {
+  readonly cluster: Pick<Cluster, "report">;
+  readonly runtime: Pick<Runtime, "status" | "lastResult" | "incompleteSeq" | "onChange" | "onResult">;
+  readonly store: Pick<FlowStore, "active">;
+};
+
+/** Reports this replica to the others, now and after each change of its runtime. Disposing ends that. */
+export function reportReplica({ cluster, runtime, store, ...replica }: ReportOptions): Disposable {
+  const report = (): void =>
+    cluster.report({
+      ...replica,
+      state: runtime.status().state,
+      run: runOf(runtime, store.active()),
+      incompleteSeq: runtime.incompleteSeq(),
+    });
+  const subscriptions = new DisposableStack();
+  subscriptions.use(runtime.onChange(report));
+  subscriptions.use(runtime.onResult(report));
+  report();
+  return subscriptions;
 }

@@ -1,11 +1,11 @@
 import type { Logger } from "pino";
-import { createDisabledRuntime } from "../disabled-runtime.ts";
-import { withLauncher } from "../boundary.ts";
-import { type RuntimeOptions, completeOptions } from "../options.ts";
-import type { Runtime } from "../runtime.ts";
-import { openRuntime } from "../supervisor.ts";
-import { prepareUserDir } from "../user-dir.ts";
 import type { Cluster, ReplicaStatus } from "../../store/cluster.ts";
+import { withLauncher } from "../boundary.ts";
+import { prepareUserDir } from "../folders.ts";
+import { type RuntimeOptions, completeOptions } from "../options.ts";
+import { type Runtime, pending } from "../runtime.ts";
+import { createStateReporter, readFlowRuntime } from "../state-reporter.ts";
+import { openRuntime } from "../supervisor.ts";
 import { openLeaseKeeper } from "./lease-keeper.ts";
 import { openLeasedRuntime } from "./leased-runtime.ts";
 import { selfHandsOver } from "./runs.ts";
@@ -37,4 +37,30 @@ export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, clus
     boundary: launcher,
     log: options.log,
   });
+}
+
+/** Creates a runtime that never runs flows and has no process. */
+function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
+  const flowRuntime = readFlowRuntime();
+  const reporter = createStateReporter(log);
+  reporter.set("disabled");
+
+  return {
+    apply: async () => pending,
+    restart: async () => pending,
+    distrust() {},
+    status: () => ({ ...flowRuntime, state: reporter.state, httpPort: 0, message: undefined, boundary: undefined }),
+    processStats: () => ({ restarts: 0, heartbeatAgeMs: 0 }),
+    processId: () => undefined,
+    nodeTypes: () => undefined,
+    lastResult: () => undefined,
+    incompleteSeq: () => undefined,
+    onChange: (listener) => reporter.onChange(listener),
+    onResult: () => ({ [Symbol.dispose]() {} }),
+    release() {},
+    kill() {},
+    async [Symbol.asyncDispose]() {
+      reporter.set("stopped");
+    },
+  };
 }

@@ -1,9 +1,15 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createClusterRuntime } from "../../../src/runtime/replicas/cluster-runtime.ts";
-import { pending, running } from "../../../src/runtime/deployment.ts";
-import type { DeploymentResult, Runtime } from "../../../src/runtime/runtime.ts";
+import { createListeners } from "../../../src/base/listeners.ts";
+import { createClusterRuntime, followRevisions } from "../../../src/runtime/replicas/cluster-runtime.ts";
+import { type DeploymentResult, type Runtime, pending, running } from "../../../src/runtime/runtime.ts";
+import type { RevisionEvent } from "../../../src/store/flow-store.ts";
+import type { Revision } from "../../../src/store/revision.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/open-store.ts";
+import { createFolder, draft } from "../../store/builders.ts";
 import { revision } from "../builders.ts";
-import { createMemoryCluster, type Member } from "./memory-cluster.ts";
+import { type Member, createMemoryCluster } from "./memory-cluster.ts";
 import { run, status } from "./statuses.ts";
 
 /** The runtimes of all replicas, as a replica sees them whose own result is `own`. */
@@ -105,4 +111,59 @@ test("waits for the replica that takes over flows for which this one lacks a nod
   await new Promise(setImmediate);
   there.report(status("there", { mode: "one", run: run({ seq: 2 }) }));
   expect((await applied).outcome).toBe("running");
+});
+
+test("applies revisions of other processes only, as full deployments after a skipped one", async () => {
+  await using folder = await createFolder();
+  const options = { path: join(folder.path, "flowgate.db"), key: randomBytes(32) };
+  await using here = await openSqliteStore(options);
+  await using there = await openSqliteStore(options);
+  const applied: [Revision, string][] = [];
+  const following = followRevisions(here.flows, {
+    async apply(revision, type) {
+      applied.push([revision, type]);
+      return { outcome: "running", missingTypes: [] };
+    },
+  });
+  const commitTo = (store: typeof here, deploymentType: "nodes" | "full") =>
+    store.flows.commit(draft(store.flows.active().rev, { deploymentType }));
+
+  await commitTo(there, "full");
+  const second = await commitTo(there, "nodes");
+  // A store with a single writer reads it on `reload`; one with several writers would do so by itself.
+  await here.flows.reload();
+  const third = await commitTo(there, "nodes");
+  await here.flows.reload();
+  expect(applied).toEqual([
+    [second, "full"],
+    [third, "nodes"],
+  ]);
+
+  await commitTo(here, "nodes");
+  expect(applied).toHaveLength(2);
+  await there.flows.reload();
+  const last = await commitTo(there, "nodes");
+  await here.flows.reload();
+  expect(applied.slice(2)).toEqual([[last, "nodes"]]);
+
+  following[Symbol.dispose]();
+  await commitTo(there, "nodes");
+  await here.flows.reload();
+  expect(applied).toHaveLength(3);
+});
+
+test("reloads the flows when another process does", async () => {
+  const applied: string[] = [];
+  const events = createListeners<RevisionEvent>();
+  using _ = followRevisions(
+    { active: () => revision(1, []), onRevision: (listener) => events.add(listener) },
+    {
+      async apply({ rev }, type) {
+        applied.push(`${rev} ${type}`);
+        return { outcome: "running", missingTypes: [] };
+      },
+    },
+  );
+  events.notify({ revision: revision(1, []), isOwn: false, isReload: true });
+  expect(applied).toEqual(["r1 reload"]);
 });

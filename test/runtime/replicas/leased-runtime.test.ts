@@ -1,17 +1,16 @@
-import { pino } from "pino";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import type { FlowNode } from "../../../src/flows/configuration.ts";
+import type { LogEntry } from "../../../src/runtime/messages.ts";
 import { openLeaseKeeper } from "../../../src/runtime/replicas/lease-keeper.ts";
 import { openLeasedRuntime } from "../../../src/runtime/replicas/leased-runtime.ts";
-import { reportReplica } from "../../../src/runtime/replicas/report.ts";
-import { selfHandsOver } from "../../../src/runtime/replicas/runs.ts";
-import type { LogEntry } from "../../../src/runtime/messages.ts";
+import { reportReplica, selfHandsOver } from "../../../src/runtime/replicas/runs.ts";
 import type { Runtime, RuntimeState } from "../../../src/runtime/runtime.ts";
 import { openRuntime } from "../../../src/runtime/supervisor.ts";
-import { fixture, revision } from "../builders.ts";
 import { type Folder, createFolder } from "../../store/builders.ts";
+import { fixture, revision } from "../builders.ts";
 import { type Member, createMemoryCluster } from "./memory-cluster.ts";
 
 const log = pino({ level: "silent" });

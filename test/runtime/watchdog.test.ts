@@ -8,7 +8,7 @@ import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { formatFrame } from "../../src/runtime/frames.ts";
+import { formatFrame } from "../../src/runtime/channel.ts";
 import { type Initialize, messageFd } from "../../src/runtime/messages.ts";
 import { fixture, untilExited } from "./builders.ts";
 import { functionNode, tab } from "./flow-builders.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createFrameReader, formatFrame } from "../../src/runtime/frames.ts";
+import { createFrameReader, formatFrame } from "../../src/runtime/channel.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createBackoff } from "../../src/runtime/backoff.ts";
+import { createBackoff } from "../../src/runtime/restarts.ts";
 
 test("counts crashes with exits without flows in between", async () => {
   const limits = { backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 1, safeModeAfter: 2 };

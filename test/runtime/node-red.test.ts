@@ -1,9 +1,9 @@
-import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { avoidDeepFlowCopy } from "../../src/runtime/child/shallow-flow-copy.ts";
+import { avoidDeepFlowCopy } from "../../src/runtime/child/node-red.ts";
 
 type ExternalModules = { checkFlowDependencies(flows: object[]): unknown };
 

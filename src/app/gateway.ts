@@ -9,7 +9,7 @@ import { openRuntimes } from "./runtimes.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
 import { reportReplica } from "../runtime/replicas/runs.ts";
 import { endLeftovers } from "../runtime/leftover.ts";
-import { createProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
+import { ProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
 import type { RuntimeStatus } from "../runtime/runtime.ts";
 import { openCertificates } from "../server/listener/certificates.ts";
 import { createLog } from "../server/log.ts";
@@ -85,7 +85,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const store = customStore ?? stack.use(await openStore(options));
   stack.use(logHealth(store, log));
   const { cluster } = store;
-  const protectedPorts = createProtectedPorts();
+  const protectedPorts = new ProtectedPorts();
   // Before the server listens, so that no flow takes them.
   if (listen) {
     protectedPorts.add(options.port);

@@ -101,34 +101,33 @@ function isSameSet(one: CredentialSet = new Map(), other: CredentialSet = new Ma
 }
 
 /** The newest known revision, and the next deployment: those that are added while another one is in progress are merged. */
-export type DeploymentQueue = {
-  newest(): Revision | undefined;
-  next(): Deployment | undefined;
+export class DeploymentQueue {
+  #newest: Revision | undefined;
+  #next: Deployment | undefined;
+
+  get newest(): Revision | undefined {
+    return this.#newest;
+  }
+
+  get next(): Deployment | undefined {
+    return this.#next;
+  }
+
   /** Records a revision, and returns the newest one. */
-  record(revision: Revision): Revision;
-  add(deployment: Deployment): void;
+  record(revision: Revision): Revision {
+    this.#newest = newerRevision(this.#newest, revision);
+    return this.#newest;
+  }
+
+  add(deployment: Deployment): void {
+    this.record(deployment.revision);
+    this.#next = mergeDeployments(this.#next, deployment);
+  }
+
   /** Removes and returns the next deployment, of the newest revision. */
-  take(): Deployment | undefined;
-};
-
-export function createDeploymentQueue(): DeploymentQueue {
-  let newest: Revision | undefined;
-  let queued: Deployment | undefined;
-
-  const record = (revision: Revision): Revision => (newest = newerRevision(newest, revision));
-
-  return {
-    newest: () => newest,
-    next: () => queued,
-    record,
-    add(deployment) {
-      record(deployment.revision);
-      queued = mergeDeployments(queued, deployment);
-    },
-    take() {
-      const next = queued && { ...queued, revision: record(queued.revision) };
-      queued = undefined;
-      return next;
-    },
-  };
+  take(): Deployment | undefined {
+    const next = this.#next && { ...this.#next, revision: this.record(this.#next.revision) };
+    this.#next = undefined;
+    return next;
+  }
 }

@@ -1,275 +1,281 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
-import type { Revision } from "../store/revision.ts";
 import { type Deployment, type DeploymentQueue, resolveWaiters } from "./deployment.ts";
-import { hasModules, removeContent } from "./folders.ts";
+import { removeContent } from "./folders.ts";
+import type { Ready } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
-import { type Renewals, createBackoff, stopLimitMs } from "./restarts.ts";
-import { type InstanceExit, type RuntimeInstance, prepareInstance } from "./runtime-instance.ts";
-import { type DeploymentResult, type RuntimeProcessStats, pending, running } from "./runtime.ts";
+import { Backoff, ModuleExclusion, type Renewals, stopLimitMs } from "./restarts.ts";
+import { type DeployedResult, type InstanceExit, RuntimeInstance } from "./runtime-instance.ts";
+import { type DeploymentResult, type RevisionResult, type RuntimeProcessStats, pending, running } from "./runtime.ts";
 import type { StateReporter } from "./state-reporter.ts";
 
-/** Keeps one instance of the runtime running, and passes it the deployments of the queue. */
-export type InstanceKeeper = {
-  /** Undefined until the next restart. */
-  current(): RuntimeInstance | undefined;
-  /** The port of HTTP-in nodes; 0 until it is open. */
-  httpPort(): number;
-  nodeTypes(): ReadonlySet<string> | undefined;
-  stats(): RuntimeProcessStats;
-  /** Must be called when a deployment was added to the queue: deploys it as soon as possible, despite earlier crashes. */
-  deployQueued(): void;
-  /** Must be called before the process is renewed on request: modules that were left out are loaded again. */
-  retryModules(): void;
-  /** Must be called before the process is renewed on request: removes the files of flows before the next process runs them. */
-  clearFiles(): void;
-  /** Creates the next instance in advance. */
-  prepareNext(): void;
-  /** Must be called when the state is `stopped`. Resolves when all processes have exited. */
-  stop(): Promise<void>;
-  kill(): void;
-};
-
-export type KeeperOptions = {
+type KeeperOptions = {
   readonly options: CompleteOptions;
   readonly queue: DeploymentQueue;
   readonly renewals: Renewals;
   readonly reporter: StateReporter;
   /** Called when the flows of a revision were started or have failed, or when their process has exited unexpectedly. */
-  readonly onResult: (revision: Revision, result: DeploymentResult) => void;
+  readonly onResult: (result: RevisionResult) => void;
 };
 
-export function openInstanceKeeper({ options, queue, renewals, reporter, onResult }: KeeperOptions): InstanceKeeper {
-  const backoff = createBackoff(options.restart);
-  let instance: RuntimeInstance | undefined;
-  let prepared: RuntimeInstance | undefined;
-  let httpPort = 0;
-  let nodeTypes: ReadonlySet<string> | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let restarts = 0;
-  let lastActivityMs = performance.now();
+/** Keeps one instance of the runtime running, and passes it the deployments of the queue. */
+export class InstanceKeeper {
+  readonly #options: CompleteOptions;
+  readonly #queue: DeploymentQueue;
+  readonly #renewals: Renewals;
+  readonly #reporter: StateReporter;
+  readonly #onResult: KeeperOptions["onResult"];
+  readonly #backoff: Backoff;
+  readonly #exclusion: ModuleExclusion;
+  #instance: RuntimeInstance | undefined;
+  #prepared: RuntimeInstance | undefined;
+  #httpPort = 0;
+  #nodeTypes: ReadonlySet<string> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #restarts = 0;
+  #lastActivityMs = performance.now();
   /** Why the next instance must start without flows. */
-  let crashLoop: string | undefined;
-  /** The number of processes in a row that ended without flows. */
-  let loadFailures = 0;
-  /** Why the next instances must start without added modules. */
-  let withoutModules: string | undefined;
+  #crashLoop: string | undefined;
   /** Whether the files of flows have to be removed before the next instance starts. */
-  let mustClear = false;
+  #mustClear = false;
   /** The removal in progress. */
-  let clearing: Promise<void> | undefined;
+  #clearing: Promise<void> | undefined;
   /** Whether the instance was stopped for a new one. */
-  let isRenewing = false;
+  #isRenewing = false;
 
-  function start(): void {
-    clearTimeout(timer);
-    if (mustClear || clearing !== undefined) {
-      clearing ??= clearThenStart();
+  constructor({ options, queue, renewals, reporter, onResult }: KeeperOptions) {
+    this.#options = options;
+    this.#queue = queue;
+    this.#renewals = renewals;
+    this.#reporter = reporter;
+    this.#onResult = onResult;
+    this.#backoff = new Backoff(options.restart);
+    this.#exclusion = new ModuleExclusion(options);
+  }
+
+  /** Undefined until the next restart. */
+  get current(): RuntimeInstance | undefined {
+    return this.#instance;
+  }
+
+  /** The port of HTTP-in nodes; 0 until it is open. */
+  get httpPort(): number {
+    return this.#httpPort;
+  }
+
+  get nodeTypes(): ReadonlySet<string> | undefined {
+    return this.#nodeTypes;
+  }
+
+  stats(): RuntimeProcessStats {
+    return { restarts: this.#restarts, heartbeatAgeMs: performance.now() - this.#lastActivityMs };
+  }
+
+  /** Starts an instance, which deploys the newest revision when it is ready. Must be called once. */
+  start(): void {
+    clearTimeout(this.#timer);
+    if (this.#mustClear || this.#clearing !== undefined) {
+      this.#clearing ??= this.#clearThenStart();
       return;
     }
-    instance = prepared ?? prepare();
-    prepared = undefined;
-    instance.start(queue.next()?.trace ?? ROOT_CONTEXT);
+    const instance = this.#prepared ?? this.#prepare();
+    this.#prepared = undefined;
+    this.#instance = instance;
+    instance.start(this.#queue.next?.trace ?? ROOT_CONTEXT);
   }
 
-  async function clearThenStart(): Promise<void> {
-    mustClear = false;
-    await removeContent(options);
-    clearing = undefined;
-    if (reporter.state !== "stopped") {
-      start();
+  /** Must be called when a deployment was added to the queue: deploys it as soon as possible, despite earlier crashes. */
+  deployQueued(): void {
+    this.#backoff.reset();
+    if (this.#instance === undefined) {
+      this.start();
+    } else {
+      this.#deployNext();
     }
   }
 
-  function prepare(): RuntimeInstance {
-    const used = withoutModules === undefined ? options : { ...options, modulesDir: undefined };
-    const created = prepareInstance(used, {
-      onDistrust: (reason) => void renewals.distrust(reason),
-      onActivity() {
-        lastActivityMs = performance.now();
+  /** Must be called before the process is renewed on request: modules that were left out are loaded again. */
+  retryModules(): void {
+    this.#exclusion.reset();
+  }
+
+  /** Must be called before the process is renewed on request: removes the files of flows before the next process runs them. */
+  clearFiles(): void {
+    this.#mustClear = true;
+  }
+
+  /** Creates the next instance in advance. */
+  prepareNext(): void {
+    this.#prepared ??= this.#prepare();
+  }
+
+  /** Must be called when the state is `stopped`. Resolves when all processes have exited. */
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    await Promise.all([this.#instance?.stop(), this.#prepared?.stop(0), this.#clearing]);
+  }
+
+  kill(): void {
+    this.#instance?.kill();
+    this.#prepared?.kill();
+  }
+
+  async #clearThenStart(): Promise<void> {
+    this.#mustClear = false;
+    await removeContent(this.#options);
+    this.#clearing = undefined;
+    if (this.#reporter.state !== "stopped") {
+      this.start();
+    }
+  }
+
+  #prepare(): RuntimeInstance {
+    const options = this.#exclusion.reason === undefined ? this.#options : { ...this.#options, modulesDir: undefined };
+    const instance = new RuntimeInstance(options, {
+      hasNewerDeployment: () => this.#queue.next !== undefined,
+      onActivity: () => {
+        this.#lastActivityMs = performance.now();
       },
-      hasNewerDeployment: () => queue.next() !== undefined,
-      onReady(ready) {
-        httpPort = ready.httpPort;
-        nodeTypes = ready.nodeTypes && new Set(ready.nodeTypes);
-        if (queue.next() !== undefined) {
-          deployNext();
-        } else if (crashLoop !== undefined) {
-          reporter.set("safe", `${crashLoop}; its flows are held back until the next deployment`);
+      onReady: (ready) => this.#handleReady(instance, ready),
+      onDeployed: (deployment, result) => this.#handleDeployed(deployment, result),
+      onDistrust: (reason) => void this.#renewals.distrust(reason),
+      onExit: (exit) => {
+        if (instance === this.#prepared) {
+          this.#prepared = undefined;
         } else {
-          void deployStored(created);
-        }
-      },
-      onDeployed(deployment, { failure, missingTypes, lacksModules }) {
-        const result: DeploymentResult =
-          failure === undefined ? running : { outcome: "failed", missingTypes, lacksModules, message: failure };
-        const message = [failure, withoutModules].filter((part) => part !== undefined).join("; ") || undefined;
-        reporter.set(failure === undefined ? "running" : "failed", message, deployment.trace);
-        resolveWaiters(deployment, result);
-        onResult(deployment.revision, result);
-        deployNext();
-      },
-      onExit(exit) {
-        if (created === prepared) {
-          prepared = undefined;
-        } else {
-          handleExit(exit);
+          this.#handleExit(exit);
         }
       },
     });
-    return created;
+    return instance;
+  }
+
+  #handleReady(instance: RuntimeInstance, { httpPort, nodeTypes }: Ready): void {
+    this.#httpPort = httpPort;
+    this.#nodeTypes = nodeTypes && new Set(nodeTypes);
+    if (this.#queue.next !== undefined) {
+      this.#deployNext();
+    } else if (this.#crashLoop !== undefined) {
+      this.#reporter.set("safe", `${this.#crashLoop}; its flows are held back until the next deployment`);
+    } else {
+      void this.#deployStored(instance);
+    }
   }
 
   /** Deploys the newest revision of the store, which may contain a deployment that was not queued. */
-  async function deployStored(started: RuntimeInstance): Promise<void> {
+  async #deployStored(instance: RuntimeInstance): Promise<void> {
+    const { active, log, restart } = this.#options;
     try {
-      queue.record(await options.active());
+      this.#queue.record(await active());
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      options.log({ level: "error", message: `the active revision could not be read: ${reason}` }, "runtime");
+      log({ level: "error", message: `the active revision could not be read: ${reason}` }, "runtime");
     }
-    if (reporter.state === "stopped" || instance !== started || !started.isEmpty()) {
+    if (this.#reporter.state === "stopped" || this.#instance !== instance || !instance.isEmpty) {
       return;
     }
-    const revision = queue.newest();
+    const revision = this.#queue.newest;
     if (revision === undefined) {
-      reporter.set("restarting", "the active revision could not be read");
-      timer = setTimeout(() => void deployStored(started), options.restart.maxBackoffMs);
+      this.#reporter.set("restarting", "the active revision could not be read");
+      this.#timer = setTimeout(() => void this.#deployStored(instance), restart.maxBackoffMs);
       return;
     }
-    clearTimeout(timer);
-    queue.add({ revision, type: "full", waiters: new Set(), trace: ROOT_CONTEXT });
-    deployNext();
+    clearTimeout(this.#timer);
+    this.#queue.add({ revision, type: "full", waiters: new Set(), trace: ROOT_CONTEXT });
+    this.#deployNext();
   }
 
-  function deployNext(): void {
-    const next = queue.next();
-    if (next === undefined || instance === undefined || !instance.isIdle()) {
+  /** Gives the next deployment to the instance if it is idle, or stops it if the deployment has to start in a new process. */
+  #deployNext(): void {
+    const { next } = this.#queue;
+    const instance = this.#instance;
+    if (next === undefined || instance === undefined || !instance.isIdle) {
       return;
     }
-    if (mustClear) {
-      reporter.set("starting", "in a new process: its files are removed", next.trace);
-      isRenewing = true;
-      void instance.stop(stopLimitMs(options.nodeCloseTimeoutMs));
+    if (this.#mustClear) {
+      this.#renew(instance, next, "its files are removed", stopLimitMs(this.#options.nodeCloseTimeoutMs));
       return;
     }
-    if (next.type === "reload" && reporter.state === "failed") {
+    if (next.type === "reload" && this.#reporter.state === "failed") {
       // The runtime finds installed modules when it starts only, and a missing one may have been installed since.
-      retryModules();
+      this.retryModules();
       void instance.stop();
       return;
     }
-    const renewal = instance.isEmpty() ? undefined : renewals.find(next.type, instance.hasRunNodes());
+    const renewal = instance.isEmpty ? undefined : this.#renewals.find(next.type, instance.hasRunNodes);
     if (renewal !== undefined) {
-      isRenewing = true;
-      reporter.set("starting", `in a new process: ${renewal.reason}`, next.trace);
-      void instance.stop(renewal.stopMs);
+      this.#renew(instance, next, renewal.reason, renewal.stopMs);
       return;
     }
-    const deployment = queue.take() as Deployment;
+    const deployment = this.#queue.take() as Deployment;
     // Without waiters, it is not another deployment: the same flows are started again after their process has exited.
-    if (instance.isEmpty() && deployment.waiters.size > 0) {
-      renewals.clear();
+    if (instance.isEmpty && deployment.waiters.size > 0) {
+      this.#renewals.clear();
     }
-    instance.deploy(instance.isEmpty() ? { ...deployment, type: "full" } : deployment);
+    instance.deploy(instance.isEmpty ? { ...deployment, type: "full" } : deployment);
   }
 
-  function handleExit(exit: InstanceExit): void {
-    clearTimeout(timer);
-    instance = undefined;
-    httpPort = 0;
-    if (reporter.state === "stopped") {
+  #renew(instance: RuntimeInstance, next: Deployment, reason: string, stopMs: number): void {
+    this.#isRenewing = true;
+    this.#reporter.set("starting", `in a new process: ${reason}`, next.trace);
+    void instance.stop(stopMs);
+  }
+
+  #handleDeployed(deployment: Deployment, { failure, missingTypes, lacksModules }: DeployedResult): void {
+    const result: DeploymentResult =
+      failure === undefined ? running : { outcome: "failed", missingTypes, lacksModules, message: failure };
+    const reasons = [failure, this.#exclusion.reason].filter((reason) => reason !== undefined);
+    const state = failure === undefined ? "running" : "failed";
+    this.#reporter.set(state, reasons.join("; ") || undefined, deployment.trace);
+    resolveWaiters(deployment, result);
+    this.#onResult({ revision: deployment.revision, result });
+    this.#deployNext();
+  }
+
+  #handleExit(exit: InstanceExit): void {
+    clearTimeout(this.#timer);
+    this.#instance = undefined;
+    this.#httpPort = 0;
+    if (this.#reporter.state === "stopped") {
       return;
-    }
-    if (!exit.isExpected) {
-      restarts += 1;
-      countLoadFailure(exit);
     }
     if (exit.undelivered !== undefined) {
-      queue.add(exit.undelivered);
+      this.#queue.add(exit.undelivered);
     }
-    const { delayMs, isCrashLoop } = exit.isExpected ? { delayMs: 0, isCrashLoop: false } : backoff.recordExit(exit);
-    const cause = isCrashLoop && exit.hadFlows ? describeCrashLoop(exit) : exit.cause;
-    if (!isCrashLoop) {
-      crashLoop = undefined;
-    } else if (exit.hadFlows) {
-      crashLoop = cause;
-    }
-    if (exit.isExpected) {
-      resolveWaiters(exit.unfinished, pending);
-    } else {
-      settleCrash(exit, cause);
-    }
+    const { delayMs, cause } = exit.isExpected ? this.#handleExpectedExit(exit) : this.#handleCrash(exit);
     // Otherwise the state has the reason already.
-    if (!isRenewing) {
-      reporter.set("restarting", cause, exit.unfinished?.trace);
+    if (!this.#isRenewing) {
+      this.#reporter.set("restarting", cause, exit.unfinished?.trace);
     }
-    isRenewing = false;
-    timer = setTimeout(start, delayMs);
+    this.#isRenewing = false;
+    this.#timer = setTimeout(() => this.start(), delayMs);
   }
 
-  /** A module that ends the process while it is loaded would keep the flows from running for good. */
-  function countLoadFailure({ isLoadFailure, cause }: InstanceExit): void {
-    loadFailures = isLoadFailure ? loadFailures + 1 : 0;
-    const { modulesDir, restart } = options;
-    const { safeModeAfter } = restart;
-    if (loadFailures < safeModeAfter || withoutModules !== undefined) {
-      return;
+  #handleExpectedExit({ unfinished, cause }: InstanceExit): { delayMs: number; cause: string } {
+    this.#crashLoop = undefined;
+    resolveWaiters(unfinished, pending);
+    return { delayMs: 0, cause };
+  }
+
+  #handleCrash(exit: InstanceExit): { delayMs: number; cause: string } {
+    this.#restarts += 1;
+    this.#exclusion.recordExit(exit);
+    const { delayMs, isCrashLoop } = this.#backoff.recordExit(exit);
+    const cause = isCrashLoop && exit.hadFlows ? this.#describeCrashLoop(exit) : exit.cause;
+    if (!isCrashLoop) {
+      this.#crashLoop = undefined;
+    } else if (exit.hadFlows) {
+      this.#crashLoop = cause;
     }
-    if (modulesDir === undefined || !hasModules(modulesDir)) {
-      return;
-    }
-    withoutModules = `without added modules, since it ended ${safeModeAfter} times in a row before it had flows, most recently because ${cause}`;
-    const advice = 'remove the faulty one with "flowgate module remove", then run "flowgate runtime restart"';
-    options.log({ level: "error", message: `the runtime starts ${withoutModules}: ${advice}` }, "runtime");
-  }
-
-  function retryModules(): void {
-    loadFailures = 0;
-    withoutModules = undefined;
-  }
-
-  function describeCrashLoop({ cause }: InstanceExit): string {
-    return `it ended ${options.restart.safeModeAfter} times in a row, most recently because ${cause}`;
-  }
-
-  function settleCrash({ unfinished, lastRevision }: InstanceExit, message: string): void {
-    const crash: DeploymentResult = { outcome: "crashed", missingTypes: [], message };
-    resolveWaiters(unfinished, crash);
-    const revision = unfinished?.revision ?? lastRevision;
+    const result: DeploymentResult = { outcome: "crashed", missingTypes: [], message: cause };
+    resolveWaiters(exit.unfinished, result);
+    const revision = exit.unfinished?.revision ?? exit.lastRevision;
     if (revision !== undefined) {
-      onResult(revision, crash);
+      this.#onResult({ revision, result });
     }
+    return { delayMs, cause };
   }
 
-  start();
-
-  return {
-    current: () => instance,
-    httpPort: () => httpPort,
-    nodeTypes: () => nodeTypes,
-    stats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
-    deployQueued() {
-      backoff.reset();
-      if (instance === undefined) {
-        start();
-      } else {
-        deployNext();
-      }
-    },
-    retryModules,
-    clearFiles() {
-      mustClear = true;
-    },
-    prepareNext() {
-      prepared ??= prepare();
-    },
-    async stop() {
-      clearTimeout(timer);
-      await Promise.all([instance?.stop(), prepared?.stop(0), clearing]);
-    },
-    kill() {
-      instance?.kill();
-      prepared?.kill();
-    },
-  };
+  #describeCrashLoop({ cause }: InstanceExit): string {
+    return `it ended ${this.#options.restart.safeModeAfter} times in a row, most recently because ${cause}`;
+  }
 }

@@ -91,16 +91,17 @@ export type Deployed = {
   readonly rejected?: true;
 };
 
-export type FromChild =
-  | Ready
-  | DeployStarted
-  | Deployed
-  | { readonly kind: "heartbeat" }
-  | { readonly kind: "log"; readonly entry: LogEntry }
-  /** Sent instead of `ready` if the port of HTTP-in nodes can't be opened. The child exits after it. */
-  | { readonly kind: "listen-failed"; readonly address: string; readonly code: string }
-  /** An uncaught exception or unhandled rejection. The child exits after it. */
-  | { readonly kind: "crashed"; readonly cause: string };
+type Heartbeat = { readonly kind: "heartbeat" };
+
+type Log = { readonly kind: "log"; readonly entry: LogEntry };
+
+/** Sent instead of `ready` if the port of HTTP-in nodes can't be opened. The child exits after it. */
+export type ListenFailed = { readonly kind: "listen-failed"; readonly address: string; readonly code: string };
+
+/** An uncaught exception or unhandled rejection. The child exits after it. */
+export type Crashed = { readonly kind: "crashed"; readonly cause: string };
+
+export type FromChild = Heartbeat | Log | Ready | ListenFailed | DeployStarted | Deployed | Crashed;
 
 /** The interval at which a child sends heartbeats, which a blocked event loop delays. */
 export const heartbeatIntervalMs = 250;
@@ -118,54 +119,59 @@ const maxNames = 1_000;
 export const maxNodeTypes = 2_000;
 export const maxNodeTypesChars = 64 * 1024;
 
-/**
- * Parses a message of the child; undefined if it is not valid. Flows can write to the channel too, so values are checked
- * and their lengths are limited.
- */
+type Fields = Readonly<Record<string, unknown>>;
+
+/** One for each kind of message. Flows can write to the channel too, so values are checked and their lengths are limited. */
+const decoders: {
+  readonly [Kind in FromChild["kind"]]: (fields: Fields) => Extract<FromChild, { kind: Kind }> | undefined;
+} = {
+  heartbeat: () => ({ kind: "heartbeat" }),
+  log(fields) {
+    const entry = parseLogEntry(fields["entry"]);
+    return entry && { kind: "log", entry };
+  },
+  ready({ httpPort, nodeTypes }) {
+    if (typeof httpPort !== "number") {
+      return undefined;
+    }
+    return {
+      kind: "ready",
+      httpPort,
+      ...(Array.isArray(nodeTypes) && { nodeTypes: parseNames(nodeTypes, maxNodeTypes) }),
+    };
+  },
+  "listen-failed": ({ address, code }) =>
+    isWord(address) && isWord(code) ? { kind: "listen-failed", address, code } : undefined,
+  "deploy-started": ({ id }) => (typeof id === "number" ? { kind: "deploy-started", id } : undefined),
+  deployed({ id, failure, missingTypes, lacksModules, failedNodes, rejected }) {
+    if (typeof id !== "number") {
+      return undefined;
+    }
+    return {
+      kind: "deployed",
+      id,
+      ...(typeof failure === "string" && { failure: failure.slice(0, maxLineChars) }),
+      ...(Array.isArray(missingTypes) && { missingTypes: parseNames(missingTypes) }),
+      ...(lacksModules === true && { lacksModules }),
+      ...(Array.isArray(failedNodes) && { failedNodes: parseNames(failedNodes) }),
+      ...(rejected === true && { rejected }),
+    };
+  },
+  crashed: ({ cause }) =>
+    typeof cause === "string" ? { kind: "crashed", cause: cause.slice(0, maxLineChars) } : undefined,
+};
+
+/** Parses a message of the child; undefined if it is not valid. */
 export function parseFromChild(value: unknown): FromChild | undefined {
   if (!isRecord(value)) {
     return undefined;
   }
-  switch (value["kind"]) {
-    case "heartbeat":
-      return { kind: "heartbeat" };
-    case "ready":
-      return typeof value["httpPort"] === "number"
-        ? {
-            kind: "ready",
-            httpPort: value["httpPort"],
-            ...(Array.isArray(value["nodeTypes"]) && { nodeTypes: parseNames(value["nodeTypes"], maxNodeTypes) }),
-          }
-        : undefined;
-    case "listen-failed":
-      return isWord(value["address"]) && isWord(value["code"])
-        ? { kind: "listen-failed", address: value["address"], code: value["code"] }
-        : undefined;
-    case "deploy-started":
-      return typeof value["id"] === "number" ? { kind: "deploy-started", id: value["id"] } : undefined;
-    case "deployed":
-      return typeof value["id"] === "number"
-        ? {
-            kind: "deployed",
-            id: value["id"],
-            ...(typeof value["failure"] === "string" && { failure: value["failure"].slice(0, maxLineChars) }),
-            ...(Array.isArray(value["missingTypes"]) && { missingTypes: parseNames(value["missingTypes"]) }),
-            ...(value["lacksModules"] === true && { lacksModules: true }),
-            ...(Array.isArray(value["failedNodes"]) && { failedNodes: parseNames(value["failedNodes"]) }),
-            ...(value["rejected"] === true && { rejected: true }),
-          }
-        : undefined;
-    case "crashed":
-      return typeof value["cause"] === "string"
-        ? { kind: "crashed", cause: value["cause"].slice(0, maxLineChars) }
-        : undefined;
-    case "log": {
-      const entry = parseLogEntry(value["entry"]);
-      return entry && { kind: "log", entry };
-    }
-    default:
-      return undefined;
-  }
+  const kind = value["kind"];
+  return typeof kind === "string" && isKind(kind) ? decoders[kind](value) : undefined;
+}
+
+function isKind(kind: string): kind is FromChild["kind"] {
+  return Object.hasOwn(decoders, kind);
 }
 
 function parseNames(values: readonly unknown[], max = maxNames): string[] {

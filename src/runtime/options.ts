@@ -4,7 +4,7 @@ import type { Revision } from "../store/revision.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
-import { type ProtectedPorts, createProtectedPorts } from "./protected-ports.ts";
+import { ProtectedPorts } from "./protected-ports.ts";
 import type { BackoffLimits } from "./restarts.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
@@ -149,7 +149,7 @@ export function completeOptions(
     entry: programFile("runtime/child/main"),
     network: { deny: [] },
     hidden: [],
-    protectedPorts: createProtectedPorts(),
+    protectedPorts: new ProtectedPorts(),
     ...runtimeDefaults,
     ...options,
     limits: { ...runtimeDefaults.limits, ...options.limits },

@@ -7,7 +7,7 @@ const newline = 0x0a;
  * beyond the budget is dropped, and `onFlood` called.
  */
 export function readOutput(stream: Readable, onLine: (text: string) => void, onFlood: () => void): void {
-  const budget = createLogBudget((bytes) => onLine(`(${bytes} bytes of output were dropped)`));
+  const budget = new LogBudget((bytes) => onLine(`(${bytes} bytes of output were dropped)`));
   /** The incomplete line, up to the maximum length. */
   let pending: Buffer[] = [];
   let pendingBytes = 0;
@@ -61,56 +61,56 @@ export function readOutput(stream: Readable, onLine: (text: string) => void, onF
   });
 }
 
-export type LogBudget = {
-  /** Takes one line from the budget; false if it is used up. */
-  take(): boolean;
-  /** Adds to what is reported as dropped, in lines or bytes. */
-  countDropped(amount: number): void;
-  /** Reports immediately what was dropped since the last report. */
-  flush(): void;
-};
-
 /**
  * Limits the number of lines per time window, so that a flow that logs in a loop does not use up the parent's time or the
  * child's memory. The default is far more than a person reads and far less than a process can write.
  */
-export function createLogBudget(
-  report: (dropped: number) => void,
-  { lines, windowMs } = { lines: 1_000, windowMs: 5_000 },
-): LogBudget {
-  let remaining = lines;
-  let windowStartMs = performance.now();
-  let dropped = 0;
-  let timer: NodeJS.Timeout | undefined;
+export class LogBudget {
+  readonly #report: (dropped: number) => void;
+  readonly #lines: number;
+  readonly #windowMs: number;
+  #remaining: number;
+  #windowStartMs = performance.now();
+  #dropped = 0;
+  #timer: NodeJS.Timeout | undefined;
 
-  function flush(): void {
-    clearTimeout(timer);
-    timer = undefined;
-    if (dropped > 0) {
-      report(dropped);
-    }
-    dropped = 0;
+  /** `report` is called with the number of lines or bytes that were dropped, at most once per time window. */
+  constructor(report: (dropped: number) => void, { lines, windowMs } = { lines: 1_000, windowMs: 5_000 }) {
+    this.#report = report;
+    this.#lines = lines;
+    this.#windowMs = windowMs;
+    this.#remaining = lines;
   }
 
-  return {
-    take() {
-      const nowMs = performance.now();
-      if (nowMs - windowStartMs >= windowMs) {
-        windowStartMs = nowMs;
-        remaining = lines;
-      }
-      if (remaining === 0) {
-        return false;
-      }
-      remaining -= 1;
-      return true;
-    },
-    countDropped(amount) {
-      dropped += amount;
-      timer ??= setTimeout(flush, windowMs).unref();
-    },
-    flush,
-  };
+  /** Takes one line from the budget; false if it is used up. */
+  take(): boolean {
+    const nowMs = performance.now();
+    if (nowMs - this.#windowStartMs >= this.#windowMs) {
+      this.#windowStartMs = nowMs;
+      this.#remaining = this.#lines;
+    }
+    if (this.#remaining === 0) {
+      return false;
+    }
+    this.#remaining -= 1;
+    return true;
+  }
+
+  /** Adds to what is reported as dropped, in lines or bytes. */
+  countDropped(amount: number): void {
+    this.#dropped += amount;
+    this.#timer ??= setTimeout(() => this.flush(), this.#windowMs).unref();
+  }
+
+  /** Reports immediately what was dropped since the last report. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#dropped > 0) {
+      this.#report(this.#dropped);
+    }
+    this.#dropped = 0;
+  }
 }
 
 /** Longer lines are truncated. */

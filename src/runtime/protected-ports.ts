@@ -8,28 +8,27 @@ import { createListeners } from "../base/listeners.ts";
 import type { Endpoint } from "../store/store.ts";
 
 /** The ports that flows can't connect to or listen on: those of the service, and of servers on this machine that it uses. */
-export type ProtectedPorts = {
-  all(): readonly number[];
-  /** Adds a port that has become known; 0 and undefined are ignored. */
-  add(port: number | undefined): void;
-  /** Calls the listener with each further port. Disposing ends the subscription. */
-  onAdded(listener: (port: number) => void): Disposable;
-};
+export class ProtectedPorts {
+  readonly #ports = new Set<number>();
+  readonly #additions = createListeners<number>();
 
-export function createProtectedPorts(): ProtectedPorts {
-  const ports = new Set<number>();
-  const listeners = createListeners<number>();
-  return {
-    all: () => [...ports],
-    add(port = 0) {
-      if (port === 0 || ports.has(port)) {
-        return;
-      }
-      ports.add(port);
-      listeners.notify(port);
-    },
-    onAdded: (listener) => listeners.add(listener),
-  };
+  all(): readonly number[] {
+    return [...this.#ports];
+  }
+
+  /** Adds a port that has become known; 0 and undefined are ignored. */
+  add(port = 0): void {
+    if (port === 0 || this.#ports.has(port)) {
+      return;
+    }
+    this.#ports.add(port);
+    this.#additions.notify(port);
+  }
+
+  /** Calls the listener with each further port. Disposing ends the subscription. */
+  onAdded(listener: (port: number) => void): Disposable {
+    return this.#additions.add(listener);
+  }
 }
 
 /** Where flows can write. */

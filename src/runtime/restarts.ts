@@ -1,5 +1,6 @@
 import type { DeploymentType } from "../flows/configuration.ts";
 import { restartsAllNodes } from "./deployment.ts";
+import { hasModules } from "./folders.ts";
 import type { CompleteOptions } from "./options.ts";
 
 export type BackoffLimits = {
@@ -12,43 +13,82 @@ export type BackoffLimits = {
   readonly safeModeAfter: number;
 };
 
-export type Backoff = {
+/** Decides when a process starts after another one has exited unexpectedly, and whether it starts without flows. */
+export class Backoff {
+  readonly #limits: BackoffLimits;
+  #restarts = 0;
+  #shortRuns = 0;
+
+  constructor(limits: BackoffLimits) {
+    this.#limits = limits;
+  }
+
   /**
    * Records the unexpected exit of a child that ran flows for `flowsRanMs`, and returns when to start the next one and whether to
    * start it without flows. Only exits with flows count towards a crash loop: any other exit has a cause outside of the flows,
    * which may be temporary.
    */
-  recordExit(exit: { readonly flowsRanMs: number; readonly hadFlows: boolean }): {
+  recordExit({ flowsRanMs, hadFlows }: { readonly flowsRanMs: number; readonly hadFlows: boolean }): {
     readonly delayMs: number;
     readonly isCrashLoop: boolean;
-  };
+  } {
+    const { backoffMs, maxBackoffMs, shortLifeMs, safeModeAfter } = this.#limits;
+    if (flowsRanMs >= shortLifeMs) {
+      this.reset();
+    } else if (hadFlows) {
+      this.#shortRuns += 1;
+    }
+    this.#restarts += 1;
+    return {
+      delayMs: Math.min(backoffMs * 2 ** (this.#restarts - 1), maxBackoffMs),
+      isCrashLoop: this.#shortRuns >= safeModeAfter,
+    };
+  }
+
   /** Forgets all recorded exits, because there is a new deployment to try. */
-  reset(): void;
-};
+  reset(): void {
+    this.#restarts = 0;
+    this.#shortRuns = 0;
+  }
+}
 
-export function createBackoff(limits: BackoffLimits): Backoff {
-  let restarts = 0;
-  let shortRuns = 0;
+/** Decides whether a process loads added modules. One that ends the process while it is loaded would keep the flows from running. */
+export class ModuleExclusion {
+  readonly #options: Pick<CompleteOptions, "modulesDir" | "restart" | "log">;
+  /** The number of processes in a row that ended without flows. */
+  #failures = 0;
+  #reason: string | undefined;
 
-  const reset = (): void => {
-    restarts = 0;
-    shortRuns = 0;
-  };
-  return {
-    recordExit({ flowsRanMs, hadFlows }) {
-      if (flowsRanMs >= limits.shortLifeMs) {
-        reset();
-      } else if (hadFlows) {
-        shortRuns += 1;
-      }
-      restarts += 1;
-      return {
-        delayMs: Math.min(limits.backoffMs * 2 ** (restarts - 1), limits.maxBackoffMs),
-        isCrashLoop: shortRuns >= limits.safeModeAfter,
-      };
-    },
-    reset,
-  };
+  constructor(options: Pick<CompleteOptions, "modulesDir" | "restart" | "log">) {
+    this.#options = options;
+  }
+
+  /** Why the next processes start without added modules; undefined if they load them. */
+  get reason(): string | undefined {
+    return this.#reason;
+  }
+
+  /** Must be called after each unexpected exit. `isLoadFailure`: added modules may be the cause. */
+  recordExit({ isLoadFailure, cause }: { readonly isLoadFailure: boolean; readonly cause: string }): void {
+    this.#failures = isLoadFailure ? this.#failures + 1 : 0;
+    const { modulesDir, restart, log } = this.#options;
+    const { safeModeAfter } = restart;
+    if (this.#failures < safeModeAfter || this.#reason !== undefined) {
+      return;
+    }
+    if (modulesDir === undefined || !hasModules(modulesDir)) {
+      return;
+    }
+    this.#reason = `without added modules, since it ended ${safeModeAfter} times in a row before it had flows, most recently because ${cause}`;
+    const advice = 'remove the faulty one with "flowgate module remove", then run "flowgate runtime restart"';
+    log({ level: "error", message: `the runtime starts ${this.#reason}: ${advice}` }, "runtime");
+  }
+
+  /** Loads the modules again, because a restart was requested. */
+  reset(): void {
+    this.#failures = 0;
+    this.#reason = undefined;
+  }
 }
 
 /** Why a deployment starts in a new process. */
@@ -58,60 +98,57 @@ type Renewal = {
   readonly stopMs: number;
 };
 
+/** Flows that are not trusted could delay their own end. */
+const distrustedStopMs = 500;
+
 /** Decides which deployments start in a new process. */
-export type Renewals = {
+export class Renewals {
+  readonly #options: Pick<CompleteOptions, "freshProcess" | "nodeCloseTimeoutMs" | "log">;
+  #distrusted: Renewal | undefined;
+  #isRequested = false;
+
+  constructor(options: Pick<CompleteOptions, "freshProcess" | "nodeCloseTimeoutMs" | "log">) {
+    this.#options = options;
+  }
+
   /**
    * Makes the next deployment start in a new process, because code of the current flows may disturb it. Returns false if it
    * already would, with the same `stopMs` (see `Renewal`) or less.
    */
-  distrust(reason: string, stopMs?: number): boolean;
+  distrust(reason: string, stopMs = distrustedStopMs): boolean {
+    if (this.#distrusted !== undefined && this.#distrusted.stopMs <= stopMs) {
+      return false;
+    }
+    this.#distrusted = { reason, stopMs };
+    const message = `the next deployment starts in a new process: ${reason}`;
+    this.#options.log({ level: "warn", message }, "runtime");
+    return true;
+  }
+
   /** Makes the next deployment start in a new process, on demand. */
-  request(): void;
+  request(): void {
+    this.#isRequested = true;
+  }
+
   /** Undefined: a deployment of this type runs in the current process. `hasRunNodes`: nodes have run in it before. */
-  find(type: DeploymentType, hasRunNodes: boolean): Renewal | undefined;
+  find(type: DeploymentType, hasRunNodes: boolean): Renewal | undefined {
+    const { freshProcess, nodeCloseTimeoutMs } = this.#options;
+    if (this.#distrusted !== undefined) {
+      return this.#distrusted;
+    }
+    const stopMs = stopLimitMs(nodeCloseTimeoutMs);
+    if (this.#isRequested) {
+      return { reason: "a restart was requested", stopMs };
+    }
+    const isConfigured = freshProcess === "always" || (freshProcess === "full" && restartsAllNodes({ type }));
+    return isConfigured && hasRunNodes ? { reason: `runtime.freshProcess is ${freshProcess}`, stopMs } : undefined;
+  }
+
   /** Must be called when a deployment has started in a new process, but not when the same flows are restarted after a failure. */
-  clear(): void;
-};
-
-/** Flows that are not trusted could delay their own end. */
-const distrustedStopMs = 500;
-
-export function createRenewals({
-  freshProcess,
-  nodeCloseTimeoutMs,
-  log,
-}: Pick<CompleteOptions, "freshProcess" | "nodeCloseTimeoutMs" | "log">): Renewals {
-  const stopMs = stopLimitMs(nodeCloseTimeoutMs);
-  let distrusted: Renewal | undefined;
-  let isRequested = false;
-
-  return {
-    distrust(reason, limitMs = distrustedStopMs) {
-      if (distrusted !== undefined && distrusted.stopMs <= limitMs) {
-        return false;
-      }
-      distrusted = { reason, stopMs: limitMs };
-      log({ level: "warn", message: `the next deployment starts in a new process: ${reason}` }, "runtime");
-      return true;
-    },
-    request() {
-      isRequested = true;
-    },
-    find(type, hasRunNodes) {
-      if (distrusted !== undefined) {
-        return distrusted;
-      }
-      if (isRequested) {
-        return { reason: "a restart was requested", stopMs };
-      }
-      const isConfigured = freshProcess === "always" || (freshProcess === "full" && restartsAllNodes({ type }));
-      return isConfigured && hasRunNodes ? { reason: `runtime.freshProcess is ${freshProcess}`, stopMs } : undefined;
-    },
-    clear() {
-      distrusted = undefined;
-      isRequested = false;
-    },
-  };
+  clear(): void {
+    this.#distrusted = undefined;
+    this.#isRequested = false;
+  }
 }
 
 /** How long a process may take to stop. */

@@ -2,14 +2,26 @@ import type { Context } from "@opentelemetry/api";
 import type { CredentialSets } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan, formatTraceparent } from "../telemetry/trace.ts";
-import { spawnChild } from "./child-process.ts";
+import { RuntimeProcess, logAsFlows } from "./child-process.ts";
 import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
-import { type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
-import { type Deploy, type Deployed, type Initialize, type Ready, heartbeatIntervalMs } from "./messages.ts";
+import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
+import {
+  type Crashed,
+  type Deploy,
+  type DeployStarted,
+  type Deployed,
+  type FromChild,
+  type ListenFailed,
+  type LogEntry,
+  type Ready,
+  heartbeatIntervalMs,
+} from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
+import { LogBudget } from "./output.ts";
 import { stopLimitMs } from "./restarts.ts";
+import { nameOptions } from "./sandbox.ts";
 
-type DeployedResult = Required<Pick<Deployed, "missingTypes">> & Pick<Deployed, "failure" | "lacksModules">;
+export type DeployedResult = Required<Pick<Deployed, "missingTypes">> & Pick<Deployed, "failure" | "lacksModules">;
 
 export type InstanceEvents = {
   /** Called for each message after its start, heartbeats included. */
@@ -41,204 +53,276 @@ export type InstanceExit = {
   readonly isExpected: boolean;
 };
 
-/** One process of the flow runtime, to its exit. */
-export type RuntimeInstance = {
-  processId(): number | undefined;
-  /** Opens the port of HTTP-in nodes, which no other process may have then. `trace` is the parent of the span of the start. */
-  start(trace: Context): void;
-  /** Whether it can receive a deployment now. */
-  isIdle(): boolean;
-  /** Whether no deployment was sent to it yet. */
-  isEmpty(): boolean;
-  /** Whether it has received a deployment with nodes, whose code may remain after they were stopped. */
-  hasRunNodes(): boolean;
-  /** The deployment in progress. */
-  currentDeployment(): Deployment | undefined;
-  /** Whether its last deployment, failed or not, makes this one unnecessary. */
-  hasApplied(deployment: Pick<Deployment, "revision" | "type">): boolean;
-  /** Must only be called while it is idle. */
-  deploy(deployment: Deployment): void;
-  /** Kills the process if it has not exited within `stopMs`; at once if that is 0. Resolves when it has exited. */
-  stop(stopMs?: number): Promise<void>;
-  kill(): void;
-};
-
-/** Creates a process, which loads the flow runtime. It can do so while another one runs the flows. */
-export function prepareInstance(options: CompleteOptions, events: InstanceEvents): RuntimeInstance {
-  const exited = Promise.withResolvers<void>();
-  let phase: Phase = "prepared";
-  let phaseMs = 0;
-  let stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
-  let unfinished: Deployment | undefined;
-  let isDeployStarted = false;
-  let deploymentId = 0;
-  let lastRevision: Revision | undefined;
-  let credentials: CredentialSets = new Map();
+/** One process of the flow runtime, to its exit. It loads the flow runtime at once, also while another one runs the flows. */
+export class RuntimeInstance {
+  readonly #options: CompleteOptions;
+  readonly #events: InstanceEvents;
+  readonly #process: RuntimeProcess;
+  readonly #heartbeat: HeartbeatMonitor;
+  /** The child applies the same budget, but flows can write to the channel directly. */
+  readonly #logBudget: LogBudget;
+  readonly #exited = Promise.withResolvers<void>();
+  #phase: Phase = "prepared";
+  #phaseMs = 0;
+  #stopMs: number;
+  #deploymentId = 0;
+  #unfinished: Deployment | undefined;
+  #isDeployStarted = false;
+  #lastRevision: Revision | undefined;
+  #credentials: CredentialSets = new Map();
   /** The sequence number of the newest revision with which all nodes were restarted. */
-  let fullSeq = -1;
-  let flowsSinceMs: number | undefined;
-  let hasRunNodes = false;
-  let killed: { readonly cause: string; readonly isExpected: boolean } | undefined;
+  #fullSeq = -1;
+  #flowsSinceMs: number | undefined;
+  #hasRunNodes = false;
+  /** Why it has exited or will exit, as the child has reported it, which is more specific than the exit code. */
+  #reportedCause: string | undefined;
+  #hasListenFailed = false;
+  #killed: { readonly cause: string; readonly isExpected: boolean } | undefined;
+  #startSpan: OpenSpan | undefined;
+  #deploySpan: OpenSpan | undefined;
 
-  let hasListenFailed = false;
-  let startSpan: OpenSpan | undefined;
-  let deploySpan: OpenSpan | undefined;
-
-  const child = spawnChild(options, {
-    onActivity() {
-      heartbeat.reset();
-      if (phase !== "prepared") {
-        events.onActivity();
-      }
-    },
-    onFlood: events.onDistrust,
-    onListenFailed() {
-      hasListenFailed = true;
-    },
-    onReply(message) {
-      if (message.kind === "deployed") {
-        handleDeployed(message);
-      } else if (message.kind === "deploy-started") {
-        isDeployStarted ||= message.id === deploymentId;
-      } else if (phase === "starting") {
-        startSpan?.end();
-        enter("idle");
-        events.onReady(message);
-      }
-    },
-    onExit(cause) {
-      heartbeat.stop();
-      if (phase === "starting") {
-        startSpan?.end("ended");
-      }
-      deploySpan?.end("ended");
-      exited.resolve();
-      const hadFlows = lastRevision !== undefined || isDeployStarted;
-      events.onExit({
-        cause: killed?.cause ?? (phase === "stopping" ? "it was stopped" : cause),
-        unfinished: isDeployStarted ? unfinished : undefined,
-        undelivered: isDeployStarted ? undefined : unfinished,
-        lastRevision,
-        flowsRanMs: flowsSinceMs === undefined ? 0 : performance.now() - flowsSinceMs,
-        hadFlows,
-        isLoadFailure: !hadFlows && !hasListenFailed && child.pid !== undefined,
-        isExpected: killed?.isExpected ?? phase === "stopping",
-      });
-    },
-  });
-  const heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => {
-    phaseMs += heartbeatIntervalMs;
-    // Flows may block it while they start.
-    if (phase === "idle" && isHang(heartbeatAgeMs, options)) {
-      events.onDistrust("a flow blocked the event loop");
-    }
-    const hasNewerDeployment = events.hasNewerDeployment();
-    const budgetMs = unfinished ? deploymentBudgetMs(unfinished.revision, options.deadlineMs) : Infinity;
-    const cause = killReason(
-      { phase, phaseMs, heartbeatAgeMs, isDeployStarted, deploymentBudgetMs: budgetMs, stopMs, hasNewerDeployment },
-      options,
+  constructor(options: CompleteOptions, events: InstanceEvents) {
+    this.#options = options;
+    this.#events = events;
+    this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
+    this.#logBudget = new LogBudget((entries) =>
+      options.log({ level: "warn", message: `${entries} log entries were dropped` }, "runtime"),
     );
-    if (cause === undefined || killed !== undefined) {
-      return;
-    }
-    killed = { cause, isExpected: hasNewerDeployment };
-    child.kill();
-  });
-  child.send(initializeMessage(options));
-
-  function enter(next: Phase): void {
-    phase = next;
-    phaseMs = 0;
+    this.#process = new RuntimeProcess(options, {
+      onMessage: (message) => this.#handleMessage(message),
+      onFlood: events.onDistrust,
+      onExit: (cause) => this.#handleExit(cause),
+    });
+    this.#heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => this.#checkLiveness(heartbeatAgeMs));
   }
 
-  function handleDeployed(deployed: Deployed): void {
-    const { id, failure, missingTypes = [], lacksModules, failedNodes = [], rejected } = deployed;
-    if (unfinished === undefined || id !== deploymentId || phase !== "deploying") {
+  processId(): number | undefined {
+    return this.#process.pid();
+  }
+
+  lowerPriority(): void {
+    this.#process.lowerPriority();
+  }
+
+  /** Whether it can receive a deployment now. */
+  get isIdle(): boolean {
+    return this.#phase === "idle";
+  }
+
+  /** Whether no deployment was sent to it yet. */
+  get isEmpty(): boolean {
+    return this.#lastRevision === undefined && this.#unfinished === undefined;
+  }
+
+  /** Whether it has received a deployment with nodes, whose code may remain after they were stopped. */
+  get hasRunNodes(): boolean {
+    return this.#hasRunNodes;
+  }
+
+  /** The deployment in progress. */
+  get currentDeployment(): Deployment | undefined {
+    return this.#unfinished;
+  }
+
+  /** Whether its last deployment, failed or not, makes this one unnecessary. */
+  hasApplied({ revision, type }: Pick<Deployment, "revision" | "type">): boolean {
+    if (this.#lastRevision === undefined || this.#lastRevision.seq < revision.seq || type === "reload") {
+      return false;
+    }
+    return type !== "full" || this.#fullSeq >= revision.seq;
+  }
+
+  /** Opens the port of HTTP-in nodes, which no other process may have then. `trace` is the parent of the span of the start. */
+  start(trace: Context): void {
+    this.#startSpan = beginSpan(trace, "runtime.boot");
+    this.#enter("starting");
+    this.#process.send({ kind: "listen", host: this.#options.host, httpPort: this.#options.port });
+  }
+
+  /** Must only be called while it is idle. */
+  deploy(deployment: Deployment): void {
+    const { revision, type, trace } = deployment;
+    this.#deploySpan = beginSpan(trace, "runtime.start", {
+      "flowgate.rev": revision.rev,
+      "flowgate.deployment.type": type,
+    });
+    this.#unfinished = deployment;
+    this.#hasRunNodes ||= revision.flows.count > 0;
+    this.#isDeployStarted = false;
+    this.#deploymentId += 1;
+    this.#enter("deploying");
+    const message = deployMessage(this.#deploymentId, deployment, this.#credentials, this.#deploySpan.context);
+    this.#process.send(message, revision.flows.json);
+  }
+
+  /** Kills the process if it has not exited within `stopMs`; at once if that is 0. Resolves when it has exited. */
+  async stop(stopMs = this.#stopMs): Promise<void> {
+    this.#stopMs = stopMs;
+    this.#enter("stopping");
+    if (stopMs === 0) {
+      this.kill();
+    } else {
+      this.#process.send({ kind: "stop" });
+    }
+    await this.#exited.promise;
+  }
+
+  kill(): void {
+    this.#process.kill();
+  }
+
+  #enter(phase: Phase): void {
+    this.#phase = phase;
+    this.#phaseMs = 0;
+  }
+
+  #handleMessage(message: FromChild): void {
+    this.#heartbeat.reset();
+    if (this.#phase !== "prepared") {
+      this.#events.onActivity();
+    }
+    switch (message.kind) {
+      case "heartbeat":
+        return;
+      case "log":
+        this.#handleLog(message.entry);
+        return;
+      case "ready":
+        this.#handleReady(message);
+        return;
+      case "deploy-started":
+        this.#handleDeployStarted(message);
+        return;
+      case "deployed":
+        this.#handleDeployed(message);
+        return;
+      case "listen-failed":
+        this.#handleListenFailed(message);
+        return;
+      case "crashed":
+        this.#handleCrashed(message);
+    }
+  }
+
+  #handleLog(entry: LogEntry): void {
+    if (this.#logBudget.take()) {
+      logAsFlows(this.#options, entry);
+    } else {
+      this.#logBudget.countDropped(1);
+      this.#events.onDistrust("a flow flooded the log");
+    }
+  }
+
+  #handleReady(ready: Ready): void {
+    if (this.#phase !== "starting") {
       return;
     }
-    const deployment = unfinished;
-    unfinished = undefined;
-    lastRevision = deployment.revision;
+    this.#startSpan?.end();
+    this.#enter("idle");
+    this.#events.onReady(ready);
+  }
+
+  #handleDeployStarted({ id }: DeployStarted): void {
+    this.#isDeployStarted ||= id === this.#deploymentId;
+  }
+
+  #handleDeployed({ id, failure, missingTypes = [], lacksModules, failedNodes = [], rejected }: Deployed): void {
+    const deployment = this.#unfinished;
+    if (deployment === undefined || id !== this.#deploymentId || this.#phase !== "deploying") {
+      return;
+    }
+    const { revision } = deployment;
+    this.#unfinished = undefined;
+    this.#lastRevision = revision;
     if (rejected !== true) {
-      credentials = deployment.revision.credentials;
+      this.#credentials = revision.credentials;
       if (restartsAllNodes(deployment)) {
-        fullSeq = deployment.revision.seq;
+        this.#fullSeq = revision.seq;
       }
     }
-    flowsSinceMs ??= performance.now();
-    deploySpan?.end(failure === undefined ? undefined : "failed");
-    deploySpan = undefined;
-    enter("idle");
-    const reason = failure ?? describeFailedNodes(failedNodes);
-    events.onDeployed(deployment, {
+    this.#flowsSinceMs ??= performance.now();
+    this.#deploySpan?.end(failure === undefined ? undefined : "failed");
+    this.#deploySpan = undefined;
+    this.#enter("idle");
+    const reason = failure === undefined ? describeFailedNodes(failedNodes) : nameOptions(failure);
+    this.#events.onDeployed(deployment, {
       missingTypes,
       ...(lacksModules && { lacksModules }),
       ...(reason !== undefined && { failure: reason }),
     });
   }
 
-  return {
-    processId: () => child.pid(),
-    start(trace) {
-      startSpan = beginSpan(trace, "runtime.boot");
-      enter("starting");
-      child.send({ kind: "listen", host: options.host, httpPort: options.port });
-    },
-    isIdle: () => phase === "idle",
-    hasRunNodes: () => hasRunNodes,
-    isEmpty: () => lastRevision === undefined && unfinished === undefined,
-    currentDeployment: () => unfinished,
-    hasApplied({ revision, type }) {
-      if (lastRevision === undefined || lastRevision.seq < revision.seq || type === "reload") {
-        return false;
-      }
-      return type !== "full" || fullSeq >= revision.seq;
-    },
-    deploy(deployment) {
-      const { revision, type } = deployment;
-      deploySpan = beginSpan(deployment.trace, "runtime.start", {
-        "flowgate.rev": revision.rev,
-        "flowgate.deployment.type": type,
-      });
-      unfinished = deployment;
-      hasRunNodes ||= revision.flows.count > 0;
-      isDeployStarted = false;
-      deploymentId += 1;
-      enter("deploying");
-      child.send(deployMessage(deploymentId, deployment, credentials, deploySpan.context), revision.flows.json);
-    },
-    async stop(limitMs = stopMs) {
-      stopMs = limitMs;
-      enter("stopping");
-      if (stopMs === 0) {
-        child.kill();
-      } else {
-        child.send({ kind: "stop" });
-      }
-      await exited.promise;
-    },
-    kill: () => child.kill(),
-  };
+  #handleListenFailed({ address, code }: ListenFailed): void {
+    this.#hasListenFailed = true;
+    this.#reportedCause ??= `HTTP-in nodes can't listen on ${address}, port ${this.#options.port} (runtime.port): ${code}`;
+  }
+
+  #handleCrashed({ cause }: Crashed): void {
+    if (this.#reportedCause !== undefined) {
+      return;
+    }
+    this.#reportedCause = `it crashed: ${quoteLine(nameOptions(cause))}`;
+    // A flow can send this message too.
+    logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${cause}` });
+  }
+
+  #handleExit(cause: string): void {
+    this.#heartbeat.stop();
+    this.#logBudget.flush();
+    if (this.#phase === "starting") {
+      this.#startSpan?.end("ended");
+    }
+    this.#deploySpan?.end("ended");
+    this.#exited.resolve();
+    const isStopped = this.#phase === "stopping";
+    const hadFlows = this.#lastRevision !== undefined || this.#isDeployStarted;
+    this.#events.onExit({
+      cause: this.#killed?.cause ?? (isStopped ? "it was stopped" : (this.#reportedCause ?? cause)),
+      unfinished: this.#isDeployStarted ? this.#unfinished : undefined,
+      undelivered: this.#isDeployStarted ? undefined : this.#unfinished,
+      lastRevision: this.#lastRevision,
+      flowsRanMs: this.#flowsSinceMs === undefined ? 0 : performance.now() - this.#flowsSinceMs,
+      hadFlows,
+      isLoadFailure: !hadFlows && !this.#hasListenFailed && this.#process.isSpawned,
+      isExpected: this.#killed?.isExpected ?? isStopped,
+    });
+  }
+
+  #checkLiveness(heartbeatAgeMs: number): void {
+    this.#phaseMs += heartbeatIntervalMs;
+    // Flows may block it while they start.
+    if (this.#phase === "idle" && isHang(heartbeatAgeMs, this.#options)) {
+      this.#events.onDistrust("a flow blocked the event loop");
+    }
+    const hasNewerDeployment = this.#events.hasNewerDeployment();
+    const { deadlineMs } = this.#options;
+    const cause = killReason(
+      {
+        phase: this.#phase,
+        phaseMs: this.#phaseMs,
+        heartbeatAgeMs,
+        isDeployStarted: this.#isDeployStarted,
+        deploymentBudgetMs: this.#unfinished ? deploymentBudgetMs(this.#unfinished.revision, deadlineMs) : Infinity,
+        stopMs: this.#stopMs,
+        hasNewerDeployment,
+      },
+      this.#options,
+    );
+    if (cause === undefined || this.#killed !== undefined) {
+      return;
+    }
+    this.#killed = { cause, isExpected: hasNewerDeployment };
+    this.kill();
+  }
 }
 
 function describeFailedNodes(nodes: readonly string[]): string | undefined {
   return nodes.length === 0 ? undefined : `nodes logged errors while they were started: ${nodes.join(", ")}`;
 }
 
-function initializeMessage(options: CompleteOptions): Initialize {
-  const { dir, modulesDir, nodeCloseTimeoutMs, logLevel, allow, network, fence, launcher } = options;
-  return {
-    kind: "initialize",
-    // A process in namespaces ends with the first one there, which ends with this one.
-    ...(launcher.level !== "namespaces" && { parentPid: process.pid }),
-    userDir: dir,
-    ...(modulesDir !== undefined && { modulesDir }),
-    nodeCloseTimeoutMs,
-    logLevel,
-    worker: allow.worker,
-    network,
-    ...(fence !== undefined && { deadline: fence.deadline() }),
-  };
+/** Quotes the first line of what flows may have written, for a text of the service. */
+function quoteLine(text: string): string {
+  return JSON.stringify((text.split("\n", 1)[0] ?? "").slice(0, 300));
 }
 
 /** `previous` are the credentials of the previous deployment. */

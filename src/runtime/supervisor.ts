@@ -1,20 +1,24 @@
-import { ROOT_CONTEXT } from "@opentelemetry/api";
+import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../base/listeners.ts";
+import type { DeploymentType } from "../flows/configuration.ts";
+import type { Revision } from "../store/revision.ts";
 import { logBoundary, withLauncher } from "./boundary.ts";
-import { lowerPriority } from "./child-process.ts";
-import {
-  createDeploymentQueue,
-  createWaiter,
-  deploymentBudgetMs,
-  includesDeployment,
-  resolveWaiters,
-} from "./deployment.ts";
+import { DeploymentQueue, createWaiter, deploymentBudgetMs, includesDeployment, resolveWaiters } from "./deployment.ts";
 import { describeWritableModules, prepareModulesDir, prepareUserDir, warnOfUnloadedModules } from "./folders.ts";
-import { openInstanceKeeper } from "./instance-keeper.ts";
+import { InstanceKeeper } from "./instance-keeper.ts";
 import { type CompleteOptions, type RuntimeOptions, completeOptions } from "./options.ts";
-import { createRenewals } from "./restarts.ts";
-import { type RevisionResult, type Runtime, isIncomplete, pending } from "./runtime.ts";
-import { createStateReporter, readFlowRuntime } from "./state-reporter.ts";
+import { Renewals } from "./restarts.ts";
+import {
+  type DeploymentResult,
+  type RevisionResult,
+  type Runtime,
+  type RuntimeProcessStats,
+  type RuntimeStatus,
+  type WaitOptions,
+  isIncomplete,
+  pending,
+} from "./runtime.ts";
+import { StateReporter } from "./state-reporter.ts";
 
 /**
  * Starts the flow runtime in a separate process in the background, and keeps the newest revision running. Throws if `dir`
@@ -23,104 +27,7 @@ import { createStateReporter, readFlowRuntime } from "./state-reporter.ts";
 export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   const options = openFolders(runtimeOptions);
   logBoundary(options);
-  const flowRuntime = readFlowRuntime();
-  const queue = createDeploymentQueue();
-  const renewals = createRenewals(options);
-  const reporter = createStateReporter(options.log);
-  const results = createListeners<RevisionResult>();
-  let lastResult: RevisionResult | undefined;
-  const keeper = openInstanceKeeper({
-    options,
-    queue,
-    renewals,
-    reporter,
-    onResult(revision, result) {
-      lastResult = { revision, result };
-      results.notify(lastResult);
-    },
-  });
-  let isReleased = false;
-  let stopped: Promise<void> | undefined;
-
-  const isOver = (): boolean => isReleased || reporter.state === "stopped";
-
-  function release(): void {
-    isReleased = true;
-    resolveWaiters(queue.next(), pending);
-    resolveWaiters(keeper.current()?.currentDeployment(), pending);
-  }
-
-  function stop(): Promise<void> {
-    reporter.set("stopped");
-    release();
-    return keeper.stop();
-  }
-
-  return {
-    async apply(revision, type, trace = ROOT_CONTEXT, wait = {}) {
-      if (isOver()) {
-        return pending;
-      }
-      const instance = keeper.current();
-      if (instance?.hasApplied({ revision, type })) {
-        return lastResult?.result ?? pending;
-      }
-      const newest = queue.record(revision);
-      const waiter = createWaiter(deploymentBudgetMs(newest, options.deadlineMs), wait);
-      const current = instance?.currentDeployment();
-      if (current !== undefined && includesDeployment(current, { revision, type })) {
-        current.waiters.add(waiter);
-        return waiter.result;
-      }
-      queue.add({ revision: newest, type, waiters: new Set([waiter]), trace });
-      keeper.deployQueued();
-      return waiter.result;
-    },
-    async restart(revision, trace = ROOT_CONTEXT, { clearFiles = false, ...wait } = {}) {
-      if (isOver()) {
-        return pending;
-      }
-      if (clearFiles) {
-        keeper.clearFiles();
-      }
-      const waiter = createWaiter(deploymentBudgetMs(revision, options.deadlineMs), wait);
-      renewals.request();
-      keeper.retryModules();
-      queue.add({ revision: queue.record(revision), type: "full", waiters: new Set([waiter]), trace });
-      keeper.deployQueued();
-      return waiter.result;
-    },
-    distrust(reason) {
-      const instance = keeper.current();
-      if (!renewals.distrust(reason, 0) || instance === undefined || reporter.state === "stopped") {
-        return;
-      }
-      // Its flows would take the CPU from the operators and from the next process.
-      const processId = instance.processId();
-      if (processId !== undefined) {
-        lowerPriority(processId);
-      }
-      // Once: it may exit, for example because there is not enough memory.
-      keeper.prepareNext();
-    },
-    processStats: () => keeper.stats(),
-    processId: () => keeper.current()?.processId(),
-    nodeTypes: () => keeper.nodeTypes(),
-    status: () => ({
-      ...flowRuntime,
-      state: reporter.state,
-      httpPort: keeper.httpPort(),
-      message: reporter.message,
-      boundary: options.launcher,
-    }),
-    onChange: (listener) => reporter.onChange(listener),
-    lastResult: () => lastResult,
-    incompleteSeq: () => (lastResult && isIncomplete(lastResult.result) ? lastResult.revision.seq : undefined),
-    onResult: (listener) => results.add(listener),
-    release,
-    kill: () => keeper.kill(),
-    [Symbol.asyncDispose]: () => (stopped ??= stop()),
-  };
+  return new Supervisor(options);
 }
 
 /** Creates the folders of the runtime, and completes its options with their real paths. */
@@ -135,4 +42,148 @@ function openFolders(options: RuntimeOptions): CompleteOptions {
   }
   warnOfUnloadedModules(dir, modulesDir, log);
   return problem === undefined ? completed : { ...completed, modulesDir: undefined };
+}
+
+/** Queues deployments for the current instance of the runtime, and reports their results. */
+class Supervisor implements Runtime {
+  readonly #options: CompleteOptions;
+  readonly #queue = new DeploymentQueue();
+  readonly #renewals: Renewals;
+  readonly #reporter: StateReporter;
+  readonly #keeper: InstanceKeeper;
+  readonly #results = createListeners<RevisionResult>();
+  #lastResult: RevisionResult | undefined;
+  #isReleased = false;
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: CompleteOptions) {
+    this.#options = options;
+    this.#renewals = new Renewals(options);
+    this.#reporter = new StateReporter(options.log);
+    this.#keeper = new InstanceKeeper({
+      options,
+      queue: this.#queue,
+      renewals: this.#renewals,
+      reporter: this.#reporter,
+      onResult: (result) => this.#handleResult(result),
+    });
+    this.#keeper.start();
+  }
+
+  #handleResult(result: RevisionResult): void {
+    this.#lastResult = result;
+    this.#results.notify(result);
+  }
+
+  async apply(
+    revision: Revision,
+    type: DeploymentType,
+    trace: Context = ROOT_CONTEXT,
+    wait: WaitOptions = {},
+  ): Promise<DeploymentResult> {
+    if (this.#isOver()) {
+      return pending;
+    }
+    const instance = this.#keeper.current;
+    if (instance?.hasApplied({ revision, type }) === true) {
+      return this.#lastResult?.result ?? pending;
+    }
+    const newest = this.#queue.record(revision);
+    const waiter = createWaiter(deploymentBudgetMs(newest, this.#options.deadlineMs), wait);
+    const current = instance?.currentDeployment;
+    if (current !== undefined && includesDeployment(current, { revision, type })) {
+      current.waiters.add(waiter);
+      return waiter.result;
+    }
+    this.#queue.add({ revision: newest, type, waiters: new Set([waiter]), trace });
+    this.#keeper.deployQueued();
+    return waiter.result;
+  }
+
+  async restart(
+    revision: Revision,
+    trace: Context = ROOT_CONTEXT,
+    { clearFiles = false, ...wait }: WaitOptions & { readonly clearFiles?: boolean } = {},
+  ): Promise<DeploymentResult> {
+    if (this.#isOver()) {
+      return pending;
+    }
+    if (clearFiles) {
+      this.#keeper.clearFiles();
+    }
+    const waiter = createWaiter(deploymentBudgetMs(revision, this.#options.deadlineMs), wait);
+    this.#renewals.request();
+    this.#keeper.retryModules();
+    this.#queue.add({ revision: this.#queue.record(revision), type: "full", waiters: new Set([waiter]), trace });
+    this.#keeper.deployQueued();
+    return waiter.result;
+  }
+
+  distrust(reason: string): void {
+    const instance = this.#keeper.current;
+    if (!this.#renewals.distrust(reason, 0) || instance === undefined || this.#reporter.state === "stopped") {
+      return;
+    }
+    // Its flows would take the CPU from the operators and from the next process.
+    instance.lowerPriority();
+    // Once: it may exit, for example because there is not enough memory.
+    this.#keeper.prepareNext();
+  }
+
+  status(): RuntimeStatus {
+    return this.#reporter.status({ httpPort: this.#keeper.httpPort, boundary: this.#options.launcher });
+  }
+
+  processStats(): RuntimeProcessStats {
+    return this.#keeper.stats();
+  }
+
+  processId(): number | undefined {
+    return this.#keeper.current?.processId();
+  }
+
+  nodeTypes(): ReadonlySet<string> | undefined {
+    return this.#keeper.nodeTypes;
+  }
+
+  lastResult(): RevisionResult | undefined {
+    return this.#lastResult;
+  }
+
+  incompleteSeq(): number | undefined {
+    const last = this.#lastResult;
+    return last && isIncomplete(last.result) ? last.revision.seq : undefined;
+  }
+
+  onChange(listener: () => void): Disposable {
+    return this.#reporter.onChange(listener);
+  }
+
+  onResult(listener: (result: RevisionResult) => void): Disposable {
+    return this.#results.add(listener);
+  }
+
+  release(): void {
+    this.#isReleased = true;
+    resolveWaiters(this.#queue.next, pending);
+    resolveWaiters(this.#keeper.current?.currentDeployment, pending);
+  }
+
+  kill(): void {
+    this.#keeper.kill();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  #stop(): Promise<void> {
+    this.#reporter.set("stopped");
+    this.release();
+    return this.#keeper.stop();
+  }
+
+  #isOver(): boolean {
+    return this.#isReleased || this.#reporter.state === "stopped";
+  }
 }

@@ -129,3 +129,15 @@ test.each([
     expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
   },
 );
+
+test("added modules are not held responsible for a process that can't be started", async () => {
+  await using runtime = await runtimeUnderTest(
+    {
+      launcher: { level: "none", user: undefined, message: undefined, command: ["/nonexistent/launcher"] },
+      restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 2 },
+    },
+    installProbe,
+  );
+  await runtime.untilLogged(/is restarting: it could not be started/, 4);
+  expect(runtime.ownMessages.filter((message) => message.includes("without added modules"))).toEqual([]);
+});

@@ -98,24 +98,25 @@ export async function runtimeUnderTest(
     return found;
   }
 
-  return {
-    ...runtime,
+  const dispose = runtime[Symbol.asyncDispose].bind(runtime);
+  return Object.assign(runtime, {
     entries,
     ownMessages,
     dataDir,
-    untilLogged: (pattern, nth = 1) => until(() => entries.filter(({ message }) => pattern.test(message))[nth - 1]),
-    async untilState(state) {
+    untilLogged: (pattern: RegExp, nth = 1) =>
+      until(() => entries.filter(({ message }) => pattern.test(message))[nth - 1]),
+    async untilState(state: RuntimeState) {
       await until(() => (runtime.status().state === state ? state : undefined));
     },
-    async get(path) {
+    async get(path: string) {
       const response = await fetch(`http://127.0.0.1:${runtime.status().httpPort}${path}`);
       return response.text();
     },
     async [Symbol.asyncDispose]() {
-      await runtime[Symbol.asyncDispose]();
+      await dispose();
       await rm(dataDir, { recursive: true, force: true });
     },
-  };
+  });
 }
 
 /** Resolves when a process has exited that is not a child of this one. */

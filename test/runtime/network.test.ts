@@ -3,7 +3,7 @@ import { type AddressInfo, type Server, createServer } from "node:net";
 import { constants, networkInterfaces } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { createProtectedPorts } from "../../src/runtime/protected-ports.ts";
+import { ProtectedPorts } from "../../src/runtime/protected-ports.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape, injectOnce, onTab, tab } from "./flow-builders.ts";
 
@@ -21,7 +21,7 @@ async function openTarget(): Promise<Target> {
 }
 
 describe("a flow", () => {
-  const protectedPorts = createProtectedPorts();
+  const protectedPorts = new ProtectedPorts();
   let own: Target;
   let other: Target;
   let runtime: OpenedRuntime;

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { createBackoff } from "../../src/runtime/restarts.ts";
+import { Backoff } from "../../src/runtime/restarts.ts";
 
 test("counts crashes with exits without flows in between", async () => {
   const limits = { backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 1, safeModeAfter: 2 };
-  const backoff = createBackoff(limits);
+  const backoff = new Backoff(limits);
   const exit = (hadFlows: boolean, flowsRanMs = 0) => backoff.recordExit({ flowsRanMs, hadFlows }).isCrashLoop;
   expect([exit(false), exit(false), exit(true), exit(false), exit(true), exit(false)]).toEqual([
     false,
@@ -17,7 +17,7 @@ test("counts crashes with exits without flows in between", async () => {
 });
 
 test("counts only short runs for the safe mode", () => {
-  const backoff = createBackoff({ backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 8, safeModeAfter: 2 });
+  const backoff = new Backoff({ backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 8, safeModeAfter: 2 });
   const exit = (flowsRanMs: number) => backoff.recordExit({ flowsRanMs, hadFlows: true });
   expect([exit(1_000), exit(1_000), exit(999), exit(999)]).toEqual([
     { delayMs: 1, isCrashLoop: false },

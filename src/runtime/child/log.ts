@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import type { LogEntry, LogLevel } from "../messages.ts";
-import { createLogBudget, maxLineChars } from "../output.ts";
+import { LogBudget, maxLineChars } from "../output.ts";
 
 /** A record as the flow runtime passes it to its log handlers. */
 type RuntimeLogRecord = {
@@ -27,7 +27,7 @@ export function createRuntimeLog(
   emit: (entry: LogEntry) => void,
   levelOf: (entry: LogEntry) => LogLevel | undefined,
 ): RuntimeLog {
-  const budget = createLogBudget((lines) => {
+  const budget = new LogBudget((lines) => {
     emit({ level: "warn", message: `${lines} log lines of the flows were dropped` });
   });
   let isEnabled = false;

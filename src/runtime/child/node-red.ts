@@ -2,7 +2,27 @@ import { readFileSync } from "node:fs";
 import { createRequire, registerHooks } from "node:module";
 import { dirname } from "node:path";
 import type { Initialize } from "../messages.ts";
+import type flowRuntime from "@node-red/runtime";
+import type flowUtil from "@node-red/util";
 import type { RuntimeLog } from "./log.ts";
+
+export type NodeRed = {
+  readonly util: typeof flowUtil;
+  readonly runtime: typeof flowRuntime;
+  /** Undocumented: whether a node runs. */
+  readonly getNode: (id: string) => object | null;
+};
+
+/** Loads the flow runtime. Must be called after `hardenSandbox`. `onSkipped`: see `avoidDeepFlowCopy`. */
+export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
+  avoidDeepFlowCopy(onSkipped);
+  // An import would be evaluated before the module that calls this function.
+  const require = createRequire(import.meta.url);
+  const util = require("@node-red/util") as NodeRed["util"];
+  const runtime = require("@node-red/runtime") as NodeRed["runtime"];
+  const { getNode } = require("@node-red/runtime/lib/nodes") as Pick<NodeRed, "getNode">;
+  return { util, runtime, getNode };
+}
 
 /** Returns the settings of a flow runtime without editor, admin API and module installation. */
 export function createSettings(

@@ -1,8 +1,17 @@
 import { createListeners } from "../../base/listeners.ts";
 import { type Fence, msUntil } from "../fence.ts";
 import type { Boundary, RuntimeOptions } from "../options.ts";
-import { type RevisionResult, type Runtime, isIncomplete, outcomeMessage, pending } from "../runtime.ts";
-import { createStateReporter, readFlowRuntime } from "../state-reporter.ts";
+import {
+  type DeploymentResult,
+  type RevisionResult,
+  type Runtime,
+  type RuntimeProcessStats,
+  type RuntimeStatus,
+  isIncomplete,
+  outcomeMessage,
+  pending,
+} from "../runtime.ts";
+import { StateReporter } from "../state-reporter.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 
 type LeasedRuntimeOptions = {
@@ -17,142 +26,181 @@ type LeasedRuntimeOptions = {
 type Opened = { readonly fence: Fence; readonly runtime: Runtime; readonly subscriptions: DisposableStack };
 
 /** Runs flows while this replica holds the lease. Disposing stops them, then releases the lease. */
-export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntimeOptions): Runtime {
-  const flowRuntime = readFlowRuntime();
-  const changes = createListeners<void>();
-  const results = createListeners<RevisionResult>();
-  /** The state while there is no runtime. */
-  const reporter = createStateReporter(log);
-  reporter.onChange(() => changes.notify());
-  let opened: Opened | undefined;
-  /** The last result, if it is that node types or modules are missing. It is kept without a runtime. */
-  let incomplete: RevisionResult | undefined;
-  let isReleased = false;
-  let endedRestarts = 0;
-  /** Runtimes are opened and closed one after another. */
-  let queue: Promise<void> = Promise.resolve();
+export function openLeasedRuntime(options: LeasedRuntimeOptions): Runtime {
+  return new LeasedRuntime(options);
+}
 
-  async function close({ runtime, subscriptions }: Opened): Promise<void> {
-    subscriptions.dispose();
-    await runtime[Symbol.asyncDispose]();
-    endedRestarts += runtime.processStats().restarts;
-    opened = undefined;
+class LeasedRuntime implements Runtime {
+  readonly #keeper: LeaseKeeper;
+  readonly #open: LeasedRuntimeOptions["open"];
+  readonly #boundary: Boundary | undefined;
+  /** The state while there is no runtime. */
+  readonly #reporter: StateReporter;
+  readonly #changes = createListeners<void>();
+  readonly #results = createListeners<RevisionResult>();
+  readonly #following: Disposable;
+  #opened: Opened | undefined;
+  /** The last result, if it is that node types or modules are missing. It is kept without a runtime. */
+  #incomplete: RevisionResult | undefined;
+  #isReleased = false;
+  #endedRestarts = 0;
+  /** Runtimes are opened and closed one after another. */
+  #queue: Promise<void> = Promise.resolve();
+  #stopped: Promise<void> | undefined;
+
+  constructor({ keeper, open, boundary, log }: LeasedRuntimeOptions) {
+    this.#keeper = keeper;
+    this.#open = open;
+    this.#boundary = boundary;
+    this.#reporter = new StateReporter(log);
+    this.#reporter.onChange(() => this.#changes.notify());
+    this.#following = keeper.onChange(() => {
+      this.#queue = this.#queue.then(() => this.#follow());
+    });
   }
 
-  function standBy(): void {
-    const reason = incomplete && outcomeMessage(incomplete.result);
+  async apply(...call: Parameters<Runtime["apply"]>): Promise<DeploymentResult> {
+    if (this.#opened !== undefined) {
+      return this.#opened.runtime.apply(...call);
+    }
+    const [, type] = call;
+    if (type === "reload") {
+      this.#forgetMissing();
+    }
+    return pending;
+  }
+
+  async restart(...call: Parameters<Runtime["restart"]>): Promise<DeploymentResult> {
+    if (this.#opened !== undefined) {
+      return this.#opened.runtime.restart(...call);
+    }
+    this.#forgetMissing();
+    return pending;
+  }
+
+  distrust(reason: string): void {
+    this.#opened?.runtime.distrust(reason);
+  }
+
+  status(): RuntimeStatus {
+    return this.#opened?.runtime.status() ?? this.#reporter.status({ httpPort: 0, boundary: this.#boundary });
+  }
+
+  processStats(): RuntimeProcessStats {
+    const { restarts, heartbeatAgeMs } = this.#opened?.runtime.processStats() ?? { restarts: 0, heartbeatAgeMs: 0 };
+    return { restarts: this.#endedRestarts + restarts, heartbeatAgeMs };
+  }
+
+  processId(): number | undefined {
+    return this.#opened?.runtime.processId();
+  }
+
+  nodeTypes(): ReadonlySet<string> | undefined {
+    return this.#opened?.runtime.nodeTypes();
+  }
+
+  lastResult(): RevisionResult | undefined {
+    return this.#opened?.runtime.lastResult();
+  }
+
+  incompleteSeq(): number | undefined {
+    return this.#incomplete?.revision.seq;
+  }
+
+  onChange(listener: () => void): Disposable {
+    return this.#changes.add(listener);
+  }
+
+  onResult(listener: (result: RevisionResult) => void): Disposable {
+    return this.#results.add(listener);
+  }
+
+  release(): void {
+    this.#isReleased = true;
+    if (this.#opened === undefined) {
+      void this.#keeper[Symbol.asyncDispose]();
+    } else {
+      this.#opened.runtime.release();
+    }
+  }
+
+  kill(): void {
+    this.#opened?.runtime.kill();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    this.#following[Symbol.dispose]();
+    await this.#queue;
+    if (this.#opened !== undefined) {
+      await this.#close(this.#opened);
+    }
+    await this.#keeper[Symbol.asyncDispose]();
+    // Reported to the other replicas only now, when they can acquire the lease.
+    this.#reporter.set("stopped");
+  }
+
+  /** The lease was acquired or lost. */
+  async #follow(): Promise<void> {
+    if (this.#opened !== undefined && this.#opened.fence !== this.#keeper.fence()) {
+      const { runtime, fence } = this.#opened;
+      const timer = setTimeout(() => runtime.kill(), Math.max(msUntil(fence.deadline()), 0));
+      await this.#close(this.#opened);
+      clearTimeout(timer);
+    }
+    if (this.#opened !== undefined) {
+      return;
+    }
+    const fence = this.#keeper.fence();
+    if (fence === undefined) {
+      this.#standBy();
+      // A service that is about to stop must not take over.
+      if (this.#isReleased) {
+        void this.#keeper[Symbol.asyncDispose]();
+      } else {
+        await this.#keeper.handOver();
+      }
+    } else if (!this.#isReleased) {
+      this.#openWith(fence);
+    }
+  }
+
+  #openWith(fence: Fence): void {
+    const runtime = this.#open(fence);
+    const subscriptions = new DisposableStack();
+    subscriptions.use(runtime.onChange(() => this.#changes.notify()));
+    subscriptions.use(
+      runtime.onResult((result) => {
+        this.#incomplete = isIncomplete(result.result) ? result : undefined;
+        this.#results.notify(result);
+      }),
+    );
+    this.#opened = { fence, runtime, subscriptions };
+    this.#changes.notify();
+  }
+
+  async #close({ runtime, subscriptions }: Opened): Promise<void> {
+    subscriptions.dispose();
+    await runtime[Symbol.asyncDispose]();
+    this.#endedRestarts += runtime.processStats().restarts;
+    this.#opened = undefined;
+  }
+
+  #standBy(): void {
+    const reason = this.#incomplete && outcomeMessage(this.#incomplete.result);
     const here = reason === undefined ? "" : `; here they could not be started: ${reason}`;
-    reporter.set("standby", `only the replica that holds the lease runs the flows${here}`);
+    this.#reporter.set("standby", `only the replica that holds the lease runs the flows${here}`);
   }
 
   /** What was missing may have been installed since. */
-  function forgetMissing(): void {
-    if (incomplete === undefined) {
+  #forgetMissing(): void {
+    if (this.#incomplete === undefined) {
       return;
     }
-    incomplete = undefined;
-    standBy();
+    this.#incomplete = undefined;
+    this.#standBy();
   }
-
-  async function follow(): Promise<void> {
-    if (opened !== undefined && opened.fence !== keeper.fence()) {
-      const { runtime, fence } = opened;
-      const timer = setTimeout(() => runtime.kill(), Math.max(msUntil(fence.deadline()), 0));
-      await close(opened);
-      clearTimeout(timer);
-    }
-    if (opened !== undefined) {
-      return;
-    }
-    const fence = keeper.fence();
-    if (fence === undefined) {
-      standBy();
-      // A service that is about to stop must not take over.
-      if (isReleased) {
-        void keeper[Symbol.asyncDispose]();
-      } else {
-        await keeper.handOver();
-      }
-    } else if (!isReleased) {
-      openWith(fence);
-    }
-  }
-
-  function openWith(fence: Fence): void {
-    const runtime = open(fence);
-    const subscriptions = new DisposableStack();
-    subscriptions.use(runtime.onChange(() => changes.notify()));
-    subscriptions.use(
-      runtime.onResult((result) => {
-        incomplete = isIncomplete(result.result) ? result : undefined;
-        results.notify(result);
-      }),
-    );
-    opened = { fence, runtime, subscriptions };
-    changes.notify();
-  }
-
-  const following = keeper.onChange(() => {
-    queue = queue.then(follow);
-  });
-
-  async function stop(): Promise<void> {
-    following[Symbol.dispose]();
-    await queue;
-    if (opened !== undefined) {
-      await close(opened);
-    }
-    await keeper[Symbol.asyncDispose]();
-    // Reported to the other replicas only now, when they can acquire the lease.
-    reporter.set("stopped");
-  }
-
-  let stopped: Promise<void> | undefined;
-  return {
-    async apply(revision, type, ...call) {
-      if (opened !== undefined) {
-        return opened.runtime.apply(revision, type, ...call);
-      }
-      if (type === "reload") {
-        forgetMissing();
-      }
-      return pending;
-    },
-    async restart(...call) {
-      if (opened !== undefined) {
-        return opened.runtime.restart(...call);
-      }
-      forgetMissing();
-      return pending;
-    },
-    distrust: (reason) => opened?.runtime.distrust(reason),
-    status: () =>
-      opened?.runtime.status() ?? {
-        ...flowRuntime,
-        state: reporter.state,
-        httpPort: 0,
-        message: reporter.message,
-        boundary,
-      },
-    processStats() {
-      const { restarts, heartbeatAgeMs } = opened?.runtime.processStats() ?? { restarts: 0, heartbeatAgeMs: 0 };
-      return { restarts: endedRestarts + restarts, heartbeatAgeMs };
-    },
-    processId: () => opened?.runtime.processId(),
-    nodeTypes: () => opened?.runtime.nodeTypes(),
-    lastResult: () => opened?.runtime.lastResult(),
-    incompleteSeq: () => incomplete?.revision.seq,
-    onChange: (listener) => changes.add(listener),
-    onResult: (listener) => results.add(listener),
-    release() {
-      isReleased = true;
-      if (opened === undefined) {
-        void keeper[Symbol.asyncDispose]();
-      } else {
-        opened.runtime.release();
-      }
-    },
-    kill: () => opened?.runtime.kill(),
-    [Symbol.asyncDispose]: () => (stopped ??= stop()),
-  };
 }

@@ -4,7 +4,7 @@ import { withLauncher } from "../boundary.ts";
 import { prepareUserDir } from "../folders.ts";
 import { type RuntimeOptions, completeOptions } from "../options.ts";
 import { type Runtime, pending } from "../runtime.ts";
-import { createStateReporter, readFlowRuntime } from "../state-reporter.ts";
+import { StateReporter } from "../state-reporter.ts";
 import { openRuntime } from "../supervisor.ts";
 import { openLeaseKeeper } from "./lease-keeper.ts";
 import { openLeasedRuntime } from "./leased-runtime.ts";
@@ -41,15 +41,14 @@ export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, clus
 
 /** Creates a runtime that never runs flows and has no process. */
 function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
-  const flowRuntime = readFlowRuntime();
-  const reporter = createStateReporter(log);
+  const reporter = new StateReporter(log);
   reporter.set("disabled");
 
   return {
     apply: async () => pending,
     restart: async () => pending,
     distrust() {},
-    status: () => ({ ...flowRuntime, state: reporter.state, httpPort: 0, message: undefined, boundary: undefined }),
+    status: () => reporter.status({ httpPort: 0, boundary: undefined }),
     processStats: () => ({ restarts: 0, heartbeatAgeMs: 0 }),
     processId: () => undefined,
     nodeTypes: () => undefined,

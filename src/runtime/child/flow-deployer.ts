@@ -1,0 +1,260 @@
+import type flowUtil from "@node-red/util";
+import type { RuntimeEvent } from "@node-red/util";
+import type { FlowNode } from "../../flows/configuration.ts";
+import type { CredentialEntries, Deploy, Deployed, LogEntry } from "../messages.ts";
+import type { NodeRed } from "./node-red.ts";
+
+const maxFailedNodes = 10;
+
+/** Gives deployments to the flow runtime, one at a time, and finds out how they end. */
+export class FlowDeployer {
+  readonly #runtime: NodeRed["runtime"];
+  readonly #getNode: NodeRed["getNode"];
+  readonly #nextEvent: ReturnType<typeof createEventWaiter>;
+  readonly #tabFailures = watchTabFailures();
+  readonly #storage = createFlowStorage();
+  /** The running nodes that have logged an error while they were started, by id. Their messages may contain secrets. */
+  readonly #failedNodes = new Map<string, string>();
+  /** Whether an error of this node is one of its start. */
+  #isStarting = (_id: string): boolean => false;
+  /** Called when a deployment has stopped what it stops, and before it starts nodes. */
+  #onStart = (): void => {};
+  /** The trace context of the deployment in progress. */
+  #traceparent: string | undefined;
+
+  constructor({ util, runtime, getNode }: NodeRed) {
+    this.#runtime = runtime;
+    this.#getNode = getNode;
+    this.#nextEvent = createEventWaiter(util);
+    util.events.on("flows:starting", () => this.#onStart());
+  }
+
+  /** The runtime's storage module. */
+  get storageModule(): object {
+    return this.#storage.module;
+  }
+
+  /** Starts the runtime without flows. It would overwrite an earlier deployment with its initial load. */
+  async start(): Promise<void> {
+    const loaded = this.#nextEvent(isStartResult);
+    await this.#runtime.start();
+    await loaded;
+  }
+
+  /** Records an error of a node that is being started, and adds the trace context of the deployment in progress. */
+  annotate(entry: LogEntry): LogEntry {
+    const { level, nodeId } = entry;
+    if (level === "error" && nodeId !== undefined && this.#isStarting(nodeId)) {
+      this.#failedNodes.set(nodeId, describeNode(entry));
+    }
+    return this.#traceparent === undefined ? entry : { ...entry, traceparent: this.#traceparent };
+  }
+
+  /** Resolves when all nodes are started, or the start has failed. */
+  async deploy(message: Deploy, nodes: readonly FlowNode[]): Promise<Omit<Deployed, "kind" | "id">> {
+    this.#traceparent = message.traceparent;
+    const result = await this.#setFlows(message, nodes);
+    this.#traceparent = undefined;
+    return result;
+  }
+
+  async #setFlows(message: Deploy, nodes: readonly FlowNode[]): Promise<Omit<Deployed, "kind" | "id">> {
+    const credentials = toCredentialsObject(message.credentials, message.credentialsChanged, nodes);
+    let failure: string | undefined;
+    let missingTypes: readonly string[] | undefined;
+    let lacksModules: true | undefined;
+    // The runtime emits `runtime-deploy` once per deployment, when all nodes are started or the start has failed.
+    const finished = this.#nextEvent((event) => {
+      if (event.id === "runtime-state" && event.payload?.error !== undefined) {
+        failure = describeFailure(event);
+        missingTypes = event.payload.types;
+        if (event.payload.error === "missing-modules") {
+          lacksModules = true;
+        }
+      }
+      return event.id === "runtime-deploy";
+    });
+    this.#tabFailures.onFailure((stack) => {
+      failure ??= stack.split("\n", 1)[0];
+    });
+    this.#onStart = () => this.#expectStart(nodes);
+    this.#storage.set(nodes, credentials);
+    try {
+      const { rev } = await this.#runtime.flows.setFlows(
+        message.type === "reload"
+          ? { deploymentType: "reload" }
+          : { flows: { flows: markChangedCredentials(nodes, message), credentials }, deploymentType: message.type },
+      );
+      if (rev === undefined) {
+        return { failure: "the runtime could not stop the flows that ran before" };
+      }
+    } catch (error) {
+      return { failure: error instanceof Error ? error.message : String(error), rejected: true };
+    }
+    await finished;
+    this.#isStarting = () => false;
+    return {
+      ...(failure !== undefined && { failure }),
+      ...(missingTypes !== undefined && { missingTypes }),
+      ...(lacksModules !== undefined && { lacksModules }),
+      ...(this.#failedNodes.size > 0 && { failedNodes: [...this.#failedNodes.values()].slice(0, maxFailedNodes) }),
+    };
+  }
+
+  /** Nodes that run now are not restarted by this deployment. */
+  #expectStart(nodes: readonly FlowNode[]): void {
+    const others = new Set(nodes.map(({ id }) => id).filter((id) => this.#isRunning(id)));
+    this.#isStarting = (id) => !others.has(id);
+    for (const id of this.#failedNodes.keys()) {
+      if (!this.#isRunning(id)) {
+        this.#failedNodes.delete(id);
+      }
+    }
+  }
+
+  #isRunning(id: string): boolean {
+    return this.#getNode(id) !== null;
+  }
+}
+
+function describeNode({ nodeId = "", nodeType = "node", nodeName }: LogEntry): string {
+  return nodeName === undefined ? `${nodeType} ${nodeId}` : `${nodeType} ${JSON.stringify(nodeName)} (${nodeId})`;
+}
+
+type CredentialsObject = Record<string, object>;
+
+/**
+ * Returns the flows with empty `credentials` on each node whose credentials changed. Without this property the runtime
+ * does not restart such a node in a `nodes` or `flows` deployment, and it keeps its previous credentials.
+ */
+function markChangedCredentials(
+  flows: readonly FlowNode[],
+  { type, credentialsChanged }: Pick<Deploy, "type" | "credentialsChanged">,
+): object[] {
+  if (type === "full" || credentialsChanged.length === 0) {
+    return [...flows];
+  }
+  const ids = new Set(credentialsChanged);
+  return flows.map((node) => (ids.has(node.id) ? { ...node, credentials: {} } : node));
+}
+
+/**
+ * Returns the credentials by node id. Removed ones are empty objects, because the runtime keeps those that are absent. Those of
+ * `global-config` nodes are in `map`, where the runtime reads them.
+ */
+function toCredentialsObject(
+  entries: CredentialEntries,
+  changed: readonly string[],
+  flows: readonly FlowNode[],
+): CredentialsObject {
+  const globals = new Set(flows.filter(({ type }) => type === "global-config").map(({ id }) => id));
+  return Object.fromEntries([
+    ...changed.map((id) => [id, {}] as const),
+    ...entries.map(([id, entry]) => {
+      const set = Object.fromEntries(entry);
+      return [id, globals.has(id) ? { map: set } : set] as const;
+    }),
+  ]);
+}
+
+type FlowStorage = {
+  /** The runtime's storage module. */
+  readonly module: object;
+  set(flows: readonly object[], credentials: CredentialsObject): void;
+};
+
+/**
+ * Creates an in-memory storage module for the flow runtime, without flows at first. The runtime reads it for a `reload`; the
+ * parent stores the flows.
+ */
+function createFlowStorage(): FlowStorage {
+  let stored: { readonly flows: readonly object[]; readonly credentials: CredentialsObject } = {
+    flows: [],
+    credentials: {},
+  };
+
+  return {
+    // Must be a plain object: the runtime tests for own properties.
+    module: {
+      init: async () => {},
+      getFlows: async () => stored.flows,
+      saveFlows: async () => {},
+      getCredentials: async () => stored.credentials,
+      saveCredentials: async () => {},
+      getSettings: async () => ({}),
+      saveSettings: async () => {},
+      getSessions: async () => ({}),
+      saveSessions: async () => {},
+      getLibraryEntry: async () => [],
+      saveLibraryEntry: async () => {},
+    },
+    set(flows, credentials) {
+      stored = { flows, credentials };
+    },
+  };
+}
+
+/** Returns a function that resolves with the next runtime event that matches. Each event is passed to `matches` once. */
+function createEventWaiter(util: typeof flowUtil): (matches: (event: RuntimeEvent) => boolean) => Promise<void> {
+  const listeners = new Set<(event: RuntimeEvent) => void>();
+  util.events.on("runtime-event", (event) => {
+    for (const listener of listeners) {
+      listener(event);
+    }
+  });
+
+  return async (matches) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const listener = (event: RuntimeEvent) => {
+      if (!matches(event)) {
+        return;
+      }
+      listeners.delete(listener);
+      resolve();
+    };
+    listeners.add(listener);
+    await promise;
+  };
+}
+
+/** Whether the event reports that the runtime has loaded its flows, or has failed to. */
+function isStartResult({ id, payload }: RuntimeEvent): boolean {
+  return id === "runtime-state" && (payload?.state === "start" || payload?.error !== undefined);
+}
+
+function describeFailure({ payload }: RuntimeEvent): string {
+  switch (payload?.error) {
+    case "missing-types":
+      return `missing node types: ${payload.types?.join(", ")}`;
+    case "missing-modules":
+      return `missing modules: ${payload.modules?.map(({ module }) => module).join(", ")}`;
+    default:
+      return String(payload?.error);
+  }
+}
+
+type TabFailures = {
+  /** Sets the listener, which is called with the stack of the error if a tab can't be started. */
+  onFailure(listener: (stack: string) => void): void;
+};
+
+const stackOfTabStart = /^\s+at start \(.*runtime.lib.flows.index\.js/m;
+
+/** Detects that a tab can't be started by intercepting `console.log`, since the runtime only prints the error and continues. */
+function watchTabFailures(): TabFailures {
+  let notify: ((stack: string) => void) | undefined;
+  const print = console.log; // oxlint-disable-line no-console
+  // oxlint-disable-next-line no-console
+  console.log = (...values: unknown[]) => {
+    const [text] = values;
+    if (typeof text === "string" && stackOfTabStart.test(text)) {
+      notify?.(text);
+    }
+    print(...values);
+  };
+  return {
+    onFailure(listener) {
+      notify = listener;
+    },
+  };
+}

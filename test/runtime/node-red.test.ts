@@ -2,16 +2,20 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { avoidDeepFlowCopy } from "../../src/runtime/child/node-red.ts";
+import { expect, test, vi } from "vitest";
+import { patchNodeRed } from "../../src/runtime/child/node-red.ts";
 
 type ExternalModules = { checkFlowDependencies(flows: object[]): unknown };
+type FlowUtil = {
+  readonly parseConfig: (flows: object[]) => object;
+  readonly diffConfigs: (before: object, after: object) => { readonly linked: string[] };
+};
 
 /** Loads the file with the hook installed, and returns the reasons with which the hook has skipped it. */
-function load(path: string): { module: ExternalModules; skipped: string[] } {
+function load(path: string): { module: unknown; skipped: string[] } {
   const skipped: string[] = [];
-  avoidDeepFlowCopy((reason) => skipped.push(reason));
-  return { module: createRequire(path)(path) as ExternalModules, skipped };
+  using _ = patchNodeRed((reason) => skipped.push(reason));
+  return { module: createRequire(path)(path), skipped };
 }
 
 /** Writes a package of this version and source, and calls `check` with the path of its file. */
@@ -51,17 +55,46 @@ test("the installed flow runtime copies the list and no nodes", async () => {
   };
   const flows = [node];
   // It rejects because the flow runtime is not initialized, but makes the copy first.
-  await Promise.resolve(module.checkFlowDependencies(flows)).catch(() => {});
+  await Promise.resolve((module as ExternalModules).checkFlowDependencies(flows)).catch(() => {});
   expect(skipped).toEqual([]);
   expect(copies).toBe(0);
   expect(flows).toEqual([node]);
+});
+
+/** The differences when a node of a ring of nodes changes, and how often a list was copied meanwhile. */
+function diffRing({ parseConfig, diffConfigs }: FlowUtil): { linked: string[]; copies: number } {
+  const ring = (name: string) =>
+    Array.from({ length: 100 }, (_, index) => ({
+      id: `${index}`,
+      type: "junction",
+      ...(index === 0 && { name }),
+      wires: [[`${(index + 1) % 100}`]],
+    }));
+  const [before, after] = [parseConfig(ring("before")), parseConfig(ring("after"))];
+  using concat = vi.spyOn(Array.prototype, "concat");
+  const { linked } = diffConfigs(before, after);
+  return { linked, copies: concat.mock.calls.length };
+}
+
+test("the installed flow runtime follows wires without a copy of the list for each node", () => {
+  const path = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime")).resolve("./flows/util.js");
+  const original = createRequire(path)(path) as FlowUtil;
+  delete createRequire(path).cache[path];
+  const { module, skipped } = load(path);
+  expect(skipped).toEqual([]);
+  const expected = diffRing(original);
+  const found = diffRing(module as FlowUtil);
+  expect(found.linked).toHaveLength(99);
+  expect(found.linked).toEqual(expected.linked);
+  expect(expected.copies).toBeGreaterThan(99);
+  expect(found.copies).toBeLessThan(10);
 });
 
 test("copies the list and no nodes in the tested version", async () => {
   await withRegistry({ version: "5.0.7", source: original }, (path) => {
     const { module, skipped } = load(path);
     const flows = [{ id: "a" }];
-    const copied = module.checkFlowDependencies(flows) as object[];
+    const copied = (module as ExternalModules).checkFlowDependencies(flows) as object[];
     expect(copied).not.toBe(flows);
     expect(copied[0]).toBe(flows[0]);
     expect(skipped).toEqual([]);
@@ -75,7 +108,7 @@ test.for([
   await withRegistry(registry, (path) => {
     const { module, skipped } = load(path);
     const flows = [{ id: "a" }];
-    expect((module.checkFlowDependencies(flows) as object[])[0]).not.toBe(flows[0]);
+    expect(((module as ExternalModules).checkFlowDependencies(flows) as object[])[0]).not.toBe(flows[0]);
     expect(skipped).toEqual([
       `@node-red/registry ${registry.version} is used as it is: large deployments are faster with 5.0.7`,
     ]);

@@ -13,9 +13,9 @@ export type NodeRed = {
   readonly getNode: (id: string) => object | null;
 };
 
-/** Loads the flow runtime. Must be called after `hardenSandbox`. `onSkipped`: see `avoidDeepFlowCopy`. */
+/** Loads the flow runtime. Must be called after `hardenSandbox`. `onSkipped`: see `patchNodeRed`. */
 export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
-  avoidDeepFlowCopy(onSkipped);
+  using _ = patchNodeRed(onSkipped);
   // An import would be evaluated before the module that calls this function.
   const require = createRequire(import.meta.url);
   const util = require("@node-red/util") as NodeRed["util"];
@@ -73,33 +73,50 @@ function redirect(part: RegistryPart, userDir: string | undefined): void {
   part.init = (settings) => init(Object.create(settings, { userDir: { value: userDir } }) as object);
 }
 
-const file = "/@node-red/registry/lib/externalModules.js";
 const testedVersion = "5.0.7";
-const deepCopy = "let nodes = clone(flowConfig);";
-const shallowCopy = "let nodes = [...flowConfig];";
+
+type Patch = { readonly name: string; readonly file: string; readonly original: string; readonly replacement: string };
+
+/** Changes of the flow runtime's source that keep its behaviour, and the time of large deployments linear in their size. */
+const patches: readonly Patch[] = [
+  {
+    // `checkFlowDependencies` makes a deep copy of every node, then only reads the nodes and removes them from the list.
+    name: "@node-red/registry",
+    file: "lib/externalModules.js",
+    original: "let nodes = clone(flowConfig);",
+    replacement: "let nodes = [...flowConfig];",
+  },
+  {
+    // `diffConfigs` follows the wires from the changed nodes, and copies the list of those that are left for each node on the way.
+    name: "@node-red/runtime",
+    file: "lib/flows/util.js",
+    original: "modifiedNodes = modifiedNodes.concat(linkMap[node]);",
+    replacement: "for (const linked of linkMap[node]) modifiedNodes.push(linked);",
+  },
+];
 
 /**
- * Replaces a deep copy in the flow runtime by a shallow one. Must be called before the runtime is loaded.
- *
- * At each deployment `checkFlowDependencies` makes a deep copy of every node, then only reads the nodes and removes them
- * from the list, for which a copy of the list is sufficient. The source is changed when it is loaded, in the tested version
- * only. For any other version nothing is changed, and `onSkipped` is called with the reason.
+ * Makes large deployments faster by changing the source of the flow runtime when it is loaded, in the tested version only. For any
+ * other version a file is loaded as it is, and `onSkipped` is called with the reason. Disposing ends that.
  */
-export function avoidDeepFlowCopy(onSkipped: (reason: string) => void): void {
+export function patchNodeRed(onSkipped: (reason: string) => void): Disposable {
   const hooks = registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
-      if (!url.endsWith(file)) {
+      const patch = patches.find(({ name, file }) => url.endsWith(`/${name}/${file}`));
+      if (patch === undefined) {
         return loaded;
       }
-      hooks.deregister();
-      const { version } = JSON.parse(readFileSync(new URL("../package.json", url), "utf8")) as { version: string };
+      const { name, file, original, replacement } = patch;
+      const manifest = new URL(`${"../".repeat(file.split("/").length - 1)}package.json`, url);
+      const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
       const { source } = loaded;
-      if (version !== testedVersion || typeof source !== "string" || !source.includes(deepCopy)) {
-        onSkipped(`@node-red/registry ${version} is used as it is: large deployments are faster with ${testedVersion}`);
+      if (version !== testedVersion || typeof source !== "string" || !source.includes(original)) {
+        onSkipped(`${name} ${version} is used as it is: large deployments are faster with ${testedVersion}`);
         return loaded;
       }
-      return { ...loaded, source: source.replace(deepCopy, shallowCopy) };
+      return { ...loaded, source: source.replace(original, replacement) };
     },
   });
+  return { [Symbol.dispose]: () => hooks.deregister() };
 }

@@ -6,6 +6,7 @@ import { type DescMethod, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { UnauthorizedSchema } from "../gen/flowgate/v1/access_pb.ts";
+import { gatewayOptions } from "../src/server/gateway-options.ts";
 import { accessRules, services } from "../src/services/api.ts";
 import { openapi, readComments } from "@flowgate/gateway";
 import { amend } from "./openapi-amend.ts";
@@ -36,12 +37,15 @@ export async function formatDocument(): Promise<string> {
   const isPublic = (method: DescMethod): boolean => accessRules.get(method)?.kind === "public";
   const { version, license } = JSON.parse(await readFile(new URL("package.json", root), "utf8")) as PackageJson;
   const document = openapi(
-    { routes: (router: ConnectRouter) => services.forEach((service) => router.service(service, {})) },
+    {
+      ...gatewayOptions,
+      routes: (router: ConnectRouter) => services.forEach((service) => router.service(service, {})),
+    },
     {
       info: { title: "Flowgate", version, description, license: { name: license, identifier: license } },
       comments: readComments(await buildDescriptors()),
       examples,
-      errors: { mediaType: "application/json", schema: errorSchema },
+      errorBody: { mediaType: "application/json", schema: errorSchema },
       errorMessages: (method) => (isPublic(method) ? [] : [UnauthorizedSchema]),
       securitySchemes,
       security: (method) => securityOf(accessRules.get(method)),

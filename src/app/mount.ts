@@ -5,8 +5,8 @@ import { type NodeHandler, createNodeHandler } from "@flowgate/gateway/node";
 import type { Logger } from "pino";
 import { type Peer, peerKey, principalKey } from "../auth/caller.ts";
 import type { Options } from "../options/parse.ts";
-import { formatError } from "../server/errors/error-response.ts";
 import { type Gate, toFailure } from "../server/errors/failures.ts";
+import { gatewayOptions } from "../server/gateway-options.ts";
 import type { ServerOptions } from "../server/options.ts";
 import { createRequestIds } from "../server/request-id.ts";
 
@@ -60,15 +60,13 @@ export function createMount({
   return {
     routes,
     contextValues,
-    errors: formatError,
+    errors: gatewayOptions.errors,
     createHandler: () =>
       createNodeHandler({
+        ...gatewayOptions,
         routes,
         contextValues,
         deferred,
-        prototypeKeys: "reject",
-        errorDomain: "flowgate",
-        errors: formatError,
         readMaxBytes: limits.bodyBytes,
         ...(limits.deadlineMs !== undefined && { maxTimeoutMs: limits.deadlineMs }),
         shutdownSignal,

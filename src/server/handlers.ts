@@ -9,8 +9,8 @@ import { activateTrace } from "../telemetry/trace.ts";
 import { FlowgateError } from "../errors.ts";
 import { createDocs } from "./docs.ts";
 import { toConnectError } from "./errors/connect-error.ts";
-import { formatError } from "./errors/error-response.ts";
 import { toFailure } from "./errors/failures.ts";
+import { gatewayOptions } from "./gateway-options.ts";
 import { createHealth } from "./health.ts";
 import { createHealthEndpoints } from "./health-endpoints.ts";
 import type { ListenerOptions } from "./listener/options.ts";
@@ -57,16 +57,14 @@ export function createHandlers(
   };
 
   const gateway = createGateway({
+    ...gatewayOptions,
     routes,
     reflection: options.reflection ?? false,
-    errorDomain: "flowgate",
-    errors: formatError,
     requestGate: options.gate,
     interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],
     shutdownSignal: closing.signal,
     mapError: (error, context) => toFailure(error, log, context),
     readMaxBytes: bodyBytes,
-    prototypeKeys: "reject",
     deferred,
     maxTimeoutMs: deadlineMs,
   });

@@ -1,5 +1,6 @@
 import type { ContextValues } from "@connectrpc/connect";
-import { aFunction, checkOptions, oneOf, type ChecksOf, type OptionChecks } from "../options/check-options.ts";
+import { adapterOptionChecks } from "../options/adapter-checks.ts";
+import { checkOptions, type ChecksOf, type OptionChecks } from "../options/check-options.ts";
 import { gatewayOptionChecks } from "../options/option-checks.ts";
 import type { GatewayOptions } from "../options/options.ts";
 import type { Gateway } from "../gateway.ts";
@@ -17,7 +18,7 @@ export type AdapterOptions<Context extends readonly unknown[]> = GatewayOptions 
 
 type OwnOptions = Omit<AdapterOptions<never>, keyof GatewayOptions>;
 
-const ownOptionChecks: ChecksOf<OwnOptions> = { contextValues: aFunction, unknownPath: oneOf("reject", "pass") };
+const ownOptionChecks: ChecksOf<OwnOptions> = adapterOptionChecks;
 
 /**
  * Creates the gateway of an adapter, by `create`. Throws an Error that names the option which is unknown, missing or has a wrong value.

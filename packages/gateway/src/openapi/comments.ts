@@ -84,3 +84,9 @@ export function firstSentence(comment: string): string {
   const end = /^.*?[.;:](?= |$)/.exec(line)?.[0] ?? line;
   return end.replace(/[.;:]$/, "");
 }
+
+/** The paragraphs as a description; nothing if all are empty. */
+export function describe(...paragraphs: (string | undefined)[]): { description?: string } {
+  const text = paragraphs.filter((each) => each !== undefined && each !== "").join("\n\n");
+  return text === "" ? {} : { description: text };
+}

@@ -1,22 +1,45 @@
 import type { DescEnum, DescMessage } from "@bufbuild/protobuf";
+import type { CompleteJsonOptions } from "../json/json-options.ts";
+import { describe } from "./comments.ts";
 import type { Schema } from "./document.ts";
 
 /** The use of a type that a schema describes: the JSON of a request differs from that of a response. */
 export type SchemaUse = {
-  /** Appended to the component's name if the schema differs from that of the response. */
-  readonly suffix: string;
   readonly direction: "request" | "response";
+  readonly json: CompleteJsonOptions;
+  /** Whether the JSON is that of an RPC protocol, without the options of fields for HTTP. */
+  readonly isRpc: boolean;
   /** Whether unknown keys of a request are ignored instead of rejected. */
   readonly open: boolean;
+  /**
+   * Which messages can have a part of their fields, so that google.api.field_behavior requires none: those of a change. "nested": the
+   * messages in this one.
+   */
+  readonly partial: "none" | "nested" | "all";
   /** The top-level fields that are bound to the path, and so not part of the body. Does not apply to nested messages. */
   readonly omit: readonly string[];
 };
 
-export const responseUse: SchemaUse = { suffix: "", direction: "response", open: false, omit: [] };
+/** The uses of the messages of a method as they are without its further options. */
+export type SchemaUses = Readonly<Record<SchemaUse["direction"], SchemaUse>>;
 
-export function requestUse(open: boolean, omit: readonly string[] = []): SchemaUse {
-  const suffix = `${omit.length > 0 ? "Body" : "Input"}${open ? "Open" : ""}`;
-  return { suffix, direction: "request", open, omit };
+export function createUses(json: CompleteJsonOptions, isRpc: boolean): SchemaUses {
+  const request: SchemaUse = { direction: "request", json, isRpc, open: false, partial: "none", omit: [] };
+  return { request, response: { ...request, direction: "response" } };
+}
+
+/** The use of the messages in a message. */
+export function nestedUse(use: SchemaUse): SchemaUse {
+  return { ...use, omit: [], partial: use.partial === "none" ? "none" : "all" };
+}
+
+/** Appended to the component's name if the schema differs from that of the response. */
+function suffixOf({ direction, isRpc, omit, open, partial }: SchemaUse): string {
+  const protocol = isRpc ? "Rpc" : "";
+  if (direction === "response") {
+    return protocol;
+  }
+  return `${protocol}${omit.length > 0 ? "Body" : partial === "all" ? "Patch" : "Input"}${open ? "Open" : ""}`;
 }
 
 export type Components = {
@@ -47,7 +70,7 @@ export function createComponents(
 
   return {
     ref(desc, use) {
-      const key = `${desc.typeName} ${use.suffix} ${use.omit.join(" ")}`;
+      const key = `${desc.typeName} ${JSON.stringify(use)}`;
       let entry = entries.get(key);
       if (entry === undefined) {
         entry = { desc, use, schema: {}, group: desc.typeName };
@@ -86,21 +109,39 @@ export function createComponents(
   };
 }
 
-/** Reduces the required properties of each type to those that it has in all uses. */
+/** Reduces the required properties of each type to those that it has in all uses. Others that requests need say so. */
 function shareRequired(entries: readonly Entry[]): void {
+  const requiredOf = ({ schema }: Entry): readonly string[] => (schema["required"] as string[] | undefined) ?? [];
   for (const members of Map.groupBy(entries, ({ desc }) => desc.typeName).values()) {
-    const lists = members.map(({ schema }) => new Set((schema["required"] as readonly string[] | undefined) ?? []));
-    const common = [...(lists[0] ?? [])].filter((name) => lists.every((list) => list.has(name)));
+    const lists = members.map(requiredOf);
+    const common = (lists[0] ?? []).filter((name) => lists.every((list) => list.includes(name)));
+    const requests = members.filter(({ use }) => use.direction === "request");
+    const inRequests = requests.flatMap(requiredOf).filter((name) => !common.includes(name));
+    const note = requests.some(({ use }) => use.partial === "all")
+      ? "Required in requests, except for a change of some fields."
+      : "Required in requests.";
     for (const entry of members) {
       const { required: _, ...others } = entry.schema;
-      entry.schema = common.length === 0 ? others : { ...entry.schema, required: common };
+      const required = common.length === 0 ? {} : { required: common };
+      entry.schema = { ...others, ...required, ...withNotes(others["properties"], inRequests, note) };
     }
   }
 }
 
+function withNotes(properties: unknown, names: readonly string[], note: string): Schema {
+  if (names.length === 0) {
+    return {};
+  }
+  const entries = Object.entries(properties as Record<string, Schema>).map(([name, schema]) => {
+    const text = names.includes(name) ? describe(schema["description"] as string | undefined, note) : {};
+    return [name, { ...schema, ...text }] as const;
+  });
+  return { properties: Object.fromEntries(entries) };
+}
+
 /** Sorts responses first, since they get the name without a suffix. */
 const order = ({ desc, use }: Entry): string =>
-  `${desc.typeName} ${use.direction === "response" ? 0 : 1} ${use.suffix} ${use.omit.join(" ")}`;
+  `${desc.typeName} ${use.direction === "response" ? 0 : 1} ${suffixOf(use)} ${use.omit.join(" ")} ${JSON.stringify(use)}`;
 
 /**
  * Partition refinement: starts with one group for each type, and splits groups whose schemas differ until none do. This
@@ -155,7 +196,7 @@ function nameGroups(entries: readonly Entry[], reserved: ReadonlySet<string>): M
     const short = shortName(desc);
     const base = (shortNames.get(short)?.size ?? 0) > 1 || reserved.has(short) ? desc.typeName : short;
     const alone = !entries.some((other) => other.desc.typeName === desc.typeName && other.group !== group);
-    const preferred = alone || use.direction === "response" ? base : base + use.suffix;
+    const preferred = alone ? base : base + suffixOf(use);
     let name = preferred;
     for (let number = 2; usedNames.has(name); number++) {
       name = `${preferred}${number}`;

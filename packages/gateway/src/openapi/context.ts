@@ -1,24 +1,37 @@
 import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
+import type { StreamFormats } from "../protocols/rest/stream/framing.ts";
 import type { Route } from "../routing/route.ts";
 import type { Comments } from "./comments.ts";
-import type { SecurityRequirement } from "./document.ts";
+import type { SchemaUse, SchemaUses } from "./components.ts";
+import type { OperationObject, SecurityRequirement } from "./document.ts";
 import type { ErrorResponses } from "./error-schemas.ts";
 import type { Schemas } from "./schema.ts";
-import type { StreamJson } from "./stream.ts";
 
 /** The context that all operations of a document share. */
 export type OperationContext = {
   readonly schemas: Schemas;
   readonly comments: Comments;
   readonly errors: ErrorResponses;
-  readonly streamJson: StreamJson;
-  /** Whether unknown keys of request bodies are ignored, whatever the option of the method. */
-  readonly ignoreUnknownFields: boolean;
+  readonly streams: StreamFormats;
+  readonly unknownQuery: "reject" | "ignore";
+  readonly ignoredQuery: readonly string[];
+  readonly readMaxBytes: number;
+  /** The JSON of a method's messages, with the options that it was registered with. */
+  readonly usesOf: (method: DescMethod, isRpc?: boolean) => SchemaUses;
   /** Finds a message by its full name, for options that refer to one. */
   readonly findMessage: (typeName: string) => DescMessage | undefined;
   /** Further messages with the `error` option that calls of a method can fail with, such as those of a gate. */
   readonly errorMessages: (method: DescMethod) => readonly DescMessage[];
   readonly security: (method: DescMethod) => readonly SecurityRequirement[] | undefined;
+  readonly tagsOf: (method: DescMethod) => readonly string[];
+};
+
+/** An operation of the document, which is described when its operationId is known. */
+export type Operation = {
+  readonly method: DescMethod;
+  readonly httpMethod: string;
+  readonly path: string;
+  readonly describe: (operationId: string) => OperationObject;
 };
 
 export function fieldOf(desc: DescMessage, name: string): DescField | undefined {
@@ -28,4 +41,12 @@ export function fieldOf(desc: DescMessage, name: string): DescField | undefined 
 /** The field paths that are bound to the path. */
 export function boundPaths({ template }: Route): ReadonlySet<string> {
   return new Set(template.variables.map(({ fieldPath }) => fieldPath));
+}
+
+/** Which messages of a request can have a part of their fields. A request with a FieldMask has the changed message in a field (AIP-134). */
+export function partialOf({ input }: DescMethod, isPatch: boolean): SchemaUse["partial"] {
+  if (input.fields.some(({ message }) => message?.typeName === "google.protobuf.FieldMask")) {
+    return "nested";
+  }
+  return isPatch ? "all" : "none";
 }

@@ -52,7 +52,7 @@ export type Info = {
   readonly [keyword: string]: unknown;
 };
 
-export type Server = { readonly url: string; readonly description?: string };
+export type Server = { readonly url: string; readonly description?: string; readonly [keyword: string]: unknown };
 
 /** An OpenAPI 3.1 document of JSON values, in a deterministic order. */
 export type OpenApiDocument = {

@@ -1,17 +1,15 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { enumNames, errorRule, fieldRule } from "../schema/rules.ts";
-import type { Comments } from "./comments.ts";
-import { responseUse } from "./components.ts";
+import { describe, type Comments } from "./comments.ts";
+import type { SchemaUse } from "./components.ts";
 import type { Response, ResponseHeader, Schema } from "./document.ts";
-import { describe, type Schemas } from "./schema.ts";
+import type { Schemas } from "./schema.ts";
 
-/** The body of errors without a detail message of their own: the format of the gateway's `errors` option, or a schema. */
-export type ErrorBody =
-  | "plain"
-  | "problem"
-  | "status"
-  | "google"
-  | { readonly mediaType: string; readonly schema: Schema };
+/** A format of the gateway's `errors` option. */
+export type ErrorFormatName = "plain" | "problem" | "status" | "google";
+
+/** The body of errors that a function formats. */
+export type ErrorBody = { readonly mediaType: string; readonly schema: Schema };
 
 type NamedBody = { readonly mediaType: string; readonly name: string; readonly schema: Schema };
 
@@ -37,7 +35,7 @@ const googleError: Schema = {
   required: ["code", "message", "status"],
 };
 
-const bodies: Readonly<Record<"plain" | "problem" | "status" | "google", NamedBody>> = {
+const bodies: Readonly<Record<ErrorFormatName, NamedBody>> = {
   plain: {
     mediaType: "application/json",
     name: "Error",
@@ -90,7 +88,12 @@ export type ErrorResponses = {
 };
 
 /** Creates the descriptions of errors. The messages have the `error` option: a detail of such a type is the whole body. */
-export function createErrorResponses(body: ErrorBody, schemas: Schemas, comments: Comments): ErrorResponses {
+export function createErrorResponses(
+  body: ErrorFormatName | ErrorBody,
+  schemas: Schemas,
+  comments: Comments,
+  use: SchemaUse,
+): ErrorResponses {
   const { mediaType, name, schema } = typeof body === "string" ? bodies[body] : { name: "Error", ...body };
 
   const responseOf = (message: DescMessage, reasons: readonly string[] = []): Response => {
@@ -98,22 +101,20 @@ export function createErrorResponses(body: ErrorBody, schemas: Schemas, comments
     for (const field of message.fields) {
       const { header } = fieldRule(field);
       if (header !== "") {
-        headers[header] = { ...describe(comments(field)), schema: schemas.value(field, responseUse) };
+        headers[header] = { ...describe(comments(field)), schema: schemas.value(field, use) };
       }
     }
     return {
       description:
         reasons.length > 0 ? reasons.map((reason) => `\`${reason}\``).join(", ") : (comments(message) ?? message.name),
       ...(Object.keys(headers).length === 0 ? {} : { headers }),
-      ...(hasBody(message)
-        ? { content: { "application/json": { schema: schemas.message(message, responseUse) } } }
-        : {}),
+      ...(hasBody(message) ? { content: { "application/json": { schema: schemas.message(message, use) } } } : {}),
     };
   };
 
   /** A schema for any of the messages and of `other`. */
   const anyOf = (messages: readonly DescMessage[], other: readonly Schema[]): Schema => {
-    const all = [...messages.map((message) => schemas.message(message, responseUse)), ...other];
+    const all = [...messages.map((message) => schemas.message(message, use)), ...other];
     return all.length === 1 ? (all[0] as Schema) : { anyOf: all };
   };
 

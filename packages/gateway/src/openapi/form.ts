@@ -3,10 +3,10 @@ import type { DescField } from "@bufbuild/protobuf";
 import type { Route } from "../routing/route.ts";
 import { isFileField } from "../schema/http-body.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
+import { describe } from "./comments.ts";
 import { boundPaths, type OperationContext } from "./context.ts";
 import type { MediaType, Schema } from "./document.ts";
 import { parameterFields } from "./parameter-fields.ts";
-import { describe } from "./schema.ts";
 
 export function isForm(mediaType: string): boolean {
   return mediaType === FORM_TYPE || mediaType === MULTIPART_TYPE;
@@ -14,23 +14,22 @@ export function isForm(mediaType: string): boolean {
 
 /** Describes a form body: the fields that parameters can set, including those with `no_query`; in multipart also files. */
 export function describeForm(route: Route, type: string, context: OperationContext): MediaType {
-  const { input } = route.method;
+  const { method } = route;
+  const { input } = method;
   const { schemas, comments } = context;
+  const { request } = context.usesOf(method);
   const bound = boundPaths(route);
   const properties: Record<string, Schema> = {};
   const encoding: Record<string, Schema> = {};
   const required: string[] = [];
   const add = (name: string, field: DescField, schema: Schema): void => {
     properties[name] = { ...schema, ...describe(comments(field), schema["description"] as string | undefined) };
-    if (field.parent === input && fieldRule(field).required) {
+    if (field.parent === input && schemas.isRequired(field, request)) {
       required.push(name);
     }
   };
-  for (const { name, field, schema, style } of parameterFields(
-    input,
-    { from: "form", isBound: (path) => bound.has(path) },
-    schemas,
-  )) {
+  const options = { from: "form", isBound: (path: string) => bound.has(path) } as const;
+  for (const { name, field, schema, style } of parameterFields(method, options, context)) {
     if (type === MULTIPART_TYPE && isFileField(field)) {
       continue;
     }
@@ -49,12 +48,14 @@ export function describeForm(route: Route, type: string, context: OperationConte
       }
     }
   }
+  const ignoresUnknown =
+    methodRule(method).ignoreUnknown || request.json.ignoreUnknownFields || context.unknownQuery === "ignore";
   return {
     schema: {
       type: "object",
       ...(Object.keys(properties).length === 0 ? {} : { properties }),
       ...(required.length === 0 ? {} : { required }),
-      ...(methodRule(route.method).ignoreUnknown ? {} : { additionalProperties: false }),
+      ...(ignoresUnknown ? {} : { additionalProperties: false }),
     },
     ...(Object.keys(encoding).length === 0 ? {} : { encoding }),
   };

@@ -1,119 +1,223 @@
-import type { DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
-import type { ConnectRouter } from "@connectrpc/connect";
+import type { DescMethod, DescMessage } from "@bufbuild/protobuf";
+import { collectImplementations } from "../call/implementations.ts";
+import { adapterOptionChecks, fastifyOptionChecks, fetchOptionChecks } from "../options/adapter-checks.ts";
+import { checkOptions } from "../options/check-options.ts";
+import { gatewayOptionChecks } from "../options/option-checks.ts";
+import { completeOptions, forRegistration, type CompleteOptions, type GatewayOptions } from "../options/options.ts";
 import type { Route } from "../routing/route.ts";
 import { createRouter } from "../routing/router.ts";
-import { compileRoutes, type RoutesOptions } from "../routing/routes.ts";
-import { collectImplementations } from "../call/implementations.ts";
-import { canonicalJson, type JsonOptions } from "../json/json-options.ts";
+import { compileRoutes, rulesOf, type Rule } from "../routing/routes.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
-import { formatTemplate } from "../routing/template.ts";
+import { createAnnotations } from "./annotations.ts";
 import type { Comments } from "./comments.ts";
-import type {
-  Content,
-  Info,
-  OpenApiDocument,
-  OperationObject,
-  Parameter,
-  PathItem,
-  Schema,
-  SecurityRequirement,
-  Server,
-} from "./document.ts";
-import type { OperationContext } from "./context.ts";
-import { createErrorResponses, type ErrorBody } from "./error-schemas.ts";
-import type { Examples, OperationExamples } from "./examples.ts";
-import { describeOperation } from "./operation.ts";
-import { describePath, hierarchyOf } from "./path.ts";
+import { createUses } from "./components.ts";
+import { listConnectOperations } from "./connect.ts";
+import type { Operation, OperationContext } from "./context.ts";
+import type { Info, OpenApiDocument, PathItem } from "./document.ts";
+import { createErrorResponses, type ErrorBody, type ErrorFormatName } from "./error-schemas.ts";
+import { addExamples } from "./examples.ts";
+import { createOptionReader } from "./named-options.ts";
+import { openApiOptionChecks, type OpenApiOptions } from "./options.ts";
+import { listRestOperations } from "./rest-operations.ts";
 import { createSchemas } from "./schema.ts";
-import type { SchemaForm } from "./scalar-schema.ts";
-import type { StreamJson } from "./stream.ts";
+import { lastSelected, selectMethods } from "./selection.ts";
+import { createValidation } from "./validation.ts";
 
-/** The RPCs to describe: a function that registers services with Connect, with the gateway's options; or compiled routes. */
-export type OpenApiSource =
-  | readonly Route[]
-  | (Partial<RoutesOptions> & { readonly routes: (router: ConnectRouter) => unknown });
+/** The options of the handler that serves the RPCs: those of `createGateway` or of an adapter. */
+export type OpenApiSource = GatewayOptions & {
+  /** The prefix of the Fastify plugin, which is part of the paths. */
+  readonly prefix?: string;
+} & { readonly [Name in Exclude<keyof typeof adapterChecks, "prefix">]?: unknown };
 
-/** The options of `openapi`. */
-export type OpenApiOptions = {
-  /** The Info Object of OpenAPI. */
-  readonly info: Info;
-  /** Default: `/`, the server of the document. */
-  readonly servers?: readonly Server[];
-  /** The comments of the .proto files for descriptions, see `readComments`. Default: none. */
-  readonly comments?: Comments;
-  /** The format of error bodies; must be that of the gateway's option. Default: "plain". */
-  readonly errors?: ErrorBody;
-  /** The format of streams in application/json; must be that of the gateway's option. Default: an array. */
-  readonly streams?: { readonly json?: StreamJson };
-  /** How JSON is read and written; must be the gateway's option. Default: as in the proto3 JSON mapping. */
-  readonly jsonOptions?: JsonOptions;
-  /**
-   * "simple": schemas that code generators understand. A message has one schema for requests and responses, an enum is its names, a
-   * number is a number (not also "NaN"), and that at most one member of a oneof is set is in the description and in `x-oneofs`.
-   * "exact": schemas that accept just the JSON that is accepted and written. Default: "simple".
-   */
-  readonly schemas?: SchemaForm;
-  /** Messages with the `error` option that calls of a method can fail with besides its `request_error`, such as those of a gate. */
-  readonly errorMessages?: (method: DescMethod) => readonly DescMessage[];
-  /** Security Scheme Objects of OpenAPI, by name. Default: none. */
-  readonly securitySchemes?: Readonly<Record<string, Schema>>;
-  /** The security requirements of a method; an empty array means none; if undefined, the operation has no `security` member. */
-  readonly security?: (method: DescMethod) => readonly SecurityRequirement[] | undefined;
-  /** Examples of requests and responses, by operationId. An example without a matching operation is an Error. */
-  readonly examples?: Examples;
-};
+const adapterChecks = { ...adapterOptionChecks, ...fetchOptionChecks, ...fastifyOptionChecks };
 
 /** The HTTP methods that OpenAPI 3.1 can describe. */
 const knownMethods = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
-/** The methods that a route for any method is described with. */
-const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
 
 /**
- * Describes RPCs with google.api.http rules as an OpenAPI 3.1 document. It is generated from the gateway's compiled
- * routes, so that it can't differ from what is served. The output is deterministic. Throws an Error for a rule that is
- * invalid, and for two that match the same requests.
+ * Describes RPCs as an OpenAPI 3.1 document: as REST where they have a google.api.http rule, else as Connect. It is generated from the
+ * options of the handler and the compiled rules, so that it can't differ from what is served. The output is deterministic. Throws an
+ * Error for an unknown option, for a rule that is invalid, and for two that match the same requests.
  */
 export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApiDocument {
-  const routes = routesOf(source);
+  checkOptions(source, { ...gatewayOptionChecks, ...adapterChecks });
+  const misplaced = Object.keys(options).find((name) => Object.hasOwn(gatewayOptionChecks, name));
+  if (misplaced !== undefined) {
+    throw new Error(`${misplaced} is an option of the handler, which is the first argument`);
+  }
+  checkOptions(options, openApiOptionChecks);
+  return describeApi(source, options).describe(options.info);
+}
+
+/** The RPCs that a document describes. */
+type DescribedApi = {
+  readonly methods: readonly DescMethod[];
+  /** The rules of the handler for them. */
+  readonly rules: readonly Rule[];
+  readonly describe: (info: Info) => OpenApiDocument;
+};
+
+/** The same with checked options, for a document whose `info` depends on the RPCs. */
+export function describeApi(source: OpenApiSource, options: Omit<OpenApiOptions, "info">): DescribedApi {
+  const implementations = collectImplementations(source.routes);
+  const registered = implementations.map(({ method }) => method);
+  const handler = completeOptions(source, registered);
+  const registry = createReachableRegistry(registered);
+  const readOption = createOptionReader(registry);
+  const annotations = createAnnotations(readOption, options.visibility ?? []);
+  const tagsOf = (method: DescMethod): readonly string[] =>
+    lastSelected(options.tags ?? [], method)?.tags ?? [method.parent.name];
+  const methods = selectMethods(registered, {
+    include: options.include ?? [],
+    exclude: options.exclude ?? [],
+    tagsOf,
+    isVisible: (method) => annotations.isVisible(method.parent) && annotations.isVisible(method),
+  });
+  const rules = rulesFor(methods, registered, handler.rules);
+  const routes = compileServedRoutes(methods, { ...handler, rules });
   // Not every generator escapes the end of a comment in the code that it writes.
   const comments: Comments = (desc) => options.comments?.(desc)?.replaceAll("*/", "* /");
-  const schemas = createSchemas(comments, { ...canonicalJson, ...options.jsonOptions }, options.schemas);
-  const registry = createReachableRegistry(routes.map(({ method }) => method));
+  const schemas = createSchemas({
+    comments,
+    form: options.schemas ?? "simple",
+    annotations,
+    validation: createValidation(readOption, options.validation ?? "keywords"),
+  });
+  const findMessage = (name: string): DescMessage | undefined => registry.getMessage(name);
+  const errorBody = errorBodyOf(handler, options.errorBody);
   const context: OperationContext = {
     schemas,
     comments,
-    errors: createErrorResponses(options.errors ?? "plain", schemas, comments),
-    findMessage: (typeName): DescMessage | undefined => registry.getMessage(typeName),
-    ignoreUnknownFields: options.jsonOptions?.ignoreUnknownFields ?? false,
-    streamJson: options.streams?.json ?? "array",
-    errorMessages: options.errorMessages ?? (() => []),
-    security: options.security ?? (() => undefined),
+    errors: createErrorResponses(errorBody, schemas, comments, createUses(handler.jsonOptions, false).response),
+    streams: handler.streams,
+    unknownQuery: handler.unknownQuery,
+    ignoredQuery: handler.ignoredQuery,
+    // The default limit is not a part of the contract.
+    readMaxBytes: source.readMaxBytes ?? Infinity,
+    usesOf(method, isRpc = false) {
+      const own = implementations.find((each) => isSameRpc(each.method, method))?.options ?? {};
+      return createUses(forRegistration(handler, own).jsonOptions, isRpc);
+    },
+    findMessage,
+    errorMessages: errorMessagesOf(options.errorMessages, findMessage),
+    security: securityOf(options.security),
+    tagsOf,
   };
-  const examples = new Map(Object.entries(options.examples ?? {}));
-  const operations = listOperations(routes);
-  const paths = new Map<string, PathItem>();
-  const pathNames = new Map<string, { path: string; names: string[] }>();
+  const operations = [
+    ...listRestOperations(routes, context),
+    ...listConnectOperations(connectMethods(methods, routes, handler, options.connect), context),
+  ];
+  const described = methods.filter((method) => operations.some((each) => isSameRpc(each.method, method)));
+  const paths = pathsOf(operations, `${source.prefix ?? ""}${handler.requestPathPrefix}`, options);
+  const { schemas: components, resolve } = schemas.finish();
+  return {
+    methods: described,
+    rules,
+    describe: (info) => ({
+      openapi: "3.1.1",
+      info,
+      servers: options.servers ?? [{ url: "/" }],
+      tags: describeTags(described, context),
+      paths: resolve(paths),
+      components: {
+        schemas: components,
+        ...(options.securitySchemes === undefined ? {} : { securitySchemes: options.securitySchemes }),
+      },
+    }),
+  };
+}
 
-  for (const { route, httpMethod, operationId } of operations) {
-    const described = describePath(route, schemas, comments);
-    // OpenAPI considers paths identical that differ in parameter names only, so the first names are used for all.
-    const hierarchy = hierarchyOf(described.path);
-    const first = pathNames.get(hierarchy) ?? {
-      path: described.path,
-      names: described.parameters.map(({ name }) => name),
-    };
-    pathNames.set(hierarchy, first);
-    const parameters = described.parameters.map((each, index): Parameter => ({
-      ...each,
-      name: first.names[index] ?? each.name,
-    }));
-    const operation = addExamples(
-      describeOperation(route, operationId, parameters, context),
-      examples.get(operationId),
-    );
-    examples.delete(operationId);
-    const item = paths.get(first.path) ?? {};
-    paths.set(first.path, item);
+/** By service and name, since an external rule can replace a method by a copy with other options. */
+function isSameRpc(one: DescMethod, other: DescMethod): boolean {
+  return one.parent === other.parent && one.name === other.name;
+}
+
+/** The rules for the selected methods, and those for no registered method, which are an error. */
+function rulesFor(methods: readonly DescMethod[], registered: readonly DescMethod[], rules: readonly Rule[]): Rule[] {
+  const selects = (list: readonly DescMethod[], rule: Rule): boolean =>
+    list.some((method) => rulesOf(method, [rule]).length > 0);
+  return rules.filter((rule) => selects(methods, rule) || !selects(registered, rule));
+}
+
+function compileServedRoutes(methods: readonly DescMethod[], handler: CompleteOptions): readonly Route[] {
+  if (!handler.protocols.includes("rest")) {
+    return [];
+  }
+  const routes = compileRoutes(methods, handler);
+  // Throws where two routes match the same requests, of which the document could contain only one.
+  createRouter(routes.map((route) => ({ ...route, name: route.method.toString(), value: undefined })));
+  return routes;
+}
+
+function connectMethods(
+  methods: readonly DescMethod[],
+  routes: readonly Route[],
+  { protocols }: CompleteOptions,
+  connect: OpenApiOptions["connect"] = "unannotated",
+): readonly DescMethod[] {
+  if (connect === "none" || !protocols.includes("connect")) {
+    return [];
+  }
+  return connect === "all"
+    ? methods
+    : methods.filter((method) => !routes.some((route) => isSameRpc(route.method, method)));
+}
+
+function errorBodyOf({ errors }: CompleteOptions, given: ErrorBody | undefined): ErrorFormatName | ErrorBody {
+  if (typeof errors === "function") {
+    if (given === undefined) {
+      throw new Error("errors are formatted by a function: describe their body by the option errorBody");
+    }
+    return given;
+  }
+  if (given !== undefined) {
+    throw new Error(`the option errorBody is for errors that a function formats; those of the handler are "${errors}"`);
+  }
+  return errors;
+}
+
+function errorMessagesOf(
+  given: OpenApiOptions["errorMessages"] = [],
+  findMessage: OperationContext["findMessage"],
+): OperationContext["errorMessages"] {
+  if (typeof given === "function") {
+    return given;
+  }
+  const lists = given.map(({ selector, messages }) => ({
+    selector,
+    messages: messages.map((name) => {
+      const message = findMessage(name);
+      if (message === undefined) {
+        throw new Error(`the option errorMessages has ${name}, which no file of the services declares or imports`);
+      }
+      return message;
+    }),
+  }));
+  return (method) => lists.flatMap((each) => lastSelected([each], method)?.messages ?? []);
+}
+
+function securityOf(given: OpenApiOptions["security"] = []): OperationContext["security"] {
+  return typeof given === "function" ? given : (method) => lastSelected(given, method)?.requirements;
+}
+
+/** The operationId is Service_Method; further operations of the same RPC end with _2, _3, …. */
+function pathsOf(
+  operations: readonly Operation[],
+  prefix: string,
+  { examples = {} }: Pick<OpenApiOptions, "examples">,
+): Record<string, PathItem> {
+  const unused = new Map(Object.entries(examples));
+  const counts = new Map<string, number>();
+  const paths = new Map<string, PathItem>();
+  for (const { method, httpMethod, path, describe } of operations) {
+    const name = `${method.parent.name}_${method.name}`;
+    const count = (counts.get(name) ?? 0) + 1;
+    counts.set(name, count);
+    const operationId = count === 1 ? name : `${name}_${count}`;
+    const operation = addExamples(describe(operationId), unused.get(operationId));
+    unused.delete(operationId);
+    const item = paths.get(prefix + path) ?? {};
+    paths.set(prefix + path, item);
     if (knownMethods.includes(httpMethod)) {
       item[httpMethod.toLowerCase()] = operation;
     } else {
@@ -121,97 +225,18 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
       item["x-additionalOperations"] = { ...(item["x-additionalOperations"] as object), [httpMethod]: operation };
     }
   }
-  const [unknown] = examples.keys();
+  const [unknown] = unused.keys();
   if (unknown !== undefined) {
     throw new Error(`there are examples for ${unknown}, but no such operation`);
   }
-  const { schemas: components, resolve } = schemas.finish();
-  return {
-    openapi: "3.1.1",
-    info: options.info,
-    servers: options.servers ?? [{ url: "/" }],
-    tags: tagsOf(routes, comments),
-    paths: resolve(Object.fromEntries(paths)),
-    components: {
-      schemas: components,
-      ...(options.securitySchemes === undefined ? {} : { securitySchemes: options.securitySchemes }),
-    },
-  };
+  return Object.fromEntries(paths);
 }
 
-function routesOf(source: OpenApiSource): readonly Route[] {
-  if (!("routes" in source)) {
-    return source;
-  }
-  const methods = collectImplementations(source.routes).map(({ method }) => method);
-  const { rules = [], strictTemplates = false, googleTemplates = false } = source;
-  const routes = compileRoutes(methods, { rules, strictTemplates, googleTemplates });
-  // Throws where two routes match the same requests, of which the document could contain only one.
-  createRouter(routes.map((route) => ({ ...route, name: route.method.toString(), value: undefined })));
-  return routes;
-}
-
-type ListedOperation = { readonly route: Route; readonly httpMethod: string; readonly operationId: string };
-
-/** The operations of all routes, in order. The operationId is Service_Method; further operations of the same RPC end with _2, _3, …. */
-function listOperations(routes: readonly Route[]): ListedOperation[] {
-  const explicit = new Set(routes.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
-  const counts = new Map<string, number>();
-  return routes.flatMap((route) => {
-    const { method, httpMethod, template, variants } = route;
-    const methods =
-      httpMethod !== "*"
-        ? [httpMethod]
-        : anyMethods
-            .filter((each) => !explicit.has(`${each} ${hierarchyKey(template)}`))
-            .filter((each) => each !== "GET" || variants.every(({ body }) => body === ""));
-    return methods.map((each) => {
-      const name = `${method.parent.name}_${method.name}`;
-      const count = (counts.get(name) ?? 0) + 1;
-      counts.set(name, count);
-      return { route, httpMethod: each, operationId: count === 1 ? name : `${name}_${count}` };
-    });
+/** The tags of the operations, in their order. That of a service has its comment. */
+function describeTags(methods: readonly DescMethod[], { tagsOf, comments }: OperationContext): OpenApiDocument["tags"] {
+  return [...new Set(methods.flatMap(tagsOf))].map((name) => {
+    const service = methods.find(({ parent }) => parent.name === name)?.parent;
+    const description = service && comments(service);
+    return { name, ...(description === undefined ? {} : { description }) };
   });
-}
-
-const hierarchyKey = (template: Route["template"]): string =>
-  formatTemplate(template).replaceAll(/\{\w+(?:\.\w+)*\}/g, "*");
-
-function tagsOf(routes: readonly Route[], comments: Comments): OpenApiDocument["tags"] {
-  const services = new Set(routes.map(({ method }): DescService => method.parent));
-  return [...services].map((service) => {
-    const description = comments(service);
-    return { name: service.name, ...(description === undefined ? {} : { description }) };
-  });
-}
-
-function addExamples(operation: OperationObject, examples: OperationExamples | undefined): OperationObject {
-  if (examples === undefined) {
-    return operation;
-  }
-  const { operationId } = operation;
-  const addToContent = (content: Content | undefined, own: OperationExamples["request"], where: string): void => {
-    for (const [mediaType, byName] of Object.entries(own ?? {})) {
-      const target = content?.[mediaType];
-      if (content === undefined || target === undefined) {
-        throw new Error(`there are examples for ${operationId}, ${where}, ${mediaType}, but it has no such content`);
-      }
-      content[mediaType] = { ...target, examples: byName };
-    }
-  };
-  addToContent(operation.requestBody?.content, examples.request, "request");
-  for (const [status, own] of Object.entries(examples.responses ?? {})) {
-    addToContent(operation.responses[status]?.content, own, `response ${status}`);
-  }
-  const values = new Map(Object.entries(examples.parameters ?? {}));
-  const parameters = operation.parameters?.map((parameter) => {
-    const example = values.get(parameter.name);
-    values.delete(parameter.name);
-    return example === undefined ? parameter : { ...parameter, example };
-  });
-  const [unknown] = values.keys();
-  if (unknown !== undefined) {
-    throw new Error(`there is an example for the parameter ${unknown} of ${operationId}, but it has no such parameter`);
-  }
-  return parameters === undefined ? operation : { ...operation, parameters };
 }

@@ -1,13 +1,44 @@
-import type { DescMessage } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import type { Route } from "../routing/route.ts";
 import { methodRule } from "../schema/rules.ts";
-import { firstSentence } from "./comments.ts";
+import { describe, firstSentence } from "./comments.ts";
 import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
-import type { OperationObject, Parameter } from "./document.ts";
+import type { OperationObject, Parameter, RequestBody } from "./document.ts";
 import { headerParameters, queryParameters } from "./parameters.ts";
 import { describeRequestBody } from "./request-body.ts";
 import { describeResponses } from "./responses.ts";
-import { describe } from "./schema.ts";
+
+/** What differs between the operations of an RPC. */
+type OperationParts = {
+  /** A paragraph after the comment of the method. */
+  readonly note?: string | undefined;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: RequestBody | undefined;
+  readonly responses: OperationObject["responses"];
+};
+
+/** An operation of an RPC, with what all of its operations have. */
+export function createOperation(
+  method: DescMethod,
+  operationId: string,
+  { note, parameters = [], requestBody, responses }: OperationParts,
+  context: OperationContext,
+): OperationObject {
+  const comment = context.comments(method);
+  const security = context.security(method);
+  const summary = comment === undefined ? wordsOf(method.name) : firstSentence(comment);
+  return {
+    operationId,
+    tags: context.tagsOf(method),
+    summary,
+    ...describe(comment?.replace(/[.;:]$/, "") === summary ? undefined : comment, note),
+    ...(method.deprecated || method.parent.deprecated ? { deprecated: true } : {}),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(requestBody === undefined ? {} : { requestBody }),
+    responses,
+    ...(security === undefined ? {} : { security }),
+  };
+}
 
 /** Describes the operation of a route. */
 export function describeOperation(
@@ -16,28 +47,13 @@ export function describeOperation(
   pathParameters: readonly Parameter[],
   context: OperationContext,
 ): OperationObject {
-  const { method } = route;
-  const { schemas, comments } = context;
-  const comment = comments(method);
-  const security = context.security(method);
-  const requestBody = describeRequestBody(route, context);
-  const parameters = [
-    ...pathParameters,
-    ...headerParameters(route, schemas, comments),
-    ...describeQuery(route, context),
-  ];
-  const summary = comment === undefined ? wordsOf(method.name) : firstSentence(comment);
-  return {
-    operationId,
-    tags: [method.parent.name],
-    summary,
-    ...describe(comment?.replace(/[.;:]$/, "") === summary ? undefined : comment, describeVariants(route)),
-    ...(method.deprecated ? { deprecated: true } : {}),
-    ...(parameters.length === 0 ? {} : { parameters }),
-    ...(requestBody === undefined ? {} : { requestBody }),
+  const parts = {
+    note: describeVariants(route),
+    parameters: [...pathParameters, ...headerParameters(route, context), ...describeQuery(route, context)],
+    requestBody: describeRequestBody(route, context),
     responses: describeResponses(route, context),
-    ...(security === undefined ? {} : { security }),
   };
+  return createOperation(route.method, operationId, parts, context);
 }
 
 /** Describes the variants by the value of their header; undefined if the method has none. */
@@ -65,14 +81,14 @@ function nameOfPart(desc: DescMessage, part: string): string {
   return field.fieldKind === "list" ? `the array of \`${field.jsonName}\`` : `\`${field.jsonName}\``;
 }
 
-function describeQuery(route: Route, { schemas, comments }: OperationContext): Parameter[] {
+function describeQuery(route: Route, context: OperationContext): Parameter[] {
   const { method, variants } = route;
   const bound = boundPaths(route);
   const found = new Map<string, Parameter>();
   for (const { body } of variants) {
     if (body !== "*") {
       const isBound = (path: string): boolean => path === body || bound.has(path);
-      for (const parameter of queryParameters(method.input, isBound, schemas, comments)) {
+      for (const parameter of queryParameters(method, isBound, context)) {
         found.set(parameter.name, parameter);
       }
     }

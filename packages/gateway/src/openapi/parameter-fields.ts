@@ -1,9 +1,8 @@
-import { type DescField, type DescMessage } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { fieldRule } from "../schema/rules.ts";
 import { createTextReader } from "../json/text-reader.ts";
-import { requestUse } from "./components.ts";
+import type { OperationContext } from "./context.ts";
 import type { Schema } from "./document.ts";
-import type { Schemas } from "./schema.ts";
 
 /** A field that a parameter of a query or a form can set. */
 export type ParameterField = {
@@ -23,21 +22,28 @@ export type ParameterFieldsOptions = {
 
 /** Collects the fields that parameters can set. A recursive message is descended into once; deeper fields are omitted. */
 export function parameterFields(
-  desc: DescMessage,
+  method: DescMethod,
   { from, isBound }: ParameterFieldsOptions,
-  schemas: Schemas,
+  { schemas, usesOf }: OperationContext,
 ): ParameterField[] {
+  const { request } = usesOf(method);
   const fields: ParameterField[] = [];
   const visit = (desc: DescMessage, parents: readonly DescField[], ancestors: readonly DescMessage[]): void => {
     for (const field of desc.fields) {
       const path = [...parents, field];
       const { header, noQuery } = fieldRule(field);
-      if (header !== "" || (noQuery && from === "query") || isBound(path.map(({ name }) => name).join("."))) {
+      if (
+        header !== "" ||
+        (noQuery && from === "query") ||
+        isBound(path.map(({ name }) => name).join(".")) ||
+        !schemas.canBeParameter(field)
+      ) {
         continue;
       }
-      const described = describeParameter(field, schemas);
-      if (described !== undefined) {
-        fields.push({ name: path.map(({ jsonName }) => jsonName).join("."), field, ...described });
+      const style = styleOf(field);
+      if (style !== undefined) {
+        const name = path.map(({ jsonName }) => jsonName).join(".");
+        fields.push({ name, field, style, schema: schemas.parameter(field, request) });
       } else if (
         field.fieldKind === "message" &&
         !unsupported.has(field.message.typeName) &&
@@ -47,7 +53,7 @@ export function parameterFields(
       }
     }
   };
-  visit(desc, [], [desc]);
+  visit(method.input, [], [method.input]);
   return fields;
 }
 
@@ -55,26 +61,14 @@ export function parameterFields(
 const unsupported = new Set(["google.protobuf.Any", "google.api.HttpBody"]);
 
 /** Undefined if parameters can only set subfields, or nothing. */
-function describeParameter(field: DescField, schemas: Schemas): Pick<ParameterField, "schema" | "style"> | undefined {
-  const use = requestUse(false);
+function styleOf(field: DescField): ParameterField["style"] | undefined {
   const text = createTextReader(field);
   if (field.fieldKind === "map") {
     // The fields of a message value would be several parameters for each entry; the map is described as JSON.
-    const schema = schemas.value(field, use);
-    return { style: text === undefined || text.isJson ? "json" : "keys", schema };
+    return text === undefined || text.isJson ? "json" : "keys";
   }
   if (text === undefined) {
     return undefined;
   }
-  const item =
-    field.enum !== undefined
-      ? schemas.enumValues(field.enum, "request")
-      : field.message !== undefined
-        ? (schemas.wellKnown(field.message) ?? {})
-        : schemas.value(field, use);
-  if (field.fieldKind === "list") {
-    const schema = field.enum === undefined && field.message === undefined ? item : { type: "array", items: item };
-    return { style: "repeated", schema };
-  }
-  return { style: text.isJson ? "json" : "text", schema: item };
+  return field.fieldKind === "list" ? "repeated" : text.isJson ? "json" : "text";
 }

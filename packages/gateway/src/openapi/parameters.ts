@@ -1,15 +1,13 @@
-import type { DescMessage } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import type { Route } from "../routing/route.ts";
 import { enumNames, fieldRule, methodRule } from "../schema/rules.ts";
-import type { Comments } from "./comments.ts";
-import { requestUse } from "./components.ts";
-import { fieldOf } from "./context.ts";
+import { describe } from "./comments.ts";
+import { fieldOf, type OperationContext } from "./context.ts";
 import type { Parameter, Schema } from "./document.ts";
 import { parameterFields, type ParameterField } from "./parameter-fields.ts";
-import { describe, type Schemas } from "./schema.ts";
 
 /** The header parameters: that of variants, those of fields, If-Match and If-None-Match. */
-export function headerParameters({ method, httpMethod }: Route, schemas: Schemas, comments: Comments): Parameter[] {
+export function headerParameters({ method, httpMethod }: Route, context: OperationContext): Parameter[] {
   const { variants, etag, ifMatch } = methodRule(method);
   const parameters: Parameter[] = [];
   if (variants !== undefined) {
@@ -21,21 +19,10 @@ export function headerParameters({ method, httpMethod }: Route, schemas: Schemas
     });
   }
   for (const field of method.input.fields) {
-    const { header, required } = fieldRule(field);
-    if (header !== "") {
-      const schema =
-        field.fieldKind === "enum"
-          ? schemas.enumValues(field.enum, "request")
-          : schemas.value(field, requestUse(false));
-      const { description, ...bare } = schema;
-      parameters.push({
-        name: header,
-        in: "header",
-        ...describe(comments(field), valuesOnly(description)),
-        ...(required ? { required } : {}),
-        ...(field.deprecated ? { deprecated: true } : {}),
-        schema: bare,
-      });
+    const { header } = fieldRule(field);
+    if (header !== "" && context.schemas.canBeParameter(field)) {
+      const schema = context.schemas.parameter(field, context.usesOf(method).request);
+      parameters.push(describeParameter("header", { name: header, field, schema, style: "text" }, method, context));
     }
   }
   if (ifMatch !== "") {
@@ -63,22 +50,34 @@ function jsonNameOf(desc: DescMessage, name: string): string {
 
 /** The query parameters: one for each field that is not bound to the path, a header or the body. */
 export function queryParameters(
-  desc: DescMessage,
+  method: DescMethod,
   isBound: (path: string) => boolean,
-  schemas: Schemas,
-  comments: Comments,
+  context: OperationContext,
 ): Parameter[] {
-  return parameterFields(desc, { from: "query", isBound }, schemas).map(({ name, field, schema: whole, style }) => {
-    const { description, ...schema } = whole;
-    return {
-      name,
-      in: "query",
-      ...describe(comments(field), field.enum === undefined ? (description as string) : valuesOnly(description)),
-      ...(fieldRule(field).required && !name.includes(".") ? { required: true } : {}),
-      ...(field.deprecated ? { deprecated: true } : {}),
-      ...serialization(style, schema),
-    };
-  });
+  return parameterFields(method, { from: "query", isBound }, context)
+    .filter(({ name }) => !context.ignoredQuery.includes(name))
+    .map((each) => describeParameter("query", each, method, context));
+}
+
+function describeParameter(
+  where: "query" | "header",
+  { name, field, style, schema: { description, ...schema } }: ParameterField,
+  method: DescMethod,
+  { schemas, comments, usesOf }: OperationContext,
+): Parameter {
+  // A field of a message that is not sent is not missing.
+  const isRequired = field.parent === method.input && schemas.isRequired(field, usesOf(method).request);
+  return {
+    name,
+    in: where,
+    ...describe(
+      comments(field),
+      field.enum === undefined ? (description as string | undefined) : valuesOnly(description),
+    ),
+    ...(isRequired ? { required: true } : {}),
+    ...(field.deprecated ? { deprecated: true } : {}),
+    ...serialization(style, schema),
+  };
 }
 
 function serialization(style: ParameterField["style"], schema: Schema): Schema {
@@ -95,7 +94,7 @@ function serialization(style: ParameterField["style"], schema: Schema): Schema {
 }
 
 /** The part of an enum's description that lists the values; the comment of the field replaces that of the enum. */
-function valuesOnly(description: unknown): string | undefined {
+export function valuesOnly(description: unknown): string | undefined {
   return typeof description !== "string" ? undefined : description.slice(Math.max(0, description.indexOf("- `")));
 }
 

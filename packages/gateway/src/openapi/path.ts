@@ -1,10 +1,9 @@
 import type { Route } from "../routing/route.ts";
-import type { FieldPath } from "../schema/field-path.ts";
 import type { Template, TemplateVariable } from "../routing/template.ts";
-import type { Comments } from "./comments.ts";
-import { requestUse } from "./components.ts";
+import { describe } from "./comments.ts";
+import type { OperationContext } from "./context.ts";
 import type { Parameter, Schema } from "./document.ts";
-import { describe, type Schemas } from "./schema.ts";
+import { valuesOnly } from "./parameters.ts";
 
 export type DescribedPath = {
   /** The OpenAPI path, with a parameter for each wildcard. */
@@ -17,7 +16,8 @@ export type DescribedPath = {
  * `{name=shelves/*\/books/*}`, becomes a parameter for each wildcard, with its literals in the path. That "**" matches
  * several segments is only in the description.
  */
-export function describePath({ template, pathFields }: Route, schemas: Schemas, comments: Comments): DescribedPath {
+export function describePath({ method, template, pathFields }: Route, context: OperationContext): DescribedPath {
+  const { request } = context.usesOf(method);
   const parameters: Parameter[] = [];
   const owners = template.variables.map((variable, index) => ({ variable, fields: pathFields[index] ?? [] }));
   const names = nameWildcards(template);
@@ -29,18 +29,24 @@ export function describePath({ template, pathFields }: Route, schemas: Schemas, 
       continue;
     }
     const owner = owners.find(({ variable }) => index >= variable.start && index < variable.end);
+    const field = owner?.fields.at(-1);
+    const { description, ...schema }: Schema =
+      field === undefined || owner?.variable.multi === true
+        ? { type: "string" }
+        : context.schemas.parameter(field, request);
     parameters.push({
       name: names[index] ?? "",
       in: "path",
       required: true,
       ...describe(
-        owner?.fields.at(-1) && comments(owner.fields.at(-1) as FieldPath[number]),
+        field && context.comments(field),
+        field?.enum === undefined ? (description as string | undefined) : valuesOnly(description),
         owner?.variable.multi
           ? `Part of \`${owner.variable.fieldPath}\`: \`${parts.slice(owner.variable.start, owner.variable.end).join("/")}\`.`
           : undefined,
         segment.kind === "**" ? "Zero or more segments, with unescaped slashes." : undefined,
       ),
-      schema: owner === undefined || owner.variable.multi ? { type: "string" } : schemaOf(owner.fields, schemas),
+      schema,
     });
   }
   return { path: `/${parts.join("/")}${template.verb === "" ? "" : `:${template.verb}`}`, parameters };
@@ -122,16 +128,6 @@ function numberedName(
     name = `${own.fieldPath}_${number}`;
   }
   return name;
-}
-
-function schemaOf(fields: FieldPath, schemas: Schemas): Schema {
-  const field = fields.at(-1);
-  if (field === undefined) {
-    return { type: "string" };
-  }
-  const { description: _, ...schema } =
-    field.fieldKind === "enum" ? schemas.enumValues(field.enum, "request") : schemas.value(field, requestUse(false));
-  return schema;
 }
 
 /** The path without parameter names, by which OpenAPI compares paths. */

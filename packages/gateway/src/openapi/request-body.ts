@@ -1,15 +1,16 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Route, Variant } from "../routing/route.ts";
 import { isHttpBody } from "../schema/http-body.ts";
-import { fieldRule, maxBodyBytesOf, methodRule } from "../schema/rules.ts";
-import { requestUse } from "./components.ts";
+import { maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 import { JSON_TYPE } from "../http/media-type.ts";
+import { describe } from "./comments.ts";
+import type { SchemaUse } from "./components.ts";
 import { mergeContents, NDJSON_LINES, streamMediaType } from "./content.ts";
 import { NDJSON_TYPE } from "../protocols/rest/stream/framing.ts";
-import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
+import { boundPaths, fieldOf, partialOf, type OperationContext } from "./context.ts";
 import type { Content, RequestBody } from "./document.ts";
 import { describeForm, isForm } from "./form.ts";
 import { ignoreBodyValues } from "./parameters.ts";
-import { describe } from "./schema.ts";
 
 /** Describes the request body of a route; undefined if it has none. */
 export function describeRequestBody(route: Route, context: OperationContext): RequestBody | undefined {
@@ -23,26 +24,32 @@ export function describeRequestBody(route: Route, context: OperationContext): Re
     ([header, values]) =>
       `With \`${header}: ${values.join("`, `")}\` the body is ignored and optional; otherwise it is required.`,
   );
-  const maxBytes = maxBodyBytesOf(method, Infinity);
-  const limit = maxBytes === Infinity ? [] : [`At most ${maxBytes} bytes; a larger body is rejected with 413.`];
   return {
-    ...describe(...ignored, ...limit),
+    ...describe(...ignored, describeLimit(method, context)),
     required:
       ignored.length === 0 &&
       withBody.length === variants.length &&
-      !withBody.some(({ body }) => mayBeEmpty(route, body)),
+      !withBody.some(({ body }) => mayBeEmpty(route, body, context)),
     content: mergeContents(method, contents),
   };
 }
 
 /** Whether an empty body is accepted, as a message without required fields. */
-function mayBeEmpty(route: Route, body: string): boolean {
+function mayBeEmpty(route: Route, body: string, { schemas, usesOf }: OperationContext): boolean {
+  const { method } = route;
   const bound = boundPaths(route);
+  const use = { ...usesOf(method).request, partial: partialOf(method, route.httpMethod === "PATCH") };
   return (
     body === "*" &&
-    route.method.methodKind === "unary" &&
-    !route.method.input.fields.some((field) => fieldRule(field).required && !bound.has(field.name))
+    method.methodKind === "unary" &&
+    !method.input.fields.some((field) => schemas.isRequired(field, use) && !bound.has(field.name))
   );
+}
+
+/** The limit that is not the default one of the server. */
+export function describeLimit(method: DescMethod, { readMaxBytes }: OperationContext): string | undefined {
+  const maxBytes = maxBodyBytesOf(method, readMaxBytes);
+  return maxBytes === Infinity ? undefined : `At most ${maxBytes} bytes; a larger body is rejected with 413.`;
 }
 
 function requestContent(route: Route, { body }: Variant, context: OperationContext): Content {
@@ -57,7 +64,15 @@ function requestContent(route: Route, { body }: Variant, context: OperationConte
   }
   const boundToPath = [...boundPaths(route)].filter((path) => !path.includes("."));
   const omitted = method.input.fields.map(({ name }) => name).filter((name) => boundToPath.includes(name));
-  const use = requestUse(ignoreUnknown || context.ignoreUnknownFields, field === undefined ? omitted : []);
+  const { request } = context.usesOf(method);
+  const partial = partialOf(method, route.httpMethod === "PATCH");
+  const use: SchemaUse = {
+    ...request,
+    open: ignoreUnknown || request.json.ignoreUnknownFields,
+    // The body that is a field is a message in the request.
+    partial: field !== undefined && partial === "all" ? "nested" : partial,
+    omit: field === undefined ? omitted : [],
+  };
   const schema = field === undefined ? schemas.message(method.input, use) : schemas.value(field, use);
   if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
     const types = consumes.length === 0 ? [NDJSON_TYPE, JSON_TYPE] : consumes;

@@ -3,12 +3,11 @@ import type { Route, Variant } from "../routing/route.ts";
 import { isHttpBody } from "../schema/http-body.ts";
 import { findRepresentations } from "../schema/representations.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
-import { responseUse } from "./components.ts";
 import { JSON_TYPE } from "../http/media-type.ts";
+import { describe } from "./comments.ts";
 import { mergeContents } from "./content.ts";
 import { fieldOf, type OperationContext } from "./context.ts";
 import type { Content, Response, ResponseHeader } from "./document.ts";
-import { describe } from "./schema.ts";
 import { describeStream } from "./stream.ts";
 
 /** Describes the responses of a route by status, including errors. */
@@ -49,7 +48,10 @@ function errorMessages(method: DescMethod, context: OperationContext): DescMessa
   ];
 }
 
-function responseHeaders(method: DescMethod, { schemas, comments }: OperationContext): Record<string, ResponseHeader> {
+function responseHeaders(
+  method: DescMethod,
+  { schemas, comments, usesOf }: OperationContext,
+): Record<string, ResponseHeader> {
   const rule = methodRule(method);
   const headers: Record<string, ResponseHeader> = {};
   const etagField = fieldOf(method.output, rule.etag);
@@ -62,9 +64,7 @@ function responseHeaders(method: DescMethod, { schemas, comments }: OperationCon
   for (const field of method.output.fields) {
     const { header } = fieldRule(field);
     if (header !== "") {
-      const schema =
-        field.fieldKind === "enum" ? schemas.enumValues(field.enum, "response") : schemas.value(field, responseUse);
-      headers[header] = { ...describe(comments(field)), schema };
+      headers[header] = { ...describe(comments(field)), schema: schemas.parameter(field, usesOf(method).response) };
     }
   }
   for (const { name, value } of rule.headers) {
@@ -80,14 +80,15 @@ function responseContent({ method }: Route, { responseBody }: Variant, context: 
   if (isHttpBody(message)) {
     return { "*/*": { schema: { description: "Raw bytes of the type in Content-Type." } } };
   }
-  let schema = field === undefined ? schemas.message(method.output, responseUse) : schemas.value(field, responseUse);
+  const { response } = context.usesOf(method);
+  let schema = field === undefined ? schemas.message(method.output, response) : schemas.value(field, response);
   if (schemas.form === "exact" && field?.fieldKind === "message" && schema["$ref"] !== undefined) {
     schema = { anyOf: [schema, { type: "null" }] };
   }
   if (method.methodKind === "bidi_streaming" || method.methodKind === "server_streaming") {
     const messages = errorMessages(method, context);
     const error = (isWrapped: boolean) => context.errors.inStream(messages, isWrapped);
-    return describeStream(schema, error, context.streamJson, method.methodKind === "bidi_streaming");
+    return describeStream(method, schema, error, context);
   }
   const representations = findRepresentations(method).map(({ mediaType, field: { name } }) => {
     const declared = fieldOf(method.output, name);

@@ -1,59 +1,65 @@
-import { ScalarType, type DescEnum, type DescField, type DescMessage } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { ScalarType, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { canonicalJson, isEmitted, isEmittedAsNull, jsonKey, type CompleteJsonOptions } from "../json/json-options.ts";
-import { enumNames, fieldRule } from "../schema/rules.ts";
-import type { Comments } from "./comments.ts";
-import { createComponents, type Components, type SchemaUse } from "./components.ts";
+import { fieldRule, noFieldRule } from "../schema/rules.ts";
+import type { Annotations } from "./annotations.ts";
+import { describe, type Comments } from "./comments.ts";
+import { createComponents, nestedUse, type Components, type SchemaUse } from "./components.ts";
 import type { Schema } from "./document.ts";
+import { enumNumbers, enumSchema } from "./enum-schema.ts";
 import { scalarSchema, type SchemaForm, wellKnownSchema } from "./scalar-schema.ts";
+import { tracksPresence, type Validation } from "./validation.ts";
 
 export type Schemas = {
   /** The schema of a message: a reference to its component, or the schema of a well-known type. */
   message(desc: DescMessage, use: SchemaUse): Schema;
-  /** The schema of a field's value outside of its message, such as in a body or a parameter. */
+  /** The schema of a field's value outside of its message, such as in a body. */
   value(field: DescField, use: SchemaUse): Schema;
-  /** The schema of an enum, inline. */
-  enumValues(desc: DescEnum, direction: SchemaUse["direction"]): Schema;
-  /** The schema of a well-known type with a special JSON form; undefined for all other messages. */
-  wellKnown(desc: DescMessage): Schema | undefined;
+  /** The same in a parameter or a header, where enums are inline. */
+  parameter(field: DescField, use: SchemaUse): Schema;
+  /** Whether a request must have the field. */
+  isRequired(field: DescField, use: SchemaUse): boolean;
+  /** Whether a field is described where a parameter could set it. */
+  canBeParameter(field: DescField): boolean;
   readonly form: SchemaForm;
   readonly named: Components["refNamed"];
   readonly finish: Components["finish"];
 };
 
+export type SchemasOptions = {
+  readonly comments: Comments;
+  readonly form: SchemaForm;
+  readonly annotations: Annotations;
+  readonly validation: Validation;
+};
+
 /** Creates the schemas of the JSON that messages are read from and written as, with the options of their fields. */
-export function createSchemas(
-  comments: Comments,
-  jsonOptions: CompleteJsonOptions = canonicalJson,
-  form: SchemaForm = "simple",
-): Schemas {
+export function createSchemas({ comments, form, annotations, validation }: SchemasOptions): Schemas {
   const isExact = form === "exact";
   /** Requests are read in any spelling. The exact schemas describe them as the proto3 JSON mapping has them. */
-  const jsonOf = ({ direction }: SchemaUse): CompleteJsonOptions =>
-    isExact && direction === "request" ? canonicalJson : jsonOptions;
+  const jsonOf = ({ direction, json }: SchemaUse): CompleteJsonOptions =>
+    isExact && direction === "request" ? canonicalJson : json;
+  const ruleOf = (field: DescField, { isRpc }: SchemaUse) => (isRpc ? noFieldRule : fieldRule(field));
+
   const components = createComponents((desc, use) => {
     if (desc.kind === "message") {
       return describeMessage(desc, use);
     }
-    const names = enumValues(desc, use.direction);
-    return jsonOf(use).enumAsInteger ? enumNumbers(desc, names, form) : names;
+    const names = enumSchema(desc, use, form, comments, annotations);
+    return jsonOf(use).enumAsInteger ? enumNumbers(desc, names, form, annotations) : names;
   }, !isExact);
 
-  const wellKnown = (desc: DescMessage): Schema | undefined => wellKnownSchema(desc, form);
+  const message = (desc: DescMessage, use: SchemaUse): Schema =>
+    wellKnownSchema(desc, form) ?? components.ref(desc, use);
 
-  const message = (desc: DescMessage, use: SchemaUse): Schema => wellKnown(desc) ?? components.ref(desc, use);
-
-  const value = (field: DescField, use: SchemaUse): Schema => {
-    // Omitted fields are those of the outer message only.
-    const inner = { ...use, omit: [], suffix: use.suffix.replace("Body", "Input") };
+  const plainValue = (field: DescField, use: SchemaUse): Schema => {
     const item = (): Schema => {
       if (field.message !== undefined) {
-        return message(field.message, inner);
+        return message(field.message, nestedUse(use));
       }
       if (field.enum !== undefined) {
         return field.enum.typeName === "google.protobuf.NullValue"
           ? { type: "null" }
-          : components.ref(field.enum, { ...inner, open: false, suffix: inner.suffix.replace("Open", "") });
+          : components.ref(field.enum, { ...use, omit: [], open: false, partial: "none" });
       }
       const scalar = scalarSchema(field.scalar ?? ScalarType.STRING, form);
       return field.scalar === ScalarType.STRING && field.proto.options?.debugRedact === true
@@ -70,43 +76,39 @@ export function createSchemas(
     }
   };
 
-  const enumValues = (desc: DescEnum, direction: SchemaUse["direction"]): Schema => {
-    const { strict, numberOf, nameOf } = enumNames(desc);
-    // If values have the `name` option, a value without it represents an unset field, and is not sent.
-    const accepted = strict ? new Set(numberOf.keys()) : new Set(nameOf.values());
-    const names =
-      direction === "request" || !isExact
-        ? [...numberOf.keys()]
-        : [...nameOf.values()].filter((name) => accepted.has(name));
-    const lines = desc.values.flatMap((each) => {
-      const comment = comments(each);
-      const name = nameOf.get(each.number);
-      return comment === undefined || name === undefined || !names.includes(name)
-        ? []
-        : [`- \`${name}\`: ${comment.replaceAll(/\s+/g, " ")}`];
-    });
-    const documentation = {
-      ...describe(comments(desc), lines.join("\n")),
-      ...(desc.deprecated ? { deprecated: true } : {}),
-    };
-    if (strict || !desc.open || !isExact) {
-      return { type: "string", ...documentation, enum: names };
-    }
-    // An unknown value, such as one of a newer .proto, is a number.
-    return {
-      ...documentation,
-      anyOf: [
-        { type: "string", enum: names },
-        { type: "integer", format: "int32" },
-      ],
-    };
+  /** Adds the rules of a field to the schema of its value. What the service returns is not checked by them. */
+  const withRules = (field: DescField, schema: Schema, use: SchemaUse): Schema =>
+    isExact && use.direction === "response"
+      ? schema
+      : validation.constrain(field, schema, !isExact && isEmitted(field, use.json));
+
+  const value = (field: DescField, use: SchemaUse): Schema => withRules(field, plainValue(field, use), use);
+
+  const parameter = (field: DescField, use: SchemaUse): Schema => {
+    const item =
+      field.enum !== undefined
+        ? enumSchema(field.enum, use, form, comments, annotations)
+        : field.message && wellKnownSchema(field.message, form);
+    const schema =
+      item === undefined || field.fieldKind === "map"
+        ? plainValue(field, use)
+        : field.fieldKind === "list"
+          ? { type: "array", items: item }
+          : item;
+    const constrained = withRules(field, schema, use);
+    const description = constrained["description"] as string | undefined;
+    return { ...constrained, ...describe(description, ...annotations.behaviorOf(field).notes) };
   };
 
+  const isRequired = (field: DescField, use: SchemaUse): boolean =>
+    ruleOf(field, use).required || annotations.isRequired(field, use) || validation.isRequired(field);
+
   const describeField = (field: DescField, use: SchemaUse): Schema => {
-    const rule = fieldRule(field);
+    const rule = ruleOf(field, use);
+    const { keywords, notes } = annotations.behaviorOf(field);
     let schema = value(field, use);
     let note = "";
-    if (rule.lenient && field.parent.fields.some((other) => fieldRule(other).inline)) {
+    if (rule.lenient && field.parent.fields.some((other) => ruleOf(other, use).inline)) {
       const other = "value of another type is kept unchanged.";
       const { type } = schema;
       note = isExact || typeof type !== "string" ? `A ${other}` : `Usually of type ${type}; a ${other}`;
@@ -114,17 +116,19 @@ export function createSchemas(
     } else if (isExact && use.direction === "request" && !rule.notNull) {
       schema = orNull(schema);
     }
-    const text = describe(comments(field), note || (schema["description"] as string | undefined));
-    return { ...schema, ...text, ...(field.deprecated ? { deprecated: true } : {}) };
+    const text = describe(comments(field), note || (schema["description"] as string | undefined), ...notes);
+    return { ...schema, ...text, ...(field.deprecated ? { deprecated: true } : {}), ...keywords };
   };
 
   const describeMessage = (desc: DescMessage, use: SchemaUse): Schema => {
+    const isRequest = use.direction === "request";
+    const json = jsonOf(use);
     const described = new Map<string, Schema>();
     const required: string[] = [];
-    let others: unknown = isExact && use.direction === "request" && !use.open ? false : undefined;
-    for (const field of desc.fields) {
-      const rule = fieldRule(field);
-      const isRepresentation = rule.mediaType !== "" && (!isExact || use.direction === "response");
+    let others: unknown = isExact && isRequest && !use.open ? false : undefined;
+    for (const field of desc.fields.filter((field) => annotations.isVisible(field))) {
+      const rule = ruleOf(field, use);
+      const isRepresentation = rule.mediaType !== "" && (!isExact || !isRequest);
       if (rule.header !== "" || isRepresentation || use.omit.includes(field.name)) {
         continue;
       }
@@ -133,27 +137,31 @@ export function createSchemas(
         others = inline["additionalProperties"] ?? true;
         continue;
       }
-      const json = jsonOf(use);
       const key = jsonKey(field, json);
       const schema = describeField(field, use);
       described.set(key, isEmittedAsNull(field, json) ? orNull(schema) : schema);
-      const isAlways = (rule.always && !canBeAbsent(field)) || isEmitted(field, json) || isEmittedAsNull(field, json);
-      if (use.direction === "request" ? rule.required : isAlways) {
+      const isAlways =
+        (rule.always && !tracksPresence(field)) || isEmitted(field, json) || isEmittedAsNull(field, json);
+      if (isRequest ? isRequired(field, use) : isAlways) {
         required.push(key);
       }
     }
     // Object.fromEntries, since a name may be "__proto__".
     const properties = Object.fromEntries(described);
     const oneofs = desc.oneofs
-      .map(({ name, fields }) => ({
-        name,
-        keys: fields.map((field) => jsonKey(field, jsonOf(use))).filter((key) => Object.hasOwn(properties, key)),
+      .map((oneof) => ({
+        name: oneof.name,
+        keys: oneof.fields.map((field) => jsonKey(field, json)).filter((key) => Object.hasOwn(properties, key)),
+        isRequired: validation.isRequiredOneof(oneof) && (isRequest || !isExact),
       }))
       .filter(({ keys }) => keys.length > 1);
-    const choices = isExact ? [] : oneofs.map(({ keys }) => `At most one of ${listOf(keys)} is set.`);
+    const choices = oneofs.map(
+      ({ keys, isRequired }) => `${isRequired ? "Exactly" : "At most"} one of ${listOf(keys)} is set.`,
+    );
+    const rules = isRequest || !isExact ? validation.notesOf(desc, (name) => keyByName(desc, name, json)) : [];
     return {
       type: "object",
-      ...describe(comments(desc), ...choices),
+      ...describe(comments(desc), ...(isExact ? [] : choices), ...rules),
       ...(desc.deprecated ? { deprecated: true } : {}),
       ...(Object.keys(properties).length === 0 ? {} : { properties }),
       ...(required.length === 0 ? {} : { required }),
@@ -162,23 +170,31 @@ export function createSchemas(
     };
   };
 
-  return { message, value, enumValues, wellKnown, form, named: components.refNamed, finish: components.finish };
+  return {
+    message,
+    value,
+    parameter,
+    isRequired,
+    canBeParameter: (field) => annotations.isVisible(field) && !annotations.isOutputOnly(field),
+    form,
+    named: components.refNamed,
+    finish: components.finish,
+  };
 }
 
-/** Whether a field with the `always` option can still be omitted because it has presence. */
-function canBeAbsent(field: DescField): boolean {
-  const isCollection = field.fieldKind === "list" || field.fieldKind === "map";
-  return !isCollection && (field.oneof !== undefined || field.presence !== FeatureSet_FieldPresence.IMPLICIT);
+function keyByName({ fields }: DescMessage, name: string, json: CompleteJsonOptions): string {
+  const field = fields.find((each) => each.name === name);
+  return field === undefined ? name : jsonKey(field, json);
 }
 
-type Oneof = { readonly name: string; readonly keys: readonly string[] };
+type Oneof = { readonly name: string; readonly keys: readonly string[]; readonly isRequired: boolean };
 
-/** At most one member of each may be set. */
+/** At most one member of each may be set, or exactly one. */
 function exactOneofs(oneofs: readonly Oneof[]): Schema {
-  const schemas = oneofs.map(({ name, keys }) => ({
+  const schemas = oneofs.map(({ name, keys, isRequired }) => ({
     oneOf: [
       ...keys.map((key) => ({ title: key, required: [key] })),
-      { title: `no ${name}`, not: { anyOf: keys.map((key) => ({ required: [key] })) } },
+      ...(isRequired ? [] : [{ title: `no ${name}`, not: { anyOf: keys.map((key) => ({ required: [key] })) } }]),
     ],
   }));
   const [first, ...more] = schemas;
@@ -193,20 +209,6 @@ function namedOneofs(oneofs: readonly Oneof[]): Schema {
 function listOf(keys: readonly string[]): string {
   const quoted = keys.map((key) => `\`${key}\``);
   return `${quoted.slice(0, -1).join(", ")} and ${quoted.at(-1)}`;
-}
-
-/** The schema of an enum whose values are numbers, with the documentation of that of names. */
-function enumNumbers(desc: DescEnum, { description, deprecated }: Schema, form: SchemaForm): Schema {
-  const names = new Map(desc.values.toReversed().map(({ number, name }) => [number, name]));
-  const numbers = [...new Set(desc.values.map(({ number }) => number))];
-  return {
-    type: "integer",
-    format: "int32",
-    ...(description === undefined ? {} : { description }),
-    ...(deprecated === undefined ? {} : { deprecated }),
-    ...(desc.open && form === "exact" ? {} : { enum: numbers }),
-    ...(form === "exact" ? {} : { "x-enum-varnames": numbers.map((number) => names.get(number)) }),
-  };
 }
 
 /** The constraint on the keys of a map, which are strings in JSON. */
@@ -231,9 +233,4 @@ function orNull(schema: Schema): Schema {
   }
   const choices = (rest["anyOf"] as Schema[] | undefined) ?? [{ ...(type === undefined ? {} : { type }), ...rest }];
   return { anyOf: [...choices, { type: "null" }], ...documentation };
-}
-
-export function describe(...paragraphs: (string | undefined)[]): { description?: string } {
-  const text = paragraphs.filter((each) => each !== undefined && each !== "").join("\n\n");
-  return text === "" ? {} : { description: text };
 }

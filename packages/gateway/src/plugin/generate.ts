@@ -3,10 +3,7 @@ import {
   createFileRegistry,
   maximumEdition,
   minimumEdition,
-  type DescMessage,
   type DescMethod,
-  type DescService,
-  type FileRegistry,
   type MessageInitShape,
 } from "@bufbuild/protobuf";
 import {
@@ -18,8 +15,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { readComments } from "../openapi/comments.ts";
 import type { Info, OpenApiDocument } from "../openapi/document.ts";
-import { openapi } from "../openapi/openapi.ts";
-import { rulesOf } from "../routing/routes.ts";
+import { describeApi, type OpenApiSource } from "../openapi/openapi.ts";
 import { createGateway } from "../gateway.ts";
 import { readOptions, type PluginOptions } from "./options.ts";
 import { formatYaml } from "./yaml.ts";
@@ -51,64 +47,29 @@ function format(document: OpenApiDocument, output: string): string {
   return output.endsWith(".json") ? `${JSON.stringify(document, null, 2)}\n` : formatYaml(document);
 }
 
-/** Describes the selected services; undefined if none of their RPCs has a rule. */
+/** Describes the selected RPCs; undefined if there are none. */
 function describeFiles(request: CodeGeneratorRequest, options: PluginOptions): OpenApiDocument | undefined {
   const set = create(FileDescriptorSetSchema, { file: request.protoFile });
   const registry = createFileRegistry(set);
   // The order of the files depends on who calls the plugin.
-  const declared = request.fileToGenerate.toSorted().flatMap((name) => registry.getFile(name)?.services ?? []);
-  const services = selectServices(declared, options.services);
-  // Compiled as for serving, so that all errors that would occur at start-up are reported here.
-  const { routes } = createGateway({
+  const services = request.fileToGenerate.toSorted().flatMap((name) => registry.getFile(name)?.services ?? []);
+  if (services.length === 0) {
+    return undefined;
+  }
+  const { errorBody } = options.document;
+  const source: OpenApiSource = {
+    ...options.handler,
+    ...(errorBody === undefined ? {} : { errors: () => ({}) }),
     routes: (router) => services.forEach((service) => router.service(service, {})),
-    rules: options.rules,
-    strictTemplates: options.strictTemplates,
-    googleTemplates: options.googleTemplates,
+  };
+  const { methods, rules, describe } = describeApi(source, { ...options.document, comments: readComments(set) });
+  // Compiled as for serving, so that all errors that would occur at start-up are reported here.
+  createGateway({
+    ...source,
+    rules,
+    routes: (router) => methods.forEach((method) => router.rpc(method as never, (() => ({})) as never)),
   });
-  const { securitySchemes, security, errorMessages } = options;
-  return routes.length === 0
-    ? undefined
-    : openapi(routes, {
-        ...options.format,
-        info: { ...defaultInfo(routes.map(({ method }) => method)), ...options.info },
-        ...(options.servers.length === 0 ? {} : { servers: options.servers }),
-        comments: readComments(set),
-        ...(securitySchemes === undefined ? {} : { securitySchemes }),
-        security: (method) => security.findLast(({ selector }) => selects(selector, method))?.requirements,
-        errorMessages: (method) =>
-          errorMessages
-            .filter(({ selector }) => selects(selector, method))
-            .flatMap(({ messages }) => messages.map((name) => requireMessage(registry, name))),
-        examples: options.examples,
-      });
-}
-
-function selectServices(declared: readonly DescService[], patterns: readonly string[]): readonly DescService[] {
-  if (declared.length === 0 || patterns.length === 0) {
-    return declared;
-  }
-  const selectors = patterns.map((pattern) => (pattern.endsWith("*") ? pattern : `${pattern}.*`));
-  for (const [index, selector] of selectors.entries()) {
-    if (!declared.some(({ methods }) => methods.some((method) => selects(selector, method)))) {
-      throw new Error(
-        `the option services selects no service by "${patterns[index]}"; the files have ` +
-          `${declared.map(({ typeName }) => typeName).join(", ")}. If others are in other folders, buf needs "strategy: all"`,
-      );
-    }
-  }
-  return declared.filter(({ methods }) => methods.some((method) => selectors.some((each) => selects(each, method))));
-}
-
-function selects(selector: string, method: DescMethod): boolean {
-  return rulesOf(method, [{ selector }]).length > 0;
-}
-
-function requireMessage(registry: FileRegistry, name: string): DescMessage {
-  const message = registry.getMessage(name);
-  if (message === undefined) {
-    throw new Error(`the option errorMessages has ${name}, but no file that is generated or imported declares it`);
-  }
-  return message;
+  return methods.length === 0 ? undefined : describe({ ...defaultInfo(methods), ...options.info });
 }
 
 /** The packages of the RPCs as title, and the version that their names end with. */

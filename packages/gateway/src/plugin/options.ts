@@ -2,26 +2,13 @@ import { readFileSync } from "node:fs";
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { MethodRuleSchema } from "../../gen/flowgate/gateway/v1/annotations_pb.ts";
-import type { Info, Schema, SecurityRequirement, Server } from "../openapi/document.ts";
-import type { ErrorBody } from "../openapi/error-schemas.ts";
-import type { JsonOptions } from "../json/json-options.ts";
-import type { Examples } from "../openapi/examples.ts";
-import type { OpenApiOptions } from "../openapi/openapi.ts";
-import type { SchemaForm } from "../openapi/scalar-schema.ts";
-import type { StreamJson } from "../openapi/stream.ts";
-import type { Rule } from "../routing/routes.ts";
-import {
-  aBoolean,
-  anObject,
-  arrayOf,
-  checkOptions,
-  oneOf,
-  required,
-  type ChecksOf,
-  type OptionCheck,
-} from "../options/check-options.ts";
+import type { Info } from "../openapi/document.ts";
+import { aString, openApiOptionChecks, strings, type OpenApiOptions } from "../openapi/options.ts";
+import { arrayOf, checkOptions, oneOf, type ChecksOf, type OptionCheck } from "../options/check-options.ts";
 import { gatewayOptionChecks } from "../options/option-checks.ts";
+import type { GatewayOptions } from "../options/options.ts";
 import { presets } from "../options/presets.ts";
+import type { Rule } from "../routing/routes.ts";
 import { parseParameter, type Parameters } from "./parameters.ts";
 
 /** The complete options of the plugin. */
@@ -29,55 +16,49 @@ export type PluginOptions = {
   /** The file to write, in the folder `out` of protoc or buf. */
   readonly output: string;
   readonly info: Partial<Info>;
-  readonly servers: readonly Server[];
-  /** Full names of services, or prefixes such as `acme.v1.*`; empty for all. */
-  readonly services: readonly string[];
-  /** What a preset sets of the options of `openapi()`, with what replaces it. */
-  readonly format: Pick<OpenApiOptions, "errors" | "streams" | "jsonOptions" | "schemas">;
-  readonly rules: readonly Rule[];
-  readonly strictTemplates: boolean;
-  readonly googleTemplates: boolean;
-  readonly securitySchemes: Readonly<Record<string, Schema>> | undefined;
-  /** The last selector that matches a method decides. */
-  readonly security: readonly { readonly selector: string; readonly requirements: readonly SecurityRequirement[] }[];
-  readonly errorMessages: readonly { readonly selector: string; readonly messages: readonly string[] }[];
-  readonly examples: Examples;
+  /** The options of the server that a document depends on. */
+  readonly handler: Omit<GatewayOptions, "routes">;
+  readonly document: Omit<OpenApiOptions, "info" | "comments">;
+};
+
+/** The options of `openapi` that can be in a file. */
+type DocumentOptions = Omit<OpenApiOptions, "info" | "comments">;
+
+/** The options of the handler that can be in a file, besides `rules`. */
+const handlerOptions = [
+  "requestPathPrefix",
+  "protocols",
+  "strictTemplates",
+  "googleTemplates",
+  "unknownQuery",
+  "ignoredQuery",
+  "readMaxBytes",
+  "streams",
+  "jsonOptions",
+] as const satisfies readonly (keyof GatewayOptions)[];
+type HandlerOptions = Pick<GatewayOptions, (typeof handlerOptions)[number]>;
+
+/** The options that only the plugin has. */
+type PluginConfig = {
+  readonly output?: string;
+  readonly info?: Partial<Info>;
+  readonly preset?: keyof typeof presets;
+  readonly errors?: NonNullable<Parameters["errors"]>;
+  /** In the JSON of google.api.HttpRule, with the `options` of the gateway's rules. */
+  readonly rules?: readonly JsonObject[];
 };
 
 /** The options in a JSON file. Those that the parameter has too are replaced by it. */
-type ConfigFile = {
-  readonly output?: string;
-  readonly info?: Partial<Info>;
-  readonly servers?: readonly Server[];
-  readonly services?: readonly string[];
-  readonly preset?: keyof typeof presets;
-  readonly errors?: ErrorBody;
-  readonly streams?: { readonly json?: StreamJson };
-  readonly schemas?: SchemaForm;
-  /** In the JSON of google.api.HttpRule, with the `options` of the gateway's rules. */
-  readonly rules?: readonly JsonObject[];
-  readonly strictTemplates?: boolean;
-  readonly googleTemplates?: boolean;
-  readonly jsonOptions?: JsonOptions;
-  readonly securitySchemes?: Readonly<Record<string, Schema>>;
-  readonly security?: PluginOptions["security"];
-  readonly errorMessages?: PluginOptions["errorMessages"];
-  readonly examples?: Examples;
-};
+type ConfigFile = PluginConfig & HandlerOptions & DocumentOptions;
 
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
-const isString = (value: unknown): boolean => typeof value === "string";
-const aString: OptionCheck = { allowed: "a string", accepts: isString };
-const anyObject: OptionCheck = { allowed: "an object", accepts: isObject };
 const anOutput: OptionCheck = {
   allowed: "the name of a file that ends with .json, .yaml or .yml",
-  accepts: (value) => isString(value) && /\.(?:json|ya?ml)$/.test(String(value)),
+  accepts: (value) => typeof value === "string" && /\.(?:json|ya?ml)$/.test(value),
 };
 const aPreset = oneOf(...Object.keys(presets));
 const anErrorFormat = oneOf("plain", "problem", "status", "google");
-const aStreamFormat = oneOf("array", "results", "lines");
-const aSchemaForm = oneOf("simple", "exact");
-const strings = arrayOf("strings", isString);
+const { comments: _comments, info: _info, ...documentChecks } = openApiOptionChecks;
 
 const parameterChecks: ChecksOf<Parameters> = {
   output: anOutput,
@@ -85,77 +66,74 @@ const parameterChecks: ChecksOf<Parameters> = {
   version: aString,
   description: aString,
   servers: strings,
-  services: strings,
+  connect: openApiOptionChecks.connect,
+  include: strings,
+  exclude: strings,
+  visibility: strings,
   preset: aPreset,
   errors: anErrorFormat,
-  streams: aStreamFormat,
-  schemas: aSchemaForm,
+  streams: oneOf("array", "results", "lines"),
+  schemas: openApiOptionChecks.schemas,
+  validation: openApiOptionChecks.validation,
   config: aString,
 };
 
+const handlerChecks = Object.fromEntries(
+  handlerOptions.map((name) => [name, gatewayOptionChecks[name]]),
+) as ChecksOf<HandlerOptions>;
+
 const configChecks: ChecksOf<ConfigFile> = {
   output: anOutput,
-  info: anyObject,
-  servers: arrayOf("objects", isObject, anObject({ url: required(aString), description: aString })),
-  services: strings,
+  info: { allowed: "an object", accepts: isObject },
   preset: aPreset,
-  errors: {
-    allowed: `${anErrorFormat.allowed}, or {mediaType, schema}`,
-    accepts: (value) => anErrorFormat.accepts(value) || isObject(value),
-    properties: { mediaType: required(aString), schema: required(anyObject) },
-  },
-  streams: anObject({ json: aStreamFormat }),
-  schemas: aSchemaForm,
+  errors: anErrorFormat,
   rules: arrayOf("objects", isObject),
-  strictTemplates: aBoolean,
-  googleTemplates: aBoolean,
-  jsonOptions: gatewayOptionChecks.jsonOptions,
-  securitySchemes: anyObject,
-  security: arrayOf(
-    "objects",
-    isObject,
-    anObject({ selector: required(aString), requirements: required(arrayOf("objects", isObject)) }),
-  ),
-  errorMessages: arrayOf("objects", isObject, anObject({ selector: required(aString), messages: required(strings) })),
-  examples: anyObject,
+  ...handlerChecks,
+  ...documentChecks,
 };
 
 /** Reads the parameter of the plugin, and the file that it names. Throws an Error that names what is wrong. */
 export function readOptions(parameter: string): PluginOptions {
   const given = parseParameter(parameter);
   checkOptions(given, parameterChecks);
-  const config = given.config === undefined ? {} : readConfig(given.config);
-  const presetName = given.preset ?? config.preset;
+  const { output, info, preset: presetName, errors, rules, ...config } = readConfigOf(given);
   const preset = presetName === undefined ? {} : presets[presetName];
-  const errors = given.errors ?? config.errors;
-  const json = given.streams ?? config.streams?.json;
-  const schemas = given.schemas ?? config.schemas;
-  const { title, version, description } = given;
+  const json = given.streams;
+  const handler = Object.fromEntries(Object.entries(config).filter(([name]) => name in handlerChecks));
+  const document = Object.fromEntries(Object.entries(config).filter(([name]) => name in documentChecks));
+  const { title, version, description, servers, connect, include, exclude, visibility, schemas, validation } = given;
   return {
-    output: given.output ?? config.output ?? "openapi.json",
-    info: {
-      ...config.info,
-      ...(title === undefined ? {} : { title }),
-      ...(version === undefined ? {} : { version }),
-      ...(description === undefined ? {} : { description }),
-    },
-    servers: given.servers?.map((url) => ({ url })) ?? config.servers ?? [],
-    services: given.services ?? config.services ?? [],
-    format: {
+    output: output ?? "openapi.json",
+    info: { ...info, ...defined({ title, version, description }) },
+    handler: {
       ...preset,
-      ...(errors === undefined ? {} : { errors }),
-      ...(json === undefined ? {} : { streams: { json } }),
-      ...(schemas === undefined ? {} : { schemas }),
-      ...(config.jsonOptions === undefined ? {} : { jsonOptions: config.jsonOptions }),
+      ...(handler as HandlerOptions),
+      ...(json === undefined ? {} : { streams: { ...config.streams, json } }),
+      ...defined({ errors }),
+      rules: (rules ?? []).map(readRule),
     },
-    rules: (config.rules ?? []).map(readRule),
-    strictTemplates: config.strictTemplates ?? false,
-    googleTemplates: config.googleTemplates ?? "googleTemplates" in preset,
-    securitySchemes: config.securitySchemes,
-    security: config.security ?? [],
-    errorMessages: config.errorMessages ?? [],
-    examples: config.examples ?? {},
+    document: {
+      ...(document as DocumentOptions),
+      ...defined({
+        servers: servers?.map((url) => ({ url })),
+        connect,
+        include,
+        exclude,
+        visibility,
+        schemas,
+        validation,
+      }),
+    },
   };
+}
+
+/** The options in the file, with those that the parameter replaces. */
+function readConfigOf({ config: file, output, preset, errors }: Parameters): ConfigFile {
+  return { ...(file === undefined ? {} : readConfig(file)), ...defined({ output, preset, errors }) };
+}
+
+function defined<Options extends object>(options: Options): { [Name in keyof Options]?: NonNullable<Options[Name]> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
 }
 
 function readConfig(file: string): ConfigFile {

@@ -1,6 +1,9 @@
 import type { SchemaForm } from "../openapi/scalar-schema.ts";
-import type { StreamJson } from "../openapi/stream.ts";
+import type { ErrorFormatName } from "../openapi/error-schemas.ts";
+import type { OpenApiOptions } from "../openapi/options.ts";
+import type { ValidationForm } from "../openapi/validation.ts";
 import type { presets } from "../options/presets.ts";
+import type { StreamFormats } from "../protocols/rest/stream/framing.ts";
 
 /** The parameter of the plugin: what `opt` of buf and `--flowgate-openapi_opt` of protoc set. */
 export type Parameters = {
@@ -10,17 +13,21 @@ export type Parameters = {
   readonly description?: string;
   /** URLs; can be repeated. */
   readonly servers?: readonly string[];
-  /** Can be repeated. */
-  readonly services?: readonly string[];
+  readonly connect?: NonNullable<OpenApiOptions["connect"]>;
+  /** Can be repeated, like the next two. */
+  readonly include?: readonly string[];
+  readonly exclude?: readonly string[];
+  readonly visibility?: readonly string[];
   readonly preset?: keyof typeof presets;
-  readonly errors?: "plain" | "problem" | "status" | "google";
-  readonly streams?: StreamJson;
+  readonly errors?: ErrorFormatName;
+  readonly streams?: StreamFormats["json"];
   readonly schemas?: SchemaForm;
+  readonly validation?: ValidationForm;
   /** A JSON file with further options. */
   readonly config?: string;
 };
 
-const lists = new Set(["servers", "services"]);
+const lists = new Set(["servers", "include", "exclude", "visibility"]);
 
 /**
  * Parses `name=value,…`. protoc and buf join parameters with commas and don't escape commas in values, so a part that

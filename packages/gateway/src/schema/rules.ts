@@ -48,7 +48,8 @@ function readOnce<Desc extends object, Rule>(read: (desc: Desc) => Rule): (desc:
 }
 
 const noMethodRule = create(MethodRuleSchema);
-const noFieldRule = create(FieldRuleSchema);
+/** The rule of a field without one. */
+export const noFieldRule: FieldRule = create(FieldRuleSchema);
 const noValueRule = create(EnumValueRuleSchema);
 
 /** The (flowgate.gateway.v1.method) option of an RPC; a rule of default values if it has none. */

@@ -123,12 +123,11 @@ test("the REST transport reads what all options write", async () => {
 test("exact schemas of OpenAPI describe responses as they are written, and requests as before", () => {
   const method = createMethod(QueryMsgSchema, { pattern: { case: "post", value: "/q" }, body: "*" });
   const document = openapi(
-    { routes: (router) => router.rpc(method, () => ({})) },
     {
-      info: { title: "", version: "" },
-      schemas: "exact",
+      routes: (router) => router.rpc(method, () => ({})),
       jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true, enumAsInteger: true, useProtoFieldName: true },
     },
+    { info: { title: "", version: "" }, schemas: "exact" },
   );
   const operation = document.paths["/q"]?.["post"] as unknown as {
     requestBody: { content: Record<string, { schema: { $ref: string } }> };

@@ -25,8 +25,12 @@ import { createMethod, createRequest } from "../service.ts";
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
 const info = { title: "Things", version: "1" };
 
-function describeService(service: DescService, rules: Rule[] = [], options: Partial<OpenApiOptions> = {}) {
-  return openapi({ routes: (router) => router.service(service, {}), rules }, { info, ...options });
+function describeService(
+  service: DescService,
+  handler: Partial<GatewayOptions> = {},
+  options: Partial<OpenApiOptions> = {},
+): OpenApiDocument {
+  return openapi({ routes: (router) => router.service(service, {}), ...handler }, { info, ...options });
 }
 
 function describeMethods(methods: DescMethod[], options: Partial<OpenApiOptions> = {}): OpenApiDocument {
@@ -40,6 +44,8 @@ function describeMethods(methods: DescMethod[], options: Partial<OpenApiOptions>
 function describeRule(message: DescMessage, rule: Rule, more: MessageInitShape<typeof MethodRuleSchema> = {}) {
   return describeMethods([createMethod(message, rule, more)]);
 }
+
+const withoutSum = { rules: [{ selector: `${StreamsService.typeName}.Sum` }], protocols: ["rest"] } as const;
 
 /** The schema of an enum with the values X, Y and Z. */
 const openEnum = { type: "string", enum: ["X", "Y", "Z"] };
@@ -73,7 +79,7 @@ const parametersOf = (document: OpenApiDocument, where: Parameter["in"]) =>
 
 test.each([
   ["ThingsService", () => describeService(ThingsService)],
-  ["StreamsService", () => describeService(StreamsService, [{ selector: `${StreamsService.typeName}.Sum` }])],
+  ["StreamsService", () => describeService(StreamsService, withoutSum)],
   ["RawService", () => describeService(RawService)],
   ["a query of every kind", () => describeRule(t.QueryMsgSchema, get("/q"))],
   ["a body of every kind", () => describeRule(t.QueryMsgSchema, post("/q", "*"))],
@@ -153,11 +159,12 @@ describe("a path", () => {
   });
 
   test("has the parameter names of the first of several equivalent paths", async () => {
-    const document = describeService(ThingsService, [
+    const rules = [
       { selector: `${ThingsService.typeName}.*` },
       { selector: `${ThingsService.typeName}.OpenThing`, ...get("/v1/{id}") },
       { selector: `${ThingsService.typeName}.SendForm`, pattern: { case: "delete", value: "/v1/{user_name}" } },
-    ]);
+    ] as const;
+    const document = describeService(ThingsService, { rules }, { connect: "none" });
     expect(operationsOf(document).map(([place, { parameters }]) => [place, parameters?.[0]?.name])).toEqual([
       ["GET /v1/{id}", "id"],
       ["DELETE /v1/{id}", "id"],
@@ -250,7 +257,7 @@ describe("a query", () => {
           .filter(({ name }) => name !== "SetFlows")
           .map(({ name }) => ({ selector: `flowgate.v1.FlowsService.${name}` })),
       },
-      { info },
+      { info, connect: "none" },
     );
     expect(only(document).parameters?.map(({ name, in: where }) => `${where} ${name}`)).toEqual([
       "header Service-API-Version",
@@ -333,7 +340,7 @@ describe("a body", () => {
   });
 
   test("of an open object accepts further keys, which others reject, in exact schemas", () => {
-    const document = describeService(ThingsService, [], { schemas: "exact" });
+    const document = describeService(ThingsService, {}, { schemas: "exact" });
     const check = createSchemaCheck(document);
     const open = ["paths", "/things/open", "put", "requestBody", "content", "application/json", "schema"];
     expect(check(open, { id: "a", more: { deep: [1] }, note: 7 })).toBeUndefined();
@@ -378,7 +385,7 @@ describe("a response", () => {
 
   test("of a single field is that field; in exact schemas, or null for a message", () => {
     const schemaOf = (schemas: OpenApiOptions["schemas"] & {}) => {
-      const { paths } = describeService(ThingsService, [], { schemas });
+      const { paths } = describeService(ThingsService, {}, { schemas });
       const echo = paths["/things/echo"]?.["post"] as OperationObject;
       return echo.responses["200"]?.content?.["application/json"]?.schema;
     };
@@ -392,7 +399,7 @@ describe("a response", () => {
   });
 
   test("that is a stream is described for each media type", () => {
-    const document = describeService(StreamsService, [{ selector: `${StreamsService.typeName}.Sum` }]);
+    const document = describeService(StreamsService, withoutSum);
     const item = { $ref: "#/components/schemas/Item" };
     const list = document.paths["/streams/{shelf}/items"]?.["get"] as OperationObject;
     const error = { $ref: "#/components/schemas/Error" };
@@ -421,11 +428,36 @@ describe("a response", () => {
     expect(Object.keys(download.responses["200"]?.content ?? {})).toEqual(["*/*"]);
   });
 
+  test("that is an event stream has the id and the event that the method names", async () => {
+    const rules = [
+      {
+        selector: `${StreamsService.typeName}.List`,
+        options: { sse: { id: "count", event: "text" } },
+      },
+    ];
+    const document = describeService(StreamsService, { rules });
+    expect(await problemOf(document)).toBeUndefined();
+    const operation = document.paths["/streams/{shelf}/items"]?.["get"] as OperationObject;
+    expect(operation.responses["200"]?.content?.["text/event-stream"]?.["x-itemSchema"]).toMatchObject({
+      anyOf: [
+        {
+          properties: {
+            id: { type: "string", description: "`count` of the message." },
+            event: { type: "string", description: "`text` of the message." },
+            data: {},
+          },
+          required: ["data"],
+        },
+        { title: "error" },
+      ],
+    });
+  });
+
   test.each([
     [{ streams: presets.grpcGateway.streams, errors: "status" }, "Status", ["result", "error"]],
     [{ streams: { json: "lines" }, errors: "problem" }, "Problem", [undefined, undefined]],
   ] as const)("that is a stream is framed as the options say: %j", async (options, name, keys) => {
-    const document = describeService(StreamsService, [], options);
+    const document = describeService(StreamsService, options);
     expect(await problemOf(document)).toBeUndefined();
     const list = document.paths["/streams/{shelf}/items"]?.["get"] as OperationObject;
     const refs = ["Item", name].map((each) => ({ $ref: `#/components/schemas/${each}` }));
@@ -460,7 +492,7 @@ describe("a response", () => {
     expect(items).toHaveLength(2);
     for (const [index, item] of items.entries()) {
       const path = ["paths", "/streams/{shelf}/items", "get", "responses", "200", "content", accept, "x-itemSchema"];
-      const check = createSchemaCheck(describeService(StreamsService, [], options));
+      const check = createSchemaCheck(describeService(StreamsService, options));
       expect(check([...path, "anyOf", String(index)], item)).toBeUndefined();
     }
   });
@@ -471,7 +503,7 @@ describe("a response", () => {
     ["status", "application/json", { code: 3, message: "b", details: [{ "@type": "type.googleapis.com/a.B" }] }],
     ["google", "application/json", { error: { code: 400, message: "b", status: "INVALID_ARGUMENT" } }],
   ] as const)("to a failure has the shape of the option: %s", async (errors, mediaType, value) => {
-    const document = describeService(ThingsService, [], { errors });
+    const document = describeService(ThingsService, { errors });
     expect(await problemOf(document)).toBeUndefined();
     const path = ["paths", "/things/echo", "post", "responses", "default", "content", mediaType, "schema"];
     expect(createSchemaCheck(document)(path, value)).toBeUndefined();

@@ -63,7 +63,7 @@ describe.each<[input: string, services: readonly string[]]>([
   [things, ["gatewaytest.v1.ThingsService", "gatewaytest.v1.RawService"]],
   ["proto", ["flowgate.v1.*"]],
 ])("the document of %s", (input, services) => {
-  const options = services.map((name) => `services=${name}`);
+  const options = services.map((name) => `include=${name}`);
 
   test("is that of openapi(), and valid", async () => {
     const document = JSON.parse(await generateWithBuf(input, "a.json", [version, ...options])) as OpenApiDocument;
@@ -111,7 +111,7 @@ function run(set: FileDescriptorSet, files: readonly string[], parameter: string
 }
 
 async function runThings(parameter: string) {
-  const services = parameter.includes("services=") ? [] : ["services=gatewaytest.v1.ThingsService"];
+  const services = parameter.includes("include=") ? [] : ["include=gatewaytest.v1.ThingsService"];
   const file = "gatewaytest/v1/things.proto";
   return run(await build(things), [file], [parameter, ...services].filter((each) => each !== "").join(","));
 }
@@ -132,21 +132,21 @@ describe("an option", () => {
 
   test.each(Object.entries(presets))("preset=%s describes what the preset serves", async (name, preset) => {
     const set = await build(things);
-    const parameter = `preset=${name},services=gatewaytest.v1.StreamsService`;
+    const parameter = `preset=${name},include=gatewaytest.v1.StreamsService`;
     const { document } = run(set, ["gatewaytest/v1/streams.proto"], parameter);
     const expected = openapi(
-      { routes: (router) => router.service(StreamsService, {}) },
-      { info: { title: "gatewaytest.v1", version: "v1" }, comments: readComments(set), ...preset },
+      { ...preset, routes: (router) => router.service(StreamsService, {}) },
+      { info: { title: "gatewaytest.v1", version: "v1" }, comments: readComments(set) },
     );
     expect(document).toEqual(expected);
   });
 
   test.each<[parameter: string, error: string]>([
     ["tittle=x", "there is no option tittle; did you mean title?"],
-    ["sevices=x", "there is no option sevices; did you mean services?"],
+    ["inclued=x", "there is no option inclued; did you mean include?"],
     [
       "grpc=1",
-      "there is no option grpc; the options are output, title, version, description, servers, services, preset, errors, streams, schemas, config",
+      "there is no option grpc; the options are output, title, version, description, servers, connect, include, exclude, visibility, preset, errors, streams, schemas, validation, config",
     ],
     ["title", "the option title has no value: options are name=value"],
     ["title=a,title=b", "the option title is set more than once"],
@@ -159,11 +159,12 @@ describe("an option", () => {
     ["schemas=x", 'the option schemas must be "simple" or "exact", not "x"'],
     ["streams=x", 'the option streams must be "array", "results" or "lines", not "x"'],
     [
-      "services=gatewaytest.v1.ThingService",
-      'the option services selects no service by "gatewaytest.v1.ThingService"; the files have ' +
-        'gatewaytest.v1.ThingsService. If others are in other folders, buf needs "strategy: all"',
+      "include=gatewaytest.v1.ThingService",
+      'the option include selects no RPC by "gatewaytest.v1.ThingService"; the services are gatewaytest.v1.ThingsService',
     ],
-    ["services=*Service", 'the selector "*Service.*" is neither the name of an RPC nor a prefix that ends with ".*"'],
+    ["exclude=tag:Thing", 'the option exclude selects no RPC by "tag:Thing"; the tags are ThingsService'],
+    ["connect=yes", 'the option connect must be "unannotated", "all" or "none", not "yes"'],
+    ["include=*Service", 'the selector "*Service" is neither the name of an RPC nor a prefix that ends with ".*"'],
   ])("that is wrong is an error: %s", async (parameter, error) => {
     expect(await runThings(parameter)).toMatchObject({ error, document: undefined });
   });
@@ -201,7 +202,7 @@ describe("a configuration file", () => {
         output: "things.yaml",
         info: { title: "Replaced", version: "3", license: { name: "MIT", identifier: "MIT" } },
         servers: [{ url: "https://a.example", description: "A" }],
-        services: ["gatewaytest.v1.ThingsService"],
+        include: ["gatewaytest.v1.ThingsService"],
         preset: "vanguard",
         rules: [{ selector, get: "/h", options: { status: 202 } }],
         securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
@@ -241,7 +242,7 @@ describe("a configuration file", () => {
     [{ rule: [] }, "the file of the option config, config.json: there is no option rule; did you mean rules?"],
     [
       { servers: [{ uri: "/" }] },
-      "the file of the option config, config.json: there is no option servers[0].uri; did you mean servers[0].url?",
+      "the file of the option config, config.json: the option servers must be an array of objects with a url, not [an object]",
     ],
     [
       { security: [{ selector: "*" }] },
@@ -255,7 +256,7 @@ describe("a configuration file", () => {
     [{ examples: { Nothing: {} } }, "there are examples for Nothing, but no such operation"],
     [
       { errorMessages: [{ selector: "*", messages: ["a.B"] }] },
-      "the option errorMessages has a.B, but no file that is generated or imported declares it",
+      "the option errorMessages has a.B, which no file of the services declares or imports",
     ],
   ])("that is wrong is an error: %j", async (config, error) => {
     expect(await runWithConfig(config)).toMatchObject({ error, document: undefined });
@@ -273,14 +274,14 @@ test.each([
   ["TemplateService", "can't serve rpc gatewaytest.v1.TemplateService.Call over HTTP"],
   ["ConflictService", "CallTwo matches the same requests as /v1/{name=things/*}:go of rpc"],
 ])("a rule that could not be served is an error: %s", async (name, error) => {
-  const parameter = `services=gatewaytest.v1.${name}`;
+  const parameter = `include=gatewaytest.v1.${name}`;
   const result = run(await build(things), ["gatewaytest/v1/invalid.proto"], parameter);
   expect(result).toMatchObject({ error: expect.stringContaining(error), document: undefined });
 });
 
 test("files without services have no document", async () => {
   const set = await build(things);
-  expect(run(set, ["google/api/http.proto"], "services=a.b.C")).toMatchObject({ error: "", document: undefined });
+  expect(run(set, ["google/api/http.proto"], "include=a.b.C")).toMatchObject({ error: "", document: undefined });
 });
 
 describe("a file of any syntax", () => {

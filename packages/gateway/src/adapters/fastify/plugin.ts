@@ -2,7 +2,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { METHODS, type OutgoingHttpHeaders } from "node:http";
 import type { GatewayResponse } from "../../http/response.ts";
-import type { OptionChecks } from "../../options/check-options.ts";
+import { fastifyOptionChecks } from "../../options/adapter-checks.ts";
 import { createGateway, type Gateway, type GatewayMatch } from "../../gateway.ts";
 import { createAdapterGateway, type AdapterOptions } from "../adapter.ts";
 import { NodeGatewayRequest } from "../node/request.ts";
@@ -10,11 +10,6 @@ import { sendResponse } from "../node/send-response.ts";
 
 /** The options of fastifyGatewayPlugin. `contextValues` receives the request of Fastify. */
 export type FastifyGatewayPluginOptions = AdapterOptions<[request: FastifyRequest]>;
-
-/** The options that Fastify itself reads from those of a plugin. */
-const fastifyOptions: OptionChecks = Object.fromEntries(
-  ["prefix", "logLevel", "logSerializers"].map((name) => [name, { allowed: "as Fastify has it", accepts: () => true }]),
-);
 
 /**
  * A Fastify plugin that serves the RPCs of `routes` over Connect, gRPC-Web, gRPC, and REST for those with a google.api.http rule. With
@@ -32,7 +27,7 @@ export function fastifyGatewayPlugin(
 ): void {
   // A plugin with a callback must report errors through it.
   try {
-    serve(instance, createAdapterGateway(createGateway, options, fastifyOptions), options);
+    serve(instance, createAdapterGateway(createGateway, options, fastifyOptionChecks), options);
   } catch (error) {
     done(error as Error);
     return;

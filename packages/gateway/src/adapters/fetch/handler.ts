@@ -1,5 +1,5 @@
 import type { GatewayResponse } from "../../http/response.ts";
-import { oneOf } from "../../options/check-options.ts";
+import { fetchOptionChecks } from "../../options/adapter-checks.ts";
 import { allProtocols } from "../../options/options.ts";
 import { createGateway, createRestGateway, type Gateway } from "../../gateway.ts";
 import { createAdapterGateway, type AdapterOptions } from "../adapter.ts";
@@ -58,7 +58,7 @@ function createHandler<Context extends readonly unknown[]>(
   options: FetchHandlerOptions<Context>,
   create: typeof createGateway,
 ): FetchHandler<Context, Response | undefined> {
-  const { match } = createAdapterGateway(create, options, { httpVersion: oneOf("1.1", "2") });
+  const { match } = createAdapterGateway(create, options, fetchOptionChecks);
   const { contextValues } = options;
   const httpVersionMajor = options.httpVersion === "2" ? 2 : 1;
   const passes = options.unknownPath === "pass";

@@ -1,6 +1,6 @@
-import type { DescMethod } from "@bufbuild/protobuf";
+import type { DescMethod, DescMethodUnary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { openapi, type Rule } from "../../../src/index.ts";
+import { openapi, type GatewayOptions, type Rule } from "../../../src/index.ts";
 import { problemOf } from "../../openapi-check.ts";
 import { compilePackages, listPackages } from "./compile-protos.ts";
 import { sweep } from "./sweep.ts";
@@ -46,9 +46,11 @@ const isOf = ({ name, parent }: DescMethod, rpcs: string): boolean =>
 test.each(compiled)("all bindings of %s receive their requests and are described", async (name, methods) => {
   const own = duplicates.filter(([each]) => each === name);
   const served = methods.filter((method) => !own.some(([, rpcs]) => isOf(method, rpcs)));
-  const { bindings, wrong, routes } = await sweep(served);
+  const { bindings, wrong } = await sweep(served);
   expect(wrong).toEqual(name in ambiguous ? [ambiguous[name]] : []);
-  const document = openapi(routes, { info: { title: name, version: "1" } });
+  const routes: GatewayOptions["routes"] = (router) =>
+    served.forEach((method) => router.rpc(method as DescMethodUnary, () => ({})));
+  const document = openapi({ routes, googleTemplates: true }, { info: { title: name, version: "1" }, connect: "none" });
   expect(await problemOf(document)).toBeUndefined();
   expect(Object.values(document.paths).flatMap((item) => Object.keys(item))).toHaveLength(bindings);
 });

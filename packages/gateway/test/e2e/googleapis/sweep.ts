@@ -1,6 +1,6 @@
 import { equals, type DescMethod, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { createGateway, type Rule, type Gateway } from "../../../src/index.ts";
+import { createGateway, type Rule } from "../../../src/index.ts";
 import { bindingsOf } from "../../bindings.ts";
 import { createRequest } from "../../service.ts";
 import { createSample } from "./sample.ts";
@@ -10,13 +10,12 @@ export type Sweep = {
   readonly bindings: number;
   /** The bindings whose request did not reach their method, or with another message. */
   readonly wrong: readonly string[];
-  readonly routes: Gateway["routes"];
 };
 
 /** Sends a request for each binding in the annotations to a transcoder, whose own rules can be replaced by `rules`. */
 export async function sweep(methods: readonly DescMethod[], rules: readonly Rule[] = []): Promise<Sweep> {
   let received: Received | undefined;
-  const { handle, routes } = createGateway({
+  const { handle } = createGateway({
     googleTemplates: true,
     rules,
     routes: (router) => recordCalls(router, methods, (call) => (received = call)),
@@ -36,7 +35,7 @@ export async function sweep(methods: readonly DescMethod[], rules: readonly Rule
       }
     }
   }
-  return { bindings, wrong, routes };
+  return { bindings, wrong };
 }
 
 type Received = { readonly method: DescMethod; readonly message: Message | undefined };

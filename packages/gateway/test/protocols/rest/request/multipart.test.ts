@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MultipartBytesService, RawService, type Attachment } from "../../../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingSchema } from "../../../gen/gatewaytest/v1/things_pb.ts";
-import { createGateway, RequestError, openapi } from "../../../../src/index.ts";
+import { createGateway, RequestError, openapi, type GatewayOptions } from "../../../../src/index.ts";
 import { parseMultipart } from "../../../../src/protocols/rest/request/multipart.ts";
 import { serve, type Send } from "../../../serve.ts";
-import { call, createEcho, createRequest } from "../../../service.ts";
+import { call, createEcho, createMethod, createRequest } from "../../../service.ts";
 
 const type = "multipart/form-data; boundary=b";
 
@@ -235,9 +235,11 @@ test("a message without fields for files is rejected at start-up", () => {
 test("a JSON part can have its Content-Type, as in the OpenAPI document", async () => {
   const rule = { pattern: { case: "post", value: "/x" }, body: "*" } as const;
   const { transcoder, seen } = createEcho(ThingSchema, rule, {}, { consumes: ["multipart/form-data"] });
+  const method = createMethod(ThingSchema, rule, { consumes: ["multipart/form-data"] });
+  const routes: GatewayOptions["routes"] = (router) => router.rpc(method, (request) => request);
   const json = "Content-Type: application/json\r\n";
   const send = async (body: Buffer): Promise<unknown> => call({ transcoder }, createRequest("POST", "/x", body, type));
-  const operation = openapi(transcoder.routes, { info: { title: "", version: "" } }).paths["/x"]?.["post"];
+  const operation = openapi({ routes }, { info: { title: "", version: "" } }).paths["/x"]?.["post"];
   expect(JSON.stringify(operation)).toContain('"struct":{"contentType":"application/json"}');
   expect(
     await send(multipart(['"struct"', '{"a":[1]}', json], ['"counts"', '{"b":2}', json], ['"small"', "3", json])),

@@ -231,6 +231,9 @@ function orNull(schema: Schema): Schema {
   if (type === "null") {
     return schema;
   }
-  const choices = (rest["anyOf"] as Schema[] | undefined) ?? [{ ...(type === undefined ? {} : { type }), ...rest }];
+  const { anyOf, ...rules } = rest;
+  const hasRules = Object.keys(rules).length > 0;
+  const choices =
+    anyOf === undefined || hasRules ? [{ ...(type === undefined ? {} : { type }), ...rest }] : (anyOf as Schema[]);
   return { anyOf: [...choices, { type: "null" }], ...documentation };
 }

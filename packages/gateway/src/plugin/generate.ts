@@ -56,10 +56,10 @@ function describeFiles(request: CodeGeneratorRequest, options: PluginOptions): O
   if (services.length === 0) {
     return undefined;
   }
-  const { errorBody } = options.document;
+  const isFormatted = options.document.errorBody !== undefined && options.handler.errors === undefined;
   const source: OpenApiSource = {
     ...options.handler,
-    ...(errorBody === undefined ? {} : { errors: () => ({}) }),
+    ...(isFormatted ? { errors: () => ({}) } : {}),
     routes: (router) => services.forEach((service) => router.service(service, {})),
   };
   const { methods, rules, describe } = describeApi(source, { ...options.document, comments: readComments(set) });

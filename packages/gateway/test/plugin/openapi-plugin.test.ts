@@ -15,6 +15,7 @@ import { parse } from "yaml";
 import { openapi, presets, readComments, type OpenApiDocument } from "../../src/index.ts";
 import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { generate } from "../../src/plugin/generate.ts";
+import { compileProto } from "../openapi/compile-proto.ts";
 import { problemOf } from "../openapi-check.ts";
 
 const root = resolve(import.meta.dirname, "../../../..");
@@ -210,6 +211,10 @@ describe("a configuration file", () => {
           { selector: "*", requirements: [{ bearer: [] }] },
           { selector, requirements: [] },
         ],
+        tags: [{ selector, tags: ["Headers"] }],
+        exclude: ["gatewaytest.v1.ThingsService.SendForm"],
+        requestPathPrefix: "/api",
+        connect: "all",
         examples: { ThingsService_OpenThing: { request: { "application/json": { one: { value: { id: "1" } } } } } },
       },
       ",title=Given",
@@ -219,8 +224,9 @@ describe("a configuration file", () => {
       info: { title: "Given", version: "3", license: { name: "MIT" } },
       servers: [{ url: "https://a.example", description: "A" }],
       paths: {
-        "/h": { get: { security: [], responses: { "202": {} } } },
-        "/things/open": {
+        "/api/h": { get: { tags: ["Headers"], security: [], responses: { "202": {} } } },
+        "/api/gatewaytest.v1.ThingsService/GetHeaders": { post: { tags: ["Headers"], security: [] } },
+        "/api/things/open": {
           put: {
             security: [{ bearer: [] }],
             requestBody: { content: { "application/json": { examples: { one: {} } } } },
@@ -229,8 +235,18 @@ describe("a configuration file", () => {
       },
       components: { schemas: { Status: {} }, securitySchemes: { bearer: { scheme: "bearer" } } },
     });
-    expect(document?.paths).not.toHaveProperty("/things/headers");
+    expect(document?.paths).not.toHaveProperty("/api/things/headers");
+    expect(document?.paths).not.toHaveProperty("/api/things/form");
     expect(await problemOf(document ?? {})).toBeUndefined();
+  });
+
+  test("describes errors that the server formats itself", async () => {
+    const errorBody = { mediaType: "application/json", schema: { type: "object", title: "Mine" } };
+    const { document } = await runWithConfig({ errorBody });
+    expect(document?.components.schemas["Error"]).toEqual(errorBody.schema);
+    expect((await runWithConfig({ errorBody, errors: "status" })).error).toBe(
+      'the option errorBody is for errors that a function formats; those of the handler are "status"',
+    );
   });
 
   test.each<[config: unknown, error: string]>([
@@ -282,6 +298,33 @@ test.each([
 test("files without services have no document", async () => {
   const set = await build(things);
   expect(run(set, ["google/api/http.proto"], "include=a.b.C")).toMatchObject({ error: "", document: undefined });
+});
+
+test("services without annotations are described as Connect serves them, unless the option says none", async () => {
+  const text = `syntax = "proto3";
+package plain.v1;
+// Finds things.
+service PlainService {
+  // Finds one.
+  rpc Find(Thing) returns (Thing);
+  rpc Watch(Thing) returns (stream Thing);
+}
+message Thing {
+  string id = 1;
+}`;
+  const set = await compileProto(text);
+  const { document, error } = run(set, ["test.proto"], "");
+  expect(error).toBe("");
+  expect(document).toMatchObject({
+    info: { title: "plain.v1", version: "v1" },
+    tags: [{ name: "PlainService", description: "Finds things." }],
+    paths: {
+      "/plain.v1.PlainService/Find": { post: { summary: "Finds one" } },
+      "/plain.v1.PlainService/Watch": { post: { operationId: "PlainService_Watch" } },
+    },
+  });
+  expect(await problemOf(document ?? {})).toBeUndefined();
+  expect(run(set, ["test.proto"], "connect=none")).toMatchObject({ error: "", document: undefined });
 });
 
 describe("a file of any syntax", () => {

@@ -28,7 +28,7 @@ export type Validation = {
 /** The keywords of a rule, by its value and the other rules of its type; undefined if there are none, so that it is described. */
 type Keywords = (value: JsonValue, rules: JsonObject) => Schema | undefined;
 
-const as =
+const limit =
   (...keywords: string[]): Keywords =>
   (value) =>
     Object.fromEntries(keywords.map((keyword) => [keyword, Number(value)]));
@@ -71,9 +71,9 @@ const integers = { ...numbers, lt: bound("maximum", -1), gt: bound("minimum", 1)
 const keywordsOf: Readonly<Record<string, Readonly<Record<string, Keywords>>>> = {
   string: {
     ...texts,
-    len: as("minLength", "maxLength"),
-    minLen: as("minLength"),
-    maxLen: as("maxLength"),
+    len: limit("minLength", "maxLength"),
+    minLen: limit("minLength"),
+    maxLen: limit("maxLength"),
     pattern: (value) => (isPortable(value as string) ? { pattern: value } : undefined),
     prefix: matching((text) => `^${text}`),
     suffix: matching((text) => `${text}$`),
@@ -101,8 +101,8 @@ const keywordsOf: Readonly<Record<string, Readonly<Record<string, Keywords>>>> =
   fixed64: texts,
   sfixed64: texts,
   bytes: { example: examples },
-  repeated: { minItems: as("minItems"), maxItems: as("maxItems"), unique: flag({ uniqueItems: true }) },
-  map: { minPairs: as("minProperties"), maxPairs: as("maxProperties") },
+  repeated: { minItems: limit("minItems"), maxItems: limit("maxItems"), unique: flag({ uniqueItems: true }) },
+  map: { minPairs: limit("minProperties"), maxPairs: limit("maxProperties") },
   duration: { example: examples },
   timestamp: { example: examples },
   fieldMask: { example: examples },
@@ -159,7 +159,8 @@ export function createValidation(readOption: ReadOption, form: ValidationForm): 
     );
     for (const { type, own, name, value } of ofType) {
       const nested = nestedRules[name];
-      if (nested !== undefined && isObject(value)) {
+      // Keys of every type are strings in JSON, which other rules than those of strings don't fit.
+      if (nested !== undefined && isObject(value) && (name !== "keys" || value["string"] !== undefined)) {
         const inner = constrain((constrained[nested] ?? {}) as Schema, value, field, skipsZero(value));
         constrained = { ...constrained, [nested]: inner };
         continue;
@@ -178,10 +179,18 @@ export function createValidation(readOption: ReadOption, form: ValidationForm): 
   return {
     constrain(field, schema, emitsZero) {
       const rules = read(field);
-      const hasPresence = tracksPresence(field);
-      const nonZero = rules["required"] === true && !hasPresence ? nonZeroOf(field) : {};
-      const constrained = constrain(schema, rules, field, emitsZero && !hasPresence);
-      return (emitsZero || form !== "keywords" ? undefined : withKeywords(constrained, nonZero, false)) ?? constrained;
+      const constrained = constrain(schema, rules, field, emitsZero);
+      if (rules["required"] !== true) {
+        return constrained;
+      }
+      const keywords = form === "keywords" && !emitsZero ? nonZeroOf(field) : undefined;
+      const before = constrained["description"] as string | undefined;
+      const notes = [
+        form === "keywords" ? undefined : "Required in requests.",
+        keywords === undefined && !tracksPresence(field) ? "Must not be empty, 0 or false." : undefined,
+      ];
+      const required = (keywords && withKeywords(constrained, keywords, false)) ?? constrained;
+      return { ...required, ...describe(before, ...notes) };
     },
     isRequired: (field) => form === "keywords" && read(field)["required"] === true,
     isRequiredOneof: (oneof) => read(oneof)["required"] === true,
@@ -223,16 +232,16 @@ export function tracksPresence({ fieldKind, presence }: DescField): boolean {
   return fieldKind !== "list" && fieldKind !== "map" && presence !== FeatureSet_FieldPresence.IMPLICIT;
 }
 
-/** A required field without presence must not have its zero value. */
-function nonZeroOf({ fieldKind, scalar }: DescField): Schema {
-  switch (fieldKind) {
-    case "list":
-      return { minItems: 1 };
-    case "map":
-      return { minProperties: 1 };
-    default:
-      return scalar === ScalarType.STRING || scalar === ScalarType.BYTES ? { minLength: 1 } : {};
+/** The keywords for a required field, which must not have its zero value if it can't be unset; undefined if there are none. */
+function nonZeroOf(field: DescField): Schema | undefined {
+  if (field.fieldKind === "list") {
+    return { minItems: 1 };
   }
+  if (field.fieldKind === "map") {
+    return { minProperties: 1 };
+  }
+  const isText = field.scalar === ScalarType.STRING || field.scalar === ScalarType.BYTES;
+  return isText && !tracksPresence(field) ? { minLength: 1 } : undefined;
 }
 
 /** The sentences of CEL rules: their message, else the expression. */

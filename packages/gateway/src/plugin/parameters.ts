@@ -2,8 +2,8 @@ import type { SchemaForm } from "../openapi/scalar-schema.ts";
 import type { ErrorFormatName } from "../openapi/error-schemas.ts";
 import type { OpenApiOptions } from "../openapi/options.ts";
 import type { ValidationForm } from "../openapi/validation.ts";
+import type { GatewayOptions } from "../options/options.ts";
 import type { presets } from "../options/presets.ts";
-import type { StreamFormats } from "../protocols/rest/stream/framing.ts";
 
 /** The parameter of the plugin: what `opt` of buf and `--flowgate-openapi_opt` of protoc set. */
 export type Parameters = {
@@ -20,7 +20,7 @@ export type Parameters = {
   readonly visibility?: readonly string[];
   readonly preset?: keyof typeof presets;
   readonly errors?: ErrorFormatName;
-  readonly streams?: StreamFormats["json"];
+  readonly streams?: NonNullable<NonNullable<GatewayOptions["streams"]>["json"]>;
   readonly schemas?: SchemaForm;
   readonly validation?: ValidationForm;
   /** A JSON file with further options. */

@@ -2,11 +2,14 @@ import { create, fromJson, setExtension, type DescMessage, type JsonValue } from
 import {
   FieldDescriptorProto_Label,
   FieldDescriptorProto_Type,
+  FieldOptionsSchema,
   MessageOptionsSchema,
   OneofOptionsSchema,
 } from "@bufbuild/protobuf/wkt";
 import { createValidator } from "@bufbuild/protovalidate";
 import {
+  field as fieldExtension,
+  FieldRulesSchema,
   Ignore,
   message as messageExtension,
   MessageRulesSchema,
@@ -171,6 +174,7 @@ test.each<[description: string, kind: Kind, rules: Rules, label?: "many"]>([
     "MESSAGE",
     rulesOf({ case: "timestamp", value: { lessThan: { case: "ltNow", value: true } } }),
   ],
+  ["Must not be empty, 0 or false.\n\nRequired in requests.", "INT32", { required: true }],
   ["It is even.", "INT32", { cel: [{ id: "even", message: "It is even.", expression: "this % 2 == 0" }] }],
   ["Must satisfy `this % 2 == 0`.", "INT32", { cel: [{ id: "even", expression: "this % 2 == 0" }] }],
 ])("a rule without keywords is described: %s", async (description, kind, rules, label) => {
@@ -235,6 +239,62 @@ test("parameters have the rules of their fields", () => {
   };
   expect(parametersOf("/v")).toEqual([[{ ...expected, in: "query" }]]);
   expect(parametersOf("/v/{value}")).toEqual([[{ ...expected, in: "path" }]]);
+});
+
+test.each<[key: "STRING" | "INT32", keys: Rules, keywords: object]>([
+  ["STRING", string({ maxLen: 3n }), { propertyNames: { maxLength: 3 } }],
+  ["INT32", int32({ in: [1, 2] }), { propertyNames: { pattern: "^-?[0-9]+$" } }],
+])("keys of a map, which are strings in JSON, have the rules of strings only: %s", async (key, keys, keywords) => {
+  const rules = rulesOf({
+    case: "map",
+    value: { maxPairs: 2n, keys, values: int32({ lessThan: { case: "lte", value: 5 } }) },
+  });
+  const options = create(FieldOptionsSchema);
+  setExtension(options, fieldExtension, create(FieldRulesSchema, rules));
+  const label = FieldDescriptorProto_Label.OPTIONAL;
+  const { MESSAGE, INT32 } = FieldDescriptorProto_Type;
+  const message = buildMessage(
+    {
+      name: "m.proto",
+      package: "m",
+      syntax: "proto3",
+      dependency: ["buf/validate/validate.proto"],
+      messageType: [
+        {
+          name: "Map",
+          field: [
+            {
+              name: "value",
+              jsonName: "value",
+              number: 1,
+              type: MESSAGE,
+              typeName: ".m.Map.ValueEntry",
+              label: FieldDescriptorProto_Label.REPEATED,
+              options,
+            },
+          ],
+          nestedType: [
+            {
+              name: "ValueEntry",
+              options: { mapEntry: true },
+              field: [
+                { name: "key", number: 1, type: FieldDescriptorProto_Type[key], label },
+                { name: "value", number: 2, type: INT32, label },
+              ],
+            },
+          ],
+        },
+      ],
+    },
+    "m.Map",
+  );
+  const document = describeMessage(message);
+  expect(propertyOf(document, "Map")).toMatchObject({
+    maxProperties: 2,
+    additionalProperties: { type: "integer", maximum: 5 },
+    ...keywords,
+  });
+  expect(await problemOf(document)).toBeUndefined();
 });
 
 test("a oneof and a group of fields can require one of their members", async () => {

@@ -1,5 +1,5 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import {
   DeploymentOutcomeSchema,
   DeploymentTypeSchema,
@@ -9,7 +9,7 @@ import {
   RevisionSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { Session } from "../client/session.ts";
+import { type Session, unless } from "../client/session.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
 import { printList } from "../output/list.ts";
@@ -129,7 +129,9 @@ const pageSize = 1_000;
 export async function findRevision(session: Session, name: string): Promise<Revision> {
   const [isRelative, steps = "0"] = /^(?:@|active)(?:~(\d{1,6}))?$/.exec(name) ?? [];
   if (isRelative === undefined) {
-    return (await findByRev(session, name)) ?? (await findByPrefix(session, name));
+    return (
+      (await unless(Code.NotFound, session.revisions.getRevision({ rev: name }))) ?? (await findByPrefix(session, name))
+    );
   }
   const index = Number(steps);
   let passed = 0;
@@ -141,17 +143,6 @@ export async function findRevision(session: Session, name: string): Promise<Revi
     passed += page.length;
   }
   throw new CliFailure(`${name}: the history has ${passed} revisions only. List them with flowgate history.`);
-}
-
-async function findByRev({ revisions }: Session, rev: string): Promise<Revision | undefined> {
-  try {
-    return await revisions.getRevision({ rev });
-  } catch (error) {
-    if (error instanceof ConnectError && error.code === Code.NotFound) {
-      return undefined;
-    }
-    throw error;
-  }
 }
 
 async function findByPrefix(session: Session, prefix: string): Promise<Revision> {

@@ -1,4 +1,4 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import {
   type GetSettingsResponse,
   GetSettingsResponseSchema,
@@ -11,7 +11,7 @@ import {
   RuntimeStateSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { Session } from "../client/session.ts";
+import { type Session, unless } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output, Styled } from "../output/output.ts";
 import { describeCaller, enumWord, formatTime } from "../output/values.ts";
@@ -33,14 +33,7 @@ export async function showStatus({ connection, session, output }: ClientContext)
 
 /** Undefined: the user may not read revisions. */
 async function readActiveRevision({ revisions }: Session): Promise<Revision | undefined> {
-  try {
-    return (await revisions.listRevisions({ pageSize: 1 })).revisions[0];
-  } catch (error) {
-    if (error instanceof ConnectError && error.code === Code.PermissionDenied) {
-      return undefined;
-    }
-    throw error;
-  }
+  return (await unless(Code.PermissionDenied, revisions.listRevisions({ pageSize: 1 })))?.revisions[0];
 }
 
 /** Whether the flows run: here or, if this replica is not to run them, on another one. */

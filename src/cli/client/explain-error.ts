@@ -6,6 +6,7 @@ import {
   ErrorInfoSchema,
   NodeChangeSchema,
 } from "@flowgate/client";
+import type { Reason } from "../../errors.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "../output/printable.ts";
 import { describeRevision, enumWord } from "../output/values.ts";
@@ -28,7 +29,7 @@ export function explainError(error: unknown, connection: Connection): unknown {
   const [info] = error.findDetails(ErrorInfoSchema);
   const explanation =
     info?.domain === "flowgate"
-      ? explainReason(info.reason, error, connection)
+      ? explainReason(info.reason as Reason, error, connection)
       : (explainNetworkError(error, connection) ?? explainCode(error, connection));
   const outcome = isUnknown(error, info?.reason) ? ` ${unknownOutcome}` : "";
   // A lost connection is ABORTED too, but without a reason.
@@ -36,7 +37,7 @@ export function explainError(error: unknown, connection: Connection): unknown {
   return new CliFailure(`${explanation}${outcome}`, { exitCode, cause: error });
 }
 
-const conflicts: ReadonlySet<string> = new Set(["version_mismatch", "precondition_failed", "merge_conflict"]);
+const conflicts: ReadonlySet<string> = new Set<Reason>(["version_mismatch", "precondition_failed", "merge_conflict"]);
 
 const unknownOutcome =
   "It is not known whether the server has carried it out: see flowgate history or flowgate status before you repeat it.";
@@ -62,7 +63,7 @@ function hasCode(error: unknown, codes: RegExp): boolean {
 }
 
 /** An error that Flowgate itself answered with. */
-function explainReason(reason: string, error: ConnectError, connection: Connection): string {
+function explainReason(reason: Reason, error: ConnectError, connection: Connection): string {
   const { server } = connection;
   const message = sentence(error);
   switch (reason) {
@@ -88,7 +89,7 @@ function explainReason(reason: string, error: ConnectError, connection: Connecti
   }
 }
 
-function explainMissingLogin(reason: string, message: string, { server, token, tokenOrigin }: Connection): string {
+function explainMissingLogin(reason: Reason, message: string, { server, token, tokenOrigin }: Connection): string {
   const login = `flowgate login --server ${server}`;
   if (reason === "no_token" || token === undefined) {
     return tokenOrigin === "withheld"

@@ -106,7 +106,7 @@ async function revoke({ auth }: ClientContext["session"], token: string, server:
   try {
     await auth.revokeToken({ token });
   } catch (error) {
-    if (!(error instanceof ConnectError)) {
+    if (!(error instanceof ConnectError) || error.cause instanceof CliFailure) {
       throw error;
     }
     // It has expired, or was revoked before.

@@ -61,6 +61,18 @@ export function openSession(
   return Object.fromEntries(clients) as Session;
 }
 
+/** The result of a call; undefined if it fails with this code. */
+export async function unless<T>(code: Code, call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof ConnectError && error.code === code) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
 /** Closes all connections. One whose request was rejected before it was sent completely would keep the process alive. */
 export function closeConnections(): void {
   httpAgent.destroy();

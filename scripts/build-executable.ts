@@ -8,7 +8,7 @@ import { join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { zstdCompressSync } from "node:zlib";
 import { build } from "rolldown";
-import type { PackedFile } from "../src/cli/executable.ts";
+import type { PackedFile } from "../src/cli/service/unpack.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const output = resolve(process.argv[2] ?? "dist/flowgate");

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
-import type { Output, OutputFormat } from "../output/output.ts";
+import type { Output } from "../output/output.ts";
 import type { Progress } from "../output/progress.ts";
+import type { OutputFormat } from "../output/serialize.ts";
 import type { ConnectionFlags } from "./connection-flags.ts";
 import type { Connection } from "./connection.ts";
 import type { Session } from "./session.ts";

@@ -7,7 +7,6 @@ import { file_flowgate_v1_revisions } from "../../../gen/flowgate/v1/revisions_p
 import { file_flowgate_v1_runtime } from "../../../gen/flowgate/v1/runtime_pb.ts";
 import { file_flowgate_v1_settings } from "../../../gen/flowgate/v1/settings_pb.ts";
 import { file_flowgate_v1_tokens } from "../../../gen/flowgate/v1/tokens_pb.ts";
-import type { OutputFormat } from "./output.ts";
 import { printableData } from "./printable.ts";
 
 /** The contract with the options that the descriptors of @flowgate/client lack. */
@@ -20,6 +19,9 @@ const registry = createRegistry(
   file_flowgate_v1_settings,
   file_flowgate_v1_tokens,
 );
+
+/** What -o prints for programs. */
+export type OutputFormat = "json" | "yaml";
 
 /** The JSON value of a message as the REST API has it. */
 function toJson(schema: DescMessage, message: Message): unknown {

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { Probations } from "../deployments/probations.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Server } from "../server/app.ts";
 
@@ -9,7 +8,7 @@ type DrainOptions = {
   readonly runtime: Runtime;
   /** Whose calls wait for other replicas. */
   readonly allRuntimes: Pick<Runtime, "release">;
-  readonly probations: Pick<Probations, "release">;
+  readonly probations: Disposable;
   readonly log: Logger;
   /** How long calls are still accepted while health reports not ready. */
   readonly delayMs: number;
@@ -37,7 +36,7 @@ export async function drain({
   // Committed deployments stop waiting for the runtime: the next start of the service applies them.
   runtime.release();
   allRuntimes.release();
-  probations.release();
+  probations[Symbol.dispose]();
   // Stops listening, sends both GOAWAY frames, ends streams with UNAVAILABLE, and waits for calls in flight.
   log.info(`draining: no new connections; calls in flight may take ${graceMs} ms`);
   const closed = server[Symbol.asyncDispose]();

@@ -1,24 +1,19 @@
 import { join } from "node:path";
-import type { HandlerContext } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { createGate, createPermissionCheck } from "../auth/gate.ts";
 import { identifiedMethods } from "../auth/permissions.ts";
 import { defaultMemoryMb } from "../base/memory-limit.ts";
-import type { Caller } from "../base/shared-threads.ts";
-import { createObservedDeployer } from "../deployments/deployer.ts";
+import { Deployer } from "../deployments/deployer.ts";
 import { openAnalysis } from "../flows/analysis/analysis.ts";
-import type { CurrentCredentials } from "../flows/configuration.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
-import { type Preparation, openPreparation } from "../flows/preparation/preparation.ts";
-import type { FlowsRequest, PreparedDeployment } from "../flows/preparation/prepare.ts";
+import { openPreparation } from "../flows/preparation/preparation.ts";
 import type { Options } from "../options/parse.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { ReadinessOptions } from "../server/health.ts";
 import type { Certificates } from "../server/listener/certificates.ts";
 import type { ServerOptions } from "../server/options.ts";
-import { requestKey } from "../server/pipeline/request-context.ts";
 import { accessRules, createRoutes } from "../services/api.ts";
 import { auditService } from "../services/audit.ts";
 import { authService } from "../services/auth.ts";
@@ -112,7 +107,7 @@ function openRoutes(
     deploymentLimit: { maxMs: deploymentAnalysisMs, option: "limits.deploymentAnalysisMs" },
   };
   const analysis = stack.use(openAnalysis({ log, memoryMb, ...timeLimits }));
-  const deployer = createObservedDeployer({
+  const deployer = new Deployer({
     store: store.flows,
     audit: store.audit,
     analysis,
@@ -127,7 +122,7 @@ function openRoutes(
     flows: flowsService({
       store: store.flows,
       deployer,
-      prepare: (request, current, context, caller) => prepareReserved(preparation, request, current, context, caller),
+      preparation,
       decrypt,
       analysis,
       runtime,
@@ -153,26 +148,6 @@ function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
     return undefined;
   }
   return { path: socket ?? join(dataDir, "flowgate.sock"), isRequired: socket !== undefined };
-}
-
-/** Holds the memory of the request until its flows are decoded, also if its client disconnects before. */
-async function prepareReserved(
-  preparation: Preparation,
-  request: FlowsRequest,
-  current: CurrentCredentials,
-  { values }: HandlerContext,
-  caller: Caller,
-): Promise<PreparedDeployment> {
-  const memory = values.get(requestKey)?.memory;
-  const release = memory?.retain();
-  try {
-    const prepared = await preparation.prepare(request, current, caller);
-    const { outcome } = prepared;
-    memory?.decoded(outcome === undefined || outcome instanceof Error ? 0 : outcome.flows.json.length);
-    return prepared;
-  } finally {
-    release?.();
-  }
 }
 
 const settledStates: ReadonlySet<RuntimeState> = new Set(["running", "failed", "safe", "standby", "disabled"]);

@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcome-recorder.ts";
-import { type Probations, createProbations } from "../deployments/probations.ts";
+import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Options } from "../options/parse.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
@@ -55,7 +55,7 @@ export async function openRuntimes(
   const allRuntimes = cluster === undefined ? runtime : createClusterRuntime({ runtime, cluster, deadlineMs });
   const followed = { store: store.flows, runtime, cluster, log };
   const outcomes = stack.use(openOutcomeRecorder(followed));
-  const probations = stack.use(createProbations({ ...followed, deadlineMs, outcomes }));
+  const probations = stack.use(new Probations({ ...followed, deadlineMs, outcomes }));
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
   return { runtime, allRuntimes, outcomes, probations };

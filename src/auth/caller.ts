@@ -45,6 +45,8 @@ export type Peer = {
    * memory is not limited.
    */
   retainMemory?(): () => void;
+  /** Called when a deployment is decoded and its body is not needed any more, with the bytes of its document. */
+  documentDecoded?(bytes: number): void;
   /** The format of the messages of an RPC; of no meaning for calls over REST. Absent: binary. */
   readonly messageFormat?: "proto" | "json";
   /** Set while the service is overloaded, so that only callers with an identity are admitted: returns the error for others. */

@@ -1,7 +1,7 @@
 import type { Transferable } from "node:worker_threads";
 import { FlowgateError } from "../errors.ts";
 import { createFairQueue } from "./fair-queue.ts";
-import { createThread, type Thread, type ThreadOptions } from "./thread.ts";
+import { openThread, type Thread, type ThreadOptions } from "./thread.ts";
 
 /** On whose behalf a call is made. */
 export type Caller = {
@@ -39,9 +39,9 @@ export type TimeLimit = { readonly maxMs: number; readonly option: string };
 const maxQueued = 256;
 const maxQueuedPerSource = 64;
 
-export function createSharedThreads<Request, Reply>(options: SharedThreadsOptions): SharedThreads<Request, Reply> {
+export function openSharedThreads<Request, Reply>(options: SharedThreadsOptions): SharedThreads<Request, Reply> {
   const { count, work, limit } = options;
-  const threads = Array.from({ length: count }, () => createThread<Request, Reply>({ ...options, maxIdleHeapBytes }));
+  const threads = Array.from({ length: count }, () => openThread<Request, Reply>({ ...options, maxIdleHeapBytes }));
   const disposal = new AbortController();
   const queue = createFairQueue({
     concurrency: count,

@@ -46,7 +46,7 @@ type ReplyMessage<Reply> = { readonly id: number; readonly heapBytes: number } &
 /** The message that stops a thread after the calls before it. */
 const stopMessage = "stop";
 
-export function createThread<Request, Reply>(options: ThreadOptions): Thread<Request, Reply> {
+export function openThread<Request, Reply>(options: ThreadOptions): Thread<Request, Reply> {
   const { idleMs = 30_000, maxIdleHeapBytes = Infinity } = options;
   let running: Running<Request, Reply> | undefined;
   let timer: NodeJS.Timeout | undefined;

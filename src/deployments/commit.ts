@@ -1,5 +1,8 @@
 import type { Merge } from "../flows/analysis/analysis.ts";
 import { FlowgateError } from "../errors.ts";
+import type { RevisionDraft } from "../store/flow-store.ts";
+import type { Revision } from "../store/revision.ts";
+import { inSpan } from "../telemetry/trace.ts";
 import {
   type Change,
   type CommitOptions,
@@ -28,17 +31,25 @@ export async function commitChange(change: Change, call: DeploymentCall, options
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {
-      const draft = toDraft(change, content, call, expectedRev ?? active.rev);
-      return { revision: await store.commit(draft, signal) };
+      return { revision: await commitDraft(toDraft(change, content, call, expectedRev ?? active.rev), call, options) };
     } catch (error) {
       if (!isMismatch(error)) {
         throw error;
       }
       if (expectedRev !== undefined) {
-        return mergeOrReject({ change, call, expectedRev, mismatch: error }, options);
+        return mergeOrReject({ change, call, expectedRev }, options);
       }
     }
   }
+}
+
+function commitDraft(
+  draft: RevisionDraft,
+  { trace, signal }: DeploymentCall,
+  { store }: CommitOptions,
+): Promise<Revision> {
+  const attributes = { "flowgate.deployment.type": draft.deploymentType };
+  return inSpan(trace, "store.commit", attributes, () => store.commit(draft, signal));
 }
 
 /** If this step of a commit fails, and the idempotency key was used before, the error is that of a repeated request. */
@@ -61,18 +72,17 @@ type Mismatched = {
   readonly call: DeploymentCall;
   /** The revision that is not active any more. */
   readonly expectedRev: string;
-  readonly mismatch: FlowgateError;
 };
 
 /** Merges a change with the revisions that were committed after the expected one, or throws an error that describes them. */
-export async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Promise<Committed> {
-  const { change, call, mismatch } = mismatched;
+async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Promise<Committed> {
+  const { change, call } = mismatched;
   const { store } = options;
   for (;;) {
     const active = store.active();
     const merge = await compare(mismatched, options);
     if (!call.merge || merge === undefined) {
-      throw conflict(mismatch, call.conditions, await store.findEntry(active.rev), merge?.changes);
+      throw conflict(active.rev, call.conditions, await store.findEntry(active.rev), merge?.changes);
     }
     if (merge.merged === undefined) {
       throw mergeConflict(merge, await store.findEntry(active.rev));
@@ -82,7 +92,7 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
     try {
       const draft = { ...toDraft(change, content, call, active.rev), cause: "merge" } as const;
       return {
-        revision: await store.commit(draft, call.signal),
+        revision: await commitDraft(draft, call, options),
         merge: { rev: active.rev, changes: merge.changes },
       };
     } catch (error) {

@@ -1,10 +1,9 @@
-import type { Context } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { FlowgateError, type Reason } from "../errors.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { AuditStore } from "../store/audit-store.ts";
-import { RepeatedRequest, versionMismatch } from "../store/errors.ts";
+import { RepeatedRequest } from "../store/errors.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision, RevisionEntry, RevisionSummary } from "../store/revision.ts";
 import type { DeploymentMetricOutcome, Observer } from "../telemetry/observer.ts";
@@ -13,7 +12,7 @@ import { commitChange } from "./commit.ts";
 import { type Change, type CommitOptions, type Committed, type DeploymentCall, fingerprint } from "./deployment.ts";
 import { conflict, idempotencyKeyReused } from "./errors.ts";
 import type { Settlement } from "./outcome-recorder.ts";
-import { type Probations, findAutomaticUndo } from "./probations.ts";
+import { findAutomaticUndo, type Probations } from "./probations.ts";
 
 export type Deployed = Settlement &
   Pick<Committed, "merge"> & {
@@ -21,24 +20,64 @@ export type Deployed = Settlement &
     readonly revision: Pick<Revision, "rev" | "nodeCount" | "deploymentType">;
   };
 
-/** Makes new revisions and starts them. */
-export interface Deployer {
-  /** Rejects if nothing was committed. Resolves when the runtime has started the flows, can't, or the caller stops waiting. */
-  deploy(change: Change, call: DeploymentCall): Promise<Deployed>;
-  /** Reads the active revision from the store again, and restarts all nodes. */
-  reload(call: DeploymentCall): Promise<Deployed>;
-}
-
 export type DeployerOptions = Pick<CommitOptions, "analysis"> & {
   readonly store: FlowStore;
   readonly audit: Pick<AuditStore, "append">;
   readonly runtime: Pick<Runtime, "apply">;
-  readonly probations: Probations;
+  readonly probations: Pick<Probations, "begin">;
+  readonly log: Logger;
+  readonly observer: Pick<Observer, "deployed">;
 };
 
-export function createDeployer({ store, analysis, audit, runtime, probations }: DeployerOptions): Deployer {
-  async function start(revision: Revision, type: Change["deploymentType"], call: DeploymentCall): Promise<Deployed> {
-    const { signal, untilMs, waitMs, undoOnFailure } = call;
+/** Makes new revisions and starts them. Deployments are traced, counted and logged. */
+export class Deployer {
+  readonly #options: DeployerOptions;
+
+  constructor(options: DeployerOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects if nothing was committed. Resolves when the runtime has started the flows, can't, or the caller stops waiting. */
+  deploy(change: Change, call: DeploymentCall): Promise<Deployed> {
+    return this.#observe(change.deploymentType, call, this.#commitAndStart(change, call));
+  }
+
+  /** Reads the active revision from the store again, and restarts all nodes. */
+  reload(call: DeploymentCall): Promise<Deployed> {
+    return this.#observe("reload", call, this.#reloadAndStart(call));
+  }
+
+  async #commitAndStart(change: Change, call: DeploymentCall): Promise<Deployed> {
+    let committed: Committed;
+    try {
+      committed = await commitChange(change, call, this.#options);
+    } catch (error) {
+      if (error instanceof RepeatedRequest) {
+        return this.#repeat(change, call, error);
+      }
+      throw error;
+    }
+    const { revision, merge } = committed;
+    return { ...(await this.#start(revision, revision.deploymentType, call)), merge };
+  }
+
+  async #reloadAndStart(call: DeploymentCall): Promise<Deployed> {
+    const { store, audit } = this.#options;
+    const before = store.active();
+    const expectedRev = call.conditions.evaluate(before);
+    // The body of a reload is ignored, and with it its `rev`.
+    if (call.conditions.isHeader && expectedRev !== undefined && expectedRev !== before.rev) {
+      throw conflict(before.rev, call.conditions, await store.findEntry(before.rev));
+    }
+    const revision = await inSpan(call.trace, "store.reload", {}, () => store.reload());
+    // Other deployments are recorded by their commit.
+    await audit.append([{ kind: "deployment", origin: call.origin, subject: revision.rev, detail: "reload" }]);
+    return this.#start(revision, "reload", { ...call, undoOnFailure: false });
+  }
+
+  async #start(revision: Revision, type: DeploymentType, call: DeploymentCall): Promise<Deployed> {
+    const { runtime, probations } = this.#options;
+    const { trace, signal, untilMs, waitMs, undoOnFailure } = call;
     // What is left after the commit.
     const wait = { withinMs: untilMs && Math.max(0, untilMs - performance.now()), signal };
     // Begins before the start, so that no failure is missed and the start is part of the caller's wait.
@@ -48,19 +87,26 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
         : probations
             .begin(revision, { type, forMs: waitMs, undoFor: undoOnFailure ? call.origin : undefined })
             .within(wait);
+    const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": type };
     // Store first: if the runtime crashes on these flows, it must find them again when it restarts.
-    const [result, settlement] = await Promise.all([runtime.apply(revision, type, undefined, wait), settled]);
+    const started = inSpan(trace, "runtime.apply", attributes, async (span) => {
+      const result = await runtime.apply(revision, type, span.context, wait);
+      span.set("flowgate.deployment.outcome", toMetric(result.outcome));
+      return result;
+    });
+    const [result, settlement] = await Promise.all([started, settled]);
     return { revision, ...(settlement ?? { ...result, rev: revision.rev }) };
   }
 
   /** Describes the deployment that a request made when it was sent before. */
-  async function repeat(change: Change, call: DeploymentCall, first: RepeatedRequest): Promise<Deployed> {
+  async #repeat(change: Change, call: DeploymentCall, first: RepeatedRequest): Promise<Deployed> {
+    const { store } = this.#options;
     if (!fingerprint(change).equals(first.fingerprint)) {
       throw idempotencyKeyReused();
     }
     const active = store.active();
     if (active.rev === first.rev) {
-      const started = await start(active, active.deploymentType, { ...call, undoOnFailure: false });
+      const started = await this.#start(active, active.deploymentType, { ...call, undoOnFailure: false });
       return { ...started, merge: mergeOf(active) };
     }
     const entry = await store.findEntry(first.rev);
@@ -69,102 +115,12 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
     return { revision, ...(undo ?? { ...outcomeOf(entry), rev: first.rev }), merge: mergeOf(entry) };
   }
 
-  return {
-    async deploy(change, call) {
-      let committed: Committed;
-      try {
-        committed = await commitChange(change, call, { store, analysis });
-      } catch (error) {
-        if (error instanceof RepeatedRequest) {
-          return repeat(change, call, error);
-        }
-        throw error;
-      }
-      const { revision, merge } = committed;
-      return { ...(await start(revision, revision.deploymentType, call)), merge };
-    },
-
-    async reload(call) {
-      const before = store.active();
-      const expectedRev = call.conditions.evaluate(before);
-      // The body of a reload is ignored, and with it its `rev`.
-      if (call.conditions.isHeader && expectedRev !== undefined && expectedRev !== before.rev) {
-        throw conflict(versionMismatch(before.rev), call.conditions, await store.findEntry(before.rev));
-      }
-      const revision = await store.reload();
-      // Other deployments are recorded by their commit.
-      await audit.append([{ kind: "deployment", origin: call.origin, subject: revision.rev, detail: "reload" }]);
-      return start(revision, "reload", { ...call, undoOnFailure: false });
-    },
-  };
-}
-
-/** Which nodes were merged is not stored. */
-function mergeOf(revision: RevisionSummary | undefined): Committed["merge"] {
-  return revision?.cause === "merge" && revision.parent !== undefined
-    ? { rev: revision.parent, changes: { listed: [], count: 0 } }
-    : undefined;
-}
-
-function outcomeOf(entry: RevisionEntry | undefined): Pick<Settlement, "outcome" | "missingTypes"> {
-  const { state = "pending", missingTypes = [] } = entry?.outcome ?? {};
-  return { outcome: state, missingTypes };
-}
-
-/** The part of a deployment's circumstances that is only observed. */
-export type ObservedCall = { readonly trace: Context; readonly startMs: number };
-
-export interface ObservedDeployer {
-  deploy(change: Parameters<Deployer["deploy"]>[0], call: DeploymentCall & ObservedCall): Promise<Deployed>;
-  reload(call: DeploymentCall & ObservedCall): Promise<Deployed>;
-}
-
-type ObserveOptions = DeployerOptions & {
-  readonly log: Logger;
-  readonly observer: Pick<Observer, "deployed">;
-};
-
-/** Creates a deployer whose deployments are traced, counted and logged. */
-export function createObservedDeployer({
-  store,
-  analysis,
-  audit,
-  runtime,
-  probations,
-  log,
-  observer,
-}: ObserveOptions): ObservedDeployer {
-  /** A deployer whose steps are spans of the call's trace. */
-  const traced = (trace: Context): Deployer =>
-    createDeployer({
-      audit,
-      analysis,
-      probations,
-      store: {
-        ...store,
-        commit: (draft, signal) =>
-          inSpan(trace, "store.commit", { "flowgate.deployment.type": draft.deploymentType }, () =>
-            store.commit(draft, signal),
-          ),
-        reload: () => inSpan(trace, "store.reload", {}, () => store.reload()),
-      },
-      runtime: {
-        apply: (revision, type, _, wait) => {
-          const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": type };
-          return inSpan(trace, "runtime.apply", attributes, async (span) => {
-            const result = await runtime.apply(revision, type, span.context, wait);
-            span.set("flowgate.deployment.outcome", toMetric(result.outcome));
-            return result;
-          });
-        },
-      },
-    });
-
-  async function observe(
+  async #observe(
     requested: DeploymentType,
-    { trace, startMs, origin, signal }: DeploymentCall & ObservedCall,
+    { trace, startMs, origin, signal }: DeploymentCall,
     deployment: Promise<Deployed>,
   ): Promise<Deployed> {
+    const { log, observer } = this.#options;
     const count = (type: DeploymentType, outcome: DeploymentMetricOutcome): void =>
       observer.deployed(type, outcome, (performance.now() - startMs) / 1000);
     let deployed: Deployed;
@@ -193,11 +149,18 @@ export function createObservedDeployer({
     );
     return deployed;
   }
+}
 
-  return {
-    deploy: (change, call) => observe(change.deploymentType, call, traced(call.trace).deploy(change, call)),
-    reload: (call) => observe("reload", call, traced(call.trace).reload(call)),
-  };
+/** Which nodes were merged is not stored. */
+function mergeOf(revision: RevisionSummary | undefined): Committed["merge"] {
+  return revision?.cause === "merge" && revision.parent !== undefined
+    ? { rev: revision.parent, changes: { listed: [], count: 0 } }
+    : undefined;
+}
+
+function outcomeOf(entry: RevisionEntry | undefined): Pick<Settlement, "outcome" | "missingTypes"> {
+  const { state = "pending", missingTypes = [] } = entry?.outcome ?? {};
+  return { outcome: state, missingTypes };
 }
 
 function toMetric(outcome: Deployed["outcome"]): DeploymentMetricOutcome {

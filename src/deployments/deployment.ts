@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Context } from "@opentelemetry/api";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { NodeChanges } from "../flows/analysis/node-changes.ts";
 import { FlowgateError } from "../errors.ts";
@@ -27,6 +28,9 @@ export type DeploymentCall = {
   readonly signal: AbortSignal;
   /** Until when the caller waits for the runtime, on the clock of performance.now(); undefined: until the runtime's own deadline. */
   readonly untilMs: number | undefined;
+  /** The trace that the deployment belongs to, and when the call began, on the clock of performance.now(). */
+  readonly trace: Context;
+  readonly startMs: number;
 };
 
 /** The content of a new revision. */

@@ -3,6 +3,7 @@ import { FlowgateError } from "../errors.ts";
 import type { Merge } from "../flows/analysis/analysis.ts";
 import type { NodeChanges } from "../flows/analysis/node-changes.ts";
 import { quoteInput } from "../flows/violation.ts";
+import { describeMismatch } from "../store/errors.ts";
 import type { RevisionEntry } from "../store/revision.ts";
 import { toRevision } from "./revision-message.ts";
 
@@ -45,16 +46,17 @@ export function idempotencyKeyReused(): FlowgateError {
   );
 }
 
-/** Describes a mismatch of the store, with the active revision and what it and the request changed. */
+/** Another revision than the expected one is active: describes it, and what it and the request changed. */
 export function conflict(
-  { message }: FlowgateError,
+  activeRev: string,
   { isHeader }: { readonly isHeader: boolean },
   active: RevisionEntry | undefined,
   changes?: NodeChanges,
 ): FlowgateError {
+  const message = describeMismatch(activeRev);
   return isHeader
-    ? deploymentError("precondition_failed", message.replace(/^rev: /, ""), { active, changes })
-    : deploymentError("version_mismatch", message, { active, changes });
+    ? deploymentError("precondition_failed", message, { active, changes })
+    : deploymentError("version_mismatch", `rev: ${message}`, { active, changes });
 }
 
 export function mergeConflict({ changes, conflictCount }: Merge, active: RevisionEntry | undefined): FlowgateError {

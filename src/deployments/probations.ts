@@ -25,20 +25,6 @@ type Probation = {
   within(wait: WaitOptions): Promise<Settlement>;
 };
 
-/**
- * Watches deployed revisions for a while, and undoes those that fail. With several replicas, the replica that committed the
- * revision watches all replicas, and each other replica watches itself, in case the first one exits. A revision can't be undone
- * twice: its undo is a commit with this revision as the parent.
- */
-export interface Probations extends Disposable {
-  /** A reload is watched on this replica only. */
-  begin(revision: Revision, options: ProbationOptions): Probation;
-  /** Continues the probation of the active revision that an earlier process began. */
-  resume(): Promise<void>;
-  /** Ends all probations. Those with an undo are resumed at the next start of the service. */
-  release(): void;
-}
-
 type ProbationsOptions = {
   readonly store: FlowStore;
   /** Undefined: there are no other replicas. */
@@ -50,56 +36,34 @@ type ProbationsOptions = {
   readonly log: Logger;
 };
 
-export function createProbations({
-  store,
-  cluster,
-  deadlineMs,
-  runtime,
-  outcomes,
-  log,
-}: ProbationsOptions): Probations {
-  const watches = new Set<Disposable>();
+/**
+ * Watches deployed revisions for a while, and undoes those that fail. With several replicas, the replica that committed the
+ * revision watches all replicas, and each other replica watches itself, in case the first one exits. A revision can't be undone
+ * twice: its undo is a commit with this revision as the parent.
+ */
+export class Probations implements Disposable {
+  readonly #options: ProbationsOptions;
+  readonly #watches = new Set<Disposable>();
+  readonly #joining: Disposable | undefined;
 
-  async function settle(
-    revision: Revision,
-    verdict: ProbationVerdict,
-    undoFor: Origin | undefined,
-  ): Promise<Settlement> {
-    const { rev } = revision;
-    switch (verdict.kind) {
-      case "failed":
-        await outcomes.record(rev, toOutcome(verdict.result));
-        return (undoFor && (await undo(revision, verdict.result, undoFor))) ?? { ...verdict.result, rev };
-      case "healthy":
-        if (undoFor !== undefined) {
-          await store.update(rev, { probationMs: undefined });
+  constructor(options: ProbationsOptions) {
+    const { store, cluster, log } = options;
+    this.#options = options;
+    this.#joining =
+      cluster &&
+      store.onRevision(({ revision, isOwn, isReload = false }) => {
+        if (!isOwn && !isReload) {
+          this.#join(revision).catch((err: unknown) =>
+            log.error({ err, rev: revision.rev }, "the deployment is not watched"),
+          );
         }
-        return { outcome: "running", missingTypes: [], rev };
-      case "replaced":
-        return (await findUndo(rev)) ?? { outcome: "replaced", missingTypes: [], rev };
-      default:
-        return { outcome: "pending", missingTypes: [], rev };
-    }
+      });
   }
 
-  async function undo(failed: Revision, result: DeploymentResult, origin: Origin): Promise<Settlement | undefined> {
-    return (await undoAutomatically(failed, result, origin, { store, runtime, log })) ?? findUndo(failed.rev);
-  }
-
-  /** The undo may have been made by another replica. */
-  async function findUndo(rev: string): Promise<Settlement | undefined> {
-    const entry = cluster && (await store.findEntry(rev));
-    return entry && findAutomaticUndo(store, entry);
-  }
-
-  function watched(watch: ProbationWatch): ProbationWatch {
-    watches.add(watch);
-    void watch.verdict.then(() => watches.delete(watch));
-    return watch;
-  }
-
-  function begin(revision: Revision, { type, forMs, undoFor }: ProbationOptions): Probation {
-    const watch = watched(
+  /** A reload is watched on this replica only. */
+  begin(revision: Revision, { type, forMs, undoFor }: ProbationOptions): Probation {
+    const { store, cluster, runtime, deadlineMs, log } = this.#options;
+    const watch = this.#keep(
       cluster === undefined || type === "reload"
         ? // A reload starts flows of which there are results already.
           watchRuntime(revision, forMs, { runtime, store }, { countsEarlier: type !== "reload" })
@@ -108,27 +72,52 @@ export function createProbations({
     // Without other replicas, flows that do not start in time are a failure.
     const limitMs = cluster === undefined ? Infinity : deploymentBudgetMs(revision, deadlineMs) + forMs;
     const endMs = performance.now() + limitMs;
+    const unsettled: Settlement = { outcome: "pending", missingTypes: [], rev: revision.rev };
     const settled = watch.verdict
-      .then((verdict) => settle(revision, verdict, undoFor))
+      .then((verdict) => this.#settle(revision, verdict, undoFor))
       .catch((err: unknown): Settlement => {
         log.error({ err, rev: revision.rev }, "the deployment could not be undone");
-        return { outcome: "pending", missingTypes: [], rev: revision.rev };
+        return unsettled;
       });
-    const unsettled: Settlement = { outcome: "pending", missingTypes: [], rev: revision.rev };
     return {
       within: ({ withinMs = Infinity, signal }) =>
         settledWithin(settled, Math.min(withinMs, endMs - performance.now()), signal, unsettled),
     };
   }
 
+  /** Continues the probation of the active revision that an earlier process began. */
+  async resume(): Promise<void> {
+    const { store } = this.#options;
+    const revision = store.active();
+    const entry = await store.findEntry(revision.rev);
+    if (entry?.probationMs !== undefined) {
+      this.begin(revision, { type: revision.deploymentType, forMs: entry.probationMs, undoFor: originOf(entry) });
+    }
+  }
+
+  /** Ends all probations. Those with an undo are resumed at the next start of the service. */
+  [Symbol.dispose](): void {
+    this.#joining?.[Symbol.dispose]();
+    for (const watch of this.#watches) {
+      watch[Symbol.dispose]();
+    }
+  }
+
+  #keep(watch: ProbationWatch): ProbationWatch {
+    this.#watches.add(watch);
+    void watch.verdict.then(() => this.#watches.delete(watch));
+    return watch;
+  }
+
   /** Undoes the revision of another replica if it fails here. */
-  async function join(revision: Revision): Promise<void> {
+  async #join(revision: Revision): Promise<void> {
+    const { store, cluster, runtime } = this.#options;
     const { rev } = revision;
     const entry = await store.findEntry(rev);
     if (entry?.probationMs === undefined) {
       return;
     }
-    const verdict = await watched(
+    const verdict = await this.#keep(
       watchRuntime(revision, entry.probationMs, { runtime, store }, { countsEarlier: true }),
     ).verdict;
     // The other replica may have ended the probation long ago, if this one did not run the flows until now.
@@ -137,37 +126,39 @@ export function createProbations({
     if (verdict.kind === "failed" && !isOver && !handsOverAfter(verdict.result, replicas, revision.seq)) {
       const { result } = verdict;
       const message = ofSelf(replicas, result.message ?? result.outcome);
-      await settle(revision, { kind: "failed", result: { ...result, message } }, originOf(entry));
+      await this.#settle(revision, { kind: "failed", result: { ...result, message } }, originOf(entry));
     }
   }
 
-  const joining =
-    cluster &&
-    store.onRevision(({ revision, isOwn, isReload = false }) => {
-      if (!isOwn && !isReload) {
-        join(revision).catch((err: unknown) => log.error({ err, rev: revision.rev }, "the deployment is not watched"));
-      }
-    });
-
-  const release = (): void => {
-    joining?.[Symbol.dispose]();
-    for (const watch of watches) {
-      watch[Symbol.dispose]();
+  async #settle(revision: Revision, verdict: ProbationVerdict, undoFor: Origin | undefined): Promise<Settlement> {
+    const { store, outcomes } = this.#options;
+    const { rev } = revision;
+    switch (verdict.kind) {
+      case "failed":
+        await outcomes.record(rev, toOutcome(verdict.result));
+        return (undoFor && (await this.#undo(revision, verdict.result, undoFor))) ?? { ...verdict.result, rev };
+      case "healthy":
+        if (undoFor !== undefined) {
+          await store.update(rev, { probationMs: undefined });
+        }
+        return { outcome: "running", missingTypes: [], rev };
+      case "replaced":
+        return (await this.#findUndo(rev)) ?? { outcome: "replaced", missingTypes: [], rev };
+      default:
+        return { outcome: "pending", missingTypes: [], rev };
     }
-  };
+  }
 
-  return {
-    begin,
-    async resume() {
-      const revision = store.active();
-      const entry = await store.findEntry(revision.rev);
-      if (entry?.probationMs !== undefined) {
-        begin(revision, { type: revision.deploymentType, forMs: entry.probationMs, undoFor: originOf(entry) });
-      }
-    },
-    release,
-    [Symbol.dispose]: release,
-  };
+  async #undo(failed: Revision, result: DeploymentResult, origin: Origin): Promise<Settlement | undefined> {
+    return (await undoAutomatically(failed, result, origin, this.#options)) ?? this.#findUndo(failed.rev);
+  }
+
+  /** The undo may have been made by another replica. */
+  async #findUndo(rev: string): Promise<Settlement | undefined> {
+    const { store, cluster } = this.#options;
+    const entry = cluster && (await store.findEntry(rev));
+    return entry && findAutomaticUndo(store, entry);
+  }
 }
 
 function originOf({ by, token, address, protocol, requestId }: RevisionEntry): Origin {
@@ -196,21 +187,15 @@ async function settledWithin(
   }
 }
 
-export type AutomaticUndoOptions = {
-  readonly store: Pick<FlowStore, "find" | "findCredentials" | "commit">;
-  readonly runtime: Pick<Runtime, "apply">;
-  readonly log: Logger;
-};
-
 /**
  * Deploys the parent of a failed revision again, with the type of the failed deployment. Resolves with undefined if there is nothing to undo any more: it has
  * no parent, or another revision has replaced it.
  */
-export async function undoAutomatically(
+async function undoAutomatically(
   failed: Revision,
   result: DeploymentResult,
   origin: Origin,
-  { store, runtime, log }: AutomaticUndoOptions,
+  { store, runtime, log }: Pick<ProbationsOptions, "store" | "runtime" | "log">,
 ): Promise<Settlement | undefined> {
   const previous = failed.parent === undefined ? undefined : await store.find(failed.parent);
   if (previous === undefined) {

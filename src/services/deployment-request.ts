@@ -1,15 +1,20 @@
 import { toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { CredentialsSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
-import { callerOf, originOf } from "../auth/caller.ts";
+import { callerOf, originOf, peerKey } from "../auth/caller.ts";
 import type { Caller } from "../base/shared-threads.ts";
 import { headerConditions, revCondition } from "../deployments/conditions.ts";
-import type { ObservedCall } from "../deployments/deployer.ts";
 import type { Change, DeploymentCall } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, CurrentCredentials } from "../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
-import type { DeploymentFields, FlowsRequest, PreparedDeployment } from "../flows/preparation/prepare.ts";
+import type { Preparation } from "../flows/preparation/preparation.ts";
+import type {
+  DeploymentFields,
+  FlowsRequest,
+  PreparedDeployment,
+  PreparedOutcome,
+} from "../flows/preparation/prepare.ts";
 import { traceKey } from "../telemetry/trace.ts";
 
 const defaultUndoWaitSeconds = 10;
@@ -21,7 +26,7 @@ export function readDeploymentCall(
   fields: DeploymentFields,
   rev: string | undefined,
   context: HandlerContext,
-): DeploymentCall & ObservedCall {
+): DeploymentCall {
   const origin = originOf(context);
   const undoOnFailure = fields.onFailure === OnFailure.UNDO;
   const waitSeconds = fields.wait ?? (undoOnFailure ? defaultUndoWaitSeconds : 0);
@@ -64,25 +69,39 @@ export function runtimeTimeoutMs(timeoutMs: number | undefined): number | undefi
   return timeoutMs && timeoutMs - Math.min(responseMs, timeoutMs / 2);
 }
 
-/**
- * Validates a request and merges its credentials into the current ones, as `prepareDeployment` does. It may also throw
- * because it can't decode a request that was not decoded yet.
- */
-export type Prepare = (
+/** Prepares a request. Its memory is held until its flows are decoded, also if its client disconnects before. */
+export async function prepareRequest(
+  preparation: Pick<Preparation, "prepare">,
   request: FlowsRequest,
   current: CurrentCredentials,
   context: HandlerContext,
   caller: Caller,
-) => Promise<PreparedDeployment>;
+): Promise<PreparedDeployment> {
+  const peer = context.values.get(peerKey);
+  const release = peer.retainMemory?.();
+  try {
+    const prepared = await preparation.prepare(request, current, caller);
+    const { outcome } = prepared;
+    peer.documentDecoded?.(outcome.kind === "flows" ? outcome.flows.json.length : 0);
+    return prepared;
+  } finally {
+    release?.();
+  }
+}
 
 /** The change that a prepared request makes. `current` are the credentials that it was prepared with. */
 export function toChange(
-  { type, rev, outcome }: PreparedDeployment,
+  { type, rev }: Pick<PreparedDeployment, "type" | "rev">,
+  outcome: Exclude<PreparedOutcome, { kind: "reload" }>,
   current: CredentialSets,
   decrypt: Decrypt,
 ): Change {
-  if (outcome === undefined || outcome instanceof Error) {
-    return rejectedChange(type, outcome ?? new TypeError("a reload changes no flows"));
+  if (outcome.kind === "rejected") {
+    // Thrown when the change is applied: the conditions of the request come first, and so does the result of its first attempt.
+    const apply = (): never => {
+      throw outcome.error;
+    };
+    return { cause: "deployment", deploymentType: type, apply, identity: () => [] };
   }
   const { flows, submitted } = outcome;
   return {
@@ -102,17 +121,6 @@ export function toChange(
       JSON.stringify(Array.from(submitted.inline, ([id, set]) => [id, [...set]])),
       submitted.topLevel === undefined ? "" : toBinary(CredentialsSchema, submitted.topLevel),
     ],
-  };
-}
-
-function rejectedChange(deploymentType: Change["deploymentType"], error: Error): Change {
-  return {
-    cause: "deployment",
-    deploymentType,
-    apply() {
-      throw error;
-    },
-    identity: () => [],
   };
 }
 

@@ -7,11 +7,12 @@ import {
   PlanFlowsResponseSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
+import type { Preparation } from "../flows/preparation/preparation.ts";
 import { callerOf, originOf, principalKey } from "../auth/caller.ts";
 import { allows } from "../auth/permissions.ts";
 import { insufficientScope } from "../auth/errors.ts";
 import { headerConditions, revCondition } from "../deployments/conditions.ts";
-import type { ObservedDeployer } from "../deployments/deployer.ts";
+import type { Deployer } from "../deployments/deployer.ts";
 import { conflict } from "../deployments/errors.ts";
 import { keepCredentials } from "../deployments/kept-credentials.ts";
 import { outcomes } from "../deployments/revision-message.ts";
@@ -20,24 +21,23 @@ import type { RuntimeView } from "../flows/plan/plan.ts";
 import { resultOf } from "../runtime/replicas/runs.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
-import { versionMismatch } from "../store/errors.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
-import { type Prepare, readDeploymentCall, toChange } from "./deployment-request.ts";
+import { prepareRequest, readDeploymentCall, toChange } from "./deployment-request.ts";
 import { analyzedResponse, findRevision, toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
 import { type RestoreOptions, undoChange } from "./restore.ts";
 import { singleFlowMethods } from "./single-flow.ts";
 
 export type FlowsServiceOptions = PlanFlowsOptions &
   RestoreOptions & {
-    readonly deployer: ObservedDeployer;
+    readonly deployer: Deployer;
     readonly decrypt: Decrypt;
   };
 
 export function flowsService({
   store,
   deployer,
-  prepare,
+  preparation,
   decrypt,
   analysis,
   runtime,
@@ -69,16 +69,17 @@ export function flowsService({
     async setFlows(request, context) {
       const startMs = performance.now();
       const active = store.active();
-      const prepared = await prepare(request, active, context, callerOf(context));
+      const prepared = await prepareRequest(preparation, request, active, context, callerOf(context));
       const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context), startMs };
+      const { outcome } = prepared;
       return toSetFlowsResponse(
-        prepared.type === "reload"
+        outcome.kind === "reload"
           ? await deployer.reload(call)
-          : await deployer.deploy(toChange(prepared, active.credentials, decrypt), call),
+          : await deployer.deploy(toChange(prepared, outcome, active.credentials, decrypt), call),
       );
     },
 
-    planFlows: (request, context) => planFlows(request, context, { store, prepare, analysis, runtime, cluster }),
+    planFlows: (request, context) => planFlows(request, context, { store, preparation, analysis, runtime, cluster }),
 
     async undoFlows(request, context) {
       const change = undoChange(request.rev, request.deploymentType, context, { store, analysis });
@@ -91,7 +92,7 @@ export function flowsService({
 
 export type PlanFlowsOptions = {
   readonly store: FlowStore;
-  readonly prepare: Prepare;
+  readonly preparation: Pick<Preparation, "prepare">;
   readonly analysis: Pick<Analysis, "plan">;
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "nodeTypes">;
   /** Undefined: there are no other replicas. */
@@ -102,30 +103,29 @@ export type PlanFlowsOptions = {
 export async function planFlows(
   request: PlanFlowsRequest,
   context: HandlerContext,
-  { store, prepare, analysis, runtime, cluster }: PlanFlowsOptions,
+  { store, preparation, analysis, runtime, cluster }: PlanFlowsOptions,
 ): Promise<PlanFlowsResponse> {
   const active = store.active();
   // One time limit for both steps.
   const caller = { ...callerOf(context), startMs: performance.now() };
-  const { type, rev, base, outcome } = await prepare(request, active, context, caller);
+  const { type, rev, base, outcome } = await prepareRequest(preparation, request, active, context, caller);
   const isRest = originOf(context).protocol === "rest";
   const conditions = isRest ? headerConditions(rev, context.requestHeader) : revCondition(rev);
   const expectedRev = conditions.evaluate(active);
   if (expectedRev !== undefined && expectedRev !== active.rev) {
-    throw conflict(versionMismatch(active.rev), conditions, await store.findEntry(active.rev));
+    throw conflict(active.rev, conditions, await store.findEntry(active.rev));
   }
-  if (outcome instanceof Error) {
-    throw outcome;
+  if (outcome.kind === "rejected") {
+    throw outcome.error;
   }
-  if (outcome !== undefined && hasCredentials(outcome.submitted)) {
+  if (outcome.kind === "flows" && hasCredentials(outcome.submitted)) {
     requireWritePermission(context);
   }
   const from = base === "" ? active : await findRevision(store, base, context);
   const result = resultOf(active, runtime, cluster);
-  // Without an outcome, it is a reload, which changes no flows.
   const call = {
     base: from,
-    target: outcome === undefined ? active : await keepCredentials(active, outcome, store),
+    target: outcome.kind === "reload" ? active : await keepCredentials(active, outcome, store),
     current: active,
     rev: active.rev,
     type,

@@ -13,7 +13,7 @@ import {
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { DiffCall } from "../flows/analysis/messages.ts";
 import { callerOf, originOf } from "../auth/caller.ts";
-import type { ObservedDeployer } from "../deployments/deployer.ts";
+import type { Deployer } from "../deployments/deployer.ts";
 import type { OutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { outcomes, toRevision } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
@@ -31,7 +31,7 @@ import { type RestoreOptions, parseTypeWithoutReload, restoreChange } from "./re
 export type RevisionsServiceOptions = DiffRevisionOptions &
   RestoreOptions & {
     readonly store: FlowStore;
-    readonly deployer: ObservedDeployer;
+    readonly deployer: Deployer;
     /** The number of revisions that can be pinned. */
     readonly maxPinned: number;
     /** Reads wait until the outcomes are recorded that the caller may know already from the response to a deployment. */

@@ -8,7 +8,7 @@ import {
   FlowSchema,
   type FlowsService,
 } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { Deployed, ObservedDeployer } from "../deployments/deployer.ts";
+import type { Deployed, Deployer } from "../deployments/deployer.ts";
 import type { Change } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
 import type { DeploymentType, FlowNode } from "../flows/configuration.ts";
@@ -25,7 +25,7 @@ import { parseTypeWithoutReload } from "./restore.ts";
 
 export type SingleFlowOptions = {
   readonly store: FlowStore;
-  readonly deployer: ObservedDeployer;
+  readonly deployer: Deployer;
   readonly decrypt: Decrypt;
 };
 

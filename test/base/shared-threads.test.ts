@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import { BroadcastChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { type Caller, createSharedThreads } from "../../src/base/shared-threads.ts";
+import { type Caller, openSharedThreads } from "../../src/base/shared-threads.ts";
 import type { Done, Task } from "../fixtures/thread/worker.ts";
 
 const never = new AbortController().signal;
 
 function open({ count = 1, maxMs = 600_000 } = {}) {
   const name = crypto.randomUUID();
-  const threads = createSharedThreads<Task, Done>({
+  const threads = openSharedThreads<Task, Done>({
     name: "test",
     entry: new URL("../fixtures/thread/worker.ts", import.meta.url),
     data: name,

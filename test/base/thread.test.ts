@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { BroadcastChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { createThread, type ThreadOptions } from "../../src/base/thread.ts";
+import { openThread, type ThreadOptions } from "../../src/base/thread.ts";
 import type { Done, Task } from "../fixtures/thread/worker.ts";
 
 function open(options: Pick<ThreadOptions, "idleMs" | "maxIdleHeapBytes"> = {}) {
@@ -9,7 +9,7 @@ function open(options: Pick<ThreadOptions, "idleMs" | "maxIdleHeapBytes"> = {}) 
   const channel = new BroadcastChannel(name);
   const disposed = once(channel as unknown as EventTarget, "message").finally(() => channel.close());
   const unexpectedExits: string[] = [];
-  const thread = createThread<Task, Done>({
+  const thread = openThread<Task, Done>({
     name: "test",
     entry: new URL("../fixtures/thread/worker.ts", import.meta.url),
     data: name,

@@ -6,16 +6,16 @@ import { type GatewayRequest, createGateway } from "@flowgate/gateway";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { openAnalysis } from "../../src/flows/analysis/analysis.ts";
-import { createObservedDeployer } from "../../src/deployments/deployer.ts";
+import { Deployer } from "../../src/deployments/deployer.ts";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
-import { createProbations } from "../../src/deployments/probations.ts";
+import { Probations } from "../../src/deployments/probations.ts";
 import { principalKey } from "../../src/auth/caller.ts";
+import type { Preparation } from "../../src/flows/preparation/preparation.ts";
 import { prepareDeployment } from "../../src/flows/preparation/prepare.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { formatError } from "../../src/server/errors/error-response.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
 import { flowsService } from "../../src/services/flows.ts";
-import type { Prepare } from "../../src/services/deployment-request.ts";
 import { revisionsService } from "../../src/services/revisions.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
@@ -65,7 +65,7 @@ export async function openFlows({
 }: {
   readonly wrap?: (store: FlowStore) => FlowStore;
   readonly apply?: Runtime["apply"];
-  readonly prepare?: (store: FlowStore) => Prepare;
+  readonly prepare?: (store: FlowStore) => Preparation["prepare"];
 } = {}): Promise<FlowsUnderTest> {
   await using stack = new AsyncDisposableStack();
   const folder = stack.use(await createFolder());
@@ -73,10 +73,10 @@ export async function openFlows({
   const store = wrap(opened.flows);
   const runtime = { ...anyRuntime, apply };
   const outcomes = stack.use(openOutcomeRecorder({ store, runtime, log }));
-  const probations = createProbations({ store, runtime, outcomes, deadlineMs: 30_000, log });
+  const probations = new Probations({ store, runtime, outcomes, deadlineMs: 30_000, log });
   const analysis = stack.use(openAnalysis({ log, memoryMb: 512, readLimit: limit, deploymentLimit: limit }));
   const { audit } = opened;
-  const deployer = createObservedDeployer({
+  const deployer = new Deployer({
     store,
     audit,
     analysis,
@@ -92,7 +92,7 @@ export async function openFlows({
     analysis,
     runtime,
     cluster: undefined,
-    prepare: prepare(store),
+    preparation: { prepare: prepare(store) },
   });
   const revisions = revisionsService({ store, deployer, outcomes, analysis, maxPinned: 100 });
   const routes = (router: ConnectRouter) =>

@@ -225,10 +225,10 @@ test("a large deployment is not parsed again, although credentials are kept", as
     deploymentLimit: limit,
   });
   await using flows = await openFlows({
-    prepare: () => async (request, current, _context, caller) => {
+    prepare: () => async (request, current, caller) => {
       const prepared = await preparation.prepare(request, current, caller);
       const { outcome } = prepared;
-      if (outcome === undefined || outcome instanceof Error) {
+      if (outcome.kind !== "flows") {
         return prepared;
       }
       const { json, count, types } = outcome.flows;

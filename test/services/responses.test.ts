@@ -6,7 +6,6 @@ import { DiffRevisionRequestSchema } from "../../gen/flowgate/v1/revisions_pb.ts
 import { peerKey } from "../../src/auth/caller.ts";
 import type { Analysis } from "../../src/flows/analysis/analysis.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
-import type { Prepare } from "../../src/services/deployment-request.ts";
 import { planFlows } from "../../src/services/flows.ts";
 import { findRevision } from "../../src/services/responses.ts";
 import { restoreChange } from "../../src/services/restore.ts";
@@ -29,7 +28,10 @@ const calls: Readonly<Record<string, Call>> = {
   "compared with its plan": diff(true),
   planned: async (rev, context, store, analysis) => {
     const fields = create(SetFlowsRequestSchema);
-    const prepare: Prepare = async () => ({ type: "full", rev: undefined, fields, base: rev, outcome: undefined });
+    const outcome = { kind: "reload" } as const;
+    const preparation = {
+      prepare: async () => ({ type: "full", rev: undefined, fields, base: rev, outcome }) as const,
+    };
     const runtime = {
       status: () => ({ state: "running" }),
       nodeTypes: () => undefined,
@@ -37,7 +39,7 @@ const calls: Readonly<Record<string, Call>> = {
     } as Partial<Runtime> as Runtime;
     return planFlows(create(PlanFlowsRequestSchema), context, {
       store,
-      prepare,
+      preparation,
       analysis,
       runtime,
       cluster: undefined,
@@ -80,10 +82,13 @@ test.each(Object.entries(calls))(
     } as Partial<HandlerContext> as HandlerContext;
     await call(old.rev, context, store, analysis);
     // The response of a thread is reserved too.
-    const expected = ["reserved", "retained", "worked", ...(name === "restored" ? [] : ["reserved"]), "released"];
+    const response = name === "restored" ? [] : ["reserved"];
+    // The memory of the request is held while it is prepared.
+    const prepared = name === "planned" ? ["retained", "released"] : [];
+    const expected = [...prepared, "reserved", "retained", "worked", ...response, "released"];
     expect(events).toEqual(expected);
     await expect(call(old.rev, context, store, analysis)).rejects.toThrow("aborted");
-    expect(events.slice(expected.length)).toEqual(["reserved"]);
+    expect(events.slice(expected.length)).toEqual([...prepared, "reserved"]);
   },
 );
 

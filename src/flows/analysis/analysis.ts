@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { programFile } from "../../base/program-file.ts";
-import { type Caller, type TimeLimit, createSharedThreads } from "../../base/shared-threads.ts";
+import { type Caller, type TimeLimit, openSharedThreads } from "../../base/shared-threads.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { Configuration } from "../configuration.ts";
 import { type FlowsDocument, parseDocument } from "../document.ts";
@@ -54,7 +54,7 @@ const readThreads = 2;
  */
 export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: AnalysisOptions): Analysis {
   const open = (name: string, work: string, count: number, limit: TimeLimit) =>
-    createSharedThreads<AnalysisCall, AnalysisResult>({
+    openSharedThreads<AnalysisCall, AnalysisResult>({
       name,
       entry: programFile("flows/analysis/thread"),
       // As much as the memory budget has for received bodies and for responses.

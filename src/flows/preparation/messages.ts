@@ -22,7 +22,10 @@ export type PreparationReply =
       readonly rev: string | undefined;
       readonly fields: DeploymentFields;
       readonly base: string;
-      readonly outcome: SerializedFlows | { readonly kind: "rejected"; readonly error: SerializedError } | undefined;
+      readonly outcome:
+        | SerializedFlows
+        | { readonly kind: "rejected"; readonly error: SerializedError }
+        | { readonly kind: "reload" };
     }
   /** The request can't be decoded, or its deployment type is unknown. */
   | { readonly kind: "failed"; readonly error: SerializedError };

@@ -2,7 +2,7 @@ import { type EncodedRequest, getEncodedRequest, takeEncodedRequest } from "@flo
 import { RequestError } from "@flowgate/gateway/server";
 import type { Logger } from "pino";
 import { programFile } from "../../base/program-file.ts";
-import { type Caller, type TimeLimit, createSharedThreads } from "../../base/shared-threads.ts";
+import { type Caller, type TimeLimit, openSharedThreads } from "../../base/shared-threads.ts";
 import { FlowgateError } from "../../errors.ts";
 import { tooLargeToDecode } from "../../server/memory/decoding-limit.ts";
 import type { CurrentCredentials } from "../configuration.ts";
@@ -54,7 +54,7 @@ export function openPreparation({
   deploymentLimit,
 }: PreparationOptions): Preparation {
   const open = (name: string, limit: TimeLimit) =>
-    createSharedThreads<PreparationCall, PreparationReply>({
+    openSharedThreads<PreparationCall, PreparationReply>({
       name,
       count: 1,
       work: "decoding and validating these flows",
@@ -108,15 +108,16 @@ function toPrepared(result: PreparationReply, current: CurrentCredentials): Prep
   if (result.kind === "failed") {
     throw deserializeError(result.error);
   }
-  const { type, rev, fields, base, outcome } = result;
-  switch (outcome?.kind) {
-    case undefined:
-      return { type, rev, fields, base, outcome: undefined };
+  const { kind: _, outcome, ...prepared } = result;
+  switch (outcome.kind) {
+    case "reload":
+      return { ...prepared, outcome };
     case "rejected":
-      return { type, rev, fields, base, outcome: deserializeError(outcome.error) };
+      return { ...prepared, outcome: { kind: "rejected", error: deserializeError(outcome.error) } };
     case "flows": {
       const { json, count, types, credentials = current.credentials, submitted } = outcome;
-      return { type, rev, fields, base, outcome: { flows: parseDocument(json, count, types), credentials, submitted } };
+      const flows = parseDocument(json, count, types);
+      return { ...prepared, outcome: { kind: "flows", flows, credentials, submitted } };
     }
   }
 }

@@ -20,11 +20,17 @@ export type PreparedDeployment = {
   readonly fields: DeploymentFields;
   /** The `base` of a PlanFlowsRequest; empty if there is none. */
   readonly base: string;
-  /** What to commit, or the error of the request. Undefined for a reload, which commits nothing. */
-  readonly outcome: PreparedFlows | Error | undefined;
+  readonly outcome: PreparedOutcome;
 };
 
+/** What to commit; the error of a request that can't be; or a reload, which commits nothing. */
+export type PreparedOutcome =
+  | PreparedFlows
+  | { readonly kind: "rejected"; readonly error: Error }
+  | { readonly kind: "reload" };
+
 type PreparedFlows = {
+  readonly kind: "flows";
   readonly flows: FlowsDocument;
   /** The same object as the current credentials if the deployment changes none. */
   readonly credentials: CredentialSets;
@@ -45,17 +51,8 @@ export async function prepareDeployment(
   const { rev } = request;
   const fields = readFields(request);
   const base = isPlan(request) ? request.base : "";
-  if (type === "reload") {
-    return { type, rev, fields, base, outcome: undefined };
-  }
-  try {
-    return { type, rev, fields, base, outcome: await prepareFlows(request, current, decrypt) };
-  } catch (error) {
-    if (error instanceof FlowgateError) {
-      return { type, rev, fields, base, outcome: error };
-    }
-    throw error;
-  }
+  const outcome = type === "reload" ? ({ kind: type } as const) : await prepareFlows(request, current, decrypt);
+  return { type, rev, fields, base, outcome };
 }
 
 function isPlan(request: FlowsRequest): request is PlanFlowsRequest {
@@ -76,9 +73,20 @@ function readFields(request: FlowsRequest): DeploymentFields {
   };
 }
 
-async function prepareFlows(request: FlowsRequest, current: CredentialSets, decrypt: Decrypt): Promise<PreparedFlows> {
-  const { flows, inline } = parseFlows(request.flows);
-  const submitted = { inline, topLevel: request.credentials };
-  const credentials = mergeCredentials({ ...submitted, flows, current, decrypt });
-  return { flows: await formatDocument(flows), credentials, submitted };
+async function prepareFlows(
+  request: FlowsRequest,
+  current: CredentialSets,
+  decrypt: Decrypt,
+): Promise<PreparedOutcome> {
+  try {
+    const { flows, inline } = parseFlows(request.flows);
+    const submitted = { inline, topLevel: request.credentials };
+    const credentials = mergeCredentials({ ...submitted, flows, current, decrypt });
+    return { kind: "flows", flows: await formatDocument(flows), credentials, submitted };
+  } catch (error) {
+    if (error instanceof FlowgateError) {
+      return { kind: "rejected", error };
+    }
+    throw error;
+  }
 }

@@ -19,7 +19,7 @@ const decoders = {
 
 serveThread<PreparationCall, PreparationReply>(async (call) => {
   const reply = await prepare(call);
-  const json = reply.kind === "prepared" && reply.outcome?.kind === "flows" ? reply.outcome.json : undefined;
+  const json = reply.kind === "prepared" && reply.outcome.kind === "flows" ? reply.outcome.json : undefined;
   // A small document may be a part of Node's buffer pool, which can't be transferred.
   const isAlone = json !== undefined && json.byteLength === json.buffer.byteLength;
   return { reply, transfer: isAlone ? [json.buffer] : [] };
@@ -48,11 +48,11 @@ function serializeOutcome(
   outcome: PreparedDeployment["outcome"],
   current: PreparationCall["current"],
 ): Extract<PreparationReply, { kind: "prepared" }>["outcome"] {
-  if (outcome === undefined) {
-    return undefined;
+  if (outcome.kind === "reload") {
+    return outcome;
   }
-  if (outcome instanceof Error) {
-    return { kind: "rejected", error: serializeError(outcome) };
+  if (outcome.kind === "rejected") {
+    return { kind: "rejected", error: serializeError(outcome.error) };
   }
   const { json, count, nodes } = outcome.flows;
   const ids = [...current.kept.keys(), ...current.credentials.keys(), ...outcome.credentials.keys()];

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import { type Code, type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
+import { type Code, type ContextValues, createContextValues } from "@connectrpc/connect";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { IncomingHttpHeaders } from "node:http";
 import { type ClientKind, type Peer, clientKeyOf, peerKey } from "../../auth/caller.ts";
@@ -127,7 +127,7 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
 
   contextValues(): ContextValues {
     if (this.#values === undefined) {
-      this.#values = createContextValues().set(requestKey, this).set(peerKey, this);
+      this.#values = createContextValues().set(peerKey, this);
       if (this.record.trace !== ROOT_CONTEXT) {
         this.#values.set(traceKey, this.record.trace);
       }
@@ -182,6 +182,10 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
 
   retainMemory(): () => void {
     return this.memory?.retain() ?? (() => {});
+  }
+
+  documentDecoded(bytes: number): void {
+    this.memory?.decoded(bytes);
   }
 
   /** Where memory is short, further calls of the flow runtime are counted apart from those of operators with the same address. */
@@ -278,9 +282,6 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
 
 /** A document is held with the response that contains it, or with its copy for a thread. */
 const responseFactor = 2;
-
-/** Context key of the request behind a call. Set by the server. */
-export const requestKey = createContextKey<RequestContext | undefined>(undefined, { description: "request" });
 
 function callBoth(first: (() => void) | undefined, second: () => void): () => void {
   if (first === undefined) {

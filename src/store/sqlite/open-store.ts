@@ -1,6 +1,6 @@
 import { FlowgateError } from "../../errors.ts";
 import { programFile } from "../../base/program-file.ts";
-import { createThread } from "../../base/thread.ts";
+import { openThread } from "../../base/thread.ts";
 import { createListeners } from "../../base/listeners.ts";
 import type { FlowStore } from "../flow-store.ts";
 import type { Store } from "../store.ts";
@@ -26,7 +26,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
   const db = openDatabase(path);
   const health = createHealth(recover);
   const revoked = createListeners<Uint8Array | undefined>();
-  const thread = createThread<WriteCall, unknown>({
+  const thread = openThread<WriteCall, unknown>({
     name: "flowgate writes",
     entry: programFile("store/sqlite/write-thread"),
     data: { path } satisfies WriteThreadData,

@@ -156,7 +156,7 @@ const settledStates: ReadonlySet<RuntimeState> = new Set(["running", "failed", "
  * Ready once the runtime has started the stored flows, has failed to, or has none to start in this replica. It stays ready when
  * flows fail later, since the service must be reachable for the deployment that fixes them.
  */
-export function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
+function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
   let applied = false;
   const observe = (): void => {
     applied ||= settledStates.has(runtime.status().state);

@@ -146,10 +146,10 @@ const unrestricted: Principal = { username: undefined, permissions: ["*"] };
 const withoutPermissions: Principal = { username: undefined, permissions: [] };
 
 /** Returns the principal of a workload; undefined: there is no identity, or no rule for it. */
-export type IdentifyWorkload = (workload: Peer["workload"]) => Principal | undefined;
+type IdentifyWorkload = (workload: Peer["workload"]) => Principal | undefined;
 
 /** Without adminAuth: callers authenticate as workloads if `required` is set, otherwise not at all. */
-export function createWorkloadAuthenticator(
+function createWorkloadAuthenticator(
   required: boolean,
   identify: IdentifyWorkload,
 ): Omit<Authenticator, "revokeToken"> {
@@ -188,7 +188,7 @@ type TokenAuthenticatorOptions = Pick<AuthenticatorOptions, "tokens" | "uses" | 
 };
 
 /** With adminAuth: callers authenticate by a token, or as workloads. */
-export function createTokenAuthenticator(
+function createTokenAuthenticator(
   adminAuth: AdminAuth,
   { tokens, uses, audit, permissions, now, identify, limiter, removeExpired }: TokenAuthenticatorOptions,
 ): Pick<Authenticator, "issueToken" | "createToken" | "isValid" | "authenticate"> {

@@ -53,7 +53,7 @@ export function verifyPasswords(password: string, hashes: readonly PasswordHash[
 }
 
 /** An argon2id hash, parsed from a PHC string: `$argon2id$v=19$m=19456,t=2,p=1$<salt>$<hash>`. */
-export type Argon2idHash = {
+type Argon2idHash = {
   readonly kind: "argon2id";
   readonly memoryKib: number;
   readonly passes: number;
@@ -71,7 +71,7 @@ const phc =
   /^\$argon2id\$v=19\$m=([1-9]\d{0,9}),t=([1-9]\d{0,9}),p=([1-9]\d{0,9})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 /** Returns undefined if the text is not an argon2id PHC string, or a parameter is too weak, or too expensive to check. */
-export function parseArgon2id(text: string): Argon2idHash | undefined {
+function parseArgon2id(text: string): Argon2idHash | undefined {
   const match = phc.exec(text);
   if (match === null) {
     return undefined;
@@ -102,14 +102,14 @@ function isInRange({ memoryKib, passes, parallelism, salt, tag }: Argon2idHash):
 }
 
 /** Hashes with a random salt, on libuv's threads. Returns a PHC string. */
-export async function hashArgon2id(password: string): Promise<string> {
+async function hashArgon2id(password: string): Promise<string> {
   const { memoryKib, passes, parallelism } = recommended;
   const salt = randomBytes(saltBytes);
   const tag = await derive(password, { ...recommended, salt }, tagBytes);
   return `$argon2id$v=19$m=${memoryKib},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`;
 }
 
-export async function verifyArgon2id(password: string, hash: Argon2idHash): Promise<boolean> {
+async function verifyArgon2id(password: string, hash: Argon2idHash): Promise<boolean> {
   return timingSafeEqual(await derive(password, hash, hash.tag.length), hash.tag);
 }
 
@@ -134,13 +134,13 @@ function unpadded(bytes: Buffer): string {
   return bytes.toString("base64").replaceAll("=", "");
 }
 
-export type BcryptHash = { readonly kind: "bcrypt"; readonly text: string };
+type BcryptHash = { readonly kind: "bcrypt"; readonly text: string };
 
 /** 2^16 rounds already take several seconds. */
 const maxCost = 16;
 
 /** undefined: not a `$2a$`, `$2b$` or `$2y$` string, or its cost is more than `maxCost`. */
-export function parseBcrypt(text: string): BcryptHash | undefined {
+function parseBcrypt(text: string): BcryptHash | undefined {
   const cost = Number(/^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(text)?.[1]);
   return cost >= 4 && cost <= maxCost ? { kind: "bcrypt", text } : undefined;
 }
@@ -151,7 +151,7 @@ const idle = new Set<Worker>();
  * Verifies on a worker thread, since the asynchronous form of bcryptjs still runs on the event loop, in slices. There is
  * one thread per concurrent call; threads are reused and do not keep the process alive.
  */
-export function verifyBcrypt(password: string, hash: BcryptHash): Promise<boolean> {
+function verifyBcrypt(password: string, hash: BcryptHash): Promise<boolean> {
   const worker = takeWorker();
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   const onExit = (): void => reject(new Error("the bcrypt thread exited before it responded"));

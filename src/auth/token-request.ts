@@ -82,7 +82,7 @@ export function readOAuthClient(parameter: string, authorization: string | null)
 }
 
 /** Clients that authenticated by a header get a challenge (RFC 6749, section 5.2). */
-export function invalidClient(description: string, usesBasic: boolean): FlowgateError {
+function invalidClient(description: string, usesBasic: boolean): FlowgateError {
   return tokenError("invalid_client", description, usesBasic ? { challenge: 'Basic realm="flowgate"' } : {});
 }
 

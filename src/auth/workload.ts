@@ -63,7 +63,7 @@ type ForwardedCertificate = readonly (readonly [key: string, value: string])[];
  *
  * Each proxy appends its element. undefined: invalid.
  */
-export function parseForwardedCertificates(header: string): readonly ForwardedCertificate[] | undefined {
+function parseForwardedCertificates(header: string): readonly ForwardedCertificate[] | undefined {
   const pair = /[ \t]*([a-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",;=\\\s]*))[ \t]*([,;]|$)/giy;
   const elements: ForwardedCertificate[] = [];
   let element: [string, string][] = [];

@@ -18,7 +18,7 @@ export type Watched = {
 };
 
 /** What an observer of the flows reports to the watch. */
-export type WatchReporter = {
+type WatchReporter = {
   /** The flows run; unless they fail, they are healthy after the time. */
   started(): void;
   /** The flows do not run any more, or not everywhere, which is not a failure. */
@@ -27,7 +27,7 @@ export type WatchReporter = {
 };
 
 /** Watches an active revision until its flows have run for `forMs`, or have failed, as `observe` reports. */
-export function openWatch(
+function openWatch(
   { seq }: Revision,
   forMs: number,
   { runtime, store }: Watched,

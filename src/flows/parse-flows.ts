@@ -170,7 +170,7 @@ export const globalFlowId = "global";
  * Finds the first name in a node that the flow runtime can't use: it keeps nodes and types in plain objects, which have members
  * such as `constructor`, and would fail, crash, ignore the node or change all objects of its process.
  */
-export function findReservedName({ id, type, properties = {} }: Node): Violation | undefined {
+function findReservedName({ id, type, properties = {} }: Node): Violation | undefined {
   const { z, links, env } = properties;
   if (isMember(id)) {
     return reserved(["id"], id);

@@ -21,7 +21,7 @@ type Content = {
   readonly configs: readonly FlowNode[];
 };
 
-export type SubflowParts = Content & { readonly definition: FlowNode };
+type SubflowParts = Content & { readonly definition: FlowNode };
 
 /** The nodes of a document that are one flow. The global one has no tab and no nodes, any other one no subflows. */
 export type FlowParts = Content & {
@@ -51,7 +51,7 @@ function readGlobalFlow(document: readonly FlowNode[]): FlowParts {
 }
 
 /** Recognizes the configuration nodes that are on none of the document's tabs and in none of its subflows. */
-export function createIsGlobalConfig(document: readonly FlowNode[]): (node: FlowNode) => boolean {
+function createIsGlobalConfig(document: readonly FlowNode[]): (node: FlowNode) => boolean {
   const containers = new Set(document.filter(isContainer).map(({ id }) => id));
   return (node) => isConfig(node) && !(typeof node["z"] === "string" && containers.has(node["z"]));
 }
@@ -66,7 +66,7 @@ export function nodesOf({ tab, nodes, configs, subflows }: FlowParts): FlowNode[
   ];
 }
 
-export function isContainer({ type }: { readonly type: string }): boolean {
+function isContainer({ type }: { readonly type: string }): boolean {
   return type === "tab" || type === "subflow";
 }
 
@@ -200,8 +200,8 @@ function hiddenOf(node: FlowNode | undefined, names: readonly string[]): JsonObj
 }
 
 /** The properties of a tab or subflow that its message can't contain, because it has fields with these names. */
-export const hiddenTabProperties: readonly string[] = ["nodes", "configs", "subflows", "rev"];
-export const hiddenSubflowProperties: readonly string[] = ["nodes", "configs"];
+const hiddenTabProperties: readonly string[] = ["nodes", "configs", "subflows", "rev"];
+const hiddenSubflowProperties: readonly string[] = ["nodes", "configs"];
 
 /** The properties of a tab that are fields of its message if they have this type. */
 const tabFields: ReadonlyMap<string, string> = new Map([

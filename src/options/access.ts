@@ -6,7 +6,7 @@ import { permissions as knownPermissions } from "../services/api.ts";
 import type { tls } from "./connections.ts";
 import { rejectDuplicates, text, wholeNumber } from "./values.ts";
 
-export const permissions = z
+const permissions = z
   .union([z.string(), z.array(z.string())], "must be a permission or a list of permissions")
   .transform((names) => (typeof names === "string" ? [names] : names))
   // The message does not contain the value, which may be a misplaced password.

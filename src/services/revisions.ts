@@ -104,7 +104,7 @@ export function revisionsService({
   };
 }
 
-export function parseFilter(request: ListRevisionsRequest): RevisionFilter {
+function parseFilter(request: ListRevisionsRequest): RevisionFilter {
   return {
     by: request.user === "" ? undefined : request.user,
     deploymentType:

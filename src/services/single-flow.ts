@@ -122,7 +122,7 @@ function expectedRev(rev: string | undefined, flow: Flow): string | undefined {
 }
 
 /** What the changes of a single flow have in common. */
-export type FlowChangeOptions = {
+type FlowChangeOptions = {
   readonly deploymentType: DeploymentType;
   /** The revision that the request names. */
   readonly rev: string | undefined;
@@ -133,7 +133,7 @@ export type FlowChangeOptions = {
 type Edit = ParsedFlows & { readonly replaced: readonly FlowNode[] };
 
 /** Adds a flow under a new id. */
-export function createFlowChange(flow: Flow, options: FlowChangeOptions): Change {
+function createFlowChange(flow: Flow, options: FlowChangeOptions): Change {
   // As Node-RED generates them.
   const id = randomBytes(8).toString("hex");
   return flowChange(
@@ -144,7 +144,7 @@ export function createFlowChange(flow: Flow, options: FlowChangeOptions): Change
 }
 
 /** Replaces a flow with all of its nodes. */
-export function updateFlowChange(id: string, flow: Flow, options: FlowChangeOptions): Change {
+function updateFlowChange(id: string, flow: Flow, options: FlowChangeOptions): Change {
   return flowChange(
     (document) => {
       const parts = requireFlow(document, id);
@@ -159,7 +159,7 @@ export function updateFlowChange(id: string, flow: Flow, options: FlowChangeOpti
 }
 
 /** Deletes a tab with all of its nodes. */
-export function deleteFlowChange(id: string, options: FlowChangeOptions): Change {
+function deleteFlowChange(id: string, options: FlowChangeOptions): Change {
   assertTab(id);
   return flowChange(
     (document) => ({ ...noNodes, replaced: nodesOf(requireFlow(document, id)) }),
@@ -169,7 +169,7 @@ export function deleteFlowChange(id: string, options: FlowChangeOptions): Change
 }
 
 /** Enables or disables a tab. */
-export function disableFlowChange(id: string, disabled: boolean, options: FlowChangeOptions): Change {
+function disableFlowChange(id: string, disabled: boolean, options: FlowChangeOptions): Change {
   assertTab(id);
   return flowChange(
     (document) => {
@@ -204,7 +204,7 @@ function flowChange(
 }
 
 /** Throws `not_found`. */
-export function requireFlow(document: readonly FlowNode[], id: string): FlowParts {
+function requireFlow(document: readonly FlowNode[], id: string): FlowParts {
   return findFlow(document, id) ?? throwNotFound(id);
 }
 

@@ -176,7 +176,7 @@ function registerRuntime(registry: Registry, states: readonly string[], read: ()
 let registry: Registry | undefined;
 
 /** Metrics of the process (CPU, memory, event loop, garbage collection), shared by all gateways in it. */
-export function processMetrics(): Registry {
+function processMetrics(): Registry {
   if (registry === undefined) {
     registry = new Registry();
     collectDefaultMetrics({ register: registry });

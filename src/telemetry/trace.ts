@@ -29,7 +29,7 @@ export const traceKey = createContextKey<Context>(ROOT_CONTEXT, { description: "
 const tracerKey = createTraceKey("flowgate tracer");
 
 /** Returns a root context for traces that are recorded by this tracer. */
-export function traceRoot(tracer: Tracer): Context {
+function traceRoot(tracer: Tracer): Context {
   return ROOT_CONTEXT.setValue(tracerKey, tracer);
 }
 

@@ -85,7 +85,7 @@ const warningKinds: Readonly<Record<WarningKind, PlanWarningKind>> = {
   removed_credentials: PlanWarningKind.REMOVED_CREDENTIALS,
 };
 
-export function toFlowsDiff({ containers }: FlowsDiff): MessageInitShape<typeof FlowsDiffSchema> {
+function toFlowsDiff({ containers }: FlowsDiff): MessageInitShape<typeof FlowsDiffSchema> {
   return {
     containers: containers.map(({ kind, id, name, nodes }) => ({
       kind: kinds[kind],
@@ -157,6 +157,6 @@ const aspects: Readonly<Record<Aspect, NodeAspect>> = {
 };
 
 /** The JSON path of a value in a node, with all names in full. */
-export function formatPropertyPath(path: JsonPath): string {
+function formatPropertyPath(path: JsonPath): string {
   return formatPath(path, Infinity);
 }

@@ -120,7 +120,7 @@ function describe(node: FlowNode): Pick<NodeDiff, "id" | "type" | "name" | "role
 }
 
 /** The part of a node that a changed property belongs to. */
-export function aspectOf({ path }: PropertyChange, before: FlowNode, after: FlowNode): Aspect {
+function aspectOf({ path }: PropertyChange, before: FlowNode, after: FlowNode): Aspect {
   const [key] = path;
   switch (key) {
     case "x":
@@ -159,14 +159,14 @@ function aspectOfPort(path: PropertyChange["path"]): Aspect {
  * The properties in which two nodes differ, at the deepest path that describes the difference. Arrays of different lengths are
  * compared by element only if one begins with the other. An output's wires, and lists of links and members, are one value.
  */
-export function diffProperties(before: FlowNode, after: FlowNode): PropertyChange[] {
+function diffProperties(before: FlowNode, after: FlowNode): PropertyChange[] {
   const changes: PropertyChange[] = [];
   diffMembers(before, after, { path: [], changes });
   return changes;
 }
 
 /** All properties of a node but its id, as if it were added. */
-export function listProperties(node: FlowNode): PropertyChange[] {
+function listProperties(node: FlowNode): PropertyChange[] {
   return Object.keys(node)
     .filter((key) => key !== "id")
     .map((key) => ({ path: [key], before: undefined, after: node[key] }));

@@ -120,7 +120,7 @@ function formatCredentials({ added, removed, changed }: CredentialNames): string
 }
 
 /** Formats the change of all wires, or of those of one output (`wires[0]`). Outputs are counted from 1, as in the editor. */
-export function formatWires(
+function formatWires(
   path: PropertyChange["path"],
   before: JsonValue | undefined,
   after: JsonValue | undefined,

@@ -84,7 +84,7 @@ function idOf({ id }: FlowNode): string {
 /** `state` is undefined if the node does not exist; `from` is undefined if neither side changed it. */
 type MergedNode = { readonly state: NodeState | undefined; readonly from: MergedChange["from"] | undefined };
 
-export function mergeNode({ base, ours, theirs }: Versions<NodeState | undefined>): MergedNode | "conflict" {
+function mergeNode({ base, ours, theirs }: Versions<NodeState | undefined>): MergedNode | "conflict" {
   if (isSameState(ours, theirs)) {
     return { state: ours, from: isSameState(base, ours) ? undefined : "both" };
   }
@@ -125,7 +125,7 @@ function withoutLayout({ node, credentials }: NodeState): NodeState {
  * The order of merged nodes: that of the side which changed the order of existing nodes, `ours` if both did. Each node that only
  * the other side has is inserted after the one that precedes it there.
  */
-export function mergeOrder(
+function mergeOrder(
   base: readonly string[],
   ours: readonly string[],
   theirs: readonly string[],

@@ -181,7 +181,7 @@ function createTemplate(content: Content, { subflows }: RuntimeFlows): Template 
 /** How often the runtime visits a configuration node that refers to one that does not run, before it gives up. */
 const maxVisits = 100;
 
-export type ConfigOrder = {
+type ConfigOrder = {
   /** The nodes that start, in this order. */
   readonly started: readonly FlowNode[];
   /** Whether the runtime starts all of them. If not, their references form a cycle, or a chain in an unfavourable order. */
@@ -193,7 +193,7 @@ export type ConfigOrder = {
  * and starts those whose references run, also since earlier in the round. A node that has to wait for the 100th time ends the start.
  * Each node's round follows from those of its references, without the rounds.
  */
-export function orderConfigs(
+function orderConfigs(
   configs: ReadonlyMap<string, FlowNode>,
   running: { has(id: string): boolean },
 ): ConfigOrder {

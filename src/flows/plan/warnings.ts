@@ -66,10 +66,10 @@ function quote(text: string): string {
 }
 
 /** A node, and what is wrong with it. */
-export type Finding = { readonly node: FlowNode; readonly message: string };
+type Finding = { readonly node: FlowNode; readonly message: string };
 
 /** Finds configuration nodes whose id no other node contains. The node of the global environment needs no user. */
-export function findUnusedConfigs(flows: readonly FlowNode[]): readonly Finding[] {
+function findUnusedConfigs(flows: readonly FlowNode[]): readonly Finding[] {
   const configs = flows.filter(
     (node) => roleOf(node) === "config" && !receivesMessages(node) && node.type !== "global-config",
   );
@@ -98,7 +98,7 @@ function visitTexts(value: JsonValue | undefined, visit: (text: string) => void)
  * Finds wires to nodes that do not exist or can't receive messages. The wires of a subflow's ports and nodes must stay in the
  * subflow.
  */
-export function findWiresToNothing(flows: readonly FlowNode[]): readonly Finding[] {
+function findWiresToNothing(flows: readonly FlowNode[]): readonly Finding[] {
   const nodes = new Map(flows.map((node) => [node.id, node]));
   const isReceiver = (id: string, container: FlowNode | undefined): boolean => {
     const target = nodes.get(id);
@@ -131,7 +131,7 @@ function portTargets(subflow: FlowNode): { id: string; port: string }[] {
 }
 
 /** Finds link nodes that lead to nothing. A link exists if either of its ends lists the other. */
-export function findUnlinkedNodes(flows: readonly FlowNode[]): readonly Finding[] {
+function findUnlinkedNodes(flows: readonly FlowNode[]): readonly Finding[] {
   const inputs = new Set(flows.filter(({ type }) => type === "link in").map(({ id }) => id));
   const linkedByInput = new Set(flows.filter(({ type }) => type === "link in").flatMap(linksOf));
   return flows.flatMap((node) => {
@@ -160,7 +160,7 @@ function linksOf({ links }: FlowNode): string[] {
 }
 
 /** Finds "http in" nodes that run with the same method and path: only the first of them receives requests. */
-export function* findDuplicateEndpoints(flows: readonly FlowNode[], budget: Budget): Generator<Finding> {
+function* findDuplicateEndpoints(flows: readonly FlowNode[], budget: Budget): Generator<Finding> {
   const endpoints = new Map<FlowNode, string>();
   for (const node of flows) {
     const endpoint = endpointOf(node);
@@ -219,7 +219,7 @@ function routeOf(endpoint: string): string {
  * Finds nodes of `current` that `next` has without some of their credentials, nodes that come back without them, and removed ones
  * whose credentials can't come back with them.
  */
-export function findLostCredentials(current: Configuration, next: Configuration): readonly Finding[] {
+function findLostCredentials(current: Configuration, next: Configuration): readonly Finding[] {
   const nodes = new Map(next.flows.map((node) => [node.id, node]));
   const lost = current.flows.flatMap((node) => {
     const type = nodes.get(node.id)?.type;
@@ -247,7 +247,7 @@ export function findLostCredentials(current: Configuration, next: Configuration)
 }
 
 /** Finds nodes that `next` removes, whose credentials come back with them. */
-export function findRemovedCredentials(current: Configuration, next: Configuration): readonly Finding[] {
+function findRemovedCredentials(current: Configuration, next: Configuration): readonly Finding[] {
   const ids = new Set(next.flows.map(({ id }) => id));
   return current.flows.flatMap((node) => {
     const names = namesOf(current, node.id);

@@ -123,7 +123,7 @@ function toPrepared(result: PreparationReply, current: CurrentCredentials): Prep
 }
 
 /** Returns an error that names the missing header if an HTTP body has the shape of the other API version. */
-export function findApiVersionMismatch(source: EncodedRequest | undefined): FlowgateError | undefined {
+function findApiVersionMismatch(source: EncodedRequest | undefined): FlowgateError | undefined {
   if (source?.format.kind !== "http") {
     return undefined;
   }
@@ -145,7 +145,7 @@ export function findApiVersionMismatch(source: EncodedRequest | undefined): Flow
 }
 
 /** Whether the body is valid JSON, but not a valid message. For this error the gateway sets no reason. */
-export function isInvalidMessage(error: unknown): boolean {
+function isInvalidMessage(error: unknown): boolean {
   return error instanceof RequestError && error.status === 400 && error.reason === undefined;
 }
 

@@ -84,7 +84,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "@bufbuild/protobuf @flowgate/client commander zod",
     ],
     "cli/main.ts": ["store/migrate.ts store/open-store.ts app cli cli/service"],
-    "cli/executable.ts": ["store/migrate.ts store/open-store.ts runtime app cli cli/service"],
+    "cli/executable.ts": ["base store/migrate.ts store/open-store.ts runtime app cli cli/service"],
   },
 
   "packages/gateway/src": {

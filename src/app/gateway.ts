@@ -15,7 +15,7 @@ import { openCertificates } from "../server/listener/certificates.ts";
 import { createLog } from "../server/log.ts";
 import type { Server } from "../server/app.ts";
 import type { Mount } from "./mount.ts";
-import { openServerOptions } from "./open-services.ts";
+import { openServices } from "./open-services.ts";
 import { logHealth } from "../store/log-health.ts";
 import { lockDataDir } from "../store/lock.ts";
 import { openStore } from "../store/open-store.ts";
@@ -99,7 +99,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const metrics = await loadMetrics(version, options);
   const onRuntimeAbuse = (reason: string): void => runtime.distrust(reason);
   const components = { options, version, log, store, ...runtimes, tracing, certificates, metrics, onRuntimeAbuse };
-  const { serverOptions, users } = openServerOptions(components, stack);
+  const { serverOptions, users } = openServices(components, stack);
   const server = listen ? stack.use(await openServer(serverOptions)) : createNoServer();
   if (listen) {
     protectedPorts.add(server.port);

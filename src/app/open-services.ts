@@ -3,7 +3,6 @@ import type { Logger } from "pino";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { createGate, createPermissionCheck } from "../auth/gate.ts";
 import { identifiedMethods } from "../auth/permissions.ts";
-import { defaultMemoryMb } from "../base/memory-limit.ts";
 import { Deployer } from "../deployments/deployer.ts";
 import { openAnalysis } from "../flows/analysis/analysis.ts";
 import type { Decrypt } from "../flows/credentials.ts";
@@ -44,8 +43,8 @@ export type Components = Runtimes & {
   readonly onRuntimeAbuse: (reason: string) => void;
 };
 
-/** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
-export function openServerOptions(
+/** Opens the services, and connects them with the store and the runtime. Their resources are added to the stack. */
+export function openServices(
   components: Components,
   stack: AsyncDisposableStack,
 ): { serverOptions: ServerOptions; users: UserReload } {
@@ -54,7 +53,6 @@ export function openServerOptions(
   const store = metrics === undefined ? components.store : measureStore(components.store, metrics.stores);
   const authentication = openAuthentication({ ...components, store }, stack);
   const { audit, authenticator, users } = authentication;
-  const memoryMb = options.limits.memoryMb ?? defaultMemoryMb();
   const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
@@ -66,7 +64,7 @@ export function openServerOptions(
     onRuntimeAbuse,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
     deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
-    routes: openRoutes({ ...components, ...authentication, store, observer, memoryMb }, stack),
+    routes: openRoutes({ ...components, ...authentication, store, observer }, stack),
     ...createReadiness(runtime, store),
     listener: {
       closeGraceMs: options.drain.graceMs,
@@ -75,7 +73,7 @@ export function openServerOptions(
     },
     docs: options.docs,
     reflection: options.reflection !== "off",
-    limits: { ...options.limits, memoryMb },
+    limits: options.limits,
     observer,
     tracing: components.tracing,
     metrics:
@@ -91,24 +89,25 @@ export function openServerOptions(
   return { serverOptions, users };
 }
 
-type ServiceComponents = Components & Authentication & { readonly observer: Observer; readonly memoryMb: number };
+type ServiceComponents = Components & Authentication & { readonly observer: Observer };
 
 /** The services, with the worker threads that they use. */
 function openRoutes(
   { options, version, log, store, runtime, allRuntimes, outcomes, probations, ...others }: ServiceComponents,
   stack: AsyncDisposableStack,
 ): ServerOptions["routes"] {
-  const { audit, authenticator, observer, memoryMb } = others;
+  const { audit, authenticator, observer } = others;
   const { credentialSecret } = options;
   const decrypt: Decrypt = (encrypted, types) => decryptCredentials(credentialSecret, encrypted, types);
-  const { analysisMs, deploymentAnalysisMs } = options.limits;
+  const { analysisMs, deploymentAnalysisMs, memoryMb } = options.limits;
   const timeLimits = {
     readLimit: { maxMs: analysisMs, option: "limits.analysisMs" },
     deploymentLimit: { maxMs: deploymentAnalysisMs, option: "limits.deploymentAnalysisMs" },
   };
   const analysis = stack.use(openAnalysis({ log, memoryMb, ...timeLimits }));
+  const { flows, cluster } = store;
   const deployer = new Deployer({
-    store: store.flows,
+    store: flows,
     audit: store.audit,
     analysis,
     runtime: allRuntimes,
@@ -119,24 +118,16 @@ function openRoutes(
   const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, memoryMb, ...timeLimits }));
   return createRoutes({
     auth: authService(authenticator),
-    flows: flowsService({
-      store: store.flows,
-      deployer,
-      preparation,
-      decrypt,
-      analysis,
-      runtime,
-      cluster: store.cluster,
-    }),
+    flows: flowsService({ store: flows, deployer, preparation, decrypt, analysis, runtime, cluster }),
     revisions: revisionsService({
-      store: store.flows,
+      store: flows,
       deployer,
       outcomes,
       analysis,
       maxPinned: options.history.maxRevisions,
     }),
-    runtime: runtimeService({ store: store.flows, audit, runtime, cluster: store.cluster }),
-    settings: settingsService({ version, runtime, cluster: store.cluster }),
+    runtime: runtimeService({ store: flows, audit, runtime, cluster }),
+    settings: settingsService({ version, runtime, cluster }),
     tokens: tokensService(authenticator, store.tokens),
     audit: auditService(store.audit),
   });

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import * as z from "zod";
 import { type JsonPath, formatPath } from "@flowgate/gateway/json-path";
+import { defaultMemoryMb, type limits } from "./limits.ts";
 import type { runtime } from "./runtime.ts";
 import { optionsSchema } from "./schema.ts";
 
@@ -8,8 +9,9 @@ import { optionsSchema } from "./schema.ts";
 export type OptionsInput = z.input<typeof optionsSchema>;
 
 /** Complete options, with all defaults filled in. */
-export type Options = Omit<z.output<typeof optionsSchema>, "runtime" | "reflection"> & {
+export type Options = Omit<z.output<typeof optionsSchema>, "limits" | "runtime" | "reflection"> & {
   reflection: "off" | "authenticated" | "open";
+  limits: z.output<typeof limits> & { memoryMb: number };
   runtime: z.output<typeof runtime> & { dir: string };
 };
 
@@ -45,6 +47,7 @@ export function parseOptions(input: OptionsInput | Options): Options {
   return {
     ...data,
     reflection: data.reflection ?? ((data.adminAuth ?? data.identity) === undefined ? "open" : "authenticated"),
+    limits: { ...data.limits, memoryMb: data.limits.memoryMb ?? defaultMemoryMb() },
     runtime: { ...data.runtime, dir: data.runtime.dir ?? join(data.dataDir, "runtime") },
   };
 }

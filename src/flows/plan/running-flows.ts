@@ -193,10 +193,7 @@ type ConfigOrder = {
  * and starts those whose references run, also since earlier in the round. A node that has to wait for the 100th time ends the start.
  * Each node's round follows from those of its references, without the rounds.
  */
-function orderConfigs(
-  configs: ReadonlyMap<string, FlowNode>,
-  running: { has(id: string): boolean },
-): ConfigOrder {
+function orderConfigs(configs: ReadonlyMap<string, FlowNode>, running: { has(id: string): boolean }): ConfigOrder {
   const waiting = [...configs.values()].filter((node) => !running.has(node.id) && node["d"] !== true);
   const positions = new Map(waiting.map(({ id }, index) => [id, index]));
   const rounds = waiting.map(() => 1);

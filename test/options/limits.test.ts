@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { defaultMemoryMb, type MemoryLimits } from "../../src/base/memory-limit.ts";
+import { defaultMemoryMb, type MemoryLimits } from "../../src/options/limits.ts";
 
 const GiB = 1024 ** 3;
 

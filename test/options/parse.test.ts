@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { settings } from "../src/cli/service/settings.ts";
-import { OptionsError, type OptionsInput, parseOptions } from "../src/options/parse.ts";
-import { optionsSchema } from "../src/options/schema.ts";
+import { settings } from "../../src/cli/service/settings.ts";
+import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
+import { optionsSchema } from "../../src/options/schema.ts";
 
 const hash = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 const ada = { username: "ada", password: hash, permissions: "*" };
@@ -409,7 +409,7 @@ function open(schema: z.core.$ZodType) {
 }
 
 test("docs/configuration.md has each key with its default, flag, variable and description", async () => {
-  const page = await readFile(new URL("../docs/configuration.md", import.meta.url), "utf8");
+  const page = await readFile(new URL("../../docs/configuration.md", import.meta.url), "utf8");
   const table = page.split("| key | default | flag, variable | meaning |\n|---|---|---|---|\n")[1]?.split("\n\n")[0];
   expect(table?.split("\n")).toEqual(rows(optionsSchema));
 });

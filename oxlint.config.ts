@@ -25,6 +25,8 @@ export default defineConfig({
     "eslint/no-underscore-dangle": "off",
     "unicorn/no-array-sort": "error",
     "unicorn/prefer-node-protocol": "error",
+    // Messages go to threads, not to windows.
+    "unicorn/require-post-message-target-origin": "off",
     "unicorn/consistent-function-scoping": "off",
     "promise/always-return": "off",
     "typescript/no-unsafe-type-assertion": "off",

@@ -33,6 +33,5 @@ if (parentPort !== null) {
     }
   };
   await Promise.all(Array.from({ length: connections }, open));
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   parentPort.postMessage("open");
 }

@@ -4,7 +4,7 @@ import { reflectionServices } from "@flowgate/gateway/server";
 import type { Logger } from "pino";
 import type { AdminAuth } from "../auth/accounts.ts";
 import { type AuditRecorder, openAuditRecorder } from "../auth/audit-recorder.ts";
-import { type Authenticator, createAuthenticator } from "../auth/authenticator.ts";
+import { Authenticator } from "../auth/authenticator.ts";
 import { createLimiter } from "../auth/limiter.ts";
 import type { AccessRule } from "../auth/permissions.ts";
 import { openTokenCache } from "../auth/token-cache.ts";
@@ -37,7 +37,7 @@ export function openAuthentication(
 ): Authentication {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
   const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
-  const authenticator = createAuthenticator({
+  const authenticator = new Authenticator({
     adminAuth: options.adminAuth,
     tokens: stack.use(openTokenCache(store.tokens)),
     uses: stack.use(openTokenUses(store.tokens, log)),

@@ -6,6 +6,5 @@ export type BcryptResult = { readonly isCorrect: boolean };
 
 parentPort?.on("message", ({ password, hash }: BcryptRequest) => {
   const result: BcryptResult = { isCorrect: compareSync(password, hash) };
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   parentPort?.postMessage(result);
 });

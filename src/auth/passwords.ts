@@ -167,7 +167,6 @@ function verifyBcrypt(password: string, hash: BcryptHash): Promise<boolean> {
   worker.ref();
   // bcrypt uses only 72 bytes. Slicing at 73 characters never splits a surrogate pair within them.
   const request: BcryptRequest = { password: password.slice(0, 73), hash: hash.text };
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   worker.postMessage(request);
   return promise;
 }

@@ -37,18 +37,18 @@ export type ThreadOptions = {
 
 type CallMessage<Request> = { readonly id: number; readonly request: Request };
 /** `heapBytes` is the size of the thread's heap after the call. */
-type ReplyMessage<Reply> = { readonly id: number; readonly heapBytes: number } & (
+type ReplyMessage<Reply> = { readonly id: number; readonly heapBytes: number } & Outcome<Reply>;
+type Outcome<Reply> =
   | { readonly reply: Reply }
   | { readonly reason: Reason; readonly message: string }
-  | { readonly error: Error; readonly properties: object }
-);
+  | { readonly error: Error; readonly properties: object };
 
 /** The message that stops a thread after the calls before it. */
 const stopMessage = "stop";
 
 export function openThread<Request, Reply>(options: ThreadOptions): Thread<Request, Reply> {
   const { idleMs = 30_000, maxIdleHeapBytes = Infinity } = options;
-  let running: Running<Request, Reply> | undefined;
+  let running: RunningThread<Request, Reply> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stopped: Promise<unknown> = Promise.resolve();
 
@@ -63,13 +63,13 @@ export function openThread<Request, Reply>(options: ThreadOptions): Thread<Reque
     async call(request, transfer = [], signal) {
       signal?.throwIfAborted();
       clearTimeout(timer);
-      running ??= start(options, () => (running = undefined));
+      running ??= new RunningThread(options, () => (running = undefined));
       const thread = running;
       try {
         return await thread.call(request, transfer, signal);
       } finally {
-        if (thread === running && thread.isIdle()) {
-          if (thread.heapBytes() > maxIdleHeapBytes) {
+        if (thread === running && thread.isIdle) {
+          if (thread.heapBytes > maxIdleHeapBytes) {
             void stop();
           } else {
             timer = setTimeout(() => void stop(), idleMs).unref();
@@ -81,32 +81,67 @@ export function openThread<Request, Reply>(options: ThreadOptions): Thread<Reque
   };
 }
 
-type Running<Request, Reply> = Pick<Thread<Request, Reply>, "call"> & {
-  isIdle(): boolean;
+class RunningThread<Request, Reply> {
   /** After the last call. */
-  heapBytes(): number;
-  /** Waits for pending calls. */
-  stop(): Promise<void>;
-};
+  heapBytes = 0;
+  readonly #worker: Worker;
+  readonly #onExit: () => void;
+  readonly #calls = new Map<number, PromiseWithResolvers<Reply>>();
+  readonly #exited = Promise.withResolvers<void>();
+  #last = 0;
+  #isStopping = false;
+  #ended: { readonly call: PromiseWithResolvers<Reply>; readonly reason: unknown } | undefined;
 
-function start<Request, Reply>(
-  { name, entry, data, limits = {}, outOfMemory = unfinished, onUnexpectedExit }: ThreadOptions,
-  onExit: () => void,
-): Running<Request, Reply> {
-  const calls = new Map<number, PromiseWithResolvers<Reply>>();
-  const { promise: exited, resolve: exit } = Promise.withResolvers<void>();
-  let last = 0;
-  let heapBytes = 0;
-  let cause: Error | undefined;
-  let isStopping = false;
-  let ended: { readonly call: PromiseWithResolvers<Reply>; readonly reason: unknown } | undefined;
-  const worker = new Worker(entry, { name, workerData: data, resourceLimits: limits });
-  worker.on("message", (message: ReplyMessage<Reply>) => {
-    const call = calls.get(message.id);
-    calls.delete(message.id);
-    ({ heapBytes } = message);
-    if (calls.size === 0) {
-      worker.unref();
+  constructor(options: ThreadOptions, onExit: () => void) {
+    const { name, entry, data, limits = {} } = options;
+    let cause: Error | undefined;
+    this.#onExit = onExit;
+    this.#worker = new Worker(entry, { name, workerData: data, resourceLimits: limits });
+    this.#worker.on("message", (message: ReplyMessage<Reply>) => this.#settle(message));
+    this.#worker.on("error", (error: Error) => {
+      cause = error;
+    });
+    this.#worker.on("exit", (code) => this.#handleExit(code, cause, options));
+  }
+
+  get isIdle(): boolean {
+    return this.#calls.size === 0;
+  }
+
+  async call(request: Request, transfer: readonly Transferable[], signal: AbortSignal | undefined): Promise<Reply> {
+    const call = Promise.withResolvers<Reply>();
+    const sent: CallMessage<Request> = { id: ++this.#last, request };
+    this.#calls.set(sent.id, call);
+    this.#worker.ref();
+    this.#worker.postMessage(sent, [...transfer]);
+    const terminate = (): void => {
+      this.#ended ??= { call, reason: signal?.reason };
+      this.#isStopping = true;
+      this.#onExit();
+      void this.#worker.terminate();
+    };
+    signal?.addEventListener("abort", terminate);
+    try {
+      return await call.promise;
+    } finally {
+      signal?.removeEventListener("abort", terminate);
+    }
+  }
+
+  /** Waits for pending calls. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#worker.ref();
+    this.#worker.postMessage(stopMessage);
+    await this.#exited.promise;
+  }
+
+  #settle(message: ReplyMessage<Reply>): void {
+    const call = this.#calls.get(message.id);
+    this.#calls.delete(message.id);
+    this.heapBytes = message.heapBytes;
+    if (this.isIdle) {
+      this.#worker.unref();
     }
     if ("reason" in message) {
       call?.reject(new FlowgateError(message.reason, message.message));
@@ -115,55 +150,26 @@ function start<Request, Reply>(
     } else {
       call?.resolve(message.reply);
     }
-  });
-  worker.on("error", (error: Error) => {
-    cause = error;
-  });
-  worker.on("exit", (code) => {
-    if (!isStopping) {
+  }
+
+  #handleExit(
+    code: number,
+    cause: Error | undefined,
+    { onUnexpectedExit, outOfMemory = unfinished }: ThreadOptions,
+  ): void {
+    if (!this.#isStopping) {
       onUnexpectedExit(cause ?? new Error(`the thread exited with code ${code}`));
-      onExit();
+      this.#onExit();
     }
-    ended?.call.reject(ended.reason);
-    const [current, ...queued] = calls.values();
+    this.#ended?.call.reject(this.#ended.reason);
+    const [current, ...queued] = this.#calls.values();
     current?.reject(isOutOfMemory(cause) ? outOfMemory() : unfinished());
     for (const call of queued) {
       call.reject(unfinished());
     }
-    calls.clear();
-    exit();
-  });
-  return {
-    isIdle: () => calls.size === 0,
-    heapBytes: () => heapBytes,
-    async call(request, transfer = [], signal) {
-      const call = Promise.withResolvers<Reply>();
-      const sent: CallMessage<Request> = { id: ++last, request };
-      calls.set(sent.id, call);
-      worker.ref();
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      worker.postMessage(sent, [...transfer]);
-      const terminate = (): void => {
-        ended ??= { call, reason: signal?.reason };
-        isStopping = true;
-        onExit();
-        void worker.terminate();
-      };
-      signal?.addEventListener("abort", terminate);
-      try {
-        return await call.promise;
-      } finally {
-        signal?.removeEventListener("abort", terminate);
-      }
-    },
-    async stop() {
-      isStopping = true;
-      worker.ref();
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      worker.postMessage(stopMessage);
-      await exited;
-    },
-  };
+    this.#calls.clear();
+    this.#exited.resolve();
+  }
 }
 
 function isOutOfMemory(error: NodeJS.ErrnoException | undefined): boolean {
@@ -186,25 +192,21 @@ export function serveThread<Request, Reply>(
 ): void {
   const port = parentPort as MessagePort;
   let queue: Promise<void> = Promise.resolve();
-  const heapBytes = (): number => getHeapStatistics().total_heap_size;
 
   async function reply({ id, request }: CallMessage<Request>): Promise<void> {
+    const send = (message: Outcome<Reply>, transfer: readonly Transferable[] = []): void =>
+      port.postMessage({ id, heapBytes: getHeapStatistics().total_heap_size, ...message }, [...transfer]);
     try {
-      const { reply: value, transfer = [] } = await handle(request);
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      port.postMessage({ id, heapBytes: heapBytes(), reply: value } satisfies ReplyMessage<Reply>, [...transfer]);
+      const { reply: value, transfer } = await handle(request);
+      send({ reply: value }, transfer);
     } catch (error) {
       if (error instanceof FlowgateError) {
-        const { reason, message } = error;
-        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-        port.postMessage({ id, heapBytes: heapBytes(), reason, message } satisfies ReplyMessage<Reply>);
+        send({ reason: error.reason, message: error.message });
         return;
       }
       const failure = error instanceof Error ? error : new Error(String(error));
       // Structured cloning drops own properties of errors, such as the code of a SQLite error.
-      const properties = Object.fromEntries(Object.entries(failure));
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      port.postMessage({ id, heapBytes: heapBytes(), error: failure, properties } satisfies ReplyMessage<Reply>);
+      send({ error: failure, properties: Object.fromEntries(Object.entries(failure)) });
     }
   }
 

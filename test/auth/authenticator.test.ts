@@ -8,7 +8,7 @@ import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
 import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
 import type { AdminAuth } from "../../src/auth/accounts.ts";
-import { createAuthenticator } from "../../src/auth/authenticator.ts";
+import { Authenticator } from "../../src/auth/authenticator.ts";
 import type { TokenRequest } from "../../src/auth/token-request.ts";
 import { FlowgateError } from "../../src/errors.ts";
 import { type Tokens, openTokenCache } from "../../src/auth/token-cache.ts";
@@ -25,7 +25,7 @@ function open(
   cache: Tokens = tokens,
 ) {
   const { audit, uses, events, used } = collectEvents();
-  const authenticator = createAuthenticator({
+  const authenticator = new Authenticator({
     adminAuth: configured === "off" ? undefined : configured,
     tokens: cache,
     uses,

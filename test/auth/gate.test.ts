@@ -17,7 +17,7 @@ import { compileAccess, permissionsOf } from "../../src/auth/permissions.ts";
 import type { AdminAuth } from "../../src/auth/accounts.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
 import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
-import { createAuthenticator } from "../../src/auth/authenticator.ts";
+import { Authenticator } from "../../src/auth/authenticator.ts";
 import { createGate } from "../../src/auth/gate.ts";
 import { type Principal, peerKey, principalKey } from "../../src/auth/caller.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
@@ -34,7 +34,7 @@ const limiter = createLimiter(createMemoryAttempts());
 /** Clients of services that record the last caller, behind the gate. */
 function serve(configured: AdminAuth | undefined) {
   const { audit, uses, events } = collectEvents();
-  const authenticator = createAuthenticator({
+  const authenticator = new Authenticator({
     adminAuth: configured,
     tokens: createMemoryTokens(),
     limiter,
@@ -163,7 +163,7 @@ test("allows a request without a token only the default permissions", async () =
 
 function gateOf(configured: AdminAuth) {
   return createGate(
-    createAuthenticator({
+    new Authenticator({
       adminAuth: configured,
       tokens: createMemoryTokens(),
       limiter,
@@ -231,7 +231,7 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
   ["This service issues no access tokens: remove access_token from the URL.", "/flows?access_token=x", undefined, null],
 ])("does not mention tokens if only workloads can authenticate: %s", (message, url, identity, authorization) => {
   const gate = createGate(
-    createAuthenticator({
+    new Authenticator({
       adminAuth: undefined,
       identities: [reader],
       tokens: createMemoryTokens(),
@@ -249,7 +249,7 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
 
 test("does not mention a token for missing permissions of a workload, even if there are users", () => {
   const gate = createGate(
-    createAuthenticator({
+    new Authenticator({
       adminAuth: users,
       identities: [reader],
       tokens: createMemoryTokens(),
@@ -275,7 +275,7 @@ test("throws if a method does not declare who may call it", () => {
 
 test("rejects a method without an access rule", () => {
   const gate = createGate(
-    createAuthenticator({
+    new Authenticator({
       adminAuth: undefined,
       tokens: createMemoryTokens(),
       limiter,

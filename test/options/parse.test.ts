@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { settings } from "../../src/cli/service/settings.ts";
+import { defaultMemoryMb } from "../../src/options/limits.ts";
 import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { optionsSchema } from "../../src/options/schema.ts";
 
@@ -105,6 +106,7 @@ test("has a default for everything", () => {
       idleTimeoutMs: 72_000,
       stallTimeoutMs: 30_000,
       anonymousStallTimeoutMs: 5_000,
+      memoryMb: defaultMemoryMb(),
       memoryWaitMs: 10_000,
       analysisMs: 5_000,
       deploymentAnalysisMs: 30_000,

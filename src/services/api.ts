@@ -1,3 +1,4 @@
+import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
@@ -8,16 +9,18 @@ import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { compileAccess, permissionsOf } from "../auth/permissions.ts";
 
+const byName = {
+  auth: AuthService,
+  flows: FlowsService,
+  revisions: RevisionsService,
+  runtime: RuntimeService,
+  settings: SettingsService,
+  tokens: TokensService,
+  audit: AuditService,
+} as const;
+
 /** All services of the API. */
-export const services = [
-  AuthService,
-  FlowsService,
-  RevisionsService,
-  RuntimeService,
-  SettingsService,
-  TokensService,
-  AuditService,
-] as const;
+export const services = Object.values(byName);
 
 /** Who may call the methods of these services. */
 export const accessRules = compileAccess(services);
@@ -26,33 +29,14 @@ export const accessRules = compileAccess(services);
 export const permissions: ReadonlySet<string> = new Set([...permissionsOf(accessRules), "metrics.read"]);
 
 export type Implementations = {
-  readonly auth: ServiceImpl<typeof AuthService>;
-  readonly flows: ServiceImpl<typeof FlowsService>;
-  readonly revisions: ServiceImpl<typeof RevisionsService>;
-  readonly runtime: ServiceImpl<typeof RuntimeService>;
-  readonly settings: ServiceImpl<typeof SettingsService>;
-  readonly tokens: ServiceImpl<typeof TokensService>;
-  readonly audit: ServiceImpl<typeof AuditService>;
+  readonly [Name in keyof typeof byName]: ServiceImpl<(typeof byName)[Name]>;
 };
 
 /** Returns a function that registers the services with Connect's router or the gateway's. */
-export function createRoutes({
-  auth,
-  flows,
-  revisions,
-  runtime,
-  settings,
-  tokens,
-  audit,
-}: Implementations): (router: ConnectRouter) => void {
+export function createRoutes(implementations: Implementations): (router: ConnectRouter) => void {
   return (router) => {
-    router
-      .service(AuthService, auth)
-      .service(FlowsService, flows)
-      .service(RevisionsService, revisions)
-      .service(RuntimeService, runtime)
-      .service(SettingsService, settings)
-      .service(TokensService, tokens)
-      .service(AuditService, audit);
+    for (const name of Object.keys(byName) as (keyof Implementations)[]) {
+      router.service<DescService>(byName[name], implementations[name] as ServiceImpl<DescService>);
+    }
   };
 }

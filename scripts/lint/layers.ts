@@ -110,7 +110,10 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "http call errors options protocols gateway.ts",
       "#platform/* @bufbuild/protobuf @connectrpc/connect fastify",
     ],
-    plugin: ["json routing options openapi gateway.ts", "packages/gateway/gen/* @bufbuild/protobuf*"],
+    plugin: [
+      "json routing options openapi gateway.ts protocols/rest/stream/framing.ts",
+      "packages/gateway/gen/* @bufbuild/protobuf*",
+    ],
     // Runs in browsers.
     client: [
       "schema http json routing errors/codes.ts options/check-options.ts protocols/rest/stream/framing.ts",

@@ -26,21 +26,30 @@ export type AdminAuth = {
 };
 
 /** The configured users, to whom stored tokens belong. */
-export interface Accounts {
+export class Accounts {
+  readonly #accounts: ReadonlyMap<string, { readonly user: User; readonly fingerprint: Buffer }>;
+  readonly #now: () => number;
+  /** Cacheable, because these users do not change. */
+  readonly #principals = new WeakMap<StoredToken, Principal>();
+
+  constructor(users: readonly User[], now: () => number) {
+    this.#accounts = new Map(users.map((user) => [user.username, { user, fingerprint: sha256(user.password) }]));
+    this.#now = now;
+  }
+
   /** The fingerprint for the tokens of a user; undefined: there is no such user. */
-  fingerprintOf(username: string): Buffer | undefined;
+  fingerprintOf(username: string): Buffer | undefined {
+    return this.#accounts.get(username)?.fingerprint;
+  }
+
   /** The caller with this token; undefined: it is expired, or its user was removed or has another password hash. */
-  principalOf(token: StoredToken): Principal | undefined;
-}
+  principalOf(token: StoredToken): Principal | undefined {
+    return token.expiresAtMs <= this.#now() ? undefined : (this.#principals.get(token) ?? this.#createPrincipal(token));
+  }
 
-export function createAccounts(users: readonly User[], now: () => number): Accounts {
-  const accounts = new Map(users.map((user) => [user.username, { user, fingerprint: sha256(user.password) }]));
-  // Cacheable, because these users do not change.
-  const principals = new WeakMap<StoredToken, Principal>();
-
-  function createPrincipal(token: StoredToken): Principal | undefined {
-    const account = accounts.get(token.username);
-    if (account === undefined || !account.fingerprint.equals(token.passwordFingerprint)) {
+  #createPrincipal(token: StoredToken): Principal | undefined {
+    const account = this.#accounts.get(token.username);
+    if (!account?.fingerprint.equals(token.passwordFingerprint)) {
       return undefined;
     }
     const { username, permissions } = account.user;
@@ -49,15 +58,9 @@ export function createAccounts(users: readonly User[], now: () => number): Accou
       token: { id: token.id, name: token.name },
       permissions: narrow(permissions, token.scope.split(" ")),
     };
-    principals.set(token, principal);
+    this.#principals.set(token, principal);
     return principal;
   }
-
-  return {
-    fingerprintOf: (username) => accounts.get(username)?.fingerprint,
-    principalOf: (token) =>
-      token.expiresAtMs <= now() ? undefined : (principals.get(token) ?? createPrincipal(token)),
-  };
 }
 
 /** The permissions of a workload. */

@@ -3,12 +3,12 @@ import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import type { AuditRecord } from "../store/audit-store.ts";
 import type { Origin } from "../store/origin.ts";
 import type { StoredToken } from "../store/token-store.ts";
-import { type Accounts, type AdminAuth, type IdentityRule, createAccounts, createIdentities } from "./accounts.ts";
+import { Accounts, type AdminAuth, type IdentityRule, createIdentities } from "./accounts.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { ClientKind, Peer, Principal } from "./caller.ts";
 import { invalidToken, tokenError } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
-import { type Logins, createLogins } from "./logins.ts";
+import { type VerifyLogin, createLoginCheck } from "./logins.ts";
 import { covers } from "./permissions.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
@@ -104,14 +104,14 @@ export class Authenticator {
     if (this.#users === undefined) {
       throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
     }
-    const { adminAuth, logins } = this.#users;
+    const { adminAuth, verifyLogin } = this.#users;
     const { tokens, audit, permissions } = this.#options;
     const client = readOAuthClient(request.clientId, authorization);
     const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
     const recordFailure = (detail: string, by?: string): void =>
       audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });
     const source = { address: origin.address ?? "", kind };
-    const { username: by, ...user } = await logins.verify(request, source, recordFailure);
+    const { username: by, ...user } = await verifyLogin(request, source, recordFailure);
     const scope = requestedScope ?? user.permissions;
     if (!covers(user.permissions, scope, permissions)) {
       recordFailure("the scope exceeds the permissions of the user", by);
@@ -236,7 +236,7 @@ export class Authenticator {
 type Users = {
   readonly adminAuth: AdminAuth;
   readonly accounts: Accounts;
-  readonly logins: Logins;
+  readonly verifyLogin: VerifyLogin;
   /** Who calls without a token. */
   readonly anonymous: Principal;
 };
@@ -244,8 +244,8 @@ type Users = {
 function createUsers(adminAuth: AdminAuth, limiter: Limiter, now: () => number): Users {
   return {
     adminAuth,
-    accounts: createAccounts(adminAuth.users, now),
-    logins: createLogins(adminAuth.users, limiter),
+    accounts: new Accounts(adminAuth.users, now),
+    verifyLogin: createLoginCheck(adminAuth.users, limiter),
     anonymous: { username: undefined, permissions: adminAuth.default?.permissions ?? [] },
   };
 }

@@ -9,19 +9,21 @@ type Login = { readonly username: string; readonly password: string };
 /** Where a login comes from. `kind` defaults to the network. */
 type Source = { readonly address: string; readonly kind?: ClientKind | undefined };
 
-export interface Logins {
-  /**
-   * Returns the user with this name and password, or rejects with a token error. `onFailure` is called with the cause of a failed
-   * login, and with the name of the user if it exists.
-   */
-  verify(login: Login, source: Source, onFailure: (cause: string, username?: string) => void): Promise<User>;
-}
+/**
+ * Resolves with the user with this name and password, or rejects with a token error. `onFailure` is called with the cause of a failed
+ * login, and with the name of the user if it exists.
+ */
+export type VerifyLogin = (
+  login: Login,
+  source: Source,
+  onFailure: (cause: string, username?: string) => void,
+) => Promise<User>;
 
 /**
  * Checks passwords without revealing which users exist: each login checks one hash of every cost that the configured hashes have,
  * so that all names take the same time. For a known name, the hash of its cost is its own; its result alone counts.
  */
-export function createLogins(users: readonly User[], limiter: Limiter): Logins {
+export function createLoginCheck(users: readonly User[], limiter: Limiter): VerifyLogin {
   const accounts = users.map((user) => ({ user, hash: parseHash(user) }));
   const byName = new Map(accounts.map((account) => [account.user.username, account]));
   /** One hash of each cost. */
@@ -37,34 +39,32 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
     return results.some((isCorrect, at) => isCorrect && hashes[at] === own);
   };
 
-  return {
-    async verify({ username, password }, { address, kind }, onFailure) {
-      const account = byName.get(username);
-      const attempt = await limiter.begin(username, address, kind);
-      if (attempt === "busy") {
-        throw tooManyLogins();
-      }
-      if (typeof attempt === "number") {
-        onFailure("locked out", account?.user.username);
-        throw tokenError("temporarily_unavailable", "Too many failed attempts; try again later.", {
-          retryAfterSeconds: attempt,
-        });
-      }
-      let isCorrect: boolean;
-      try {
-        isCorrect = await isCorrectFor(account?.hash, password);
-      } catch (error) {
-        await attempt.abandon();
-        throw error;
-      }
-      if (account === undefined || !isCorrect) {
-        await attempt.fail();
-        onFailure(account === undefined ? "unknown user" : "wrong password", account?.user.username);
-        throw tokenError("invalid_grant", "The username or the password is wrong.");
-      }
-      await attempt.succeed();
-      return account.user;
-    },
+  return async ({ username, password }, { address, kind }, onFailure) => {
+    const account = byName.get(username);
+    const attempt = await limiter.begin(username, address, kind);
+    if (attempt === "busy") {
+      throw tooManyLogins();
+    }
+    if (typeof attempt === "number") {
+      onFailure("locked out", account?.user.username);
+      throw tokenError("temporarily_unavailable", "Too many failed attempts; try again later.", {
+        retryAfterSeconds: attempt,
+      });
+    }
+    let isCorrect: boolean;
+    try {
+      isCorrect = await isCorrectFor(account?.hash, password);
+    } catch (error) {
+      await attempt.abandon();
+      throw error;
+    }
+    if (account === undefined || !isCorrect) {
+      await attempt.fail();
+      onFailure(account === undefined ? "unknown user" : "wrong password", account?.user.username);
+      throw tokenError("invalid_grant", "The username or the password is wrong.");
+    }
+    await attempt.succeed();
+    return account.user;
   };
 }
 

@@ -6,6 +6,7 @@ import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "./configuration.ts";
 import { acceptsMap, flattenMap } from "./credentials.ts";
 import { findKeyViolation } from "./violation.ts";
+import { isJsonObject } from "./json.ts";
 
 /**
  * Decrypts Node-RED's `$` format: the IV as 32 hex digits, followed by the base64 of AES-256-CTR over
@@ -29,7 +30,7 @@ export function decryptCredentials(
       "can't be decrypted with the configured credentialSecret: encrypt them with that secret, or send credentials by node id",
     );
   }
-  const sets = isObject(parsed) ? parseSets(parsed, types) : undefined;
+  const sets = isJsonObject(parsed) ? parseSets(parsed, types) : undefined;
   if (sets === undefined) {
     throw invalidCredentials("must contain an object of objects of strings, by node id and name");
   }
@@ -80,7 +81,7 @@ function parseJson(bytes: Buffer | undefined): JsonValue | undefined {
 function parseSets(object: JsonObject, types: ReadonlyMap<string, string>): CredentialSets | undefined {
   const sets = new Map<string, ReadonlyMap<string, string>>();
   for (const [id, value] of Object.entries(object)) {
-    const set = isObject(value) ? unwrapMap(value, types.get(id)) : undefined;
+    const set = isJsonObject(value) ? unwrapMap(value, types.get(id)) : undefined;
     if (set === undefined || !Object.values(set).every((value) => typeof value === "string")) {
       return undefined;
     }
@@ -95,11 +96,7 @@ function parseSets(object: JsonObject, types: ReadonlyMap<string, string>): Cred
 /** Node-RED uses nothing but the `map` of a `global-config` node. */
 function unwrapMap(set: JsonObject, type: string | undefined): JsonObject {
   const { map } = set;
-  return map !== undefined && isObject(map) && acceptsMap(type) ? flattenMap(map) : set;
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return map !== undefined && isJsonObject(map) && acceptsMap(type) ? flattenMap(map) : set;
 }
 
 function invalidCredentials(message: string): FlowgateError {

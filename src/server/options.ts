@@ -15,6 +15,9 @@ import type { TlsOptions } from "./listener/tls.ts";
 import type { IdentitySource } from "./read-workload.ts";
 import type { RuntimeProcess } from "./socket-owners/runtime-sockets.ts";
 
+/** The default of `limits.memoryWaitMs`. */
+export const defaultMemoryWaitMs = 10_000;
+
 export type ServerOptions = ReadinessOptions & {
   host: string;
   /** 0 takes any free port. */

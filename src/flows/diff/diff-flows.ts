@@ -10,7 +10,7 @@ import {
   readContainers,
   roleOf,
 } from "../nodes.ts";
-import { isSameJson } from "../same-json.ts";
+import { isJsonObject, isSameJson } from "../json.ts";
 import {
   type Aspect,
   type CredentialNames,
@@ -213,7 +213,7 @@ function diffValue(
   const { path, changes } = comparison;
   path.push(step);
   const isUnit = path.length >= (unitDepths.get(path[0] as string) ?? Infinity);
-  if (!isUnit && isObject(before) && isObject(after)) {
+  if (!isUnit && isJsonObject(before) && isJsonObject(after)) {
     diffMembers(before, after, comparison);
   } else if (!isUnit && Array.isArray(before) && Array.isArray(after) && isComparable(before, after)) {
     for (let index = 0; index < Math.max(before.length, after.length); index++) {
@@ -223,10 +223,6 @@ function diffValue(
     changes.push({ path: [...path], before, after });
   }
   path.pop();
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Arrays of different lengths are compared by their elements if one begins with the other. */

@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
 import { hasPosition } from "../nodes.ts";
-import { isSameJson } from "../same-json.ts";
+import { isSameJson } from "../json.ts";
 import {
   type MergeConflict,
   type MergeResult,

@@ -1,6 +1,6 @@
 import type { Configuration, FlowNode } from "../configuration.ts";
 import { nameOf } from "../nodes.ts";
-import { isSameJson } from "../same-json.ts";
+import { isSameJson } from "../json.ts";
 
 /** The two sides of a merge: the configuration to deploy, and the active one, which was deployed in the meantime. */
 export type Side = "ours" | "theirs";

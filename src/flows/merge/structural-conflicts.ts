@@ -1,9 +1,8 @@
-import type { JsonValue } from "@bufbuild/protobuf";
 import { type Budget, sizeOf } from "../budget.ts";
 import type { FlowNode } from "../configuration.ts";
 import { affectsContainment, readContainment } from "../containment.ts";
 import { subflowOf } from "../nodes.ts";
-import { isSameJson } from "../same-json.ts";
+import { isSameJson, visitTexts } from "../json.ts";
 import type { MergeConflict, NodeStates, Side, Versions } from "./sides.ts";
 
 /** Finds changes of different nodes that are not valid, or not intended, together. */
@@ -74,14 +73,7 @@ function isSame(one: FlowNode, other: FlowNode | undefined): boolean {
 /** All texts in a node, since any of them can be an id, and the id of its subflow. */
 function referencesOf(node: FlowNode): string[] {
   const texts = [subflowOf(node) ?? ""];
-  const visit = (value: JsonValue | undefined): void => {
-    if (typeof value === "string") {
-      texts.push(value);
-    } else if (typeof value === "object" && value !== null) {
-      Object.values(value).forEach(visit);
-    }
-  };
-  Object.values(node).forEach(visit);
+  visitTexts(node, (text) => texts.push(text));
   return texts;
 }
 

@@ -1,5 +1,5 @@
 import type { FlowNode } from "../configuration.ts";
-import { isSameJson } from "../same-json.ts";
+import { isSameJson } from "../json.ts";
 import { type Marks, followReferences } from "./references.ts";
 import { findLinked } from "./wires.ts";
 import { type RuntimeFlows, containerKey, toKey } from "./runtime-flows.ts";

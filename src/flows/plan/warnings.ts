@@ -5,6 +5,7 @@ import { containerIdOf, readContainers, receivesMessages, roleOf } from "../node
 import { type RunningNode, startAll } from "./running-flows.ts";
 import { countRunning, parseForRuntime } from "./runtime-flows.ts";
 import { portsOf, targetsOf } from "./wires.ts";
+import { visitTexts } from "../json.ts";
 
 /** Something in a deployment that is valid, but probably not intended. */
 export type Warning = {
@@ -82,16 +83,6 @@ function findUnusedConfigs(flows: readonly FlowNode[]): readonly Finding[] {
     });
   }
   return Array.from(unused.values(), (node) => ({ node, message: "no node uses this configuration node" }));
-}
-
-function visitTexts(value: JsonValue | undefined, visit: (text: string) => void): void {
-  if (typeof value === "string") {
-    visit(value);
-  } else if (typeof value === "object" && value !== null) {
-    for (const each of Object.values(value)) {
-      visitTexts(each, visit);
-    }
-  }
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { FlowNode } from "../configuration.ts";
 import { type Content, type RuntimeFlows, toKey } from "./runtime-flows.ts";
+import { isJsonObject } from "../json.ts";
 
 /**
  * Finds the nodes that are wired to modified ones, in either direction, directly or through others, by the wires before or
@@ -104,13 +105,9 @@ type Port = { readonly wires: readonly { readonly id: string; readonly port: num
 export function portsOf({ definition }: Pick<Content, "definition">, key: "in" | "out" | "status"): Port[] {
   const value = definition?.[key];
   const ports = Array.isArray(value) ? value : [value];
-  return ports.filter(isObject).map(({ wires }) => ({
+  return ports.filter(isJsonObject).map(({ wires }) => ({
     wires: (Array.isArray(wires) ? wires : [])
-      .filter(isObject)
+      .filter(isJsonObject)
       .map(({ id, port }) => ({ id: toKey(id), port: typeof port === "number" ? port : 0 })),
   }));
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-import type { JsonValue } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
 type Json = JsonValue | undefined | { readonly [key: string]: JsonValue };
 
@@ -26,4 +26,19 @@ export function isSameJson(one: Json, other: Json): boolean {
     keys.length === Object.keys(other).length &&
     keys.every((key) => Object.hasOwn(other, key) && isSameJson(one[key], other[key]))
   );
+}
+
+export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Visits all texts in a value, but not the names of members. */
+export function visitTexts(value: JsonValue | undefined, visit: (text: string) => void): void {
+  if (typeof value === "string") {
+    visit(value);
+  } else if (typeof value === "object" && value !== null) {
+    for (const each of Object.values(value)) {
+      visitTexts(each, visit);
+    }
+  }
 }

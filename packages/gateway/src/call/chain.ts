@@ -148,6 +148,7 @@ function completeResponse(response: CallResponse): CallResponse {
 }
 
 function copyContext(context: CallContext, request: CallRequest): HandlerContext {
+  context.passOnValues(request.contextValues);
   return {
     method: context.method,
     service: context.service,

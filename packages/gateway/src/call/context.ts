@@ -1,5 +1,12 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import { Code, ConnectError, createContextValues, type ContextValues, type HandlerContext } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  type ContextKey,
+  createContextValues,
+  type ContextValues,
+  type HandlerContext,
+} from "@connectrpc/connect";
 import type { RequestHeaders } from "../http/request-headers.ts";
 import type { CallOrigin } from "../http/request.ts";
 import { kHttpRoute } from "./context-keys.ts";
@@ -21,6 +28,7 @@ export class CallContext implements HandlerContext {
   #responseHeader: Headers | undefined;
   #responseTrailer: Headers | undefined;
   #values: ContextValues | undefined;
+  #passedValues: ContextValues | undefined;
   #controller: AbortController | undefined;
   #isObservingClient = false;
   #isFinished = false;
@@ -83,9 +91,14 @@ export class CallContext implements HandlerContext {
     return this.#values;
   }
 
-  /** The context values, without creating them: undefined if they were not accessed. */
-  existingValues(): ContextValues | undefined {
-    return this.#values;
+  /** Replaces the context values for the implementation, as an interceptor can. */
+  passOnValues(values: ContextValues): void {
+    this.#passedValues = values;
+  }
+
+  /** A value that the implementation or an interceptor has set, without creating the context values. */
+  existingValue<T>(key: ContextKey<T | undefined>): T | undefined {
+    return this.#passedValues?.get(key) ?? this.#values?.get(key);
   }
 
   /** The response headers, without creating them: undefined if they were not accessed. */

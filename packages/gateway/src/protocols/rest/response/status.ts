@@ -4,7 +4,7 @@ import { hasContent, type Variant } from "../../../routing/route.ts";
 
 /** The status of a successful response, and whether it has a body. Throws a RangeError for an invalid status of the implementation. */
 export function successOf(context: CallContext, variant: Variant): Pick<Variant, "status" | "hasBody"> {
-  const status = context.existingValues()?.get(kHttpStatus);
+  const status = context.existingValue(kHttpStatus);
   if (status === undefined) {
     return variant;
   }

@@ -1,4 +1,4 @@
-import { Code, ConnectError, type ContextValues, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type ContextValues, createContextValues, type Interceptor } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { kHttpRoute, kHttpStatus, type GatewayOptions } from "../../../../src/index.ts";
 import { StreamsService } from "../../../gen/gatewaytest/v1/streams_pb.ts";
@@ -76,6 +76,18 @@ describe("kHttpStatus", () => {
         `kHttpStatus must be an integer from 200 to 399, not ${code}; throw a ConnectError to fail the call`,
       ),
     ]);
+  });
+
+  test("is that of the implementation also if an interceptor has replaced the context values", async () => {
+    const replacing: Interceptor = (next) => (request) => next({ ...request, contextValues: createContextValues() });
+    const observing: Interceptor = (next) => (request) => {
+      request.contextValues.set(kHttpStatus, 202);
+      return next(request);
+    };
+    const routes = choosing(201);
+    // The last one is applied first.
+    await using server = await serve({ routes, interceptors: [replacing, observing] });
+    expect((await server.send("POST", echoPath, echo)).status).toBe(201);
   });
 
   test("applies to streams", async () => {

@@ -2,7 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../src/index.ts";
 import { StreamsService } from "./gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService } from "./gen/gatewaytest/v1/things_pb.ts";
+import { QueryMsgSchema } from "./gen/t/v1/vectors_pb.ts";
 import { json, serve } from "./serve.ts";
+import { call, createEcho, createRequest } from "./service.ts";
 
 const routes: GatewayOptions["routes"] = (router) =>
   router.service(ThingsService, { echoThing: ({ thing }) => ({ ...(thing && { thing }) }) }).service(StreamsService, {
@@ -46,6 +48,53 @@ describe("jsonOptions.ignoreUnknownFields", () => {
       [rpcPath, rpc],
     ] as const) {
       expect((await server.send("POST", path, request)).status).toBe(400);
+    }
+  });
+});
+
+describe("jsonOptions.ignoreEnumCase", () => {
+  const rule = { pattern: { case: "post", value: "/q/{enum_value}" }, body: "nested" } as const;
+  const body = '{"enumValue":"z","repeatedEnum":["X","y"]}';
+
+  test("accepts names of enum values in any case, in paths, queries, bodies, forms and over Connect", async () => {
+    const { transcoder, seen } = createEcho(QueryMsgSchema, rule, { jsonOptions: { ignoreEnumCase: true } });
+    const query = "?repeated_enum=z&repeated_enum=Y";
+    expect((await call({ transcoder }, createRequest("POST", `/q/y${query}`, body))).status).toBe(200);
+    const rpc = createRequest("POST", "/echo.v1.EchoService/Echo", body);
+    expect((await call({ transcoder }, rpc)).status).toBe(200);
+    expect(seen).toMatchObject([
+      { enumValue: 1, repeatedEnum: [2, 1], nested: { enumValue: 2, repeatedEnum: [0, 1] } },
+      { enumValue: 2, repeatedEnum: [0, 1] },
+    ]);
+  });
+
+  test("also for names of the option `name`, in headers and forms", async () => {
+    await using server = await serve({
+      routes: (router) =>
+        router.service(ThingsService, {
+          getHeaders: ({ speed }) => ({ speed }),
+          sendForm: ({ speed }) => ({ speed }),
+        }),
+      jsonOptions: { ignoreEnumCase: true },
+    });
+    const inHeader = await server.send("GET", "/things/headers", { headers: { "x-speed": "FAST" } });
+    expect([inHeader.status, JSON.parse(inHeader.body)]).toEqual([200, { speed: "fast" }]);
+    const form = { headers: { "content-type": "application/x-www-form-urlencoded" }, body: "speed=Slow" };
+    const inForm = await server.send("POST", "/things/form", form);
+    expect([inForm.status, JSON.parse(inForm.body)]).toEqual([200, { speed: "slow" }]);
+    // Not by its name in the .proto.
+    expect((await server.send("GET", "/things/headers", { headers: { "x-speed": "SPEED_FAST" } })).status).toBe(400);
+  });
+
+  test("is off by default", async () => {
+    const { transcoder } = createEcho(QueryMsgSchema, rule);
+    for (const request of [
+      createRequest("POST", "/q/y", "{}"),
+      createRequest("POST", "/q/Y?repeated_enum=z", "{}"),
+      createRequest("POST", "/q/Y", body),
+      createRequest("POST", "/echo.v1.EchoService/Echo", body),
+    ]) {
+      expect((await call({ transcoder }, request)).status).toBe(400);
     }
   });
 });

@@ -14,6 +14,8 @@ export function createDetailsWriter(
   jsonOptions: CompleteJsonOptions,
 ): (details: ConnectError["details"]) => JsonValue[] {
   const registry = createRegistry(known, file_google_rpc_error_details);
+  // A detail is an object for error formats of the application, in which a number would be rounded.
+  const exact = { ...jsonOptions, int64AsNumber: false };
   return (details) =>
     details.flatMap((detail) => {
       const desc = "desc" in detail ? detail.desc : registry.getMessage(detail.type);
@@ -24,9 +26,7 @@ export function createDetailsWriter(
         // Local details are encoded too, which rejects values that are not valid messages of their type.
         const bytes = "desc" in detail ? toBinary(desc, create(desc, detail.value)) : detail.value;
         const typeUrl = `type.googleapis.com/${desc.typeName}`;
-        return [
-          writeTyped(typeUrl, desc, fromBinary(desc, bytes), messageWriter(desc, registry, "response", jsonOptions)),
-        ];
+        return [writeTyped(typeUrl, desc, fromBinary(desc, bytes), messageWriter(desc, registry, "response", exact))];
       } catch {
         // Invalid bytes, or a nested Any of an unknown type: omit the detail, but send the error.
         return [];

@@ -32,6 +32,7 @@ export function createJsonCodec(
   const { invalid, ignoreUnknown } = methodRule(method);
   const read = createJsonReaders({
     ignoreUnknown: ignoreUnknown || jsonOptions?.ignoreUnknownFields === true,
+    ignoreEnumCase: jsonOptions?.ignoreEnumCase === true,
     registry,
     plain: true,
   }).message(method.input);

@@ -9,11 +9,15 @@ const wide = new Set<ScalarType | undefined>([
   ScalarType.SFIXED64,
 ]);
 
+export function isInt64(type: ScalarType | undefined): boolean {
+  return wide.has(type);
+}
+
 /** Whether the JSON of a field can contain a 64-bit integer, or another integer that must not be rounded. */
 export function holdsInt64(field: DescField, seen: Set<DescMessage> = new Set()): boolean {
   return (
     fieldRule(field).exactIntegers ||
-    (field.message === undefined ? wide.has(field.scalar) : messageHoldsInt64(field.message, seen))
+    (field.message === undefined ? isInt64(field.scalar) : messageHoldsInt64(field.message, seen))
   );
 }
 

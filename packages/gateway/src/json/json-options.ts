@@ -5,6 +5,8 @@ import { FeatureSet_FieldPresence, ValueSchema } from "@bufbuild/protobuf/wkt";
 export type JsonOptions = {
   /** Keys of requests that the message does not declare are ignored, also in forms, instead of rejected. Default: false. */
   ignoreUnknownFields?: boolean;
+  /** Names of enum values are accepted in any case, also in paths, queries, headers and forms. Default: false. */
+  ignoreEnumCase?: boolean;
   /** Fields without presence, lists and maps are written even if they have their default value. Default: false. */
   alwaysEmitImplicit?: boolean;
   /**
@@ -14,6 +16,11 @@ export type JsonOptions = {
   emitUnsetMessages?: boolean;
   /** Enum values are written as numbers. Default: false. */
   enumAsInteger?: boolean;
+  /**
+   * 64-bit integers are written as numbers, not as strings: exactly, but JavaScript rounds those beyond 2^53 when it parses them. In
+   * error details they remain strings. Default: false.
+   */
+  int64AsNumber?: boolean;
   /** Fields have their names in the .proto, not their JSON names. Default: false. */
   useProtoFieldName?: boolean;
 };
@@ -22,9 +29,11 @@ export type CompleteJsonOptions = Readonly<Required<JsonOptions>>;
 
 export const canonicalJson: CompleteJsonOptions = {
   ignoreUnknownFields: false,
+  ignoreEnumCase: false,
   alwaysEmitImplicit: false,
   emitUnsetMessages: false,
   enumAsInteger: false,
+  int64AsNumber: false,
   useProtoFieldName: false,
 };
 

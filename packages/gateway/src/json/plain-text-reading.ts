@@ -1,13 +1,13 @@
 import { create, ScalarType, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { enumNames, fieldRule, type EnumNames } from "../schema/rules.ts";
+import { enumNames, enumNumber, fieldRule, type EnumNames } from "../schema/rules.ts";
 import { expectedOf, scalarFromText, toLocal } from "./scalar.ts";
 import { textForms } from "./well-known.ts";
 
 /** How a text (a parameter, a path variable, a header) is read as a field's value. */
 export type TextReader = {
-  /** Returns the value as the field has it in memory; undefined if the text is invalid. */
-  readonly read: (text: string) => unknown;
+  /** Returns the value as the field has it in memory; undefined if the text is invalid. Names of enum values can be read in any case. */
+  readonly read: (text: string, ignoreEnumCase?: boolean) => unknown;
   /** What the text must be, for error messages. */
   readonly expected: string;
   /** The text is JSON, which is allowed in a query, but not in a path or a header. */
@@ -37,10 +37,11 @@ export function plainTextReading(field: DescField): TextReading | undefined {
   return { read: (text) => local(scalarFromText(scalar, text)), expected: expectedOf[scalar] };
 }
 
-function enumFormOf({ strict, numberOf, nameOf }: EnumNames, open: boolean): TextReading {
+function enumFormOf(names: EnumNames, open: boolean): TextReading {
+  const { strict, numberOf, nameOf } = names;
   return {
-    read(text) {
-      const number = numberOf.get(text);
+    read(text, ignoreCase = false) {
+      const number = enumNumber(names, text, ignoreCase);
       if (number !== undefined || strict || !/^-?\d/.test(text)) {
         return number;
       }

@@ -1,13 +1,15 @@
 import type { DescEnum } from "@bufbuild/protobuf";
-import type { EnumNames } from "../schema/rules.ts";
+import { enumNumber, type EnumNames } from "../schema/rules.ts";
 import { ValueError, type Read } from "./value-error.ts";
 
 /** Creates the reader of an enum's value, by name, and by number unless the values have names of their own in JSON. */
 export function createEnumReader(
   { open, typeName }: DescEnum,
-  { strict, numberOf, nameOf, unknown }: EnumNames,
+  names: EnumNames,
+  ignoreCase: boolean,
   reason: string | undefined,
 ): Read {
+  const { strict, numberOf, nameOf, unknown } = names;
   if (typeName === "google.protobuf.NullValue") {
     return (value) => {
       if (value !== null && value !== "NULL_VALUE" && value !== 0) {
@@ -18,7 +20,7 @@ export function createEnumReader(
   }
   const expected = `one of ${[...numberOf.keys()].join(", ")}`;
   return (value) => {
-    const number = typeof value === "string" ? (numberOf.get(value) ?? unknown) : value;
+    const number = typeof value === "string" ? (enumNumber(names, value, ignoreCase) ?? unknown) : value;
     // An open enum accepts numbers without a name.
     if (
       typeof number === "number" &&

@@ -11,6 +11,7 @@ import { isObject } from "./is-object.ts";
 export type FieldContext = {
   readonly message: (desc: DescMessage) => Read;
   readonly spellingOf: (desc: DescEnum) => EnumNames;
+  readonly ignoreEnumCase: boolean;
   /** The reason in the error for an invalid value; undefined if the field's options name none. */
   readonly reasonOf: (field: DescField) => string | undefined;
 };
@@ -79,13 +80,13 @@ export function createFieldReader(desc: DescField, context: FieldContext): Read 
   }
 }
 
-function createItemReader(desc: DescField, { message, spellingOf, reasonOf }: FieldContext): Read {
+function createItemReader(desc: DescField, { message, spellingOf, ignoreEnumCase, reasonOf }: FieldContext): Read {
   const reason = reasonOf(desc);
   if (desc.message !== undefined) {
     return message(desc.message);
   }
   if (desc.enum !== undefined) {
-    return createEnumReader(desc.enum, spellingOf(desc.enum), reason);
+    return createEnumReader(desc.enum, spellingOf(desc.enum), ignoreEnumCase, reason);
   }
   const { scalar } = desc;
   if (scalar === ScalarType.STRING) {

@@ -24,6 +24,8 @@ export type JsonReader = (value: unknown, path: JsonPath) => unknown;
 export type ReadOptions = {
   /** Keys that the message does not declare are skipped instead of rejected. */
   readonly ignoreUnknown: boolean;
+  /** Names of enum values are accepted in any case. Defaults to false. */
+  readonly ignoreEnumCase?: boolean;
   /** The messages that a google.protobuf.Any can contain. */
   readonly registry: Registry;
   /** Reads the proto3 JSON mapping; of the field options, only `not_null`, `invalid` and `exact_integers` apply. Defaults to false. */
@@ -105,6 +107,7 @@ function buildReaders(options: ReadOptions, exact: boolean): Readers {
   const bound = new Set<DescField>();
   collectFields(options.parameters?.boundFields, bound);
   const { ruleOf, spellingOf } = dialectOf(options);
+  const { ignoreEnumCase = false } = options;
 
   const message = (desc: DescMessage): Read => {
     const reader = known.get(desc);
@@ -118,7 +121,7 @@ function buildReaders(options: ReadOptions, exact: boolean): Readers {
   };
 
   const reasonOf = (desc: DescField): string | undefined => ruleOf(desc).invalid || undefined;
-  const field = (desc: DescField): Read => createFieldReader(desc, { message, spellingOf, reasonOf });
+  const field = (desc: DescField): Read => createFieldReader(desc, { message, spellingOf, ignoreEnumCase, reasonOf });
 
   const fieldReader = (desc: DescField, otherName: string | undefined): FieldReader => {
     const { lenient, notNull, required, exactIntegers } = ruleOf(desc);

@@ -114,8 +114,17 @@ export function scalarFromText(type: ScalarType, text: string): Scalar | undefin
   }
 }
 
-/** JSON.stringify writes -0 without its sign. So do browsers from before 2025, which have no rawJSON. */
-const negativeZero = (JSON as unknown as { rawJSON?(text: string): object }).rawJSON?.("-0") ?? -0;
+/** Browsers from before 2025 do not have it. */
+const { rawJSON } = JSON as unknown as { rawJSON?: (text: string) => object };
+
+/** JSON.stringify writes -0 without its sign. */
+const negativeZero = rawJSON?.("-0") ?? -0;
+
+/** The number for JSON.stringify of an integer with these digits; where it can't be written exactly, the digits. */
+export function integerFromDigits(digits: string): number | object | string {
+  const number = Number(digits);
+  return Number.isSafeInteger(number) ? number : (rawJSON?.(digits) ?? digits);
+}
 
 type ScalarField = DescField & { readonly scalar: ScalarType };
 

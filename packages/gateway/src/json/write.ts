@@ -14,8 +14,16 @@ import { FieldRuleSchema, type FieldRule } from "../../gen/flowgate/gateway/v1/a
 import { enumNames, fieldRule, protoEnumNames, type EnumNames } from "../schema/rules.ts";
 import { createAnyWriter } from "./any.ts";
 import { canonicalJson, isEmitted, isEmittedAsNull, jsonKey, type CompleteJsonOptions } from "./json-options.ts";
+import { isInt64 } from "./int64.ts";
 import { setOwn } from "./own-property.ts";
-import { plainEntriesCount, plainItemsCheck, scalarFromText, scalarToJson, type Scalar } from "./scalar.ts";
+import {
+  integerFromDigits,
+  plainEntriesCount,
+  plainItemsCheck,
+  scalarFromText,
+  scalarToJson,
+  type Scalar,
+} from "./scalar.ts";
 import { formatTimestamp } from "./well-known.ts";
 import { compileMembersWriter, emptyMap } from "./write-members.ts";
 
@@ -47,8 +55,10 @@ const contexts = new Map<string, WeakMap<Registry, Context>>();
 
 function contextOf(options: WriteOptions): Context {
   const { dialect, json } = options;
-  const { alwaysEmitImplicit, emitUnsetMessages, enumAsInteger, useProtoFieldName } = json;
-  const key = [dialect, alwaysEmitImplicit, emitUnsetMessages, enumAsInteger, useProtoFieldName].join(" ");
+  const { alwaysEmitImplicit, emitUnsetMessages, enumAsInteger, int64AsNumber, useProtoFieldName } = json;
+  const key = [dialect, alwaysEmitImplicit, emitUnsetMessages, enumAsInteger, int64AsNumber, useProtoFieldName].join(
+    " ",
+  );
   const known = contexts.get(key) ?? new WeakMap<Registry, Context>();
   contexts.set(key, known);
   let context = known.get(options.registry);
@@ -103,14 +113,16 @@ export function fieldWriter(
 function fieldWriterIn(context: Context, field: DescField): JsonWriter {
   switch (field.fieldKind) {
     case "scalar":
-      return scalarWriter(field);
+      return scalarWriter(field, context);
     case "enum":
       return enumWriter(field.enum, context);
     case "message": {
       const message = writerIn(context, field.message);
       // protobuf-es represents a singular wrapper by its value.
       const write =
-        field.oneof === undefined && isWrapperDesc(field.message) ? scalarWriter(field.message.fields[0]) : message;
+        field.oneof === undefined && isWrapperDesc(field.message)
+          ? scalarWriter(field.message.fields[0], context)
+          : message;
       return (value) => (value === undefined ? null : write(value));
     }
     case "list": {
@@ -154,10 +166,13 @@ function itemWriter(field: DescField & { fieldKind: "list" | "map" }, context: C
   if (field.message !== undefined) {
     return writerIn(context, field.message);
   }
-  return field.enum === undefined ? scalarWriter(field) : enumWriter(field.enum, context);
+  return field.enum === undefined ? scalarWriter(field, context) : enumWriter(field.enum, context);
 }
 
-function scalarWriter(field: DescField & { scalar: ScalarType }): JsonWriter {
+function scalarWriter(field: DescField & { scalar: ScalarType }, { json }: Context): JsonWriter {
+  if (json.int64AsNumber && isInt64(field.scalar)) {
+    return (value) => integerFromDigits((scalarToJson(field, value) ?? reject(field, value)) as string);
+  }
   return (value) => scalarToJson(field, value) ?? reject(field, value);
 }
 
@@ -205,7 +220,7 @@ function writeWellKnown(desc: DescMessage, context: Context): JsonWriter {
     return (value) => value;
   }
   if (isWrapperDesc(desc)) {
-    const write = scalarWriter(desc.fields[0]);
+    const write = scalarWriter(desc.fields[0], context);
     return (value) => write((value as Message & { value: Scalar }).value);
   }
   if (desc.typeName === "google.protobuf.Timestamp") {

@@ -1,5 +1,6 @@
 import { ScalarType, type DescMessage } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { isInt64 } from "../json/int64.ts";
 import type { Schema } from "./document.ts";
 
 /**
@@ -50,8 +51,11 @@ const simpleScalars: Readonly<Partial<Record<ScalarType, Schema>>> = {
   [ScalarType.BYTES]: { type: "string", format: "byte", contentEncoding: "base64" },
 };
 
-/** The schema of a scalar in the proto3 JSON mapping. */
-export function scalarSchema(type: ScalarType, form: SchemaForm): Schema {
+/** The schema of a scalar in the proto3 JSON mapping, or with the option `int64AsNumber`. */
+export function scalarSchema(type: ScalarType, form: SchemaForm, int64AsNumber: boolean): Schema {
+  if (int64AsNumber && isInt64(type)) {
+    return { type: "integer", format: scalars[type]["format"] };
+  }
   return structuredClone((form === "simple" ? simpleScalars[type] : undefined) ?? scalars[type]);
 }
 
@@ -77,10 +81,10 @@ const wellKnown: Readonly<Record<string, Schema>> = {
 };
 
 /** The schema of a well-known type with a special JSON form; undefined for all other messages. */
-export function wellKnownSchema(desc: DescMessage, form: SchemaForm): Schema | undefined {
+export function wellKnownSchema(desc: DescMessage, form: SchemaForm, int64AsNumber: boolean): Schema | undefined {
   if (isWrapperDesc(desc)) {
     const [field] = desc.fields;
-    return scalarSchema(field.scalar, form);
+    return scalarSchema(field.scalar, form, int64AsNumber);
   }
   const schema = wellKnown[desc.typeName];
   return schema === undefined ? undefined : structuredClone(schema);

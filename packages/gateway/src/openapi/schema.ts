@@ -49,7 +49,7 @@ export function createSchemas({ comments, form, annotations, validation }: Schem
   }, !isExact);
 
   const message = (desc: DescMessage, use: SchemaUse): Schema =>
-    wellKnownSchema(desc, form) ?? components.ref(desc, use);
+    wellKnownSchema(desc, form, jsonOf(use).int64AsNumber) ?? components.ref(desc, use);
 
   const plainValue = (field: DescField, use: SchemaUse): Schema => {
     const item = (): Schema => {
@@ -61,7 +61,7 @@ export function createSchemas({ comments, form, annotations, validation }: Schem
           ? { type: "null" }
           : components.ref(field.enum, { ...use, omit: [], open: false, partial: "none" });
       }
-      const scalar = scalarSchema(field.scalar ?? ScalarType.STRING, form);
+      const scalar = scalarSchema(field.scalar ?? ScalarType.STRING, form, jsonOf(use).int64AsNumber);
       return field.scalar === ScalarType.STRING && field.proto.options?.debugRedact === true
         ? { ...scalar, format: "password" }
         : scalar;
@@ -88,7 +88,7 @@ export function createSchemas({ comments, form, annotations, validation }: Schem
     const item =
       field.enum !== undefined
         ? enumSchema(field.enum, use, form, comments, annotations)
-        : field.message && wellKnownSchema(field.message, form);
+        : field.message && wellKnownSchema(field.message, form, jsonOf(use).int64AsNumber);
     const schema =
       item === undefined || field.fieldKind === "map"
         ? plainValue(field, use)

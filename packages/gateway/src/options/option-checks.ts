@@ -61,9 +61,11 @@ const streams: ChecksOf<NonNullable<GatewayOptions["streams"]>> = {
 
 const jsonOptions: ChecksOf<JsonOptions> = {
   ignoreUnknownFields: aBoolean,
+  ignoreEnumCase: aBoolean,
   alwaysEmitImplicit: aBoolean,
   emitUnsetMessages: aBoolean,
   enumAsInteger: aBoolean,
+  int64AsNumber: aBoolean,
   useProtoFieldName: aBoolean,
 };
 

@@ -146,8 +146,8 @@ export type GatewayOptions = {
   registry?: Registry;
   /**
    * How JSON is read and written, with the names of protobuf-es: `ignoreUnknownFields`, `alwaysEmitImplicit`, `enumAsInteger`,
-   * `useProtoFieldName`; and `emitUnsetMessages`. Those for writing also apply to error details. Default: none, as in the proto3 JSON
-   * mapping; unlike in Connect, unknown fields of requests are rejected.
+   * `useProtoFieldName`; and `ignoreEnumCase`, `int64AsNumber` and `emitUnsetMessages`. Those for writing also apply to error details.
+   * Default: none, as in the proto3 JSON mapping; unlike in Connect, unknown fields of requests are rejected.
    */
   jsonOptions?: JsonOptions;
   /**

@@ -46,11 +46,11 @@ export const presets = {
    * path or the body binds is ignored; errors are google.rpc.Status; a stream is a JSON array (set `streams.json: "lines"` if you
    * use `stream_newline_delimited`, and `streams.preferred: "sse"` if you use `stream_sse_style_delimited`). Of its other
    * `print_options`, `always_print_primitive_fields` is `jsonOptions.alwaysEmitImplicit`, `always_print_enums_as_ints`
-   * `enumAsInteger`, and `preserve_proto_field_names` `useProtoFieldName`.
+   * `enumAsInteger`, and `preserve_proto_field_names` `useProtoFieldName`; `case_insensitive_enum_parsing` is
+   * `jsonOptions.ignoreEnumCase`.
    *
    * Still different: a request that matches no rule is rejected (404, 405, 400), not forwarded; `+` in a query is a
-   * space, as with `query_param_unescape_plus`; `details` is present even when empty; names of enum values are
-   * case-sensitive; there are no counterparts of `case_insensitive_enum_parsing`, `auto_mapping` and
+   * space, as with `query_param_unescape_plus`; `details` is present even when empty; there are no counterparts of `auto_mapping` and
    * `capture_unknown_query_parameters`.
    */
   envoy: {

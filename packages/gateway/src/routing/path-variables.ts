@@ -15,11 +15,10 @@ export type PathVariablesSetter = (message: Message, values: readonly unknown[])
 type Fields = Message & Record<string, unknown>;
 
 /** Compiles the path variables of a route; throws an Error if a variable's field can't be read from text. */
-export function createPathVariablesReader({
-  method,
-  template,
-  pathFields,
-}: Pick<Route, "method" | "template" | "pathFields">): {
+export function createPathVariablesReader(
+  { method, template, pathFields }: Pick<Route, "method" | "template" | "pathFields">,
+  ignoreEnumCase: boolean,
+): {
   read: PathVariablesReader;
   set: PathVariablesSetter;
 } {
@@ -44,7 +43,7 @@ export function createPathVariablesReader({
         if (text === undefined) {
           throw new RequestError(400, reader.reason, `${name}: the path is not valid percent-encoded UTF-8`);
         }
-        const value = reader.read(text);
+        const value = reader.read(text, ignoreEnumCase);
         if (value === undefined) {
           throw invalidText(reader, name);
         }

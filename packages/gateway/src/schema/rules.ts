@@ -90,6 +90,8 @@ export type EnumNames = {
   /** Whether a value has the `name` option: then only such names are accepted, and numbers are not. */
   readonly strict: boolean;
   readonly numberOf: ReadonlyMap<string, number>;
+  /** The same by the names in lower case. */
+  readonly numberOfLowerCase: ReadonlyMap<string, number>;
   readonly nameOf: ReadonlyMap<number, string>;
   readonly rules: ReadonlyMap<number, EnumValueRule>;
   /** The value for all other names; they are rejected if it is undefined. */
@@ -108,6 +110,15 @@ export function anyEnumNames(desc: DescEnum): EnumNames {
   const own = enumNames(desc);
   const numberOf = new Map([...protoEnumNames(desc).numberOf, ...own.numberOf]);
   return { ...own, strict: false, numberOf, unknown: desc.values[0]?.number ?? 0 };
+}
+
+/** The number of a value by its name, with `ignoreCase` in any case; undefined if no value has the name. */
+export function enumNumber(
+  { numberOf, numberOfLowerCase }: EnumNames,
+  name: string,
+  ignoreCase: boolean,
+): number | undefined {
+  return numberOf.get(name) ?? (ignoreCase ? numberOfLowerCase.get(name.toLowerCase()) : undefined);
 }
 
 /** The names of an enum's values in the proto3 JSON mapping. */
@@ -132,5 +143,6 @@ function compileNames(desc: DescEnum, ruleOf: (value: DescEnumValue) => EnumValu
       numberOf.set(name, value.number);
     }
   }
-  return { strict, numberOf, nameOf, rules };
+  const numberOfLowerCase = new Map(numberOf.entries().map(([name, number]) => [name.toLowerCase(), number]));
+  return { strict, numberOf, numberOfLowerCase, nameOf, rules };
 }

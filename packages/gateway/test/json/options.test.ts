@@ -76,6 +76,48 @@ test("proto names and numbers of enums are written at every level, and in an Any
   );
 });
 
+const wide = {
+  int64Value: 42n,
+  uint64Value: 18446744073709551615n,
+  sint64Value: -9007199254740993n,
+  fixed64Value: 9007199254740991n,
+  wrapperInt64Value: -9223372036854775808n,
+  repeatedWrapper: [{ value: 1n }, { value: 9007199254740993n }],
+};
+
+const wideNumbers =
+  '"int64Value":42,"uint64Value":18446744073709551615,"sint64Value":-9007199254740993,"fixed64Value":9007199254740991,' +
+  '"repeatedWrapper":[1,9007199254740993],"wrapperInt64Value":-9223372036854775808';
+
+test("64-bit integers are written as numbers, exactly, over REST and Connect, also in an Any", async () => {
+  const anyValue = anyPack(QueryMsgSchema, create(QueryMsgSchema, { int64Value: 9007199254740993n }));
+  const held = '{"@type":"type.googleapis.com/t.v1.QueryMsg","int64Value":9007199254740993}';
+  const handle = createFetchHandler({
+    jsonOptions: { int64AsNumber: true },
+    registry: createRegistry(QueryMsgSchema),
+    routes: (router) =>
+      router.rpc(createMethod(QueryMsgSchema, rule), () => create(QueryMsgSchema, { ...wide, anyValue })),
+  });
+  const overRest = await handle(new Request("http://api.example/q"));
+  expect(await overRest.text()).toBe(`{${wideNumbers},"anyValue":${held}}`);
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
+  const overConnect = await handle(new Request("http://api.example/echo.v1.EchoService/Echo", init));
+  expect(await overConnect.text()).toBe(`{${wideNumbers},"anyValue":${held}}`);
+});
+
+test("64-bit integers in error details remain strings, which no error format rounds", async () => {
+  const transcoder = createGateway({
+    jsonOptions: { int64AsNumber: true },
+    routes: (router) =>
+      router.rpc(createMethod(QueryMsgSchema, rule), () => {
+        throw new ConnectError("no", Code.NotFound, undefined, [{ desc: QueryMsgSchema, value: wide }]);
+      }),
+  });
+  expect((await call({ transcoder }, createRequest("GET", "/q"))).body).toMatchObject({
+    details: [{ int64Value: "42", uint64Value: "18446744073709551615" }],
+  });
+});
+
 test("a field that is encoded beforehand has the same names", async () => {
   const jsonOptions = { useProtoFieldName: true };
   const encode = createJsonEncoder(QueryMsgSchema, createRegistry(), jsonOptions);
@@ -109,15 +151,22 @@ test("error details are written with the options", async () => {
 
 test("the REST transport reads what all options write", async () => {
   const method = createMethod(QueryMsgSchema, rule);
+  const message = create(QueryMsgSchema, { ...(nested as object), ...wide });
   const handler = createFetchHandler({
-    jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true, enumAsInteger: true, useProtoFieldName: true },
-    routes: (router) => router.rpc(method, () => create(QueryMsgSchema, nested as object)),
+    jsonOptions: {
+      alwaysEmitImplicit: true,
+      emitUnsetMessages: true,
+      enumAsInteger: true,
+      int64AsNumber: true,
+      useProtoFieldName: true,
+    },
+    routes: (router) => router.rpc(method, () => message),
   });
   const transport = createRestTransport({
     baseUrl: "http://api.example",
     fetch: (input, init) => handler(new Request(input, init)) as Promise<Response>,
   });
-  expect(await callUnary({ transport }, method, {})).toEqual(create(QueryMsgSchema, nested as object));
+  expect(await callUnary({ transport }, method, {})).toEqual(message);
 });
 
 test("exact schemas of OpenAPI describe responses as they are written, and requests as before", () => {
@@ -125,7 +174,13 @@ test("exact schemas of OpenAPI describe responses as they are written, and reque
   const document = openapi(
     {
       routes: (router) => router.rpc(method, () => ({})),
-      jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true, enumAsInteger: true, useProtoFieldName: true },
+      jsonOptions: {
+        alwaysEmitImplicit: true,
+        emitUnsetMessages: true,
+        enumAsInteger: true,
+        int64AsNumber: true,
+        useProtoFieldName: true,
+      },
     },
     { info: { title: "", version: "" }, schemas: "exact" },
   );
@@ -139,12 +194,18 @@ test("exact schemas of OpenAPI describe responses as they are written, and reque
   const response = schemaOf(operation.responses["200"]?.content);
   expect(response?.properties).toMatchObject({
     custom_name: { type: "string" },
+    int64_value: { type: "integer", format: "int64" },
+    repeated_wrapper: { type: "array", items: { type: "integer", format: "uint64" } },
     nested: { anyOf: [{ $ref: expect.any(String) }, { type: "null" }] },
   });
   expect(response?.required).toEqual(expect.arrayContaining(["enum_value", "map_value", "nested"]));
   expect(response?.required).not.toContain("optional_value");
   const request = schemaOf(operation.requestBody.content);
-  expect(Object.keys(request?.properties ?? {})).toContain("kebab-name");
+  expect(request?.properties).toMatchObject({
+    "kebab-name": { type: ["string", "null"] },
+    int64Value: { type: ["string", "null"], format: "int64" },
+    repeatedWrapper: { items: { type: "string" } },
+  });
   expect(request?.required).toBeUndefined();
   expect(Object.values(schemas)).toContainEqual({ type: "integer", format: "int32" });
 });

@@ -111,6 +111,7 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
     body: variant.body,
     consumes,
     ignoreUnknown: ignoreUnknown || options.jsonOptions.ignoreUnknownFields,
+    ignoreEnumCase: options.jsonOptions.ignoreEnumCase,
     maxBytes: maxBodyBytesOf(route.method, options.readMaxBytes),
     maxDepth: options.maxDepth,
     prototypeKeys: options.prototypeKeys,

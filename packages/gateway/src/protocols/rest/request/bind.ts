@@ -22,7 +22,7 @@ export type BindOptions = {
   readonly maxDepth: number;
   readonly prototypeKeys: PrototypeKeys;
   readonly registry: Registry;
-  readonly jsonOptions: Pick<CompleteJsonOptions, "ignoreUnknownFields">;
+  readonly jsonOptions: Pick<CompleteJsonOptions, "ignoreUnknownFields" | "ignoreEnumCase">;
   readonly unknownQuery: ParameterOptions["unknown"];
   readonly boundQuery: ParameterOptions["bound"];
   readonly ignoredQuery: readonly string[];
@@ -35,11 +35,13 @@ export type BindOptions = {
 export function createBinder(route: Route, variant: Variant, options: BindOptions): Binder {
   const { input } = route.method;
   const rule = methodRule(route.method);
+  const { ignoreEnumCase } = options.jsonOptions;
   const readParameters = createParameterFieldsReader(route, variant, options);
   const readBody = createBodyReader(input, {
     body: variant.body,
     consumes: rule.consumes,
     ignoreUnknown: rule.ignoreUnknown || options.jsonOptions.ignoreUnknownFields,
+    ignoreEnumCase,
     maxBytes: maxBodyBytesOf(route.method, options.readMaxBytes),
     maxDepth: options.maxDepth,
     prototypeKeys: options.prototypeKeys,
@@ -51,6 +53,7 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
       ignored: new Set(),
       boundFields: boundFieldsOf(route, ""),
       maxDepth: options.maxDepth,
+      ignoreEnumCase,
       registry: options.registry,
     },
   });
@@ -104,8 +107,9 @@ export function createParameterFieldsReader(
   options: BindOptions,
 ): ParameterFieldsReader {
   const { input } = route.method;
-  const readHeaders = createHeaderReader(input);
-  const path = createPathVariablesReader(route);
+  const { ignoreEnumCase } = options.jsonOptions;
+  const readHeaders = createHeaderReader(input, ignoreEnumCase);
+  const path = createPathVariablesReader(route, ignoreEnumCase);
   const readIfMatch = createIfMatchReader(route.method);
   const keepMask = options.fieldMaskFromBody ? createMaskKeeper(route, variant) : undefined;
   const readQuery = createParameterReader(input, {
@@ -118,6 +122,7 @@ export function createParameterFieldsReader(
     ]),
     boundFields: boundFieldsOf(route, variant.body),
     maxDepth: options.maxDepth,
+    ignoreEnumCase,
     registry: options.registry,
   });
   return (request, pathVariables) => {

@@ -26,6 +26,8 @@ export type DeferBody = (bytes: Uint8Array, parse: (bytes: Uint8Array) => Messag
 export type BodyOptions = FormOptions & {
   /** As in google.api.http: "*", the name of a field, or empty for no body. */
   readonly body: string;
+  /** Names of enum values are accepted in any case. */
+  readonly ignoreEnumCase: boolean;
   readonly consumes: readonly string[];
   readonly maxBytes: number;
   readonly maxDepth: number;
@@ -198,7 +200,10 @@ function createParser(desc: DescMessage, type: string, options: BodyOptions): Bo
 /** Compiles the parser of a JSON body: the whole message, or the field that `body` names. */
 export function createJsonParser(
   desc: DescMessage,
-  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth" | "prototypeKeys" | "registry" | "setMask">,
+  options: Pick<
+    BodyOptions,
+    "body" | "ignoreUnknown" | "ignoreEnumCase" | "maxDepth" | "prototypeKeys" | "registry" | "setMask"
+  >,
 ): BodyParser {
   const readers = createJsonReaders(options);
   const { maxDepth, prototypeKeys, setMask } = options;

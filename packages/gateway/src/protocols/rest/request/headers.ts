@@ -15,7 +15,10 @@ export type HeaderFields = {
 const noHeaderFields: HeaderFields = { assignTo: () => {}, ignoreBody: false };
 
 /** Compiles the reader of the fields with the `header` option; the reader throws a RequestError for an invalid value. */
-export function createHeaderReader(desc: DescMessage): (headers: RequestHeaders) => HeaderFields {
+export function createHeaderReader(
+  desc: DescMessage,
+  ignoreEnumCase: boolean,
+): (headers: RequestHeaders) => HeaderFields {
   const fields = headerFields(desc).map((field) => {
     const reader = isSingularOutsideOneof(field) ? createTextReader(field) : undefined;
     if (reader === undefined || reader.isJson) {
@@ -42,7 +45,7 @@ export function createHeaderReader(desc: DescMessage): (headers: RequestHeaders)
     for (const field of fields) {
       const text = headers[field.header];
       if (text !== undefined) {
-        const value = field.reader.read(String(text));
+        const value = field.reader.read(String(text), ignoreEnumCase);
         if (value === undefined) {
           throw invalidText(field.reader, field.name);
         }

@@ -18,6 +18,8 @@ export type ParameterOptions = {
   readonly boundFields: BoundFields;
   /** The maximum number of nested messages in a parameter's name. */
   readonly maxDepth: number;
+  /** Names of enum values are accepted in any case. */
+  readonly ignoreEnumCase: boolean;
   /** The types that a google.protobuf.Any in a map given as JSON can contain. */
   readonly registry: Registry;
 };

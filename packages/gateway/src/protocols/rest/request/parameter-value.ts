@@ -1,23 +1,25 @@
-import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { RequestError } from "../../../http/request-error.ts";
 import { setOwn } from "../../../json/own-property.ts";
 import { createJsonReaders } from "../../../json/read.ts";
-import { parameterError, type Step, type Target } from "./parameter-name.ts";
+import { parameterError, type ParameterOptions, type Step, type Target } from "./parameter-name.ts";
 import type { TextReader } from "../../../json/plain-text-reading.ts";
 import { jsonFromText, invalidText } from "../../../json/text-reader.ts";
 
 type Fields = Message & Record<string, unknown>;
 
-/** Parses `text` and sets the target's field. `registry` has the types that an Any in a JSON value can contain. */
-export function setParameter(root: Message, target: Target, text: string, registry: Registry): void {
+type ValueOptions = Pick<ParameterOptions, "ignoreEnumCase" | "registry">;
+
+/** Parses `text` and sets the target's field. */
+export function setParameter(root: Message, target: Target, text: string, options: ValueOptions): void {
   const { leaf, steps } = target;
   const { field, kind } = leaf;
   const reader = leaf.text;
   let value: unknown;
   if (kind === "map" && target.key === undefined) {
-    value = readMapAsJson(target, text, registry);
+    value = readMapAsJson(target, text, options);
   } else if (reader !== undefined) {
-    value = reader.read(text);
+    value = reader.read(text, options.ignoreEnumCase);
     if (value === undefined) {
       throw valueError(target, reader, text);
     }
@@ -85,13 +87,13 @@ function resolveOwner(message: Fields, steps: readonly Step[], target: Target): 
   return owner;
 }
 
-function readMapAsJson(target: Target, text: string, registry: Registry): unknown {
+function readMapAsJson(target: Target, text: string, options: ValueOptions): unknown {
   const { field } = target.leaf;
   const json = text.startsWith("{") ? jsonFromText(text, true) : undefined;
   if (json === undefined) {
     throw parameterError(target, "must be sent as entries, name[key]=value, or as a JSON object");
   }
-  return createJsonReaders({ ignoreUnknown: false, registry }).field(field)(json, [target.path]);
+  return createJsonReaders({ ...options, ignoreUnknown: false }).field(field)(json, [target.path]);
 }
 
 function valueError(target: Target, reader: TextReader, text: string): RequestError {

@@ -43,7 +43,7 @@ export function createParameterReader(desc: DescMessage, options: ParameterOptio
               (seen ??= new Set()).add(key);
             }
           }
-          setParameter(message, target, value, options.registry);
+          setParameter(message, target, value, options);
         }
       }
       at = end + 1;

@@ -1,6 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
-import { reflectionServices } from "@flowgate/gateway/server";
+import { ServerReflection } from "@flowgate/gateway/gen/grpc/reflection/v1/reflection_pb.js";
+import { ServerReflection as ServerReflectionAlpha } from "@flowgate/gateway/gen/grpc/reflection/v1alpha/reflection_pb.js";
 import type { Logger } from "pino";
 import type { AdminAuth } from "../auth/accounts.ts";
 import { type AuditRecorder, openAuditRecorder } from "../auth/audit-recorder.ts";
@@ -81,6 +82,7 @@ export function accessToServer(reflection: Options["reflection"]): ReadonlyMap<D
   const reflectionRule: AccessRule = { kind: reflection === "open" ? "public" : "authenticated" };
   return new Map<DescService, AccessRule>([
     [Health, { kind: "public" }],
-    ...reflectionServices.map((service) => [service, reflectionRule] as const),
+    [ServerReflection, reflectionRule],
+    [ServerReflectionAlpha, reflectionRule],
   ]);
 }

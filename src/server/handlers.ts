@@ -1,7 +1,5 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import { type ConnectRouter, createConnectRouter } from "@connectrpc/connect";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { createGateway } from "@flowgate/gateway";
-import { createHealthService, reflectionServices } from "@flowgate/gateway/server";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { Health as HealthService } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
@@ -27,38 +25,17 @@ const exempt: ReadonlySet<DescMethod> = new Set([
   TokensService.method.revokeTokens,
 ]);
 
-/** The longest delay of a timer; with a longer one, Node fires it at once. */
-const maxTimerMs = 2_147_483_647;
-
-/** Limit of a health request, which contains a name at most. */
-const maxNameBytes = 4 * 1024;
-
 /** The RPCs over every protocol, the REST API and the other endpoints. */
 export function createHandlers(
-  { log, deferred = [], limits, ...options }: ServerOptions,
+  { log, deferred = [], limits: { bodyBytes, deadlineMs }, ...options }: ServerOptions,
   isProxy: ListenerOptions["isProxy"],
 ) {
-  const { bodyBytes, deadlineMs = maxTimerMs } = limits;
   const closing = new AbortController();
-  const services = [
-    ...servicesOf(options.routes),
-    HealthService,
-    ...(options.reflection === true ? reflectionServices : []),
-  ];
-  const health = createHealth(
-    options,
-    services.map(({ typeName }) => typeName),
-  );
-  const routes = (router: ConnectRouter): void => {
-    options.routes(router);
-    router.service(HealthService, createHealthService(health, createWatchLimits(health, isProxy)), {
-      readMaxBytes: Math.min(maxNameBytes, bodyBytes),
-    });
-  };
-
+  const health = createHealth(options);
   const gateway = createGateway({
     ...gatewayOptions,
-    routes,
+    routes: options.routes,
+    health: { serves: health.serves, onChange: health.onChange, admitWatch: createWatchLimits(isProxy) },
     reflection: options.reflection ?? false,
     requestGate: options.gate,
     interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],
@@ -66,7 +43,7 @@ export function createHandlers(
     mapError: (error, context) => toFailure(error, log, context),
     readMaxBytes: bodyBytes,
     deferred,
-    maxTimeoutMs: deadlineMs,
+    ...(deadlineMs !== undefined && { maxTimeoutMs: deadlineMs }),
   });
 
   const findRoute = createRouter({
@@ -80,15 +57,7 @@ export function createHandlers(
     gateway,
     exempt,
   });
-  const endStreams = (): void => {
-    health.close();
+  const endStreams = (): void =>
     closing.abort(toConnectError(new FlowgateError("unavailable", "the service is closing")));
-  };
   return { findRoute, health, methods: gateway.methods, endStreams };
-}
-
-function servicesOf(routes: ServerOptions["routes"]): DescService[] {
-  const router = createConnectRouter();
-  routes(router);
-  return [...new Set(router.handlers.map(({ service }) => service))];
 }

@@ -1,6 +1,3 @@
-import { type HealthSource, HealthWatch } from "@flowgate/gateway/server";
-import { FlowgateError } from "../errors.ts";
-
 /** Whether the service is ready; further properties report individual checks. */
 export type Readiness = {
   ready: boolean;
@@ -16,45 +13,32 @@ export type ReadinessOptions = {
 };
 
 /** The health of the process, for all protocols: ready, not ready, or draining. */
-export interface Health extends HealthSource {
+export interface Health {
   /** The result of `ready`; never ready while draining. */
   readiness(): Readiness;
   readonly draining: boolean;
   /** Makes everything permanently not ready, so that load balancers send calls elsewhere. */
   drain(): void;
-  /** Ends all watches with an error. */
-  close(): void;
-  /** Number of open watches. */
-  watches(): number;
+  /** Whether a service can take calls; "" is the process as a whole. */
+  readonly serves: (service: string) => boolean;
+  /** Calls the listener after each change. */
+  readonly onChange: (listener: () => void) => void;
 }
 
-export function createHealth({ ready, onReadyChange }: ReadinessOptions, services: readonly string[]): Health {
-  const watches = new Set<Pick<HealthWatch<object>, "settle" | "close">>();
+export function createHealth({ ready, onReadyChange }: ReadinessOptions): Health {
+  const listeners: (() => void)[] = [];
   let draining = false;
-  let closed = false;
   /** Cached until the next change, since every watch reads it after a change. */
   let cached: Readiness | undefined;
   const changed = (): void => {
     cached = undefined;
-    watches.forEach((watch) => watch.settle());
+    listeners.forEach((listener) => listener());
   };
   onReadyChange?.(changed);
 
-  const readiness = (): Readiness => {
-    const now = ready();
-    return draining ? { ...now, ready: false, notServing: services } : now;
-  };
+  const readiness = (): Readiness => (draining ? { ...ready(), ready: false } : ready());
   return {
     readiness,
-    serves(service) {
-      cached ??= readiness();
-      const { ready, notServing = ready ? [] : services } = cached;
-      if (service === "") {
-        return ready;
-      }
-      return services.includes(service) ? !notServing.includes(service) : undefined;
-    },
-    services: ["", ...services],
     get draining() {
       return draining;
     },
@@ -62,26 +46,14 @@ export function createHealth({ ready, onReadyChange }: ReadinessOptions, service
       draining = true;
       changed();
     },
-    close() {
-      closed = true;
-      watches.forEach((watch) => watch.close(closing()));
-    },
-    watch(read, onEnd) {
-      const watch = new HealthWatch(read, () => {
-        if (watches.delete(watch)) {
-          onEnd();
-        }
-      });
-      watches.add(watch);
-      if (closed) {
-        watch.close(closing());
+    serves(service) {
+      cached ??= readiness();
+      const { ready, notServing } = cached;
+      if (service === "" || draining || notServing === undefined) {
+        return ready;
       }
-      return watch;
+      return !notServing.includes(service);
     },
-    watches: () => watches.size,
+    onChange: (listener) => void listeners.push(listener),
   };
-}
-
-function closing(): FlowgateError {
-  return new FlowgateError("unavailable", "the service is closing");
 }

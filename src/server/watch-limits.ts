@@ -1,7 +1,6 @@
-import type { AdmitWatch } from "@flowgate/gateway/server";
+import type { HealthOptions } from "@flowgate/gateway";
 import { type ClientKind, peerKey } from "../auth/caller.ts";
 import { FlowgateError } from "../errors.ts";
-import type { Health } from "./health.ts";
 import { type ClientCounter, createClientCounter } from "./listener/client-counter.ts";
 import type { ListenerOptions } from "./listener/options.ts";
 
@@ -13,20 +12,25 @@ const maxWatchesPerClient = 100;
 const maxRuntimeWatches = 10;
 
 /** Limits the health watches of each client. Those of flows are counted apart from those of operators with the same address. */
-export function createWatchLimits(health: Health, isProxy: ListenerOptions["isProxy"]): AdmitWatch {
+export function createWatchLimits(isProxy: ListenerOptions["isProxy"]): NonNullable<HealthOptions["admitWatch"]> {
   const counters: Readonly<Record<ClientKind, ClientCounter>> = {
     network: createClientCounter(maxWatchesPerClient, isProxy),
     socket: createClientCounter(maxWatchesPerClient, () => false),
     runtime: createClientCounter(maxRuntimeWatches, () => false),
   };
+  let open = 0;
   return async ({ values }) => {
     const peer = values.get(peerKey);
     const kind = (await peer.clientKind?.()) ?? "network";
-    const isFull = kind === "network" && health.watches() >= maxWatches;
+    const isFull = kind === "network" && open >= maxWatches;
     const release = isFull ? undefined : counters[kind].admit(kind === "network" ? peer.address : kind);
     if (release === undefined) {
       throw new FlowgateError("limit_exceeded", "too many open watches: use Check");
     }
-    return release;
+    open++;
+    return () => {
+      open--;
+      release();
+    };
   };
 }

@@ -3,37 +3,27 @@ import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import {
-  type CallOptions,
-  type Client,
-  Code,
-  ConnectError,
-  createClient,
-  createRouterTransport,
-  type Interceptor,
-  type StreamRequest,
-  type Transport,
-  type UnaryRequest,
-} from "@connectrpc/connect";
+import { type CallOptions, type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
   createGrpcWebTransport,
   Http2SessionManager,
 } from "@connectrpc/connect-node";
+import { createGrpcWebTransport as createGrpcWebFetchTransport } from "@connectrpc/connect-web";
 import { describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { createGateway } from "@flowgate/gateway";
-import { createHealthService } from "@flowgate/gateway/server";
+import { createFetchHandler } from "@flowgate/gateway/fetch";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { openGateway } from "../../src/app/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createRouter } from "../../src/server/pipeline/router.ts";
 import { createWatchLimits } from "../../src/server/watch-limits.ts";
-import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
+import type { Readiness } from "../../src/server/health.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";
@@ -78,46 +68,33 @@ async function open(first: Readiness = { ready: true }) {
   });
 }
 
-/** The service, which counts no client, as if each were a proxy. */
-const healthService = (health: HealthOfProcess) =>
-  createHealthService(
-    health,
-    createWatchLimits(health, () => true),
-  );
-
-/** Serves health like openServer, but with access to the Health object. */
-async function serveAlone(health: HealthOfProcess) {
-  const gateway = createGateway({
-    routes: (router) => void router.service(Health, healthService(health)),
-    mapError: (error, context) => toFailure(error, log, context),
-  });
-  return await serveRoutes(createRouter({ gateway, endpoints: new Map(), exempt: new Set() }));
+/** Serves health by the pipeline, and counts the open watches. */
+async function serveAlone() {
+  let watches = 0;
+  const admitWatch = () => {
+    watches++;
+    return () => void watches--;
+  };
+  const gateway = createGateway({ routes() {}, health: { admitWatch } });
+  const server = await serveRoutes(createRouter({ gateway, endpoints: new Map(), exempt: new Set() }));
+  return Object.assign(server, { watches: () => watches });
 }
 
-/** The service implementation, with errors converted as in the server. */
-function inProcess(health: HealthOfProcess): Transport {
-  const implementation = healthService(health);
-  const fail = (error: unknown, { method, contextValues: values, signal }: UnaryRequest | StreamRequest): never => {
-    throw toFailure(error, log, { method, values, signal });
-  };
-  const convert: Interceptor = (next) => async (request) => {
-    try {
-      const response = await next(request);
-      return response.stream ? { ...response, message: converted(response.message, request) } : response;
-    } catch (error) {
-      return fail(error, request);
-    }
-  };
-  async function* converted<T>(messages: AsyncIterable<T>, request: UnaryRequest | StreamRequest): AsyncGenerator<T> {
-    try {
-      yield* messages;
-    } catch (error) {
-      fail(error, request);
-    }
-  }
-  return createRouterTransport(({ service }) => service(Health, implementation), {
-    router: { interceptors: [convert] },
+/** Health with the limits of the server, without a network. No client is counted alone, as if each were a proxy. */
+function serveInProcess() {
+  const closing = new AbortController();
+  const admitWatch = createWatchLimits(() => true);
+  const handle = createFetchHandler({
+    routes() {},
+    health: { admitWatch },
+    shutdownSignal: closing.signal,
+    mapError: (error, context) => toFailure(error, log, context),
   });
+  const transport = createGrpcWebFetchTransport({
+    baseUrl: "http://server.example",
+    fetch: async (input, init) => handle(new Request(input, init)),
+  });
+  return { close: () => closing.abort(), client: createClient(Health, transport) };
 }
 
 type Watch = Disposable & {
@@ -238,17 +215,16 @@ describe.each(transports)("health over %s", (_, transport) => {
   });
 
   test("a watch ends when its client disconnects", async () => {
-    const health = createHealth({ ready: () => ({ ready: true }) }, []);
-    await using server = await serveAlone(health);
+    await using server = await serveAlone();
     const client = createClient(Health, transport(server.url));
     const [one, other] = [watch(client, ""), watch(client, "")];
     expect(await one.next()).toBe(Status.SERVING);
     expect(await other.next()).toBe(Status.SERVING);
-    expect(health.watches()).toBe(2);
+    expect(server.watches()).toBe(2);
     one[Symbol.dispose]();
-    await eventually(async () => expect(health.watches()).toBe(1));
+    await eventually(async () => expect(server.watches()).toBe(1));
     other[Symbol.dispose]();
-    await eventually(async () => expect(health.watches()).toBe(0));
+    await eventually(async () => expect(server.watches()).toBe(0));
   });
 
   test("a watch ends with its deadline", async () => {
@@ -277,26 +253,28 @@ test("/readyz reports failed checks and draining", async () => {
 });
 
 describe("watches", () => {
-  function serve() {
-    const health = createHealth({ ready: () => ({ ready: true }) }, []);
-    return { health, client: createClient(Health, inProcess(health)) };
-  }
-
   test("are limited to 1,000, and release everything when their clients disconnect", async () => {
-    const { health, client } = serve();
+    const { close, client } = serveInProcess();
     const watches = Array.from({ length: 1_000 }, () => watch(client, ""));
     expect(new Set(await Promise.all(watches.map((each) => each.next())))).toEqual(new Set([Status.SERVING]));
     const rejected = await failureOf(watch(client, "").next());
     expect(rejected.code).toBe(Code.ResourceExhausted);
     expect(rejected.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "limit_exceeded" }]);
     expect((await client.check({})).status).toBe(Status.SERVING);
-    for (const abortController of watches.slice(0, 400)) {
-      abortController[Symbol.dispose]();
+    for (const each of watches.slice(0, 400)) {
+      each[Symbol.dispose]();
     }
-    await eventually(async () => expect(health.watches()).toBe(600));
-    expect(await watch(client, "").next()).toBe(Status.SERVING);
-    health.close();
-    await eventually(async () => expect(health.watches()).toBe(0));
+    const later = await eventually(async () => {
+      const again = Array.from({ length: 400 }, () => watch(client, ""));
+      expect(new Set(await Promise.all(again.map((each) => each.next())))).toEqual(new Set([Status.SERVING]));
+      return again;
+    });
+    expect((await failureOf(watch(client, "").next())).code).toBe(Code.ResourceExhausted);
+    close();
+    for (const each of [...watches.slice(400), ...later]) {
+      expect(await each.next()).toBe(Status.NOT_SERVING);
+      expect((await failureOf(each.next())).code).toBe(Code.Unavailable);
+    }
   });
 
   test("are limited to 100 per client, and do not block other clients", async () => {
@@ -328,27 +306,12 @@ describe("watches", () => {
   });
 
   test("that begin after closing end at once", async () => {
-    const { health, client } = serve();
-    health.drain();
-    health.close();
+    const { close, client } = serveInProcess();
+    close();
     using whole = watch(client, "");
     expect(await whole.next()).toBe(Status.NOT_SERVING);
     expect((await failureOf(whole.next())).code).toBe(Code.Unavailable);
   });
-});
-
-test.each([
-  [99, 100],
-  [100, Code.ResourceExhausted],
-])("List of %i services and the whole", async (count, expected) => {
-  const names = Array.from({ length: count }, (_, at) => `example.v1.Service${at}`);
-  const health = createHealth({ ready: () => ({ ready: true }) }, names);
-  const client = createClient(Health, inProcess(health));
-  const outcome = await client.list({}).then(
-    ({ statuses }) => Object.keys(statuses).length,
-    (error: unknown) => ConnectError.from(error).code,
-  );
-  expect(outcome).toBe(expected);
 });
 
 test("a gateway reports all services but the flows as serving until they have started, without a token", async () => {

@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
 import { collectImplementations, type Implementation, type StreamImplementation } from "./call/implementations.ts";
-import { createOpenStreams } from "./call/shutdown.ts";
+import { createOpenStreams, type OpenStreams } from "./call/shutdown.ts";
 import { type Cors, type CorsHeaders, createCors } from "./http/cors.ts";
 import type { RequestHeaders } from "./http/request-headers.ts";
 import type { GatewayRequest } from "./http/request.ts";
@@ -12,6 +12,7 @@ import { completeOptions, type CompleteOptions, type GatewayOptions } from "./op
 import { createRest, pathOf, type Rest, type RestMatch } from "./protocols/rest/rest.ts";
 import { createRpcHandler, type RpcHandler } from "./protocols/rpc-handler.ts";
 import { isRpcRequest, rejectUnknownRpc } from "./protocols/rpc-rejection.ts";
+import { decodePath } from "./routing/percent.ts";
 import type { Route } from "./routing/route.ts";
 import { standardServices } from "./services/standard-services.ts";
 
@@ -126,11 +127,16 @@ function withCors(match: Gateway["match"], cors: Record<GatewayMatch["kind"], Co
 
 /** RPCs are routed first, by their exact path, which is percent-decoded if necessary. */
 const addRpcs: RpcProtocols["add"] = (rest, implementations, options) => {
-  const openStreams = createOpenStreams(options.shutdownSignal);
+  const streamsBySignal = new Map<AbortSignal | undefined, OpenStreams>();
+  const openStreamsOf = (signal: AbortSignal | undefined): OpenStreams => {
+    const openStreams = streamsBySignal.get(signal) ?? createOpenStreams(signal);
+    streamsBySignal.set(signal, openStreams);
+    return openStreams;
+  };
   const matches = new Map(
     implementations.map((implementation) => {
       const { method } = implementation;
-      const { serve, allowedMethods } = createRpcHandler(implementation, options, openStreams);
+      const { serve, allowedMethods } = createRpcHandler(implementation, options, openStreamsOf);
       const respond = options.cors === undefined ? serve : withPreflight(serve, allowedMethods);
       return [`/${method.parent.typeName}/${method.name}`, createRpcMatch(method, respond)];
     }),
@@ -138,7 +144,7 @@ const addRpcs: RpcProtocols["add"] = (rest, implementations, options) => {
   const unknown: GatewayMatch = { ...createRpcMatch(undefined, rejectUnknownRpc), isKnownPath: false };
   const match: Gateway["match"] = (httpMethod, target, headers = {}) => {
     const path = pathOf(target);
-    const rpc = matches.get(path) ?? (/[%#]/.test(path) ? matches.get(decode(path)) : undefined);
+    const rpc = matches.get(decodePath(path) ?? "");
     if (rpc !== undefined) {
       return rpc;
     }
@@ -160,14 +166,4 @@ function withPreflight(serve: RpcHandler["serve"], allowedMethods: readonly stri
 
 function createRpcMatch(method: DescMethod | undefined, respond: RpcHandler["serve"]): GatewayMatch {
   return { kind: "rpc", method, template: undefined, isKnownPath: true, isFixed: true, respond };
-}
-
-/** Percent-decodes a path and removes a fragment, which is invalid in a request target. Empty if the encoding is invalid. */
-function decode(path: string): string {
-  const [withoutFragment = ""] = path.split("#", 1);
-  try {
-    return decodeURIComponent(withoutFragment);
-  } catch {
-    return "";
-  }
 }

@@ -1,6 +1,6 @@
 // For every user.
 export { createGateway, createRestGateway, type Gateway, type GatewayMatch } from "./gateway.ts";
-export type { Protocol, GatewayOptions } from "./options/options.ts";
+export type { Protocol, GatewayOptions, HealthOptions } from "./options/options.ts";
 export type { Rule } from "./routing/routes.ts";
 export { presets } from "./options/presets.ts";
 export type { JsonOptions } from "./json/json-options.ts";
@@ -28,12 +28,8 @@ export {
   type RequestFormat,
 } from "./call/deferred.ts";
 export { createRequestDecoder, type RequestDecoder } from "./protocols/request-decoder.ts";
-export {
-  createEncodedMessage,
-  type EncodedMessage,
-  getEncodedMessage,
-  setEncodedField,
-} from "./protocols/rest/response/encoded-field.ts";
+export { createEncodedMessage, type EncodedMessage, getEncodedMessage } from "./call/encoded-message.ts";
+export { setEncodedField } from "./protocols/rest/response/encoded-field.ts";
 export { createJsonCheck } from "./json/check.ts";
 export { createJsonEncoder } from "./json/encoder.ts";
 export { createReachableRegistry } from "./schema/registry.ts";

@@ -1,8 +1,9 @@
-import { create, createFileRegistry, type DescMessage } from "@bufbuild/protobuf";
+import { create, createFileRegistry, type DescMessage, type DescService } from "@bufbuild/protobuf";
 import {
   FieldDescriptorProto_Label,
   FieldDescriptorProto_Type,
   FileDescriptorProtoSchema,
+  file_google_protobuf_empty,
 } from "@bufbuild/protobuf/wkt";
 
 /** Builds a message without a .proto file. Fields are strings, or of a message type. */
@@ -30,4 +31,19 @@ export function buildMessage(fields: Readonly<Record<string, DescMessage | "stri
     throw new Error("the message was not built");
   }
   return message;
+}
+
+/** Builds services of one RPC each. */
+export function buildServices(count: number): DescService[] {
+  const names = Array.from({ length: count }, (_, at) => `Service${at}`);
+  const empty = ".google.protobuf.Empty";
+  const file = create(FileDescriptorProtoSchema, {
+    name: "services.proto",
+    package: "built.v1",
+    syntax: "proto3",
+    dependency: [file_google_protobuf_empty.proto.name],
+    service: names.map((name) => ({ name, method: [{ name: "Call", inputType: empty, outputType: empty }] })),
+  });
+  const registry = createFileRegistry(file, () => file_google_protobuf_empty);
+  return names.flatMap((name) => registry.getService(`built.v1.${name}`) ?? []);
 }

@@ -9,8 +9,10 @@ const document = (await Promise.all(["docs/reference.md", "docs/openapi.md"].map
 test("the reference has a row for every option, and for no other", async () => {
   const sources: [heading: string, file: string, type: string][] = [
     ["GatewayOptions", "src/options/options.ts", "GatewayOptions"],
+    ["HealthOptions", "src/options/options.ts", "HealthOptions"],
     ["AdapterOptions", "src/adapters/adapter.ts", "AdapterOptions"],
     ["FetchHandlerOptions", "src/adapters/fetch/handler.ts", "FetchHandlerOptions"],
+    ["JsonOptions", "src/json/json-options.ts", "JsonOptions"],
     ["CompressionOptions", "src/protocols/rest/response/compressor.ts", "CompressionOptions"],
     ["CorsOptions", "src/http/cors.ts", "CorsOptions"],
     ["OpenApiOptions", "src/openapi/options.ts", "OpenApiOptions"],

@@ -56,29 +56,5 @@ export interface Exchange {
 /** Serves a request. `rejection` is the response to send if the request violates HTTP. */
 export type ExchangeHandler = (exchange: Exchange, rejection: GatewayResponse | undefined) => void;
 
-/** Sets Content-Length if it is known, and returns the fastest encoding for a text body. */
-export function describeBody({ status, headers, body, trailers }: GatewayResponse, method: string): BufferEncoding {
-  if (typeof body === "string" || body instanceof Uint8Array) {
-    if (trailers !== undefined) {
-      return "utf8";
-    }
-    const bytes = Buffer.byteLength(body);
-    headers["content-length"] = String(bytes);
-    // A text with as many bytes as characters is ASCII, and Latin-1 is written without conversion.
-    return bytes === body.length ? "latin1" : "utf8";
-  }
-  if (
-    body === undefined &&
-    trailers === undefined &&
-    headers["content-length"] === undefined &&
-    status !== 204 &&
-    status !== 304 &&
-    method !== "HEAD"
-  ) {
-    headers["content-length"] = "0";
-  }
-  return "utf8";
-}
-
 /** How long a short body may take to arrive. */
 export const shortBodyTimeoutMs = 3_000;

@@ -1,8 +1,15 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type BodyReservation, type GatewayResponse, readBody, sendStream, streamBody } from "@flowgate/gateway/server";
+import {
+  type BodyReservation,
+  type GatewayResponse,
+  readBody,
+  sendStream,
+  setContentLength,
+  streamBody,
+} from "@flowgate/gateway/server";
 import type { AcceptedConnection } from "./accepted-connection.ts";
-import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
+import type { Exchange, ExchangeObserver } from "./exchange.ts";
 
 /** What an exchange needs of its connection. */
 export interface Http1ConnectionContext {
@@ -112,7 +119,7 @@ export class Http1Exchange implements Exchange {
       return;
     }
     const { status, headers, body, trailers } = result;
-    const encoding = describeBody(result, this.method);
+    const encoding = setContentLength(result, this.method);
     if (this.#connection.mustClose()) {
       response.shouldKeepAlive = false;
     }

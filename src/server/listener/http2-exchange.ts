@@ -2,14 +2,20 @@ import type { IncomingHttpHeaders } from "node:http";
 import {
   type Http2Stream,
   type IncomingHttpHeaders as Http2Headers,
-  type OutgoingHttpHeaders,
   type ServerHttp2Stream,
   constants,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { type BodyReservation, type GatewayResponse, readBody, sendStream, streamBody } from "@flowgate/gateway/server";
+import {
+  type BodyReservation,
+  type GatewayResponse,
+  readBody,
+  sendHead,
+  sendStream,
+  streamBody,
+} from "@flowgate/gateway/server";
 import type { AcceptedConnection } from "./accepted-connection.ts";
-import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
+import type { Exchange, ExchangeObserver } from "./exchange.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import type { ThroughputWindow } from "./throughput.ts";
 
@@ -131,27 +137,9 @@ export class Http2Exchange implements Exchange {
     if (stream.headersSent || stream.destroyed || stream.closed) {
       return;
     }
-    const { status, headers, body, trailers } = response;
-    const encoding = describeBody(response, this.method);
-    // Connection-specific fields are not allowed (RFC 9113, section 8.2.2).
-    delete headers["connection"];
-    headers["x-content-type-options"] = "nosniff";
-    const head = headers as OutgoingHttpHeaders;
-    head[":status"] = status;
-    // Also for a stream without trailers: otherwise Node ends it as if it were complete when it is aborted.
-    if (trailers !== undefined || !isWhole(body)) {
-      stream.on("wantTrailers", () => {
-        try {
-          stream.sendTrailers(trailers ?? {});
-        } catch {
-          // An event handler has no caller to throw to; the client detects the incomplete response.
-          this.abort();
-        }
-      });
-      stream.respond(head, { waitForTrailers: true });
-    } else {
-      stream.respond(head, body === undefined ? { endStream: true } : undefined);
-    }
+    const { body } = response;
+    response.headers["x-content-type-options"] = "nosniff";
+    const encoding = sendHead(response, stream, this.method);
     if (
       isWhole(body) &&
       (this.isAuthenticated || body === undefined || body.length <= partBytes || stream.writableEnded)

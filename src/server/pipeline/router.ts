@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Gateway, GatewayMatch } from "@flowgate/gateway";
+import { decodePath } from "@flowgate/gateway/server";
 import type { RequestContext, Route } from "./request-context.ts";
 import { errorResponse } from "../errors/error-response.ts";
 
@@ -20,7 +21,7 @@ export function createRouter({ endpoints, gateway, exempt }: RouterOptions): (re
   );
   const find = (request: RequestContext): Route => {
     const { path, httpMethod } = request;
-    const decoded = /[%#]/.test(path) ? decode(path) : path;
+    const decoded = decodePath(path);
     if (decoded === undefined) {
       return malformed;
     }
@@ -62,16 +63,6 @@ function createHostValidator(): (host: string) => boolean {
     }
     return isValid;
   };
-}
-
-/** Percent-decodes a path and removes a fragment, which is invalid in a request target. undefined: invalid encoding. */
-function decode(path: string): string | undefined {
-  const [withoutFragment = ""] = path.split("#", 1);
-  try {
-    return decodeURIComponent(withoutFragment);
-  } catch {
-    return undefined;
-  }
 }
 
 const malformed = createErrorRoute(400, "the path is not valid percent-encoding: encode % as %25");

@@ -57,6 +57,6 @@ export function createOpenStreams(shutdown: AbortSignal | undefined): OpenStream
 }
 
 /** The error that ends a stream at shutdown: the reason of the signal, as with Connect's adapters, if it is a ConnectError; else UNAVAILABLE. */
-function shutdownError({ reason }: AbortSignal): ConnectError {
+export function shutdownError({ reason }: AbortSignal): ConnectError {
   return reason instanceof ConnectError ? reason : new ConnectError("the service is closing", Code.Unavailable);
 }

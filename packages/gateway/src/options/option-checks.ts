@@ -18,7 +18,7 @@ import {
   type OptionCheck,
   type OptionChecks,
 } from "./check-options.ts";
-import { allProtocols, MAX_TIMER_MS, type GatewayOptions } from "./options.ts";
+import { allProtocols, MAX_TIMER_MS, type GatewayOptions, type HealthOptions } from "./options.ts";
 
 /** Readers and writers are recursive: a Struct in an Any exhausts the stack at a depth of about 900. */
 const MAX_DEPTH = 500;
@@ -69,6 +69,8 @@ const jsonOptions: ChecksOf<JsonOptions> = {
   useProtoFieldName: aBoolean,
 };
 
+const health: ChecksOf<HealthOptions> = { serves: aFunction, onChange: aFunction, admitWatch: aFunction };
+
 const anything: OptionCheck = { allowed: "any value", accepts: () => true };
 
 /** A rule is a google.api.HttpRule, or its initializer, with the options of the method. */
@@ -90,7 +92,7 @@ export const gatewayOptionChecks: ChecksOf<GatewayOptions> = {
   protocols: arrayOf(allProtocols.map((protocol) => `"${protocol}"`).join(", "), (item) =>
     allProtocols.some((protocol) => protocol === item),
   ),
-  health: aBoolean,
+  health: either(aBoolean, anObject(health)),
   reflection: aBoolean,
   requestPathPrefix: {
     allowed: 'a path that begins with "/" and does not end with it, such as "/api"',

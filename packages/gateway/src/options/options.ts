@@ -20,12 +20,25 @@ export type Protocol = "connect" | "grpc" | "grpc-web" | "rest";
 
 export const allProtocols: readonly Protocol[] = ["connect", "grpc", "grpc-web", "rest"];
 
+/** The options of the health service. */
+export type HealthOptions = {
+  /** Whether a registered service can take calls; "" is the server as a whole. Default: all can. After the shutdown, none can. */
+  serves?: (service: string) => boolean;
+  /** Called once, with a function that is to be called after each change of what `serves` returns. Default: nothing changes. */
+  onChange?: (changed: () => void) => void;
+  /**
+   * Called before a watch, which stays open until its client or the server ends it; may throw a ConnectError to reject it. Returns a
+   * function that is called when the watch ends. Default: watches are not limited.
+   */
+  admitWatch?: (context: HandlerContext) => (() => void) | Promise<() => void>;
+};
+
 /** The options of a gateway. */
 export type GatewayOptions = {
   /**
    * The function that registers services with Connect. It is called once for all gateways and documents that get it. Of the options
-   * that a service or method is registered with, `interceptors`, `requestGate`, `readMaxBytes`, `maxTimeoutMs`, `jsonOptions` and
-   * `binaryOptions` replace those of the gateway.
+   * that a service or method is registered with, `interceptors`, `requestGate`, `readMaxBytes`, `maxTimeoutMs`, `shutdownSignal`,
+   * `jsonOptions` and `binaryOptions` replace those of the gateway.
    */
   routes: (router: ConnectRouter) => unknown;
   /**
@@ -34,10 +47,10 @@ export type GatewayOptions = {
    */
   protocols?: readonly Protocol[];
   /**
-   * Serves grpc.health.v1.Health: all services are SERVING until `shutdownSignal` is aborted. The request gate and the interceptors
-   * apply to it. Default: false.
+   * Serves grpc.health.v1.Health: all services are SERVING until `shutdownSignal` is aborted, or as the given functions say. The request
+   * gate and the interceptors apply to it. Default: false.
    */
-  health?: boolean;
+  health?: boolean | HealthOptions;
   /** Serves gRPC's reflection (v1 and v1alpha), by which clients such as grpcurl read the .proto. The same applies. Default: false. */
   reflection?: boolean;
   /** Serves all paths below this one, such as "/api". In Fastify, below the prefix of the plugin. Default: "". */
@@ -238,7 +251,7 @@ export function completeOptions(options: GatewayOptions, methods: readonly DescM
 /** The options for a service or method, by those that it was registered with. */
 export function forRegistration<Options extends CompleteOptions>(
   options: Options,
-  { interceptors, requestGate, readMaxBytes, maxTimeoutMs, jsonOptions }: Partial<ConnectRouterOptions>,
+  { interceptors, requestGate, readMaxBytes, maxTimeoutMs, shutdownSignal, jsonOptions }: Partial<ConnectRouterOptions>,
 ): Options {
   const { ignoreUnknownFields, alwaysEmitImplicit, enumAsInteger, useProtoFieldName } = options.jsonOptions;
   return {
@@ -247,6 +260,7 @@ export function forRegistration<Options extends CompleteOptions>(
     requestGate: requestGate ?? options.requestGate,
     readMaxBytes: readMaxBytes ?? options.readMaxBytes,
     maxTimeoutMs: maxTimeoutMs ?? options.maxTimeoutMs,
+    shutdownSignal: shutdownSignal ?? options.shutdownSignal,
     registry: jsonOptions?.registry ?? options.registry,
     jsonOptions: {
       ...options.jsonOptions,

@@ -6,7 +6,7 @@ import { encodeUtf8 } from "#platform/bytes";
 import type { CallContext } from "../call/context.ts";
 import { withReservation } from "../call/decompress-in-steps.ts";
 import type { Invoke } from "../call/invoke.ts";
-import type { PerformCall } from "../call/runner.ts";
+import type { Invocation, PerformCall } from "../call/runner.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { GatewayRequest } from "../http/request.ts";
 import { addHeaders, type GatewayResponse } from "../http/response.ts";
@@ -22,8 +22,8 @@ import { endStreamFlag, envelope } from "./rpc/envelope.ts";
 import {
   addTrailersOf,
   type EnvelopedProtocol,
+  createRunner,
   type RpcMethod,
-  serveCalls,
   type ServeRpc,
   setHeadersOf,
 } from "./rpc/method.ts";
@@ -60,24 +60,35 @@ type EncodedMessage = {
 
 /** Serves a unary method over Connect by POST, in one message format. */
 export function createConnectPost(rpc: RpcMethod, invoke: Invoke, codec: Codec): ServeRpc {
-  return createConnectUnary(rpc, invoke, codec, (request) => ({
-    compression: requestCompression(request.headers["content-encoding"], "accept-encoding"),
-    bytes: request.readBody(rpc.maxBytes),
-  }));
+  const { run, respond } = createConnectUnary(rpc, invoke, codec);
+  const call: PerformCall = (invocation) => {
+    const { request } = invocation;
+    const compression = requestCompression(request.headers["content-encoding"], "accept-encoding");
+    return respond(invocation, { compression, bytes: request.readBody(rpc.maxBytes) });
+  };
+  return (request) => run(call, request, []);
 }
 
+/** Serves a unary method over Connect by GET. `query` is that of the request. */
+export type ServeGet = (request: GatewayRequest, query: URLSearchParams) => ReturnType<ServeRpc>;
+
 /** The same by GET, for a method without side effects, with the message in the query. */
-export function createConnectGet(rpc: RpcMethod, invoke: Invoke, codec: Codec): ServeRpc {
-  return createConnectUnary(rpc, invoke, codec, (request) => {
-    const query = queryOf(request);
-    const compression = requestCompression(query.get("compression"), "accept-encoding");
-    const message = query.get("message") ?? "";
-    const bytes = query.get("base64") === "1" ? decodeBase64(message) : encodeUtf8(message);
-    if (bytes.length > rpc.maxBytes) {
-      throw messageTooLarge(rpc.maxBytes);
-    }
-    return { compression, bytes };
-  });
+export function createConnectGet(rpc: RpcMethod, invoke: Invoke, codec: Codec): ServeGet {
+  const { run, respond } = createConnectUnary(rpc, invoke, codec);
+  return (request, query) =>
+    run(
+      (invocation) => {
+        const compression = requestCompression(query.get("compression"), "accept-encoding");
+        const message = query.get("message") ?? "";
+        const bytes = query.get("base64") === "1" ? decodeBase64(message) : encodeUtf8(message);
+        if (bytes.length > rpc.maxBytes) {
+          throw messageTooLarge(rpc.maxBytes);
+        }
+        return respond(invocation, { compression, bytes });
+      },
+      request,
+      [],
+    );
 }
 
 export function queryOf({ target }: GatewayRequest): URLSearchParams {
@@ -93,12 +104,7 @@ function decodeBase64(text: string): Uint8Array {
   }
 }
 
-function createConnectUnary(
-  rpc: RpcMethod,
-  invoke: Invoke,
-  codec: Codec,
-  read: (request: GatewayRequest) => EncodedMessage,
-): ServeRpc {
+function createConnectUnary(rpc: RpcMethod, invoke: Invoke, codec: Codec) {
   const { maxBytes } = rpc;
   const contentType = `application/${codec.name}`;
 
@@ -117,31 +123,34 @@ function createConnectUnary(
       return { status: 200, headers, body: bytes };
     }
     headers["content-encoding"] = accepted.name;
-    return codec.compress(message, accepted).then((compressed) => ({ status: 200, headers, body: compressed }));
+    return codec.compress(message, bytes, accepted).then((compressed) => ({ status: 200, headers, body: compressed }));
   };
 
-  const call: PerformCall = ({ request, context }) => {
-    const { compression, bytes } = read(request);
-    const respond = (decompressed: Uint8Array): GatewayResponse | Promise<GatewayResponse> => {
+  const respond = (
+    { request, context }: Invocation,
+    { compression, bytes }: EncodedMessage,
+  ): ReturnType<PerformCall> => {
+    const call = (decompressed: Uint8Array): GatewayResponse | Promise<GatewayResponse> => {
       const invoked = invoke(codec.decode(decompressed), context);
       return invoked instanceof Promise
         ? invoked.then((response) => succeed(request, context, compression, response))
         : succeed(request, context, compression, invoked);
     };
     if (compression === undefined && !(bytes instanceof Promise)) {
-      return respond(bytes);
+      return call(bytes);
     }
     context.observeClient();
     return Promise.resolve(bytes).then((all) =>
       compression === undefined
-        ? withReservation(all, request, respond)
-        : compression.decompress(all, maxBytes, request).then((message) => withReservation(message, request, respond)),
+        ? withReservation(all, request, call)
+        : compression.decompress(all, maxBytes, request).then((message) => withReservation(message, request, call)),
     );
   };
 
-  return serveCalls(rpc, "connect", codec.name, call, (failure, context) =>
+  const run = createRunner(rpc, "connect", codec.name, (failure, context) =>
     unaryError(codeToHttpStatus(failure.code), failure, headersOf(context)),
   );
+  return { run, respond };
 }
 
 /** Headers and, with the prefix `trailer-`, trailers: unary Connect responses have no HTTP trailers. */

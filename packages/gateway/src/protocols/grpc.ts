@@ -69,7 +69,8 @@ export function createGrpcUnary(
       return finish(body, headers, context);
     }
     headers["grpc-encoding"] = accepted.name;
-    return codec.compressEnvelope(message, accepted).then((compressed) => finish(compressed, headers, context));
+    const bytes = body.subarray(envelopeBytes);
+    return codec.compressEnvelope(message, bytes, accepted).then((compressed) => finish(compressed, headers, context));
   };
 
   const call: PerformCall = ({ request, context }) => {

@@ -12,7 +12,7 @@ import type { GatewayRequest } from "../http/request.ts";
 import type { GatewayResponse } from "../http/response.ts";
 import { type CompleteOptions, forRegistration } from "../options/options.ts";
 import { maxBodyBytesOf } from "../schema/rules.ts";
-import { connectStream, createConnectGet, createConnectPost, queryOf } from "./connect.ts";
+import { connectStream, createConnectGet, createConnectPost, queryOf, type ServeGet } from "./connect.ts";
 import { createGrpcUnary, grpc } from "./grpc.ts";
 import { grpcWeb } from "./grpc-web.ts";
 import { type Codec, createCodecs } from "./rpc/codec.ts";
@@ -32,22 +32,22 @@ type Handlers = {
   /** By Content-Type. */
   readonly posts: ReadonlyMap<string, ServeRpc>;
   /** By the query parameter `encoding`; undefined: GET is not supported, because the method may have side effects. */
-  readonly gets: ReadonlyMap<string, ServeRpc> | undefined;
+  readonly gets: ReadonlyMap<string, ServeGet> | undefined;
   readonly needsHttp2: boolean;
 };
 
-/** Compiles an RPC for the protocols of `options`. */
+/** Compiles an RPC for the protocols of `options`. `openStreamsOf` returns the streams that a signal ends. */
 export function createRpcHandler(
   implementation: Implementation | StreamImplementation,
   given: CompleteOptions,
-  openStreams: OpenStreams,
+  openStreamsOf: (signal: AbortSignal | undefined) => OpenStreams,
 ): RpcHandler {
   const options = forRegistration(given, implementation.options);
   const rpc = createRpcMethod(implementation, options);
   const handlers =
     implementation.kind === "unary"
       ? createUnaryHandlers(rpc, implementation, options)
-      : createStreamHandlers(rpc, implementation, options, openStreams);
+      : createStreamHandlers(rpc, implementation, options, openStreamsOf(options.shutdownSignal));
   return createHandler(handlers);
 }
 
@@ -130,16 +130,17 @@ function createHandler({ posts, gets, needsHttp2 }: Handlers): RpcHandler {
       if (needsHttp2 && request.httpVersionMajor < 2) {
         return rejectRpc(request, 505, allowedMethods);
       }
-      let serve: ServeRpc | undefined;
       if (request.httpMethod === "POST") {
         const { "content-type": type = "" } = request.headers;
-        serve = posts.get(type) ?? posts.get(mediaTypeOf(type));
-      } else if (request.httpMethod === "GET" && gets !== undefined) {
-        serve = gets.get(queryOf(request).get("encoding") ?? "");
-      } else {
-        return rejectRpc(request, 405, allowedMethods);
+        const serve = posts.get(type) ?? posts.get(mediaTypeOf(type));
+        return serve?.(request) ?? rejectRpc(request, 415, allowedMethods);
       }
-      return serve === undefined ? rejectRpc(request, 415, allowedMethods) : serve(request);
+      if (request.httpMethod === "GET" && gets !== undefined) {
+        const query = queryOf(request);
+        const serve = gets.get(query.get("encoding") ?? "");
+        return serve?.(request, query) ?? rejectRpc(request, 415, allowedMethods);
+      }
+      return rejectRpc(request, 405, allowedMethods);
     },
   };
 }

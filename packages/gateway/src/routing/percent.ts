@@ -27,6 +27,14 @@ export function decodePathVariable(text: string, multi: boolean): string | undef
   return /[^!-$&-~]/.test(text) ? decode(text, multi ? decodeSegments : decodeURIComponent) : text;
 }
 
+/**
+ * Decodes a whole path, without its fragment, which is invalid in a request target; undefined if it has an invalid escape or invalid
+ * UTF-8. For exact paths: those of templates are split first.
+ */
+export function decodePath(path: string): string | undefined {
+  return /[%#]/.test(path) ? decode(path.split("#", 1)[0] ?? "", decodeURIComponent) : path;
+}
+
 function decode(text: string, decoder: (text: string) => string): string | undefined {
   // Bytes above 0x7f may be sent unescaped: escape them, so that decodeURIComponent validates all of the UTF-8.
   const escaped = text.replaceAll(/[\u0080-\u00ff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);

@@ -7,34 +7,25 @@ import {
   HealthCheckResponse_ServingStatus as Status,
   HealthCheckResponseSchema,
 } from "../../gen/grpc/health/v1/health_pb.ts";
-
-/** What the health service reports. */
-export type HealthSource = {
-  /** Whether a service can take calls; "" is the server as a whole. undefined: there is no such service. */
-  serves(service: string): boolean | undefined;
-  /** The names that `serves` accepts, including "". */
-  readonly services: readonly string[];
-  /**
-   * Yields the result of `read`, and after changes each different one; changes that were not read yet are coalesced, as `HealthWatch`
-   * does. `return` ends the watch, also while `next` is pending. `onEnd` is called once.
-   */
-  watch<T extends object>(read: () => T, onEnd: () => void): AsyncIterator<T, undefined>;
-};
-
-/** Admits a watch, or throws. Returns what to call when the watch ends. */
-export type AdmitWatch = (context: HandlerContext) => (() => void) | Promise<() => void>;
+import { shutdownError } from "../call/shutdown.ts";
+import type { HealthOptions } from "../options/options.ts";
 
 /** The limit that health.proto specifies for List. */
 const MAX_LISTED = 100;
 
-/** gRPC's health checking protocol: https://github.com/grpc/grpc/blob/master/doc/health-checking.md. */
+/**
+ * gRPC's health checking protocol: https://github.com/grpc/grpc/blob/master/doc/health-checking.md. When the signal is aborted, watches
+ * report NOT_SERVING and then end with UNAVAILABLE: they must not be ended by other means.
+ */
 export function createHealthService(
-  source: HealthSource,
-  admit: AdmitWatch = () => () => {},
+  services: readonly string[],
+  options: HealthOptions,
+  shutdown: AbortSignal | undefined,
 ): ServiceImpl<typeof HealthService> {
+  const health = new ServerHealth(services, options, shutdown);
   return {
     check({ service }) {
-      const status = statusOf(source, service);
+      const status = health.statusOf(health.find(service));
       if (status === Status.SERVICE_UNKNOWN) {
         throw failure(Code.NotFound, "not_found", "this server has no such service; List returns all services");
       }
@@ -42,50 +33,94 @@ export function createHealthService(
     },
 
     list() {
-      const { services } = source;
-      if (services.length > MAX_LISTED) {
+      const { names } = health;
+      if (names.length > MAX_LISTED) {
         throw failure(
           Code.ResourceExhausted,
           "limit_exceeded",
           `there are more than ${MAX_LISTED} services: use Check`,
         );
       }
-      return { statuses: Object.fromEntries(services.map((name) => [name, { status: statusOf(source, name) }])) };
+      return { statuses: Object.fromEntries(names.map((name) => [name, { status: health.statusOf(name) }])) };
     },
 
-    watch: ({ service }, context) =>
-      // Retains only the known service name, not the request, for the lifetime of the watch.
-      new WatchResponses(
-        source,
-        admit,
-        context,
-        source.services.find((name) => name === service),
-      ),
+    // Retains only the known service name, not the request, for the lifetime of the watch.
+    watch: ({ service }, context) => new Watch(health, context, health.find(service)),
   };
 }
 
-/** A health source that serves everything until the signal is aborted. */
-export function createShutdownHealth(services: readonly string[], shutdown: AbortSignal | undefined): HealthSource {
-  return {
-    services: ["", ...services],
-    serves: (service) => (service === "" || services.includes(service) ? shutdown?.aborted !== true : undefined),
-    // The gateway ends the open streams at the shutdown, so that nothing changes during a watch.
-    watch: (read, onEnd) => new HealthWatch(read, onEnd),
-  };
+/** The status of each service, and the open watches. */
+class ServerHealth {
+  /** Including "". */
+  readonly names: readonly string[];
+  readonly admitWatch: NonNullable<HealthOptions["admitWatch"]>;
+  readonly watches = new Set<Watch>();
+  readonly #serves: NonNullable<HealthOptions["serves"]>;
+  readonly #shutdown: AbortSignal | undefined;
+
+  constructor(
+    services: readonly string[],
+    { serves = () => true, onChange, admitWatch = () => () => {} }: HealthOptions,
+    shutdown: AbortSignal | undefined,
+  ) {
+    this.names = ["", ...services];
+    this.admitWatch = admitWatch;
+    this.#serves = serves;
+    this.#shutdown = shutdown;
+    const changed = (): void => this.watches.forEach((watch) => watch.settle());
+    onChange?.(changed);
+    shutdown?.addEventListener("abort", changed);
+  }
+
+  /** The name of a service as registered, so that a watch retains no request; undefined: there is no such service. */
+  find(service: string): string | undefined {
+    return this.names.find((name) => name === service);
+  }
+
+  statusOf(service: string | undefined): Status {
+    if (service === undefined) {
+      return Status.SERVICE_UNKNOWN;
+    }
+    return this.#shutdown?.aborted !== true && this.#serves(service) ? Status.SERVING : Status.NOT_SERVING;
+  }
+
+  /** The error that ends the watches; undefined before the shutdown. */
+  get shutdownError(): ConnectError | undefined {
+    return this.#shutdown?.aborted === true ? shutdownError(this.#shutdown) : undefined;
+  }
 }
 
-/** An open watch. Values are read when they are requested, so that unread changes take no memory. */
-export class HealthWatch<T> implements AsyncIterator<T, undefined> {
-  readonly #read: () => T;
-  readonly #onEnd: () => void;
-  #last: T | undefined;
-  #closeError: unknown;
+type Reported = IteratorResult<HealthCheckResponse, undefined>;
+
+/**
+ * The responses of a watch. A status is read when a response is requested, so that changes that were not read take no memory. Not a
+ * generator, which could not be ended while it waits for a change.
+ */
+class Watch implements AsyncIterableIterator<HealthCheckResponse, undefined> {
+  readonly #health: ServerHealth;
+  readonly #context: HandlerContext;
+  /** undefined: the requested service does not exist. */
+  readonly #service: string | undefined;
+  /** Releases what `admitWatch` has reserved; undefined before that. */
+  #release: (() => void) | undefined;
+  #last: HealthCheckResponse | undefined;
   #isEnded = false;
-  #pending: PromiseWithResolvers<IteratorResult<T, undefined>> | undefined;
+  #pending: PromiseWithResolvers<Reported> | undefined;
 
-  constructor(read: () => T, onEnd: () => void) {
-    this.#read = read;
-    this.#onEnd = onEnd;
+  constructor(health: ServerHealth, context: HandlerContext, service: string | undefined) {
+    this.#health = health;
+    this.#context = context;
+    this.#service = service;
+  }
+
+  next(): Promise<Reported> {
+    return this.#release === undefined && !this.#isEnded ? this.#open().then(() => this.#wait()) : this.#wait();
+  }
+
+  return(): Promise<Reported> {
+    this.#end();
+    this.settle();
+    return Promise.resolve({ done: true, value: undefined });
   }
 
   /** Settles the pending `next`, if there is something to report. To be called after each change. */
@@ -94,70 +129,23 @@ export class HealthWatch<T> implements AsyncIterator<T, undefined> {
     if (pending === undefined) {
       return;
     }
-    const value = this.#isEnded ? this.#last : this.#read();
-    if (value !== this.#last) {
-      this.#last = value;
-      pending.resolve({ done: false, value: value as T });
-    } else if (this.#isEnded) {
+    const response = this.#isEnded ? undefined : responseOf(this.#health.statusOf(this.#service));
+    const { shutdownError } = this.#health;
+    if (response === undefined) {
       pending.resolve({ done: true, value: undefined });
-    } else if (this.#closeError !== undefined) {
-      this.#isEnded = true;
-      pending.reject(this.#closeError);
+    } else if (response !== this.#last) {
+      this.#last = response;
+      pending.resolve({ done: false, value: response });
+    } else if (shutdownError !== undefined) {
+      this.#end();
+      pending.reject(shutdownError);
     } else {
       return;
     }
     this.#pending = undefined;
   }
 
-  /** Ends it with an error, after the last change. */
-  close(error: Error): void {
-    this.#closeError = error;
-    this.#onEnd();
-    this.settle();
-  }
-
-  next(): Promise<IteratorResult<T, undefined>> {
-    this.#pending = Promise.withResolvers();
-    const { promise } = this.#pending;
-    this.settle();
-    return promise;
-  }
-
-  return(): Promise<IteratorResult<T, undefined>> {
-    this.#isEnded = true;
-    this.#onEnd();
-    this.settle();
-    return Promise.resolve({ done: true, value: undefined });
-  }
-}
-
-/** Not a generator, which could not be ended while it waits for a change. */
-class WatchResponses implements AsyncIterableIterator<HealthCheckResponse, undefined> {
-  readonly #source: HealthSource;
-  readonly #admit: AdmitWatch;
-  readonly #context: HandlerContext;
-  /** undefined: the requested service does not exist. */
-  readonly #service: string | undefined;
-  #responses: AsyncIterator<HealthCheckResponse, undefined> | undefined;
-
-  constructor(source: HealthSource, admit: AdmitWatch, context: HandlerContext, service: string | undefined) {
-    this.#source = source;
-    this.#admit = admit;
-    this.#context = context;
-    this.#service = service;
-  }
-
-  next(): Promise<IteratorResult<HealthCheckResponse, undefined>> {
-    return this.#responses?.next() ?? this.#open();
-  }
-
-  async return(): Promise<IteratorResult<HealthCheckResponse, undefined>> {
-    this.#context.signal.removeEventListener("abort", this);
-    await this.#responses?.return?.();
-    return { done: true, value: undefined };
-  }
-
-  /** Listener for the abort event of the signal. */
+  /** Listener for the abort event of the call's signal. */
   handleEvent(): void {
     void this.return();
   }
@@ -166,18 +154,32 @@ class WatchResponses implements AsyncIterableIterator<HealthCheckResponse, undef
     return this;
   }
 
-  /** Returns the first response. */
-  async #open(): Promise<IteratorResult<HealthCheckResponse, undefined>> {
+  #wait(): Promise<Reported> {
+    this.#pending = Promise.withResolvers();
+    const { promise } = this.#pending;
+    this.settle();
+    return promise;
+  }
+
+  async #open(): Promise<void> {
     const { signal } = this.#context;
-    const release = await this.#admit(this.#context);
+    const release = await this.#health.admitWatch(this.#context);
     if (signal.aborted) {
       // A listener would not notice it.
       release();
       signal.throwIfAborted();
     }
+    this.#release = release;
+    this.#health.watches.add(this);
     signal.addEventListener("abort", this, { once: true });
-    this.#responses = this.#source.watch(() => responseOf(statusOf(this.#source, this.#service)), release);
-    return this.#responses.next();
+  }
+
+  #end(): void {
+    this.#isEnded = true;
+    this.#context.signal.removeEventListener("abort", this);
+    if (this.#health.watches.delete(this)) {
+      this.#release?.();
+    }
   }
 }
 
@@ -191,14 +193,6 @@ function responseOf(status: Status): HealthCheckResponse {
     responses.set(status, response);
   }
   return response;
-}
-
-function statusOf(source: HealthSource, service: string | undefined): Status {
-  const serves = service === undefined ? undefined : source.serves(service);
-  if (serves === undefined) {
-    return Status.SERVICE_UNKNOWN;
-  }
-  return serves ? Status.SERVING : Status.NOT_SERVING;
 }
 
 function failure(code: Code, reason: string, message: string): ConnectError {

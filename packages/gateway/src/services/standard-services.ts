@@ -1,7 +1,7 @@
 import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
 import { collectImplementations, type Implementation, type StreamImplementation } from "../call/implementations.ts";
 import type { GatewayOptions } from "../options/options.ts";
-import { createHealthService, createShutdownHealth } from "./health.ts";
+import { createHealthService } from "./health.ts";
 import { reflectionServices, registerReflection } from "./reflection.ts";
 
 type Implementations = readonly (Implementation | StreamImplementation)[];
@@ -21,14 +21,16 @@ export function standardServices(
 ): Implementations {
   const services = [
     ...new Set(registered.map(({ method }) => method.parent)),
-    ...(health ? [Health] : []),
+    ...(health === false ? [] : [Health]),
     ...(reflection ? reflectionServices : []),
   ];
   const limits = { readMaxBytes: Math.min(MAX_NAME_BYTES, readMaxBytes) };
   return collectImplementations((router) => {
-    if (health) {
+    if (health !== false) {
       const names = services.map(({ typeName }) => typeName);
-      router.service(Health, createHealthService(createShutdownHealth(names, shutdownSignal)), limits);
+      const service = createHealthService(names, health === true ? {} : health, shutdownSignal);
+      // The watches end themselves at the shutdown, after their last status.
+      router.service(Health, service, { ...limits, shutdownSignal: new AbortController().signal });
     }
     if (reflection) {
       registerReflection(router, services, limits);

@@ -11,13 +11,11 @@ import { createGateway } from "../../src/index.ts";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { BadRequestSchema, ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
-import { ListRequestSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
+import { ItemSchema, ListRequestSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { OpenThingRequestSchema, OpenThingResponseSchema, ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
+import { buildServices } from "../build-message.ts";
 import { openEdgeHandler } from "./edge.ts";
 import { fetchTransports, http1Servers, http2Servers, openHttp2, type RpcOptions, rpcServers } from "./rpc-servers.ts";
-
-/** What became of the calls for "slow". */
-let slow = { isCalled: false, whenAborted: Promise.withResolvers<void>() };
 
 const routes: RpcOptions["routes"] = (router) =>
   router
@@ -31,20 +29,6 @@ const routes: RpcOptions["routes"] = (router) =>
             ]);
           case "bug":
             throw new TypeError("internal information");
-          case "slow":
-            slow.isCalled = true;
-            return new Promise((_, reject) => {
-              const { signal } = context;
-              const onAbort = (): void => {
-                slow.whenAborted.resolve();
-                reject(signal.reason as Error);
-              };
-              signal.addEventListener("abort", onAbort);
-              // The deadline can have expired while the body was read; no event follows then.
-              if (signal.aborted) {
-                onAbort();
-              }
-            });
           default:
             context.responseHeader.set("x-header", "before");
             context.responseTrailer.set("x-trailer", "after");
@@ -158,8 +142,18 @@ describe.each(rpcServers)("%s", (_, open) => {
 
   test("limits messages, deadlines and callers before the body is read", async () => {
     const calls: string[] = [];
+    const signals: AbortSignal[] = [];
+    // The deadline can have expired while the body was read; no event follows then.
+    const whenAborted = (signal: AbortSignal): unknown => (signal.aborted ? undefined : once(signal, "abort"));
     await using server = await open({
-      routes,
+      routes: (router) =>
+        router.service(ThingsService, {
+          async sendForm(_request, { signal }) {
+            signals.push(signal);
+            await whenAborted(signal);
+            throw signal.reason;
+          },
+        }),
       errorDomain: "things.example",
       readMaxBytes: 1000,
       requestGate({ requestHeader, method }) {
@@ -176,13 +170,13 @@ describe.each(rpcServers)("%s", (_, open) => {
       expect(tooLong.findDetails(ErrorInfoSchema)).toMatchObject([
         { reason: "payload_too_large", domain: "things.example" },
       ]);
-      slow = { isCalled: false, whenAborted: Promise.withResolvers() };
+      signals.length = 0;
       // On a busy machine a deadline can expire before the implementation is called.
-      for (let timeoutMs = 50; !slow.isCalled; timeoutMs *= 2) {
-        const late = await failureOf(things(transport).sendForm({ userName: "slow" }, { timeoutMs }));
+      for (let timeoutMs = 50; signals.length === 0; timeoutMs *= 2) {
+        const late = await failureOf(things(transport).sendForm({}, { timeoutMs }));
         expect(late.code).toBe(Code.DeadlineExceeded);
       }
-      await slow.whenAborted.promise;
+      await Promise.all(signals.map(whenAborted));
       const headers = { authorization: "none" };
       const refused = await failureOf(things(transport).sendForm({ userName: "ann" }, { headers }));
       expect([refused.code, refused.rawMessage]).toEqual([Code.Unauthenticated, "who are you?"]);
@@ -436,7 +430,60 @@ describe("standard services", () => {
     expect((await watch.next()).value).toMatchObject({ status: Status.SERVING });
     closing.abort();
     expect(await health.check({})).toMatchObject({ status: Status.NOT_SERVING });
-    expect((await failureOf(collect({ [Symbol.asyncIterator]: () => watch }))).code).toBe(Code.Unavailable);
+    expect((await watch.next()).value).toMatchObject({ status: Status.NOT_SERVING });
+    expect((await failureOf(watch.next())).code).toBe(Code.Unavailable);
+  });
+
+  test("health reports what the application says, and limits watches", async () => {
+    let isUp = false;
+    let watches = 0;
+    let changed = (): void => {};
+    await using server = await openHttp2({
+      routes,
+      health: {
+        serves: (service) => isUp || service === Health.typeName,
+        onChange: (listener) => void (changed = listener),
+        admitWatch() {
+          if (watches > 0) {
+            throw new ConnectError("one watch is enough", Code.ResourceExhausted);
+          }
+          watches++;
+          return () => void watches--;
+        },
+      },
+    });
+    const [, [, transport] = []] = server.transports;
+    const health = createClient(Health, transport as Transport);
+    const abort = new AbortController();
+    expect(await health.check({ service: ThingsService.typeName })).toMatchObject({ status: Status.NOT_SERVING });
+    expect(await health.check({ service: Health.typeName })).toMatchObject({ status: Status.SERVING });
+    const watch = health.watch({}, { signal: abort.signal })[Symbol.asyncIterator]();
+    expect((await watch.next()).value).toMatchObject({ status: Status.NOT_SERVING });
+    expect((await failureOf(collect(health.watch({})))).code).toBe(Code.ResourceExhausted);
+    isUp = true;
+    changed();
+    expect((await watch.next()).value).toMatchObject({ status: Status.SERVING });
+    abort.abort();
+    expect((await failureOf(watch.next())).code).toBe(Code.Canceled);
+  });
+
+  test.each([
+    [98, 100],
+    [99, Code.ResourceExhausted],
+  ])("health lists %i services, itself and the whole: %i", async (count, expected) => {
+    const services = buildServices(count);
+    const handle = createFetchHandler({
+      routes: (router) => services.forEach((service) => router.service(service, {})),
+      health: true,
+    });
+    const [[, transport] = []] = fetchTransports(async (input, init) => handle(new Request(input, init)));
+    const outcome = await createClient(Health, transport as Transport)
+      .list({})
+      .then(
+        ({ statuses }) => Object.keys(statuses).length,
+        (error: unknown) => ConnectError.from(error).code,
+      );
+    expect(outcome).toBe(expected);
   });
 
   test("reflection describes the registered services and itself", async () => {
@@ -513,4 +560,36 @@ test("a request is told when its call begins, in which format, and with which co
     Code.Unknown,
     Code.Unimplemented,
   ]);
+});
+
+test("a frozen message is compressed once for all streams", async () => {
+  const item = Object.freeze(create(ItemSchema, { text: "again ".repeat(1000) }));
+  const gateway = createGateway({
+    routes: (router) =>
+      router.service(StreamsService, {
+        async *list() {
+          yield item;
+        },
+      }),
+  });
+  const receive = async (): Promise<Uint8Array> => {
+    const target = `/${StreamsService.typeName}/List`;
+    const { body } = await gateway.handle({
+      httpMethod: "POST",
+      httpVersionMajor: 2,
+      target,
+      headers: { "content-type": "application/grpc", "grpc-accept-encoding": "gzip" },
+      hasBody: () => true,
+      readBody: async () => new Uint8Array(5),
+      async *streamBody() {},
+      url: () => `http://gateway.test${target}`,
+      contextValues: () => undefined,
+      onAbort() {},
+    });
+    const [first = new Uint8Array()] = await collect(body as AsyncIterable<Uint8Array>);
+    return first;
+  };
+  const first = await receive();
+  expect([first[0], first.length < 200]).toEqual([1, true]);
+  expect(await receive()).toBe(first);
 });

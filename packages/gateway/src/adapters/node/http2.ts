@@ -100,10 +100,38 @@ export class Http2StreamRequest implements GatewayRequest {
   }
 }
 
+/**
+ * Sends the head of a response on a stream of HTTP/2's core API, and its trailers once the body is sent, which is left to the caller.
+ * Returns the encoding in which a text body is to be written.
+ */
+export function sendHead(response: GatewayResponse, stream: ServerHttp2Stream, httpMethod: string): "latin1" | "utf8" {
+  const { status, headers, body, trailers } = response;
+  const encoding = setContentLength(response, httpMethod);
+  // Connection-specific fields are not allowed (RFC 9113, section 8.2.2).
+  delete headers["connection"];
+  const head = headers as OutgoingHttpHeaders;
+  head[":status"] = status;
+  if (trailers === undefined && (body === undefined || typeof body === "string" || body instanceof Uint8Array)) {
+    stream.respond(head, body === undefined ? { endStream: true } : undefined);
+    return encoding;
+  }
+  // Also for a stream without trailers: otherwise Node ends it as if it were complete when it is aborted.
+  stream.on("wantTrailers", () => {
+    try {
+      stream.sendTrailers(trailers ?? {});
+    } catch {
+      // An event handler has no caller to throw to; the client detects the incomplete response.
+      abortStream(stream);
+    }
+  });
+  stream.respond(head, { waitForTrailers: true });
+  return encoding;
+}
+
 /** Sends a response on a stream of HTTP/2's core API. */
 export function respondOnStream(response: GatewayResponse, request: Http2StreamRequest): void {
   const { stream, httpMethod } = request;
-  const { status, headers, body, trailers } = response;
+  const { body } = response;
   const isStream = body !== undefined && typeof body !== "string" && !(body instanceof Uint8Array);
   if (stream.headersSent || stream.destroyed || stream.closed) {
     if (isStream) {
@@ -111,32 +139,14 @@ export function respondOnStream(response: GatewayResponse, request: Http2StreamR
     }
     return;
   }
-  const bytes = setContentLength(response, httpMethod);
-  // Connection-specific fields are not allowed (RFC 9113, section 8.2.2).
-  delete headers["connection"];
-  const head = headers as OutgoingHttpHeaders;
-  head[":status"] = status;
-  if (trailers === undefined && !isStream) {
-    stream.respond(head, body === undefined ? { endStream: true } : undefined);
-  } else {
-    // Also for a stream without trailers: otherwise Node ends it as if it were complete when it is aborted.
-    stream.on("wantTrailers", () => {
-      try {
-        stream.sendTrailers(trailers ?? {});
-      } catch {
-        // An event handler has no caller to throw to; the client detects the incomplete response.
-        abortStream(stream);
-      }
-    });
-    stream.respond(head, { waitForTrailers: true });
-  }
+  const encoding = sendHead(response, stream, httpMethod);
   if (isStream) {
     void sendStream(body, stream).then(() => drain(stream));
     return;
   }
   // Node has already ended the stream if the response can't have a body, and for HEAD.
   if (!stream.writableEnded) {
-    stream.end(body, bytes === body?.length ? "latin1" : "utf8");
+    stream.end(body, encoding);
   }
   drain(stream);
 }

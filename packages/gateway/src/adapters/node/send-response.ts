@@ -27,7 +27,7 @@ export function sendResponse(
     // The application has responded, for example after a timeout of its own.
     return isStream ? discard(body) : undefined;
   }
-  const bytes = setContentLength(result, request.method ?? "");
+  const encoding = setContentLength(result, request.method ?? "");
   if (kind === "rest" && !request.complete && request.httpVersionMajor === 1 && mustClose(request)) {
     headers["connection"] = "close";
   }
@@ -61,8 +61,7 @@ export function sendResponse(
     drainBody(request);
     return undefined;
   }
-  // Equal counts of bytes and characters mean ASCII, which Node writes faster as latin1. For bytes or no body Node ignores the encoding.
-  target.end(body, bytes === body?.length ? "latin1" : "utf8");
+  target.end(body, encoding);
   drainBody(request);
   return undefined;
 }

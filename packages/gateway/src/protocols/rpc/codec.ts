@@ -8,8 +8,8 @@ import {
 import { encodeUtf8 } from "#platform/bytes";
 import { cacheFrozen } from "../../call/cache-frozen.ts";
 import { deferMessage } from "../../call/deferred.ts";
+import { getEncodedMessage } from "../../call/encoded-message.ts";
 import { createJsonCodec, type JsonCodecOptions } from "../../json/codec.ts";
-import { getEncodedMessage } from "../rest/response/encoded-field.ts";
 import type { Compression } from "./compression.ts";
 import { createProtoDecoder } from "./decode.ts";
 import { compressedFlag, envelope } from "./envelope.ts";
@@ -22,11 +22,14 @@ export type Codec = {
   readonly encode: (message: Message) => Uint8Array<ArrayBuffer>;
   /** The encoded message in an envelope, uncompressed. */
   readonly envelope: (message: Message) => Uint8Array;
-  /** The encoded message, compressed. */
-  readonly compress: (message: Message, compression: Compression) => Promise<Uint8Array>;
-  /** The encoded message in an envelope, compressed. */
-  readonly compressEnvelope: (message: Message, compression: Compression) => Promise<Uint8Array>;
+  /** Compresses the encoded message. */
+  readonly compress: Compress;
+  /** The same, in an envelope. */
+  readonly compressEnvelope: Compress;
 };
+
+/** `bytes` are those that `encode` has returned for the message. */
+type Compress = (message: Message, bytes: Uint8Array, compression: Compression) => Promise<Uint8Array>;
 
 export type Codecs = { readonly proto: Codec; readonly json: Codec };
 
@@ -60,29 +63,23 @@ function createCodec(name: Codec["name"], decode: Codec["decode"], encode: Codec
   const cachedEncode = cacheFrozen(
     (message) => (getEncodedMessage(message, name) as Uint8Array<ArrayBuffer> | undefined) ?? encode(message),
   );
-  const compressed = cacheCompressed(cachedEncode, (bytes) => bytes);
-  const compressedEnvelope = cacheCompressed(cachedEncode, (bytes) => envelope(compressedFlag, bytes));
   return {
     name,
     decode,
     encode: cachedEncode,
     envelope: cacheFrozen((message) => envelope(0, cachedEncode(message))),
-    compress: (message, compression) => compressed(message)(compression),
-    compressEnvelope: (message, compression) => compressedEnvelope(message)(compression),
+    compress: cacheCompressed((bytes) => bytes),
+    compressEnvelope: cacheCompressed((bytes) => envelope(compressedFlag, bytes)),
   };
 }
 
 /** Caches the compressed form of each frozen message in each coding. */
-function cacheCompressed<T>(
-  encode: Codec["encode"],
-  wrap: (compressed: Uint8Array) => T,
-): (message: Message) => (compression: Compression) => Promise<T> {
-  return cacheFrozen((message) => {
-    const results = new Map<Compression, Promise<T>>();
-    return (compression) => {
-      const result = results.get(compression) ?? compression.compress(encode(message)).then(wrap);
-      results.set(compression, result);
-      return result;
-    };
-  });
+function cacheCompressed(wrap: (compressed: Uint8Array) => Uint8Array): Compress {
+  const resultsOf = cacheFrozen(() => new Map<Compression, Promise<Uint8Array>>());
+  return (message, bytes, compression) => {
+    const results = resultsOf(message);
+    const result = results.get(compression) ?? compression.compress(bytes).then(wrap);
+    results.set(compression, result);
+    return result;
+  };
 }

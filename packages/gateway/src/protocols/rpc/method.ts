@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { CallContext } from "../../call/context.ts";
 import { readTimeout } from "../../call/deadline.ts";
-import { createCallRunner, type PerformCall } from "../../call/runner.ts";
+import { createCallRunner, type PerformCall, type RunCall } from "../../call/runner.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import { addHeaders, type GatewayResponse } from "../../http/response.ts";
 import type { Codec, Codecs } from "./codec.ts";
@@ -39,16 +39,15 @@ export type EnvelopedProtocol = {
   ) => Uint8Array | undefined;
 };
 
-/** Serves the calls of a method over one protocol, in one message format. `respondToFailure` creates the response to an error. */
-export function serveCalls(
+/** Creates the runner of a method's calls over one protocol, in one message format. `respondToFailure` creates the response to an error. */
+export function createRunner(
   { method, requestGate, failureOf, maxTimeoutMs }: RpcMethod,
   name: EnvelopedProtocol["name"],
   format: Codec["name"],
-  call: PerformCall,
   respondToFailure: (failure: ConnectError, context: CallContext) => GatewayResponse,
-): ServeRpc {
+): RunCall {
   const timeout = timeoutHeaders[name];
-  const run = createCallRunner(method, {
+  return createCallRunner(method, {
     name,
     format,
     requestGate,
@@ -58,6 +57,17 @@ export function serveCalls(
     complete: (_request, response) => response,
     errorResponse: (error, { request, context }) => respondToFailure(failureOf(error, request, context), context),
   });
+}
+
+/** Serves the calls of a method over one protocol by POST, in one message format. */
+export function serveCalls(
+  rpc: RpcMethod,
+  name: EnvelopedProtocol["name"],
+  format: Codec["name"],
+  call: PerformCall,
+  respondToFailure: (failure: ConnectError, context: CallContext) => GatewayResponse,
+): ServeRpc {
+  const run = createRunner(rpc, name, format, respondToFailure);
   return (request) => run(call, request, []);
 }
 

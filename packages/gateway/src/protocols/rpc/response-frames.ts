@@ -2,7 +2,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { CancellableIterator } from "../../call/cancellable-iterator.ts";
 import type { Codec } from "./codec.ts";
 import { type Compression, compressMinBytes } from "./compression.ts";
-import { compressedFlag, envelope } from "./envelope.ts";
+import { envelope } from "./envelope.ts";
 
 type EndHandlers = {
   /** Called once, after the last message or with the error. Returns the last frame, if the protocol has one. */
@@ -100,13 +100,18 @@ export class ResponseFrames implements AsyncIterableIterator<Uint8Array, undefin
       return;
     }
     try {
-      const bytes = this.#compression === undefined ? undefined : this.#codec.encode(result.value);
-      if (bytes === undefined || bytes.length < compressMinBytes) {
+      const compression = this.#compression;
+      if (compression === undefined) {
         this.#deliver({ done: false, value: this.#codec.envelope(result.value) });
         return;
       }
-      this.#compression?.compress(bytes).then(
-        (compressed) => this.#deliver({ done: false, value: envelope(compressedFlag, compressed) }),
+      const bytes = this.#codec.encode(result.value);
+      if (bytes.length < compressMinBytes) {
+        this.#deliver({ done: false, value: envelope(0, bytes) });
+        return;
+      }
+      this.#codec.compressEnvelope(result.value, bytes, compression).then(
+        (compressed) => this.#deliver({ done: false, value: compressed }),
         (error: unknown) => this.#fail(error),
       );
     } catch (error) {

@@ -1,46 +1,21 @@
-import { create, type DescMessage, type Message, type MessageShape } from "@bufbuild/protobuf";
+import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { concatBytes, encodeUtf8 } from "#platform/bytes";
+import { getEncodedMessage } from "../../../call/encoded-message.ts";
 import { jsonKey, type CompleteJsonOptions } from "../../../json/json-options.ts";
 import { formatJson } from "../../../json/well-formed.ts";
 import type { JsonWriter } from "../../../json/write.ts";
-import { createLazyMessage } from "../../../schema/field-value.ts";
 import { fieldRule } from "../../../schema/rules.ts";
 
 const encoded = new WeakMap<Message, ReadonlyMap<string, Uint8Array>>();
 
 /**
- * Attaches the JSON of a field, in UTF-8, to a response message. The transcoder sends these bytes and does not read the
+ * Attaches the JSON of a field, in UTF-8, to a response message. The gateway sends these bytes and does not read the
  * field, which can be a getter for other protocols. `localName` is the field's name in the message; the field must not
  * have the options `header` or `inline`.
  */
 export function setEncodedField<T extends Message>(message: T, localName: keyof T & string, json: Uint8Array): T {
   encoded.set(message, new Map(encoded.get(message)).set(localName, json));
   return message;
-}
-
-/** A whole response message: the body of an HTTP response, or an RPC message in JSON or binary. */
-export type EncodedMessage = { readonly format: "http" | "json" | "proto"; readonly bytes: Uint8Array };
-
-const encodedMessages = new WeakMap<Message, EncodedMessage>();
-
-/**
- * Creates a response message that is encoded already, for example in another thread. Servers send these bytes to clients of their
- * format. `decode` is called if a field is read.
- */
-export function createEncodedMessage<Desc extends DescMessage>(
-  desc: Desc,
-  encoded: EncodedMessage,
-  decode: () => MessageShape<Desc>,
-): MessageShape<Desc> {
-  const message = createLazyMessage(desc, decode) as MessageShape<Desc>;
-  encodedMessages.set(message, encoded);
-  return message;
-}
-
-/** Returns the bytes of a message that `createEncodedMessage` has created with this format; undefined for other messages. */
-export function getEncodedMessage(message: Message, format: EncodedMessage["format"]): Uint8Array | undefined {
-  const encoded = encodedMessages.get(message);
-  return encoded?.format === format ? encoded.bytes : undefined;
 }
 
 /** Writes the JSON of a body that is encoded or contains encoded fields; returns undefined for other messages. */

@@ -1,8 +1,9 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { buildPackages } from "../../../../test/packaging/build.ts";
 import { openStage, root } from "../../../../test/packaging/stage.ts";
+import { writeTutorial } from "./library-project.ts";
 
 /** Calls the library of the README by each adapter, with unary calls, a stream and an error, and describes it. */
 const program = `
@@ -72,11 +73,8 @@ async function readLowest(): Promise<Record<string, string>> {
 test("the packages run with the lowest versions of their peer dependencies", async () => {
   const lowest = await readLowest();
   await using stage = await openStage();
-  const readme = await readFile(join(root, "packages/gateway/README.md"), "utf8");
-  for (const file of ["package.json", "proto/library/v1/library.proto", "library.ts", "buf.yaml", "buf.gen.yaml"]) {
-    await mkdir(dirname(join(stage.empty, file)), { recursive: true });
-    await writeFile(join(stage.empty, file), readme.split(`file=${file}\n`)[1]?.split("\n```")[0] ?? "");
-  }
+  const files = ["package.json", "proto/library/v1/library.proto", "library.ts", "buf.yaml", "buf.gen.yaml"];
+  await writeTutorial(stage.empty, files);
   await writeFile(join(stage.empty, "calls.ts"), program);
   const { archives } = await buildPackages();
   // Of the archives the service is the last one.

@@ -1,0 +1,158 @@
+import { execFile } from "node:child_process";
+import { glob, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildPackages } from "../../../../test/packaging/build.ts";
+import { root } from "../../../../test/packaging/stage.ts";
+import { generate, installFrameworks, openLibrary, writeTutorial } from "./library-project.ts";
+
+const frameworks = await installFrameworks();
+const lowest = join(frameworks.folder, "typescript/bin/tsc");
+const newest = join(root, "node_modules/typescript/bin/tsc");
+
+/** The TypeScript examples of all documents, by a name for their file that says where they are. */
+async function readSnippets(): Promise<ReadonlyMap<string, string>> {
+  const snippets = new Map<string, string>();
+  for await (const page of glob(["README.md", "docs/*.md", "packages/*/README.md", "packages/*/docs/*.md"], {
+    cwd: root,
+  })) {
+    const text = await readFile(join(root, page), "utf8");
+    for (const { 1: indent = "", 2: code = "", index } of text.matchAll(/^( *)```ts\b[^\n]*\n(.*?)^\1```$/gms)) {
+      const line = text.slice(0, index).split("\n").length;
+      snippets.set(`${page.replaceAll(/\W/g, "-")}-${line}.ts`, code.replaceAll(new RegExp(`^${indent}`, "gm"), ""));
+    }
+  }
+  return snippets;
+}
+
+/** What examples take for granted. */
+const given = {
+  "globals.d.ts": `
+    type Fetch = (request: Request) => Response | Promise<Response>;
+    declare const Bun: { serve(options: { fetch: Fetch }): unknown };
+    declare const Deno: { serve(handler: Fetch): unknown };`,
+  "app.module.ts": "export class AppModule {}",
+  // The compilers have to report its error.
+  "wrong.ts": `
+    import { createNodeHandler } from "@flowgate/gateway/node";
+    createNodeHandler({ routes: () => {}, unknownPath: "forward" });`,
+};
+
+const resolutions = {
+  nodenext: { module: "nodenext", moduleResolution: "nodenext" },
+  bundler: { module: "esnext", moduleResolution: "bundler" },
+};
+
+const strict = {
+  strict: true,
+  noEmit: true,
+  target: "esnext",
+  types: ["node"],
+  // Other packages have errors in older versions.
+  skipLibCheck: true,
+};
+
+let library: Awaited<ReturnType<typeof openLibrary>>;
+let snippets: ReadonlyMap<string, string>;
+
+/** The project of the tutorial with the packed packages and all examples. */
+beforeAll(async () => {
+  const packages = join((await buildPackages()).checkout, "unpacked/node_modules");
+  const { archives } = await buildPackages();
+  for (const [index, name] of ["@flowgate/gateway", "@flowgate/client", "flowgate"].entries()) {
+    await mkdir(join(packages, name), { recursive: true });
+    await run("tar", ["-xzf", archives[index] ?? "", "--strip-components=1", "-C", join(packages, name)], root);
+  }
+  library = await openLibrary([packages, ...(frameworks.missing === undefined ? [frameworks.folder] : [])]);
+  snippets = await readSnippets();
+  for (const [file, text] of [...Object.entries(given), ...snippets]) {
+    await writeFile(join(library.folder, file), text);
+  }
+});
+afterAll(() => library[Symbol.asyncDispose]());
+
+async function run(command: string, args: readonly string[], cwd: string): Promise<string> {
+  return promisify(execFile)(command, args, { cwd, encoding: "utf8" }).then(
+    ({ stdout }) => stdout,
+    ({ stdout, message }: { stdout?: string; message: string }) => {
+      throw new Error(stdout === undefined || stdout === "" ? message : stdout);
+    },
+  );
+}
+
+/** Compiles files of the project. */
+async function compile(
+  compiler: string,
+  files: Iterable<string>,
+  resolution: keyof typeof resolutions,
+): Promise<string> {
+  const config = `tsconfig.${resolution}.json`;
+  const compilerOptions = { ...strict, ...resolutions[resolution], allowImportingTsExtensions: true };
+  await writeFile(join(library.folder, config), JSON.stringify({ compilerOptions, files: ["globals.d.ts", ...files] }));
+  return run(process.execPath, [compiler, "-p", config], library.folder);
+}
+
+test("there are examples in the documents of all packages", () => {
+  const pages = [...new Set([...snippets.keys()].map((name) => name.replace(/-\d+\.ts$/, "")))];
+  expect(pages).toEqual(expect.arrayContaining(["README-md", "docs-embedding-md", "packages-gateway-README-md"]));
+  expect(snippets.size).toBeGreaterThan(20);
+});
+
+describe.skipIf(frameworks.missing !== undefined)("the examples of all documents have no type errors", () => {
+  test.each([
+    ["5.2", "nodenext", lowest],
+    ["5.2", "bundler", lowest],
+    ["7.0", "nodenext", newest],
+    ["7.0", "bundler", newest],
+  ] as const)("in TypeScript %s, with the module resolution %s", async (version, resolution, compiler) => {
+    expect(await run(process.execPath, [compiler, "--version"], root)).toContain(version);
+    expect(await compile(compiler, snippets.keys(), resolution)).toBe("");
+    await expect(compile(compiler, ["wrong.ts"], resolution)).rejects.toThrow(/wrong\.ts.* TS2322/);
+  });
+});
+
+describe("a CommonJS project in TypeScript", () => {
+  const program = `
+    import type { ConnectRouter } from "@connectrpc/connect";
+    import { LibraryService } from "./gen/library/v1/library_pb.js";
+
+    function routes(router: ConnectRouter): void {
+      router.service(LibraryService, { getBook: ({ id }) => ({ id, title: "Emma" }) });
+    }
+
+    async function main(): Promise<void> {
+      const { createFetchHandler } = await import("@flowgate/gateway/fetch");
+      const handle = createFetchHandler({ routes: ROUTES });
+      const response = await handle(new Request("http://library.example/v1/books/emma"));
+      console.log(response.status, await response.text());
+    }
+    void main();`;
+
+  async function build(routes: string): Promise<string> {
+    const folder = join(library.folder, "commonjs");
+    await writeTutorial(folder, ["proto/library/v1/library.proto"]);
+    await writeFile(join(folder, "package.json"), "{}");
+    await writeFile(join(folder, "main.ts"), program.replace("ROUTES", routes));
+    const compilerOptions = { ...strict, ...resolutions.nodenext, noEmit: false, outDir: "dist" };
+    await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["main.ts"] }));
+    const plugin = {
+      local: "protoc-gen-es",
+      out: "gen",
+      include_imports: true,
+      opt: ["target=ts", "import_extension=js"],
+    };
+    await generate(folder, "../proto", "--template", JSON.stringify({ version: "v2", plugins: [plugin] }));
+    return run(process.execPath, [newest, "-p", "."], folder);
+  }
+
+  test("passes its routes on by a cast, and is served", async () => {
+    expect(await build("routes as never")).toBe("");
+    const output = await run(process.execPath, ["dist/main.js"], join(library.folder, "commonjs"));
+    expect(output).toBe('200 {"id":"emma","title":"Emma"}\n');
+  });
+
+  test("does not compile without it, as the README says", async () => {
+    await expect(build("routes")).rejects.toThrow(/main\.ts.* TS2769.*connect\/dist\/cjs\/router/s);
+  });
+});

@@ -121,7 +121,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     "json.ts": ["http json"],
     "index.ts": ["schema http json routing call errors options protocols openapi gateway.ts"],
-    "server.ts": ["http json call errors protocols services adapters"],
+    "server.ts": ["http json routing call errors protocols adapters"],
   },
 
   // Runs in browsers.

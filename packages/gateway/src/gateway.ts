@@ -7,7 +7,7 @@ import type { RequestHeaders } from "./http/request-headers.ts";
 import type { GatewayRequest } from "./http/request.ts";
 import type { GatewayResponse } from "./http/response.ts";
 import { checkOptions } from "./options/check-options.ts";
-import { gatewayOptionChecks } from "./options/option-checks.ts";
+import { gatewayOptionChecks, restOptionChecks } from "./options/option-checks.ts";
 import { completeOptions, type CompleteOptions, type GatewayOptions } from "./options/options.ts";
 import { createRest, pathOf, type Rest, type RestMatch } from "./protocols/rest/rest.ts";
 import { createRpcHandler, type RpcHandler } from "./protocols/rpc-handler.ts";
@@ -68,7 +68,7 @@ export function createRestGateway(options: RestGatewayOptions): Gateway {
 }
 
 function assemble(given: GatewayOptions, more: RpcProtocols | undefined): Gateway {
-  checkOptions(given, gatewayOptionChecks);
+  checkOptions(given, more === undefined ? restOptionChecks : gatewayOptionChecks);
   const registered = collectImplementations(given.routes);
   const implementations = registered.concat(more?.services(given, registered) ?? []);
   const methods = implementations.map(({ method }) => method);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { fastify } from "fastify";
 import { createFrameworkErrorHandler, fastifyGatewayPlugin } from "../src/adapters/fastify/index.ts";
-import { createFetchHandler } from "../src/adapters/fetch/index.ts";
+import { createFetchHandler, createRestFetchHandler } from "../src/adapters/fetch/index.ts";
 import { createNodeHandler } from "../src/adapters/node/index.ts";
-import { createGateway, type GatewayOptions } from "../src/index.ts";
+import { createGateway, createRequestDecoder, createRestGateway, type GatewayOptions } from "../src/index.ts";
 import { ThingsService } from "./gen/gatewaytest/v1/things_pb.ts";
 
 const routes: GatewayOptions["routes"] = (router) => router.service(ThingsService, {});
@@ -23,6 +23,11 @@ describe("a misspelt option", () => {
     [{ MAXDEPTH: 1 }, "there is no option MAXDEPTH; did you mean maxDepth?"],
     [{ verbose: true }, `there is no option verbose; the options are ${known}`],
     [{ constructor: 1 }, `there is no option constructor; the options are ${known}`],
+    [{ health: { serve: () => true } }, "there is no option health.serve; did you mean health.serves?"],
+    [
+      { jsonOptions: { int64AsNumbers: true } },
+      "there is no option jsonOptions.int64AsNumbers; did you mean jsonOptions.int64AsNumber?",
+    ],
     [{ streams: { prefered: "sse" } }, "there is no option streams.prefered; did you mean streams.preferred?"],
     [{ compression: { encoding: [] } }, "there is no option compression.encoding; did you mean compression.encodings?"],
     [{ cors: { origins: [], origin: "x" } }, "there is no option cors.origin; did you mean cors.origins?"],
@@ -42,6 +47,11 @@ describe("a wrong value", () => {
     [{ routes: {} }, "the option routes must be a function, not an object"],
     [{ interceptors: () => {} }, "the option interceptors must be an array of functions, not a function"],
     [{ interceptors: [{}] }, "the option interceptors must be an array of functions, not [an object]"],
+    [
+      { health: "yes" },
+      'the option health must be true, false or an object with serves, onChange, admitWatch, not "yes"',
+    ],
+    [{ health: { serves: true } }, "the option health.serves must be a function, not true"],
     [{ strictTemplates: "no" }, 'the option strictTemplates must be true or false, not "no"'],
     [{ unknownQuery: "yes" }, 'the option unknownQuery must be "reject" or "ignore", not "yes"'],
     [{ boundQuery: true }, 'the option boundQuery must be "reject" or "ignore", not true'],
@@ -81,10 +91,26 @@ describe("a wrong value", () => {
   });
 });
 
+test.each([{ protocols: ["rest"] }, { health: true }, { reflection: true }])(
+  "a gateway of REST alone has no option %j",
+  (options) => {
+    const [name = ""] = Object.keys(options);
+    for (const create of [createRestGateway, createRestFetchHandler]) {
+      expect(() => create({ routes, ...(options as object) })).toThrow(`there is no option ${name}; `);
+    }
+  },
+);
+
+test("the decoder of deferred requests checks its options", () => {
+  const { openThing } = ThingsService.method;
+  expect(() => createRequestDecoder(openThing, { maxdepth: 1 } as object)).toThrow("did you mean maxDepth?");
+});
+
 describe("the options of an adapter", () => {
   const create: [name: string, create: (options: object) => unknown][] = [
     ["createNodeHandler", (options) => createNodeHandler({ routes, ...options })],
     ["createFetchHandler", (options) => createFetchHandler({ routes, ...options })],
+    ["createRestFetchHandler", (options) => createRestFetchHandler({ routes, ...options })],
     ["fastifyGatewayPlugin", (options) => fastify().register(fastifyGatewayPlugin, { routes, ...options })],
   ];
 

@@ -125,6 +125,11 @@ export const gatewayOptionChecks: ChecksOf<GatewayOptions> = {
   errors: either(oneOf("plain", "problem", "status", "google"), aFunction),
 };
 
+/** The same for a gateway of REST alone, which would ignore the others. */
+export const restOptionChecks: OptionChecks = Object.fromEntries(
+  Object.entries(gatewayOptionChecks).filter(([name]) => !["protocols", "health", "reflection"].includes(name)),
+);
+
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }

@@ -5,7 +5,6 @@ import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import { ProtectedPorts } from "./protected-ports.ts";
-import type { BackoffLimits } from "./restarts.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
 export type SandboxPermissions = {
@@ -51,6 +50,16 @@ export type Boundary = {
 export type Launcher = Boundary & {
   /** The command that starts a program, which is given by the arguments after it. */
   readonly command: readonly string[];
+};
+
+export type BackoffLimits = {
+  /** Delay before the first restart in milliseconds; doubles with each further one, up to `maxBackoffMs`, until a run is not short. */
+  readonly backoffMs: number;
+  readonly maxBackoffMs: number;
+  /** A run is short if the child ran flows for less than this. */
+  readonly shortLifeMs: number;
+  /** The number of consecutive short runs with flows after which the child starts in safe mode, without flows. */
+  readonly safeModeAfter: number;
 };
 
 export type RuntimeOptions = {

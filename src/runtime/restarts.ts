@@ -1,17 +1,7 @@
 import type { DeploymentType } from "../flows/configuration.ts";
 import { restartsAllNodes } from "./deployment.ts";
 import { hasModules } from "./folders.ts";
-import type { CompleteOptions } from "./options.ts";
-
-export type BackoffLimits = {
-  /** Delay before the first restart in milliseconds; doubles with each further one, up to `maxBackoffMs`, until a run is not short. */
-  readonly backoffMs: number;
-  readonly maxBackoffMs: number;
-  /** A run is short if the child ran flows for less than this. */
-  readonly shortLifeMs: number;
-  /** The number of consecutive short runs with flows after which the child starts in safe mode, without flows. */
-  readonly safeModeAfter: number;
-};
+import type { BackoffLimits, CompleteOptions } from "./options.ts";
 
 /** Decides when a process starts after another one has exited unexpectedly, and whether it starts without flows. */
 export class Backoff {

@@ -1,6 +1,8 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
+import { formatTraceparent } from "../telemetry/trace.ts";
+import type { Deploy } from "./messages.ts";
 import { type DeploymentResult, type WaitOptions, pending } from "./runtime.ts";
 
 /** A revision to apply, and the callers that wait for the result. */
@@ -85,8 +87,26 @@ function newerRevision(one: Revision | undefined, other: Revision): Revision {
   return one !== undefined && one.seq > other.seq ? one : other;
 }
 
+/** The message to the child. `previous` are the credentials of the previous deployment. */
+export function deployMessage(
+  id: number,
+  { type, revision }: Deployment,
+  previous: CredentialSets,
+  trace: Context,
+): Deploy {
+  const traceparent = formatTraceparent(trace);
+  return {
+    kind: "deploy",
+    id,
+    type,
+    credentials: [...revision.credentials].map(([nodeId, set]) => [nodeId, [...set]] as const),
+    credentialsChanged: changedCredentials(previous, revision.credentials),
+    ...(traceparent !== undefined && { traceparent }),
+  };
+}
+
 /** The ids of the nodes whose credentials differ, removed ones included. */
-export function changedCredentials(before: CredentialSets, after: CredentialSets): string[] {
+function changedCredentials(before: CredentialSets, after: CredentialSets): string[] {
   if (before === after) {
     return [];
   }

@@ -1,13 +1,12 @@
 import type { Context } from "@opentelemetry/api";
 import type { CredentialSets } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
-import { type OpenSpan, beginSpan, formatTraceparent } from "../telemetry/trace.ts";
+import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { RuntimeProcess, logAsFlows } from "./child-process.ts";
-import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
+import { type Deployment, deployMessage, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
-  type Deploy,
   type DeployStarted,
   type Deployed,
   type FromChild,
@@ -323,17 +322,4 @@ function describeFailedNodes(nodes: readonly string[]): string | undefined {
 /** Quotes the first line of what flows may have written, for a text of the service. */
 function quoteLine(text: string): string {
   return JSON.stringify((text.split("\n", 1)[0] ?? "").slice(0, 300));
-}
-
-/** `previous` are the credentials of the previous deployment. */
-function deployMessage(id: number, { type, revision }: Deployment, previous: CredentialSets, trace: Context): Deploy {
-  const traceparent = formatTraceparent(trace);
-  return {
-    kind: "deploy",
-    id,
-    type,
-    credentials: [...revision.credentials].map(([nodeId, set]) => [nodeId, [...set]] as const),
-    credentialsChanged: changedCredentials(previous, revision.credentials),
-    ...(traceparent !== undefined && { traceparent }),
-  };
 }

@@ -16,6 +16,9 @@ type PipePrototype = {
   bind: (this: object, path: unknown) => number;
 };
 
+const notSupported =
+  "this version of Node.js lacks an internal function that is needed to restrict the signals of flows: use Node.js 26";
+
 // Error codes as libuv returns them.
 const EPERM = -os.constants.errno.EPERM;
 const EACCES = -os.constants.errno.EACCES;
@@ -44,15 +47,25 @@ export function hardenSandbox(): void {
 /** A flow could open the parent's debugger with SIGUSR1, or stop or end the parent with other signals. */
 function restrictSignals(): void {
   const internals = process as unknown as Internals;
-  const kill = internals._kill;
+  const kill = internals._kill as Internals["_kill"] | undefined;
+  if (kill === undefined) {
+    throw new Error(notSupported);
+  }
   const { pid: ownPid } = process;
+  let isCalled = false;
   internals._kill = (pid, signal) => {
+    isCalled = true;
     const target = pid | 0;
     // The process group contains this process only.
     return target === ownPid || target === -ownPid || target === 0 ? kill(target, signal) : EPERM;
   };
   internals._debugProcess = denied;
   internals._debugEnd = denied;
+  // Signal 0 is not sent.
+  process.kill(ownPid, 0);
+  if (!isCalled) {
+    throw new Error(notSupported);
+  }
 }
 
 function restrictPriority(): void {

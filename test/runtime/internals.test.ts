@@ -1,0 +1,59 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Duplex, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { formatFrame } from "../../src/runtime/channel.ts";
+import { type Initialize, messageFd } from "../../src/runtime/messages.ts";
+import { createFolder } from "../store/builders.ts";
+
+/** Runs code in a child process before its program. Returns why the child has refused to start the flow runtime. */
+async function refusalAfter(code: string): Promise<string | undefined> {
+  await using folder = await createFolder();
+  const program = fileURLToPath(new URL("../../src/runtime/child/main.ts", import.meta.url));
+  const flags = ["--permission", "--allow-fs-read=*", "--allow-worker", "--allow-net"];
+  const child = spawn(process.execPath, [...flags, "--import", `data:text/javascript,${code}`, program], {
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
+    detached: true,
+  });
+  const initialize: Initialize = {
+    kind: "initialize",
+    userDir: folder.path,
+    nodeCloseTimeoutMs: 0,
+    logLevel: "fatal",
+    worker: false,
+    network: { deny: [] },
+  };
+  const channel = child.stdio[messageFd] as Duplex;
+  let sent = "";
+  // It may exit before it reads the message, which resets the pipe.
+  channel.on("error", () => {}).on("data", (chunk: Buffer) => (sent += chunk.toString()));
+  for (const piece of formatFrame(initialize, new Uint8Array())) {
+    channel.write(piece);
+  }
+  const [printed] = await Promise.all([text(child.stderr as Readable), once(child, "close")]);
+  return /this version of Node\.js [^\n\\"]*/.exec(printed + sent)?.[0];
+}
+
+const prototypeOf = (handle: string): string => `Object.getPrototypeOf(${handle}._handle)`;
+
+test.each([
+  ["has no function of processes that sends a signal", "delete process._kill", "signals"],
+  ["sends signals in another way", "process.kill = () => true", "signals"],
+  [
+    "has no function of sockets that connects",
+    `import net from "node:net"; const socket = net.connect(1, "127.0.0.1"); socket.on("error", () => {});
+     delete ${prototypeOf("socket")}.connect6; socket.destroy()`,
+    "network access",
+  ],
+  [
+    "has no function of resolvers that sets their servers",
+    `import dns from "node:dns"; delete ${prototypeOf("new dns.Resolver()")}.setServers`,
+    "network access",
+  ],
+])("flows do not run if Node.js %s", async (_, code, restricted) => {
+  expect(await refusalAfter(code)).toBe(
+    `this version of Node.js lacks an internal function that is needed to restrict the ${restricted} of flows: use Node.js 26`,
+  );
+});

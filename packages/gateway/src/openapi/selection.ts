@@ -4,7 +4,7 @@ import { rulesOf } from "../routing/routes.ts";
 /** A list of values for the RPCs that a selector matches: the full name of a package, service or RPC, or a prefix that ends with `.*`. */
 export type Selected<Value> = readonly (Value & { readonly selector: string })[];
 
-export function matchesSelector(selector: string, method: DescMethod): boolean {
+function matchesSelector(selector: string, method: DescMethod): boolean {
   const isMatch = (each: string): boolean => rulesOf(method, [{ selector: each }]).length > 0;
   return isMatch(selector) || (!selector.endsWith("*") && isMatch(`${selector}.*`));
 }

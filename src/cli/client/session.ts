@@ -18,18 +18,16 @@ import { CliFailure, exitCodes } from "../failure.ts";
 import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
 
-const services = {
-  audit: AuditService,
-  auth: AuthService,
-  flows: FlowsService,
-  revisions: RevisionsService,
-  runtime: RuntimeService,
-  settings: SettingsService,
-  tokens: TokensService,
-};
-
 /** Clients of all services of a server. */
-export type Session = { readonly [Name in keyof typeof services]: Client<(typeof services)[Name]> };
+export type Session = {
+  readonly audit: Client<typeof AuditService>;
+  readonly auth: Client<typeof AuthService>;
+  readonly flows: Client<typeof FlowsService>;
+  readonly revisions: Client<typeof RevisionsService>;
+  readonly runtime: Client<typeof RuntimeService>;
+  readonly settings: Client<typeof SettingsService>;
+  readonly tokens: Client<typeof TokensService>;
+};
 
 /** How long a read may take unless `--timeout` says otherwise. A deployment has no limit, since its flows have to start. */
 const readTimeoutMs = 60_000;
@@ -57,8 +55,15 @@ export function openSession(
     nodeOptions: socketPath === undefined ? tls : { socketPath },
     ...(timeoutMs !== undefined && { defaultTimeoutMs: timeoutMs }),
   });
-  const clients = Object.entries(services).map(([name, service]) => [name, createClient(service, transport)]);
-  return Object.fromEntries(clients) as Session;
+  return {
+    audit: createClient(AuditService, transport),
+    auth: createClient(AuthService, transport),
+    flows: createClient(FlowsService, transport),
+    revisions: createClient(RevisionsService, transport),
+    runtime: createClient(RuntimeService, transport),
+    settings: createClient(SettingsService, transport),
+    tokens: createClient(TokensService, transport),
+  };
 }
 
 /** The result of a call; undefined if it fails with this code. */

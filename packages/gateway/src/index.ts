@@ -9,7 +9,7 @@ export type { ContentEncoding } from "./http/content-encoding.ts";
 export type { ErrorFormat, ErrorShape, GatewayError } from "./errors/format.ts";
 export type { GatewayRequest } from "./http/request.ts";
 export type { GatewayResponse } from "./http/response.ts";
-export { kHttpRoute, kHttpStatus } from "./call/context-keys.ts";
+export { kHttpRoute, kHttpStatus } from "./call/context.ts";
 export { RequestError } from "./http/request-error.ts";
 export { expandTemplate, formatTemplate, parseTemplate, type Template } from "./routing/template.ts";
 export { openapi, type OpenApiSource } from "./openapi/openapi.ts";
@@ -31,5 +31,5 @@ export { createRequestDecoder, type RequestDecoder } from "./protocols/request-d
 export { createEncodedMessage, type EncodedMessage, getEncodedMessage } from "./call/encoded-message.ts";
 export { setEncodedField } from "./protocols/rest/response/encoded-field.ts";
 export { createJsonCheck } from "./json/check.ts";
-export { createJsonEncoder } from "./json/encoder.ts";
+export { createJsonEncoder } from "./json/codec.ts";
 export { createReachableRegistry } from "./schema/registry.ts";

@@ -6,10 +6,9 @@ import {
   createContextValues,
   type ContextValues,
   type HandlerContext,
+  createContextKey,
 } from "@connectrpc/connect";
-import type { RequestHeaders } from "../http/request-headers.ts";
-import type { CallOrigin } from "../http/request.ts";
-import { kHttpRoute } from "./context-keys.ts";
+import type { CallOrigin, RequestHeaders } from "../http/request.ts";
 import type { Deadline } from "./deadline.ts";
 
 /**
@@ -156,3 +155,19 @@ function headersOf(incoming: RequestHeaders): Headers {
   }
   return headers;
 }
+
+/**
+ * The path template of a REST request as in the .proto, such as `/v1/books/{id}`, for interceptors: the `http.route` of OpenTelemetry.
+ * Undefined for other protocols.
+ */
+export const kHttpRoute: ContextKey<string | undefined> = createContextKey<string | undefined>(undefined, {
+  description: "path template of a REST request",
+});
+
+/**
+ * The HTTP status of a successful REST response, from 200 to 399, chosen by the implementation:
+ * `context.values.set(kHttpStatus, 201)`. 204, 205 and 304 have no body. Other protocols ignore it. Default: that of the method.
+ */
+export const kHttpStatus: ContextKey<number | undefined> = createContextKey<number | undefined>(undefined, {
+  description: "status of a REST response",
+});

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { RequestHeaders } from "../http/request-headers.ts";
+import type { RequestHeaders } from "../http/request.ts";
 import { RequestError } from "../http/request-error.ts";
 
 /** The units of grpc-timeout, in ms. */

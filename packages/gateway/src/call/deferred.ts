@@ -1,5 +1,5 @@
 import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
-import type { RequestHeaders } from "../http/request-headers.ts";
+import type { RequestHeaders } from "../http/request.ts";
 import { createLazyMessage } from "../schema/field-value.ts";
 
 /** A request message that is not decoded yet. It can be posted to another thread and decoded there. */

@@ -1,10 +1,9 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { RequestHeaders } from "../http/request-headers.ts";
 import type { GatewayResponse } from "../http/response.ts";
 import { CallContext } from "./context.ts";
 import { createDeadline, type Deadline } from "./deadline.ts";
-import type { GatewayRequest } from "../http/request.ts";
+import type { GatewayRequest, RequestHeaders } from "../http/request.ts";
 
 /** One execution of a routed method. */
 export type Invocation = {

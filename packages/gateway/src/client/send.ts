@@ -10,10 +10,10 @@ import {
 import { formatTarget, type Choice, type Mapping, type Operation } from "./operation.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { RequestBody } from "./request/body.ts";
-import { createParameterCheck } from "./parameter-check.ts";
 import { assertStreamingBodies, createBodyStream } from "./request/stream-body.ts";
 import { toCallError, readChunks } from "./stream/read-chunks.ts";
 import { isJson } from "./response/unary.ts";
+import { invalidArgument } from "./request/invalid-argument.ts";
 
 /** Makes a call with one request message and one response message. */
 export async function sendUnary<I extends DescMessage, O extends DescMessage>(
@@ -224,4 +224,27 @@ async function readOne(response: Response, { readUnary }: Mapping, signal: Abort
 
 async function* iterableOfOne<T>(produce: () => Promise<T>): AsyncGenerator<T> {
   yield await produce();
+}
+
+/**
+ * Creates the check of the messages after the first one of a client stream. A request has one path and one query, those of the first
+ * message. The check throws a ConnectError for a message with different values; fields of the path and query may also be unset.
+ */
+function createParameterCheck(
+  { path, writePath, mapping }: Choice,
+  first: Message | undefined,
+): (message: Message) => void {
+  const sent = new Set((first === undefined ? [] : mapping.writeQuery(first)).map((parameter) => parameter.join("=")));
+  return (message) => {
+    if (message === first) {
+      return;
+    }
+    const own = writePath(message);
+    const other = mapping.writeQuery(message).find((parameter) => !sent.has(parameter.join("=")));
+    if (other !== undefined || (own.isSet && own.path !== path)) {
+      throw invalidArgument(
+        `${other?.[0] ?? "the path"}: must be the same in all messages of the stream, because it is not in the body`,
+      );
+    }
+  };
 }

@@ -3,7 +3,6 @@ import { createContextValues, type Transport } from "@connectrpc/connect";
 import { runStreamingCall, runUnaryCall } from "@connectrpc/connect/protocol";
 import { compileOperation, type Operation } from "./operation.ts";
 import { completeOptions, type CompleteOptions, type RestTransportOptions } from "./options.ts";
-import { setTimeoutHeader } from "./request/timeout.ts";
 import { sendStreaming, sendUnary } from "./send.ts";
 
 /**
@@ -100,4 +99,22 @@ function withReturn<T>(messages: AsyncIterable<T>, abandon: () => void): AsyncIt
       };
     },
   };
+}
+
+/** Sets the header with the timeout of a call. */
+function setTimeoutHeader(header: Headers, timeoutMs: number, name: CompleteOptions["timeoutHeader"]): void {
+  const ms = Math.ceil(timeoutMs);
+  switch (name) {
+    case "X-Server-Timeout":
+      header.set(name, String(ms / 1000));
+      break;
+    case "Grpc-Timeout":
+      // At most 8 digits.
+      header.set(name, ms < 1e8 ? `${ms}m` : `${Math.ceil(ms / 1000)}S`);
+      break;
+    case "Connect-Timeout-Ms":
+      header.set(name, String(ms));
+      break;
+    case "none":
+  }
 }

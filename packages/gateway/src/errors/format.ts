@@ -3,7 +3,6 @@ import type { Code } from "@connectrpc/connect";
 import { parseJsonText } from "../json/parse-json-text.ts";
 import { isObject } from "../json/is-object.ts";
 import { nameOfCode, protoNameOfCode } from "./codes.ts";
-import { statusPhrases } from "./status-phrases.ts";
 import { isHeaderValue, jsonResponse, type GatewayResponse } from "../http/response.ts";
 
 /** An error to be formatted as an HTTP response. */
@@ -119,3 +118,49 @@ function customResponse(
   const type = all["content-type"] ?? "application/json";
   return { ...jsonResponse(status, all, body), headers: { ...all, "content-type": type } };
 }
+
+/** The phrases of error statuses in Node's `http.STATUS_CODES`, and of 499, a status of nginx. */
+const statusPhrases: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  401: "Unauthorized",
+  402: "Payment Required",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  406: "Not Acceptable",
+  407: "Proxy Authentication Required",
+  408: "Request Timeout",
+  409: "Conflict",
+  410: "Gone",
+  411: "Length Required",
+  412: "Precondition Failed",
+  413: "Payload Too Large",
+  414: "URI Too Long",
+  415: "Unsupported Media Type",
+  416: "Range Not Satisfiable",
+  417: "Expectation Failed",
+  418: "I'm a Teapot",
+  421: "Misdirected Request",
+  422: "Unprocessable Entity",
+  423: "Locked",
+  424: "Failed Dependency",
+  425: "Too Early",
+  426: "Upgrade Required",
+  428: "Precondition Required",
+  429: "Too Many Requests",
+  431: "Request Header Fields Too Large",
+  451: "Unavailable For Legal Reasons",
+  499: "Client Closed Request",
+  500: "Internal Server Error",
+  501: "Not Implemented",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+  504: "Gateway Timeout",
+  505: "HTTP Version Not Supported",
+  506: "Variant Also Negotiates",
+  507: "Insufficient Storage",
+  508: "Loop Detected",
+  509: "Bandwidth Limit Exceeded",
+  510: "Not Extended",
+  511: "Network Authentication Required",
+};

@@ -1,15 +1,24 @@
-import { create, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type Message,
+  type Registry,
+  createRegistry,
+  fromBinary,
+  toBinary,
+  type JsonValue,
+} from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { ErrorInfoSchema, file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 import { addHeaders, jsonResponse, type GatewayResponse } from "../http/response.ts";
 import { codeOfStatus, nameOfCode, statusOfCode } from "./codes.ts";
-import { createDetailsWriter } from "./details.ts";
 import { createErrorFormatter, type ErrorFormat } from "./format.ts";
 import type { RequestError } from "../http/request-error.ts";
 import { createHeaderWriter } from "../protocols/rest/response/headers.ts";
 import { canonicalJson, type CompleteJsonOptions } from "../json/json-options.ts";
 import { messageWriter } from "../json/write.ts";
 import { enumNames, errorRule, fieldRule } from "../schema/rules.ts";
+import { writeTyped } from "../json/any.ts";
 
 /** Creates error responses in the format of the `errors` option. `respondToError` and `respondToRequestError` never throw. */
 export type ErrorResponder = {
@@ -180,4 +189,33 @@ function compileDetailResponder(
       return hasBody ? jsonResponse(status, headers, write(message)) : { status, headers, body: undefined };
     },
   };
+}
+
+/**
+ * Compiles the writer of error details as JSON of google.protobuf.Any. A detail received from another service is
+ * binary: it is written if its type is in the registry or in google.rpc, and omitted otherwise.
+ */
+function createDetailsWriter(
+  known: Registry,
+  jsonOptions: CompleteJsonOptions,
+): (details: ConnectError["details"]) => JsonValue[] {
+  const registry = createRegistry(known, file_google_rpc_error_details);
+  // A detail is an object for error formats of the application, in which a number would be rounded.
+  const exact = { ...jsonOptions, int64AsNumber: false };
+  return (details) =>
+    details.flatMap((detail) => {
+      const desc = "desc" in detail ? detail.desc : registry.getMessage(detail.type);
+      if (desc === undefined) {
+        return [];
+      }
+      try {
+        // Local details are encoded too, which rejects values that are not valid messages of their type.
+        const bytes = "desc" in detail ? toBinary(desc, create(desc, detail.value)) : detail.value;
+        const typeUrl = `type.googleapis.com/${desc.typeName}`;
+        return [writeTyped(typeUrl, desc, fromBinary(desc, bytes), messageWriter(desc, registry, "response", exact))];
+      } catch {
+        // Invalid bytes, or a nested Any of an unknown type: omit the detail, but send the error.
+        return [];
+      }
+    });
 }

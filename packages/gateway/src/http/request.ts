@@ -1,6 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Code, ContextValues } from "@connectrpc/connect";
-import type { RequestHeaders } from "./request-headers.ts";
 
 /** The HTTP request of a call, as far as the call's context uses it. The methods compute their result on demand. */
 export type CallOrigin = {
@@ -42,3 +41,16 @@ export type GatewayRequest = CallOrigin & {
 
 /** Bodies of up to this size are decompressed and decoded without a reservation. */
 export const smallBodyBytes: number = 64 * 1024;
+
+/** Request headers by lower-case name, as in Node's IncomingHttpHeaders. Those that are not lists have a single value. */
+export type RequestHeaders = {
+  readonly [name: string]: string | string[] | undefined;
+  readonly accept?: string | undefined;
+  readonly "accept-encoding"?: string | undefined;
+  readonly "access-control-request-method"?: string | undefined;
+  readonly "content-encoding"?: string | undefined;
+  readonly "content-type"?: string | undefined;
+  readonly "if-match"?: string | undefined;
+  readonly "if-none-match"?: string | undefined;
+  readonly origin?: string | undefined;
+};

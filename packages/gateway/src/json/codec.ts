@@ -1,7 +1,14 @@
-import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
+import {
+  type DescMethod,
+  type Message,
+  type Registry,
+  createRegistry,
+  type DescMessage,
+  type MessageShape,
+} from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
 import { messageHoldsInt64 } from "./int64.ts";
-import type { CompleteJsonOptions } from "./json-options.ts";
+import { type CompleteJsonOptions, canonicalJson, type JsonOptions } from "./json-options.ts";
 import { parseJson, type PrototypeKeys } from "./parse.ts";
 import { createJsonReaders } from "./read.ts";
 import { formatJson } from "./well-formed.ts";
@@ -51,4 +58,18 @@ export function createJsonCodec(
     },
     encode: (message) => formatJson(write(message)),
   };
+}
+
+/**
+ * Compiles a function that encodes messages as JSON in UTF-8, as response bodies contain them: for `setEncodedField`, also in
+ * another thread. The registry contains the messages that a google.protobuf.Any can contain; `jsonOptions` must be those of the
+ * transcoder.
+ */
+export function createJsonEncoder<Desc extends DescMessage>(
+  desc: Desc,
+  registry: Registry = createRegistry(),
+  jsonOptions: JsonOptions = {},
+): (message: MessageShape<Desc>) => Uint8Array<ArrayBuffer> {
+  const write = messageWriter(desc, registry, "response", { ...canonicalJson, ...jsonOptions });
+  return (message) => new TextEncoder().encode(formatJson(write(message)));
 }

@@ -1,8 +1,7 @@
 import { ScalarType, type DescEnum, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import type { EnumNames } from "../schema/rules.ts";
+import { type EnumNames, enumNumber } from "../schema/rules.ts";
 import { ValueError, prependPath, type Read } from "./value-error.ts";
-import { createEnumReader } from "./read-enum.ts";
 import { setOwn } from "./own-property.ts";
 import { expectedOf, plainEntriesCount, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
 import { isObject } from "./is-object.ts";
@@ -121,4 +120,37 @@ function readKey(
     throw new ValueError("duplicate key", reason, [name]);
   }
   return String(key);
+}
+
+/** Creates the reader of an enum's value, by name, and by number unless the values have names of their own in JSON. */
+function createEnumReader(
+  { open, typeName }: DescEnum,
+  names: EnumNames,
+  ignoreCase: boolean,
+  reason: string | undefined,
+): Read {
+  const { strict, numberOf, nameOf, unknown } = names;
+  if (typeName === "google.protobuf.NullValue") {
+    return (value) => {
+      if (value !== null && value !== "NULL_VALUE" && value !== 0) {
+        throw new ValueError("must be null", reason);
+      }
+      return 0;
+    };
+  }
+  const expected = `one of ${[...numberOf.keys()].join(", ")}`;
+  return (value) => {
+    const number = typeof value === "string" ? (enumNumber(names, value, ignoreCase) ?? unknown) : value;
+    // An open enum accepts numbers without a name.
+    if (
+      typeof number === "number" &&
+      (!strict || typeof value === "string") &&
+      number === (number | 0) &&
+      (open || nameOf.has(number))
+    ) {
+      // -0 becomes 0.
+      return number | 0;
+    }
+    throw new ValueError(`must be ${expected}`, reason);
+  };
 }

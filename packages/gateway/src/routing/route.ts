@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
-import type { RequestHeaders } from "../http/request-headers.ts";
+import type { RequestHeaders } from "../http/request.ts";
 import type { FieldPath } from "../schema/field-path.ts";
 import { createBoundFields, type BindingSource, type BoundFields } from "../schema/bound-fields.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";

@@ -1,12 +1,15 @@
-import type { GatewayRequest } from "../../http/request.ts";
+import type { GatewayRequest, RequestHeaders } from "../../http/request.ts";
 import { createAltReader } from "./request/system-parameters.ts";
-import { createAcceptCheck } from "./response/accept.ts";
 import type { Compressor } from "./response/compressor.ts";
 import { createResponder, type Responder, type RespondOptions } from "./response/respond.ts";
 import type { Route, Variant } from "../../routing/route.ts";
 import { findRawBody } from "../../schema/http-body.ts";
 import { createStreamResponder, type RespondStream } from "./stream/respond.ts";
 import type { CompleteOptions } from "../../options/options.ts";
+import type { DescMethod } from "@bufbuild/protobuf";
+import { RequestError } from "../../http/request-error.ts";
+import { JSON_TYPE, accepts } from "../../http/media-type.ts";
+import { findRepresentations } from "../../schema/representations.ts";
 
 export type NegotiationOptions = RespondOptions & {
   readonly systemParameters: boolean;
@@ -86,5 +89,28 @@ export function createStreamNegotiation(
     const respond = enumAsInteger ? negotiateWithNumbers(accept) : negotiate(accept);
     compressor?.assertAccepted(headers["accept-encoding"]);
     return respond;
+  };
+}
+
+/**
+ * Compiles the check that the client accepts the response of a method with a single response message; the check throws
+ * a RequestError of status 406. The media type of a raw body is only known afterwards, and not checked.
+ */
+function createAcceptCheck(
+  method: DescMethod,
+  variant: Variant,
+  compressor: Compressor | undefined,
+): (headers: RequestHeaders) => void {
+  if (!variant.hasBody) {
+    return () => {};
+  }
+  const isJson = findRawBody(method.output, variant.responseBody) === undefined;
+  const mediaTypes = [JSON_TYPE, ...findRepresentations(method).map(({ mediaType }) => mediaType)];
+  const message = `this operation responds with ${mediaTypes.join(" or ")}`;
+  return (headers) => {
+    if (isJson && !mediaTypes.some((mediaType) => accepts(headers.accept, mediaType))) {
+      throw new RequestError(406, "not_acceptable", message, { headers: { vary: "Accept" } });
+    }
+    compressor?.assertAccepted(headers["accept-encoding"]);
   };
 }

@@ -1,5 +1,5 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import type { RequestHeaders } from "../../../http/request-headers.ts";
+import type { RequestHeaders } from "../../../http/request.ts";
 import { headerFields, isSingularOutsideOneof } from "../../../schema/header-fields.ts";
 import { enumNames, fieldRule } from "../../../schema/rules.ts";
 import { createTextReader, invalidText } from "../../../json/text-reader.ts";

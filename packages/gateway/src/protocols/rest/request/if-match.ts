@@ -1,6 +1,5 @@
-import type { DescMethod, Message } from "@bufbuild/protobuf";
-import { ScalarType } from "@bufbuild/protobuf";
-import type { RequestHeaders } from "../../../http/request-headers.ts";
+import { type DescMethod, type Message, ScalarType } from "@bufbuild/protobuf";
+import type { RequestHeaders } from "../../../http/request.ts";
 import { parseETags, valueOf } from "../../../http/etag.ts";
 import { RequestError } from "../../../http/request-error.ts";
 import { methodRule } from "../../../schema/rules.ts";

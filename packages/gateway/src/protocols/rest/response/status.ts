@@ -1,5 +1,4 @@
-import type { CallContext } from "../../../call/context.ts";
-import { kHttpStatus } from "../../../call/context-keys.ts";
+import { type CallContext, kHttpStatus } from "../../../call/context.ts";
 import { hasContent, type Variant } from "../../../routing/route.ts";
 
 /** The status of a successful response, and whether it has a body. Throws a RangeError for an invalid status of the implementation. */

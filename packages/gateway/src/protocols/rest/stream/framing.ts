@@ -1,6 +1,6 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { createFieldTextReader } from "../../../json/field-text.ts";
-import type { RequestHeaders } from "../../../http/request-headers.ts";
+import type { RequestHeaders } from "../../../http/request.ts";
 import { methodRule } from "../../../schema/rules.ts";
 import { rankOf } from "../../../http/media-type.ts";
 import { RequestError } from "../../../http/request-error.ts";

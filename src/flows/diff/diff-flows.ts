@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { JsonValue } from "@bufbuild/protobuf";
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
 import {

@@ -1,4 +1,3 @@
-import type { JsonValue } from "@bufbuild/protobuf";
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
 import { containerIdOf, readContainers, receivesMessages, roleOf } from "../nodes.ts";

@@ -1,4 +1,3 @@
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { FlowNode } from "../configuration.ts";
 import { type Content, type RuntimeFlows, toKey } from "./runtime-flows.ts";
 import { isJsonObject } from "../json.ts";

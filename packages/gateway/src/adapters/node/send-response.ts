@@ -61,10 +61,18 @@ export function sendResponse(
     drainBody(request);
     return undefined;
   }
-  target.end(body, encoding);
+  if (body instanceof Uint8Array && body.length < SMALL_BYTES && !("stream" in request)) {
+    // Node writes a text together with the head, and bytes after it. Latin-1 maps each byte to one character.
+    target.end(Buffer.from(body.buffer, body.byteOffset, body.length).toString("latin1"), "latin1");
+  } else {
+    target.end(body, encoding);
+  }
   drainBody(request);
   return undefined;
 }
+
+/** Converting a larger body to text costs more than a second write. */
+const SMALL_BYTES = 8 * 1024;
 
 function addTrailers(response: ServerResponse, trailers: GatewayResponse["trailers"]): void {
   if (trailers !== undefined) {

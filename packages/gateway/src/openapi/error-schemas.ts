@@ -19,7 +19,8 @@ const message: Schema = { type: "string", description: "The human-readable messa
 const details: Schema = {
   type: "array",
   description: "Messages of google.rpc or other types, with their type in `@type`.",
-  items: { type: "object", properties: { "@type": { type: "string" } }, required: ["@type"] },
+  // Without properties, since generated classes have the declared ones only, or both `@type` and their own name for it.
+  items: { type: "object", additionalProperties: true },
 };
 
 /** What Google's APIs have below the key `error`. */

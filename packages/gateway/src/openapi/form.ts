@@ -36,6 +36,9 @@ export function describeForm(route: Route, type: string, context: OperationConte
     add(name, field, schema);
     if (style === "json") {
       encoding[name] = { contentType: JSON_TYPE };
+    } else if (style === "repeated" && type === FORM_TYPE) {
+      // The default, which not every generator knows.
+      encoding[name] = { style: "form", explode: true };
     } else if (style === "keys") {
       encoding[name] = { style: "deepObject", explode: true };
     }

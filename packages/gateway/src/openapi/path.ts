@@ -1,7 +1,7 @@
 import type { Route } from "../routing/route.ts";
 import type { Template, TemplateVariable } from "../routing/template.ts";
 import { describe } from "./comments.ts";
-import type { OperationContext } from "./context.ts";
+import { fieldOf, type OperationContext } from "./context.ts";
 import type { Parameter, Schema } from "./document.ts";
 import { valuesOnly } from "./parameters.ts";
 
@@ -14,13 +14,17 @@ export type DescribedPath = {
 /**
  * Converts a template to an OpenAPI path, whose parameters are one segment each. A variable of several segments, such as
  * `{name=shelves/*\/books/*}`, becomes a parameter for each wildcard, with its literals in the path. That "**" matches
- * several segments is only in the description.
+ * several segments is only in the description. `bodies` are the names of the messages that operations of the path have as body.
  */
-export function describePath({ method, template, pathFields }: Route, context: OperationContext): DescribedPath {
+export function describePath(
+  { method, template, pathFields }: Route,
+  bodies: ReadonlySet<string>,
+  context: OperationContext,
+): DescribedPath {
   const { request } = context.usesOf(method);
   const parameters: Parameter[] = [];
   const owners = template.variables.map((variable, index) => ({ variable, fields: pathFields[index] ?? [] }));
-  const names = nameWildcards(template);
+  const names = nameWildcards(template, bodies);
   const parts = template.segments.map((segment, index) =>
     segment.kind === "literal" ? segment.text : `{${names[index]}}`,
   );
@@ -54,10 +58,10 @@ export function describePath({ method, template, pathFields }: Route, context: O
 
 /**
  * The names of the parameters, by the index of their segment: that of the variable if it is one segment; otherwise that of
- * the collection before the wildcard, as in the patterns of AIP-122 (`projects/{project}`). Without such a name, or if it is
- * taken, the variable's with the number of its wildcard.
+ * the collection before the wildcard, as in the patterns of AIP-122 (`projects/{project}`), or `project_id` where generators
+ * would call the body `project`. Without such a name, or if it is taken, the variable's with the number of its wildcard.
  */
-function nameWildcards({ segments, variables }: Template): Record<number, string> {
+function nameWildcards({ segments, variables }: Template, bodies: ReadonlySet<string>): Record<number, string> {
   const names: Record<number, string> = {};
   const taken = new Set(variables.filter(({ multi }) => !multi).map(({ fieldPath }) => fieldPath));
   for (const [index, segment] of segments.entries()) {
@@ -69,7 +73,8 @@ function nameWildcards({ segments, variables }: Template): Record<number, string
       names[index] = variable.fieldPath;
       continue;
     }
-    const preferred = variable === undefined ? undefined : resourceName(segments, index, variable);
+    const resource = variable === undefined ? undefined : resourceName(segments, index, variable);
+    const preferred = resource !== undefined && bodies.has(resource) ? `${resource}_id` : resource;
     const name =
       preferred === undefined || taken.has(preferred) ? numberedName(segments, index, variable, taken) : preferred;
     taken.add(name);
@@ -84,11 +89,33 @@ function resourceName(segments: Template["segments"], index: number, { start }: 
   if (segments[index]?.kind !== "*" || before?.kind !== "literal" || !/^[A-Za-z][\w-]*$/.test(before.text)) {
     return undefined;
   }
-  const words = before.text
+  return snakeCase(before.text).replace(/[a-z0-9]+$/, singular);
+}
+
+/** The names of the messages that operations have as body, in snake case, by the path without names. */
+export function bodiesByPath(routes: readonly Route[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const names = new Map<string, Set<string>>();
+  for (const { template, method, variants } of routes) {
+    const messages = variants.map(({ body }) => (body === "*" ? method.input : fieldOf(method.input, body)?.message));
+    const known = names.get(pathKey(template)) ?? new Set();
+    names.set(pathKey(template), known);
+    for (const message of messages.filter((each) => each !== undefined)) {
+      known.add(snakeCase(message.name));
+    }
+  }
+  return names;
+}
+
+/** The path of a template without names. */
+export function pathKey({ segments, verb }: Template): string {
+  return `${segments.map((segment) => (segment.kind === "literal" ? segment.text : "{}")).join("/")}:${verb}`;
+}
+
+function snakeCase(name: string): string {
+  return name
     .replaceAll("-", "_")
     .replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, "_")
     .toLowerCase();
-  return words.replace(/[a-z0-9]+$/, singular);
 }
 
 const irregular: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@ import type { Route } from "../routing/route.ts";
 import type { Operation, OperationContext } from "./context.ts";
 import type { Parameter } from "./document.ts";
 import { describeOperation } from "./operation.ts";
-import { describePath, hierarchyOf } from "./path.ts";
+import { bodiesByPath, describePath, hierarchyOf, pathKey } from "./path.ts";
 
 /** The methods that a route for any method is described with. */
 const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
@@ -11,9 +11,10 @@ const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
 /** The operations of the routes, in their order. */
 export function listRestOperations(routes: readonly Route[], context: OperationContext): Operation[] {
   const explicit = new Set(routes.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
+  const bodies = bodiesByPath(routes);
   const pathNames = new Map<string, { path: string; names: string[] }>();
   return routes.flatMap((route) => {
-    const described = describePath(route, context);
+    const described = describePath(route, bodies.get(pathKey(route.template)) ?? new Set(), context);
     // OpenAPI considers paths identical that differ in parameter names only, so the first names are used for all.
     const hierarchy = hierarchyOf(described.path);
     const first = pathNames.get(hierarchy) ?? {

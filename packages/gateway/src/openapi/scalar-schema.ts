@@ -59,6 +59,16 @@ export function scalarSchema(type: ScalarType, form: SchemaForm, int64AsNumber: 
   return structuredClone((form === "simple" ? simpleScalars[type] : undefined) ?? scalars[type]);
 }
 
+/** The schema of a value in a URL, a header or a form. Generated code writes no array of bytes there as base64. */
+export function textSchema(schema: Schema, form: SchemaForm): Schema {
+  if (schema["type"] === "array") {
+    return { ...schema, items: textSchema(schema["items"] as Schema, form) };
+  }
+  return form === "simple" && schema["contentEncoding"] === "base64"
+    ? { type: "string", description: "Bytes in base64." }
+    : schema;
+}
+
 const wellKnown: Readonly<Record<string, Schema>> = {
   "google.protobuf.Timestamp": { type: "string", format: "date-time" },
   "google.protobuf.Duration": {
@@ -80,12 +90,20 @@ const wellKnown: Readonly<Record<string, Schema>> = {
   },
 };
 
+/** Without `@type`, for which generated classes have another name: some then write both. */
+const simpleAny: Schema = {
+  type: "object",
+  description:
+    "A message of any type: its type URL in `@type`, `type.googleapis.com/…`, and its fields, or a `value` if the type has a special JSON form. `{}` if it is not set.",
+  additionalProperties: true,
+};
+
 /** The schema of a well-known type with a special JSON form; undefined for all other messages. */
 export function wellKnownSchema(desc: DescMessage, form: SchemaForm, int64AsNumber: boolean): Schema | undefined {
   if (isWrapperDesc(desc)) {
     const [field] = desc.fields;
     return scalarSchema(field.scalar, form, int64AsNumber);
   }
-  const schema = wellKnown[desc.typeName];
+  const schema = form === "simple" && desc.typeName === "google.protobuf.Any" ? simpleAny : wellKnown[desc.typeName];
   return schema === undefined ? undefined : structuredClone(schema);
 }

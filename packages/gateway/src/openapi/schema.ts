@@ -6,7 +6,7 @@ import { describe, type Comments } from "./comments.ts";
 import { createComponents, nestedUse, type Components, type SchemaUse } from "./components.ts";
 import type { Schema } from "./document.ts";
 import { enumNumbers, enumSchema } from "./enum-schema.ts";
-import { scalarSchema, type SchemaForm, wellKnownSchema } from "./scalar-schema.ts";
+import { scalarSchema, type SchemaForm, textSchema, wellKnownSchema } from "./scalar-schema.ts";
 import { tracksPresence, type Validation } from "./validation.ts";
 
 export type Schemas = {
@@ -95,7 +95,7 @@ export function createSchemas({ comments, form, annotations, validation }: Schem
         : field.fieldKind === "list"
           ? { type: "array", items: item }
           : item;
-    const constrained = withRules(field, schema, use);
+    const constrained = withRules(field, textSchema(schema, form), use);
     const description = constrained["description"] as string | undefined;
     return { ...constrained, ...describe(description, ...annotations.behaviorOf(field).notes) };
   };

@@ -150,7 +150,7 @@ describe("google.api.field_behavior", () => {
     const create = ["paths", "/v1/books", "post", ...body];
     expect(check(create, { book: { title: "Dune", isbn: "1" } })).toBeUndefined();
     expect(check(create, { book: { title: "Dune" } })).toContain("required property 'isbn'");
-    expect(check(["paths", "/v1/books/{book}", "patch", ...body], { title: "Dune" })).toBeUndefined();
+    expect(check(["paths", "/v1/books/{book_id}", "patch", ...body], { title: "Dune" })).toBeUndefined();
   });
 
   test("is that of parameters", () => {

@@ -147,6 +147,17 @@ describe("a path", () => {
     });
   });
 
+  test("has another name for a wildcard than generators have for the body", () => {
+    const document = describeRule(t.UpdateMessageRequestSchema, {
+      ...get("/v1/{message_id=messages/*}"),
+      additionalBindings: [post("/v1/{message.message_id=messages/*}", "message")],
+    });
+    expect(operationsOf(document).map(([place]) => place)).toEqual([
+      "GET /v1/messages/{message_id}",
+      "POST /v1/messages/{message_id}",
+    ]);
+  });
+
   test("has descriptions that end no comment in generated code", () => {
     const comments = () => "Of shelves/*/books. Or */ of */all.";
     const method = createMethod(t.GetMessageRequestSchema, get("/v1/{message_id=shelves/*/books/**}"));
@@ -233,7 +244,7 @@ describe("a query", () => {
       int32Value: { schema: { type: "integer", format: "int32" } },
       uint64Value: { schema: { type: "string", format: "uint64" } },
       boolValue: { schema: { type: "boolean" } },
-      bytesValue: { schema: { type: "string", contentEncoding: "base64" } },
+      bytesValue: { description: "Bytes in base64.", schema: { type: "string" } },
       enumValue: { schema: openEnum },
       repeatedValue: { style: "form", explode: true, schema: { type: "array", items: { type: "string" } } },
       repeatedEnum: { schema: { type: "array", items: openEnum } },
@@ -333,8 +344,12 @@ describe("a body", () => {
   });
 
   test("accepts an empty Any", () => {
-    const check = createSchemaCheck(describeRule(ParcelSchema, post("/parcels", "*")));
     const body = ["paths", "/parcels", "post", "requestBody", "content", "application/json", "schema"];
+    const method = createMethod(ParcelSchema, post("/parcels", "*"));
+    const simple = createSchemaCheck(describeMethods([method]));
+    expect(simple(body, { item: {}, items: [{ "@type": "type.googleapis.com/a.B", b: 1 }] })).toBeUndefined();
+    expect(simple(body, { item: 1 })).toContain("must be object");
+    const check = createSchemaCheck(describeMethods([method], { schemas: "exact" }));
     expect(check(body, { item: {}, items: [{ "@type": "type.googleapis.com/a.B", b: 1 }] })).toBeUndefined();
     expect(check(body, { item: { "@type": 1 } })).toContain("must be string");
   });

@@ -33,7 +33,7 @@ export default defineConfig({
     "typescript/consistent-return": "off",
     "vitest/expect-expect": ["error", { assertFunctionNames: ["expect", "fc.assert"] }],
   },
-  ignorePatterns: ["**/gen/", "**/dist/"],
+  ignorePatterns: ["**/gen/", "**/dist/", "packages/gateway/test/e2e/generators/clients/"],
   overrides: [
     { files: ["*.config.ts", "scripts/lint/plugin.ts"], rules: { "import/no-default-export": "off" } },
     { files: ["src/cli/**", "bench/**"], rules: { "no-console": "off" } },

@@ -1,0 +1,4 @@
+import type { Gadget, GadgetsServiceFindGadgetsData } from "./generated";
+
+export type { Gadget };
+export type Query = NonNullable<GadgetsServiceFindGadgetsData["query"]>;

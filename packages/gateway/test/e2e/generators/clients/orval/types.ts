@@ -1,0 +1,1 @@
+export type { Gadget, GadgetsServiceFindGadgetsParams as Query } from "./generated/client";

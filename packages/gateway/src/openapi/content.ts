@@ -10,7 +10,7 @@ export function streamMediaType(item: Schema, description: string): MediaType {
   return { schema: { type: "string", description }, "x-itemSchema": item };
 }
 
-/** Merges the contents of all variants. If they differ, the schemas are alternatives with the header's value as title. */
+/** Merges the contents of all variants. Schemas that differ are alternatives with the header's values as title. */
 export function mergeContents(
   method: DescMethod,
   contents: readonly { readonly variant: Variant; readonly content: Content }[],
@@ -18,20 +18,22 @@ export function mergeContents(
   const header = methodRule(method).variants?.header;
   const merged: Content = {};
   for (const type of new Set(contents.flatMap(({ content }) => Object.keys(content)))) {
-    const alternatives = contents.flatMap(({ variant, content }) => {
-      const schema = content[type]?.schema;
-      return schema === undefined ? [] : [{ variant, schema }];
+    const members = contents.flatMap(({ variant: { value }, content }) => {
+      const mediaType = content[type];
+      return mediaType === undefined ? [] : [{ value, mediaType }];
     });
-    const [first] = alternatives;
-    const differ = new Set(contents.map(({ variant: { body, responseBody } }) => `${body} ${responseBody}`)).size > 1;
+    const [first, ...others] = Map.groupBy(members, ({ mediaType }) => JSON.stringify(mediaType.schema)).values();
     merged[type] =
-      first !== undefined && differ
-        ? {
+      others.length === 0
+        ? { ...first?.[0]?.mediaType }
+        : {
             schema: {
-              anyOf: alternatives.map(({ variant, schema }) => ({ title: `${header}: ${variant.value}`, ...schema })),
+              anyOf: [first ?? [], ...others].map((equal) => ({
+                title: `${header}: ${equal.map(({ value }) => value).join(" or ")}`,
+                ...equal[0]?.mediaType.schema,
+              })),
             },
-          }
-        : { ...contents.find(({ content }) => content[type] !== undefined)?.content[type] };
+          };
   }
   return merged;
 }

@@ -1,7 +1,6 @@
-import type { DescMethod } from "@bufbuild/protobuf";
+import { getOption } from "@bufbuild/protobuf";
 import { createGateway } from "@flowgate/gateway";
-import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
-import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
+import { access } from "../../gen/flowgate/v1/access_pb.ts";
 import { Health as HealthService } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { activateTrace } from "../telemetry/trace.ts";
 import { FlowgateError } from "../errors.ts";
@@ -16,14 +15,6 @@ import { createMetricsEndpoint } from "./metrics-endpoint.ts";
 import type { ServerOptions } from "./options.ts";
 import { createRouter } from "./pipeline/router.ts";
 import { createWatchLimits } from "./watch-limits.ts";
-
-/** Exempt from load shedding: an operator must be able to check health and to revoke tokens under load. */
-const exempt: ReadonlySet<DescMethod> = new Set([
-  ...HealthService.methods,
-  AuthService.method.revokeToken,
-  TokensService.method.deleteToken,
-  TokensService.method.revokeTokens,
-]);
 
 /** The RPCs over every protocol, the REST API and the other endpoints. */
 export function createHandlers(
@@ -55,7 +46,10 @@ export function createHandlers(
         : [createMetricsEndpoint(options.metrics.metrics, options.metrics.checkPermission)]),
     ]),
     gateway,
-    exempt,
+    exempt: new Set([
+      ...HealthService.methods,
+      ...gateway.methods.filter((method) => getOption(method, access).exemptFromLoadShedding),
+    ]),
   });
   const endStreams = (): void =>
     closing.abort(toConnectError(new FlowgateError("unavailable", "the service is closing")));

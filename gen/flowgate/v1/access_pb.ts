@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/access.proto.
  */
 export const file_flowgate_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChhmbG93Z2F0ZS92MS9hY2Nlc3MucHJvdG8SC2Zsb3dnYXRlLnYxIlEKBkFjY2VzcxIQCgZwdWJsaWMYASABKAhIABIXCg1hdXRoZW50aWNhdGVkGAIgASgISAASFAoKcGVybWlzc2lvbhgDIAEoCUgAQgYKBHJ1bGUiRgoMVW5hdXRob3JpemVkEisKCWNoYWxsZW5nZRgBIAEoCUIY2uOyrAoSChBXV1ctQXV0aGVudGljYXRlOgna47KsCgMIkQM6TQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqJADIAEoCzITLmZsb3dnYXRlLnYxLkFjY2Vzc1IGYWNjZXNzQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_google_protobuf_descriptor, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChhmbG93Z2F0ZS92MS9hY2Nlc3MucHJvdG8SC2Zsb3dnYXRlLnYxInQKBkFjY2VzcxIQCgZwdWJsaWMYASABKAhIABIXCg1hdXRoZW50aWNhdGVkGAIgASgISAASFAoKcGVybWlzc2lvbhgDIAEoCUgAEiEKGWV4ZW1wdF9mcm9tX2xvYWRfc2hlZGRpbmcYBCABKAhCBgoEcnVsZSJGCgxVbmF1dGhvcml6ZWQSKwoJY2hhbGxlbmdlGAEgASgJQhja47KsChIKEFdXVy1BdXRoZW50aWNhdGU6CdrjsqwKAwiRAzpNCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiokAMgASgLMhMuZmxvd2dhdGUudjEuQWNjZXNzUgZhY2Nlc3NCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_google_protobuf_descriptor, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.Access
@@ -47,6 +47,13 @@ export type Access = Message<"flowgate.v1.Access"> & {
     value: string;
     case: "permission";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Whether calls are accepted while the service is overloaded: what operators need against those who overload it.
+   *
+   * @generated from field: bool exempt_from_load_shedding = 4;
+   */
+  exemptFromLoadShedding: boolean;
 };
 
 /**

@@ -54,7 +54,7 @@ export function authDisabled(): FlowgateError {
 export function userRequired(): FlowgateError {
   return new FlowgateError(
     "user_required",
-    "Only a user can create tokens: call with an access token of a user, which POST /auth/token issues.",
+    "Only a user can create tokens: log in as a user, and call with the access token of the login.",
   );
 }
 

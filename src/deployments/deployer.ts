@@ -66,7 +66,7 @@ export class Deployer {
     const before = store.active();
     const expectedRev = call.conditions.evaluate(before);
     // The body of a reload is ignored, and with it its `rev`.
-    if (call.conditions.isHeader && expectedRev !== undefined && expectedRev !== before.rev) {
+    if (call.conditions.isPrecondition && expectedRev !== undefined && expectedRev !== before.rev) {
       throw conflict(before.rev, call.conditions, await store.findEntry(before.rev));
     }
     const revision = await inSpan(call.trace, "store.reload", {}, () => store.reload());

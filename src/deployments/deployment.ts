@@ -9,7 +9,14 @@ import type { FlowsDocument } from "../flows/document.ts";
 import type { FlowStore, RevisionDraft } from "../store/flow-store.ts";
 import type { Origin } from "../store/origin.ts";
 import type { Revision, RevisionCause } from "../store/revision.ts";
-import type { Conditions } from "./conditions.ts";
+
+/** Which revision must be active. */
+export type Conditions = {
+  /** Whether they are preconditions of the whole request, which a reload has to satisfy too, and not only its field `rev`. */
+  readonly isPrecondition: boolean;
+  /** Returns the revision that must still be active at the commit; undefined: any. Throws `precondition_failed`. */
+  evaluate(active: Revision): string | undefined;
+};
 
 /** The circumstances of a deployment. */
 export type DeploymentCall = {

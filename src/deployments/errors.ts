@@ -49,12 +49,12 @@ export function idempotencyKeyReused(): FlowgateError {
 /** Another revision than the expected one is active: describes it, and what it and the request changed. */
 export function conflict(
   activeRev: string,
-  { isHeader }: { readonly isHeader: boolean },
+  { isPrecondition }: { readonly isPrecondition: boolean },
   active: RevisionEntry | undefined,
   changes?: NodeChanges,
 ): FlowgateError {
   const message = describeMismatch(activeRev);
-  return isHeader
+  return isPrecondition
     ? deploymentError("precondition_failed", message, { active, changes })
     : deploymentError("version_mismatch", `rev: ${message}`, { active, changes });
 }

@@ -3,7 +3,6 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { CredentialsSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import { callerOf, originOf, peerKey } from "../auth/caller.ts";
 import type { Caller } from "../base/shared-threads.ts";
-import { headerConditions, revCondition } from "../deployments/conditions.ts";
 import type { Change, DeploymentCall } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, CurrentCredentials } from "../flows/configuration.ts";
@@ -16,6 +15,7 @@ import type {
   PreparedOutcome,
 } from "../flows/preparation/prepare.ts";
 import { traceKey } from "../telemetry/trace.ts";
+import { assertSingleKey, decodeHeaderText, readConditions } from "./rest.ts";
 
 const defaultUndoWaitSeconds = 10;
 const maxWaitSeconds = 600;
@@ -27,7 +27,6 @@ export function readDeploymentCall(
   rev: string | undefined,
   context: HandlerContext,
 ): DeploymentCall {
-  const origin = originOf(context);
   const undoOnFailure = fields.onFailure === OnFailure.UNDO;
   const waitSeconds = fields.wait ?? (undoOnFailure ? defaultUndoWaitSeconds : 0);
   if (waitSeconds > maxWaitSeconds) {
@@ -37,16 +36,13 @@ export function readDeploymentCall(
   if (key !== undefined && (key === "" || key.length > maxKeyChars)) {
     throw new FlowgateError("invalid_argument", `idempotency key: must have 1 to ${maxKeyChars} characters`);
   }
-  // Two headers are joined to one value by Node, and may be by proxies (RFC 9110, section 5.3).
-  if (origin.protocol === "rest" && key?.includes(",") === true) {
-    throw new FlowgateError("invalid_argument", "Idempotency-Key: must be a single key, without a comma");
-  }
+  assertSingleKey(key, context);
   const startMs = performance.now();
   const timeoutMs = runtimeTimeoutMs(context.timeoutMs());
   return {
-    origin,
-    conditions: origin.protocol === "rest" ? headerConditions(rev, context.requestHeader) : revCondition(rev),
-    message: parseMessage(fields.message, origin.protocol),
+    origin: originOf(context),
+    conditions: readConditions(rev, context),
+    message: parseMessage(decodeHeaderText(fields.message, context)),
     idempotencyKey: key,
     waitMs: waitSeconds === 0 && !undoOnFailure ? undefined : waitSeconds * 1000,
     undoOnFailure,
@@ -127,9 +123,7 @@ export function toChange(
 const maxMessageChars = 1_000;
 
 /** Validates the message of a revision; undefined: it is empty. */
-export function parseMessage(text: string, protocol: string | undefined): string | undefined {
-  // Node decodes header values as ISO 8859-1, but clients such as curl send UTF-8.
-  const message = protocol === "rest" ? decodeUtf8(text) : text;
+export function parseMessage(message: string): string | undefined {
   if (message.length > maxMessageChars) {
     throw new FlowgateError("invalid_argument", `message: must have at most ${maxMessageChars} characters`);
   }
@@ -137,15 +131,4 @@ export function parseMessage(text: string, protocol: string | undefined): string
     throw new FlowgateError("invalid_argument", "message: must be valid Unicode, without lone surrogates");
   }
   return message === "" ? undefined : message;
-}
-
-function decodeUtf8(text: string): string {
-  if (/[^\p{ASCII}\u0080-\u00ff]/u.test(text)) {
-    return text;
-  }
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(text, "latin1"));
-  } catch {
-    return text;
-  }
 }

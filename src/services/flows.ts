@@ -8,10 +8,9 @@ import {
 } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { Preparation } from "../flows/preparation/preparation.ts";
-import { callerOf, originOf, principalKey } from "../auth/caller.ts";
+import { callerOf, principalKey } from "../auth/caller.ts";
 import { allows } from "../auth/permissions.ts";
 import { insufficientScope } from "../auth/errors.ts";
-import { headerConditions, revCondition } from "../deployments/conditions.ts";
 import type { Deployer } from "../deployments/deployer.ts";
 import { conflict } from "../deployments/errors.ts";
 import { keepCredentials } from "../deployments/kept-credentials.ts";
@@ -25,6 +24,7 @@ import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { prepareRequest, readDeploymentCall, toChange } from "./deployment-request.ts";
 import { analyzedResponse, findRevision, toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
+import { readConditions } from "./rest.ts";
 import { type RestoreOptions, undoChange } from "./restore.ts";
 import { singleFlowMethods } from "./single-flow.ts";
 
@@ -109,8 +109,7 @@ export async function planFlows(
   // One time limit for both steps.
   const caller = { ...callerOf(context), startMs: performance.now() };
   const { type, rev, base, outcome } = await prepareRequest(preparation, request, active, context, caller);
-  const isRest = originOf(context).protocol === "rest";
-  const conditions = isRest ? headerConditions(rev, context.requestHeader) : revCondition(rev);
+  const conditions = readConditions(rev, context);
   const expectedRev = conditions.evaluate(active);
   if (expectedRev !== undefined && expectedRev !== active.rev) {
     throw conflict(active.rev, conditions, await store.findEntry(active.rev));

@@ -15,13 +15,14 @@ import {
   type SetFlowsResponseSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { EncodedResponse, ResponseFormat } from "../flows/analysis/messages.ts";
-import { originOf, peerKey } from "../auth/caller.ts";
+import { peerKey } from "../auth/caller.ts";
 import type { Deployed } from "../deployments/deployer.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
 import { toNodes } from "../flows/parse-flows.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
+import { responseFormatOf } from "./rest.ts";
 
 /**
  * Creates the response for a revision. It is frozen, so that its encoding can be cached. HTTP responses contain the document's
@@ -82,7 +83,7 @@ export async function analyzedResponse<Desc extends DescMessage>(
   analyze: (format: ResponseFormat) => Promise<EncodedResponse>,
 ): Promise<MessageShape<Desc>> {
   const peer = context.values.get(peerKey);
-  const format = originOf(context).protocol === "rest" ? "http" : (peer.messageFormat ?? "proto");
+  const format = responseFormatOf(context);
   const { bytes, text } = await retainingMemory(context, async () => {
     const encoded = await analyze(format);
     await peer.reserveDocument?.(encoded.bytes.length + (encoded.text?.length ?? 0));

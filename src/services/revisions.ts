@@ -78,7 +78,7 @@ export function revisionsService({
 
     async updateRevision({ rev, message, pinned }, context) {
       const change: Partial<RevisionState> = {
-        ...(message !== undefined && { message: parseMessage(message, undefined) }),
+        ...(message !== undefined && { message: parseMessage(message) }),
         ...(pinned !== undefined && { pinned }),
       };
       const changed = Object.keys(change).join(", ");

@@ -52,7 +52,7 @@ export function tokensService(
       assertEnabled();
       const token = await store.get(id);
       if (token === undefined) {
-        throw new FlowgateError("not_found", "there is no token with this id: GET /tokens lists all tokens");
+        throw new FlowgateError("not_found", "there is no token with this id: list the tokens to find it");
       }
       await store.remove({ id }, revocation(token, originOf(context)));
       return {};

@@ -56,13 +56,13 @@ export function assertBelow({ ofUser, total }: NamedTokenCounts, limits: NamedTo
   if (ofUser >= limits.perUser) {
     throw new FlowgateError(
       "limit_exceeded",
-      `you have ${ofUser} named tokens, and adminAuth.maxTokensPerUser permits no more: revoke one of them, as GET /tokens lists them`,
+      `you have ${ofUser} named tokens, and adminAuth.maxTokensPerUser permits no more: list them, and revoke one`,
     );
   }
   if (total >= limits.total) {
     throw new FlowgateError(
       "limit_exceeded",
-      `there are ${total} named tokens, and adminAuth.maxTokens permits no more: revoke some of them, as GET /tokens lists them`,
+      `there are ${total} named tokens, and adminAuth.maxTokens permits no more: list them, and revoke some`,
     );
   }
 }

@@ -1,18 +1,46 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { ResponseFormat } from "../flows/analysis/messages.ts";
+import { originOf, peerKey } from "../auth/caller.ts";
+import type { Conditions } from "../deployments/deployment.ts";
+import { preconditionFailed } from "../deployments/errors.ts";
 import { FlowgateError } from "../errors.ts";
-import { preconditionFailed } from "./errors.ts";
 import type { Revision } from "../store/revision.ts";
 
-/** Which revision must be active. */
-export type Conditions = {
-  /** Whether the condition is a conditional header of HTTP. */
-  readonly isHeader: boolean;
-  /** Returns the revision that must still be active at the commit; undefined: any. Throws `precondition_failed`. */
-  evaluate(active: Revision): string | undefined;
-};
+// In what calls over REST differ from those over RPC protocols. Everything else in services/ is the same for all protocols.
 
-/** `rev` is the field of the request, to which the gateway binds If-Match. */
-export function revCondition(rev: string | undefined): Conditions {
-  return { isHeader: false, evaluate: () => rev };
+function isRest(context: HandlerContext): boolean {
+  return originOf(context).protocol === "rest";
+}
+
+/** The format of a response that is encoded in a thread. */
+export function responseFormatOf(context: HandlerContext): ResponseFormat {
+  return isRest(context) ? "http" : (context.values.get(peerKey).messageFormat ?? "proto");
+}
+
+/** `rev` is the field of the request, to which the gateway binds If-Match. Over REST, other conditional headers apply too. */
+export function readConditions(rev: string | undefined, context: HandlerContext): Conditions {
+  return isRest(context)
+    ? headerConditions(rev, context.requestHeader)
+    : { isPrecondition: false, evaluate: () => rev };
+}
+
+/** Decodes a field that is bound to a header: Node decodes those as ISO 8859-1, but clients such as curl send UTF-8. */
+export function decodeHeaderText(text: string, context: HandlerContext): string {
+  if (!isRest(context) || /[^\p{ASCII}\u0080-\u00ff]/u.test(text)) {
+    return text;
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(text, "latin1"));
+  } catch {
+    return text;
+  }
+}
+
+/** Throws if the header was sent twice: Node joins both to one value, and proxies may (RFC 9110, section 5.3). */
+export function assertSingleKey(key: string | undefined, context: HandlerContext): void {
+  if (key?.includes(",") === true && isRest(context)) {
+    throw new FlowgateError("invalid_argument", "Idempotency-Key: must be a single key, without a comma");
+  }
 }
 
 /** Evaluates the conditional headers of an HTTP request in the order of RFC 9110, section 13.2.2. */
@@ -22,11 +50,11 @@ export function headerConditions(rev: string | undefined, headers: Headers): Con
   const hasMatch = headers.has("if-match");
   const isDated = !hasMatch && !Number.isNaN(unmodifiedSinceMs);
   if (noneMatch === null && !isDated) {
-    return { isHeader: hasMatch, evaluate: () => rev };
+    return { isPrecondition: hasMatch, evaluate: () => rev };
   }
   return {
-    isHeader: true,
-    evaluate(active) {
+    isPrecondition: true,
+    evaluate(active: Revision) {
       // HTTP dates have no fractions of seconds.
       if (isDated && Math.floor(active.committedAtMs / 1000) * 1000 > unmodifiedSinceMs) {
         throw preconditionFailed(

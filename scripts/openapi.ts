@@ -6,7 +6,7 @@ import { type DescMethod, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { UnauthorizedSchema } from "../gen/flowgate/v1/access_pb.ts";
-import { gatewayOptions } from "../src/server/gateway-options.ts";
+import { gatewayOptions } from "../src/server/pipeline/gateway-options.ts";
 import { accessRules, services } from "../src/services/api.ts";
 import { openapi, readComments } from "@flowgate/gateway";
 import { amend } from "./openapi-amend.ts";

@@ -1,4 +1,4 @@
-import { framesIn, type as frameType } from "../test/server/frames.ts";
+import { framesIn, type as frameType } from "../test/server/http/frames.ts";
 import { decodeHex, type SystemCall } from "./strace.ts";
 
 const database = /<[^>]*flowgate\.db(?:-wal)?>/;

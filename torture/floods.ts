@@ -13,8 +13,8 @@ import {
   setting,
   type,
   uint32,
-} from "../test/server/frames.ts";
-import { openRaw, type RawConnection } from "../test/server/raw-connection.ts";
+} from "../test/server/http/frames.ts";
+import { openRaw, type RawConnection } from "../test/server/http/raw-connection.ts";
 
 /** A hostile client: what it sends first, and then again and again. */
 export type Flood = {

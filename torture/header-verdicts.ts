@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type IncomingHttpHeaders } from "node:http2";
 import type { Service } from "../test/e2e/service.ts";
-import { openRaw } from "../test/server/raw-connection.ts";
+import { openRaw } from "../test/server/http/raw-connection.ts";
 import { compareVerdicts } from "./deployment-verdicts.ts";
 
 /** Lines of the Authorization header, for a valid token. */

@@ -45,30 +45,27 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@bufbuild/protobuf* @flowgate/gateway/server"],
-    "server/errors": ["errors.ts telemetry auth", "@connectrpc/connect @flowgate/gateway* pino"],
-    "server/listener": ["base auth server/errors", "@flowgate/gateway/server pino"],
-    "server/socket-owners": ["base server/listener"],
-    "server/observability": [
-      "telemetry",
-      "@bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api",
-    ],
+    "server/http": ["base auth", "@flowgate/gateway @flowgate/gateway/server pino"],
     "server/pipeline": [
-      "errors.ts telemetry auth server server/errors server/listener server/memory server/observability",
-      "@bufbuild/protobuf @connectrpc/connect @flowgate/gateway* @opentelemetry/api pino",
+      "errors.ts telemetry auth server/http server/memory",
+      "@bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
-    "server/guards": [
-      "errors.ts telemetry auth server/listener server/pipeline",
+    "server/pipeline/guards": [
+      "errors.ts telemetry auth server/http server/pipeline",
       "@bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
-    server: [
-      `base errors.ts telemetry auth server/errors server/guards server/listener server/memory server/observability
-        server/pipeline server/socket-owners`,
+    "server/endpoints": [
+      "errors.ts telemetry auth server/http server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
-    options: ["base runtime auth services server server/listener", "@flowgate/gateway/json-path zod"],
+    server: [
+      "telemetry server/endpoints server/http server/memory server/pipeline server/pipeline/guards",
+      "@flowgate/gateway/server pino",
+    ],
+    options: ["base runtime auth services server/http server/pipeline", "@flowgate/gateway/json-path zod"],
     app: [
       `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas auth deployments
-        services server server/errors server/guards server/listener server/pipeline options`,
+        services server server/endpoints server/http server/pipeline server/pipeline/guards options`,
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* @opentelemetry/api pino",
     ],
     "index.ts": ["errors.ts flows store store/open-store.ts runtime options app"],

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Server } from "../server/app.ts";
+import type { Server } from "../server/open-server.ts";
 
 type DrainOptions = {
   readonly server: Server;

@@ -11,9 +11,9 @@ import { reportReplica } from "../runtime/replicas/runs.ts";
 import { endLeftovers } from "../runtime/leftover.ts";
 import { ProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
 import type { RuntimeStatus } from "../runtime/runtime.ts";
-import { openCertificates } from "../server/listener/certificates.ts";
-import { createLog } from "../server/log.ts";
-import type { Server } from "../server/app.ts";
+import { openCertificates } from "../server/http/certificates.ts";
+import { createLog } from "../telemetry/log.ts";
+import type { Server } from "../server/open-server.ts";
 import type { Mount } from "./mount.ts";
 import { openServices } from "./open-services.ts";
 import { logHealth } from "../store/log-health.ts";
@@ -95,7 +95,10 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const runtimes = await openRuntimes({ options, log, store, processFile, protectedPorts }, stack);
   const { runtime } = runtimes;
   // Loaded while the runtime process starts, which takes about as long.
-  const [{ openServer }, { createMount }] = await Promise.all([import("../server/app.ts"), import("./mount.ts")]);
+  const [{ openServer }, { createMount }] = await Promise.all([
+    import("../server/open-server.ts"),
+    import("./mount.ts"),
+  ]);
   const metrics = await loadMetrics(version, options);
   const onRuntimeAbuse = (reason: string): void => runtime.distrust(reason);
   const components = { options, version, log, store, ...runtimes, tracing, certificates, metrics, onRuntimeAbuse };

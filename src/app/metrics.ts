@@ -3,12 +3,12 @@ import { deploymentTypeNames } from "../flows/configuration.ts";
 import { isLoopback } from "../base/addresses.ts";
 import type { Options } from "../options/parse.ts";
 import { type Runtime, runtimeStates } from "../runtime/runtime.ts";
-import type { Server } from "../server/app.ts";
-import { sheddingReasons } from "../server/guards/load-shedding.ts";
-import { connectionEndingLimits } from "../server/limit-log.ts";
-import type { Certificates } from "../server/listener/certificates.ts";
-import { tlsFailures } from "../server/listener/tls.ts";
-import type { MetricsServer } from "../server/metrics-endpoint.ts";
+import type { Server } from "../server/open-server.ts";
+import { sheddingReasons } from "../server/pipeline/guards/load-shedding.ts";
+import { connectionEndingLimits } from "../server/http/limit-log.ts";
+import type { Certificates } from "../server/http/certificates.ts";
+import { tlsFailures } from "../server/http/tls.ts";
+import type { MetricsServer } from "../server/endpoints/metrics.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
@@ -53,7 +53,7 @@ export async function openMetricsPort(
   if (metrics === undefined || port === undefined) {
     return undefined;
   }
-  const { openMetricsServer } = await import("../server/metrics-endpoint.ts");
+  const { openMetricsServer } = await import("../server/endpoints/metrics.ts");
   // Host names are checked only on loopback, against DNS rebinding. On a network, metrics are public anyway.
   return openMetricsServer({ host, port, metrics, log, hosts: isLoopback(host) ? [host, ...hosts] : undefined });
 }

@@ -5,10 +5,10 @@ import { type NodeHandler, createNodeHandler } from "@flowgate/gateway/node";
 import type { Logger } from "pino";
 import { type Peer, peerKey, principalKey } from "../auth/caller.ts";
 import type { Options } from "../options/parse.ts";
-import { type Gate, toFailure } from "../server/errors/failures.ts";
-import { gatewayOptions } from "../server/gateway-options.ts";
+import { type Gate, toFailure } from "../server/pipeline/errors.ts";
+import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import type { ServerOptions } from "../server/options.ts";
-import { createRequestIds } from "../server/request-id.ts";
+import { createRequestIds } from "../server/pipeline/request-context.ts";
 
 type MountOptions = Pick<ServerOptions, "routes" | "gate" | "interceptors" | "deferred" | "limits" | "log"> & {
   readonly options: Pick<Options, "adminAuth" | "identity" | "allowUnauthenticated">;

@@ -1,7 +1,7 @@
 import { totalmem } from "node:os";
 import { getHeapStatistics } from "node:v8";
 import * as z from "zod";
-import { listenerDefaults } from "../server/listener/options.ts";
+import { listenerDefaults } from "../server/http/listener-options.ts";
 import { defaultMemoryWaitMs } from "../server/options.ts";
 import { milliseconds, wholeNumber } from "./values.ts";
 

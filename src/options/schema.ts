@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import * as z from "zod";
 import { isLoopback } from "../base/addresses.ts";
-import { parseSubnet } from "../server/trusted-proxies.ts";
+import { parseSubnet } from "../server/pipeline/client.ts";
 import { adminAuth, checkIdentity, identity } from "./access.ts";
 import { cors, tls } from "./connections.ts";
 import { defaultDataDir } from "./data-dir.ts";

@@ -5,15 +5,15 @@ import type { PermissionCheck } from "../auth/gate.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Observer } from "../telemetry/observer.ts";
 import type { Tracing } from "../telemetry/trace.ts";
-import type { Gate } from "./errors/failures.ts";
-import type { BrowserSafetyOptions } from "./guards/browser-safety.ts";
-import type { CorsOptions } from "./guards/cors.ts";
-import type { SheddingOptions } from "./guards/load-shedding.ts";
-import type { ReadinessOptions } from "./health.ts";
-import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
-import type { TlsOptions } from "./listener/tls.ts";
-import type { IdentitySource } from "./read-workload.ts";
-import type { RuntimeProcess } from "./socket-owners/runtime-sockets.ts";
+import type { Gate } from "./pipeline/errors.ts";
+import type { BrowserSafetyOptions } from "./pipeline/guards/browser-safety.ts";
+import type { CorsOptions } from "./pipeline/guards/cors.ts";
+import type { SheddingOptions } from "./pipeline/guards/load-shedding.ts";
+import type { ReadinessOptions } from "./endpoints/health.ts";
+import type { ListenerLimits, ListenerOptions } from "./http/listener-options.ts";
+import type { TlsOptions } from "./http/tls.ts";
+import type { IdentitySource } from "./pipeline/client.ts";
+import type { RuntimeProcess } from "./http/runtime-sockets.ts";
 
 /** The default of `limits.memoryWaitMs`. */
 export const defaultMemoryWaitMs = 10_000;

@@ -1,7 +1,7 @@
 import type { ServerCompatRequest } from "../../gen/connectrpc/conformance/v1/server_compat_pb.ts";
-import { openServer } from "../../src/server/app.ts";
-import type { TlsOptions } from "../../src/server/listener/tls.ts";
-import { createLog } from "../../src/server/log.ts";
+import { openServer } from "../../src/server/open-server.ts";
+import type { TlsOptions } from "../../src/server/http/tls.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import { registerConformanceService } from "./service.ts";
 
 /** Serves every protocol and both HTTP versions on one port, which is returned. */

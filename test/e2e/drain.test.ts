@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { openGateway } from "../../src/app/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
-import { openRaw } from "../server/raw-connection.ts";
+import { openRaw } from "../server/http/raw-connection.ts";
 import { deploy } from "./deploy.ts";
 import { eventually, type Service, startService } from "./service.ts";
 

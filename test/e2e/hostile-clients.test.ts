@@ -1,6 +1,6 @@
 import { connect as connectHttp2 } from "node:http2";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openRaw } from "../server/raw-connection.ts";
+import { openRaw } from "../server/http/raw-connection.ts";
 import { scrape } from "./scrape.ts";
 import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { user } from "./users.ts";

@@ -3,7 +3,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { openRaw } from "../server/raw-connection.ts";
+import { openRaw } from "../server/http/raw-connection.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 import { form, json, v2 } from "./rest.ts";

@@ -4,7 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { escape } from "../runtime/flow-builders.ts";
-import { openRaw } from "../server/raw-connection.ts";
+import { openRaw } from "../server/http/raw-connection.ts";
 import { tryDeploy } from "./deploy.ts";
 import { freePort } from "../free-port.ts";
 import { functionNode, type Node, tab } from "./flow-builders.ts";

@@ -14,7 +14,7 @@ import { Health, HealthCheckRequestSchema } from "@flowgate/gateway/gen/grpc/hea
 import { deploy, tryDeploy } from "./deploy.ts";
 import { functionNode, installReporter, tab, reporter } from "./flow-builders.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
-import { openRaw } from "../server/raw-connection.ts";
+import { openRaw } from "../server/http/raw-connection.ts";
 import { bearer, json, send, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Scrape, parseScrape, scrape } from "./scrape.ts";

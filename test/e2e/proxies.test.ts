@@ -6,7 +6,7 @@ import { createClient } from "@connectrpc/connect";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { openRaw } from "../server/raw-connection.ts";
+import { openRaw } from "../server/http/raw-connection.ts";
 import { grpcioSteps, hasGrpcio, startGrpcio } from "./grpcio.ts";
 import { haproxy, openHaproxy } from "./haproxy.ts";
 import { keepCalling } from "./keep-calling.ts";

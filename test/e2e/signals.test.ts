@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { mainPath } from "../cli/run-cli.ts";
-import { openRaw } from "../server/raw-connection.ts";
+import { openRaw } from "../server/http/raw-connection.ts";
 import { startService, withoutRuntime } from "./service.ts";
 
 test("SIGUSR1 does not open a debugger, and does no harm", async () => {

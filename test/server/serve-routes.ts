@@ -2,12 +2,11 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import type { Context } from "@opentelemetry/api";
 import { pino } from "pino";
-import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
-import { createListener } from "../../src/server/listener/listener.ts";
+import type { ExchangeHandler } from "../../src/server/http/exchange.ts";
+import { createListener } from "../../src/server/http/listener.ts";
 import { createPipeline } from "../../src/server/pipeline/pipeline.ts";
-import type { RequestContext, Route } from "../../src/server/pipeline/request-context.ts";
-import { createRequestIds } from "../../src/server/request-id.ts";
-import { createClientReader } from "../../src/server/trusted-proxies.ts";
+import { createRequestIds, type RequestContext, type Route } from "../../src/server/pipeline/request-context.ts";
+import { createClientReader } from "../../src/server/pipeline/client.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 
 /** Serves routes by a pipeline without guards. */

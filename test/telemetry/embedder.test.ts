@@ -7,7 +7,7 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@open
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
-import { openServer } from "../../src/server/app.ts";
+import { openServer } from "../../src/server/open-server.ts";
 import type { Route } from "../../src/server/pipeline/request-context.ts";
 import { openTracing } from "../../src/telemetry/trace.ts";
 import { serveRoutes } from "../server/serve-routes.ts";

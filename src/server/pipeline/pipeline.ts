@@ -1,11 +1,11 @@
 import { Code } from "@connectrpc/connect";
-import { type Context, ROOT_CONTEXT, context as contexts, trace } from "@opentelemetry/api";
+import { codeOfStatus, type GatewayResponse } from "@flowgate/gateway/server";
+import { type Context, context as contexts, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { readTraceparent, tracerOf } from "../../telemetry/trace.ts";
-import { type GatewayResponse, codeOfStatus } from "@flowgate/gateway/server";
-import { internalMessage } from "../errors/failures.ts";
-import type { ExchangeHandler } from "../listener/exchange.ts";
-import { errorResponse } from "../errors/error-response.ts";
+import { errorResponse } from "../http/error-response.ts";
+import type { ExchangeHandler } from "../http/exchange.ts";
+import { internalMessage } from "./errors.ts";
 import { RequestContext, type RequestEnvironment } from "./request-context.ts";
 
 /** Returns a response to end the request early, or undefined to continue. May set response headers. */
@@ -103,4 +103,30 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 function withActiveSpan(root: Context): Context {
   const span = trace.getSpan(contexts.active());
   return span === undefined ? root : trace.setSpan(root, span);
+}
+
+/** Logs each completed request at `debug`, failed ones (5xx) at `error`. Undefined unless `debug` is enabled: then not even failed requests are logged. */
+export function createRequestLog(log: Logger): ((request: RequestContext) => void) | undefined {
+  if (!log.isLevelEnabled("debug")) {
+    return undefined;
+  }
+  return (request) => {
+    const { status, httpVersion } = request.exchange;
+    // 501 and 505: the request needs something that this server does not support.
+    const level = status >= 500 && status !== 501 && status !== 505 ? "error" : "debug";
+    log[level](
+      {
+        requestId: request.requestId,
+        ...request.traceIds,
+        client: request.address,
+        method: request.httpMethod,
+        // Without the query, which may contain secrets.
+        path: request.path,
+        status,
+        ms: Math.round((performance.now() - request.record.startMs) * 100) / 100,
+        protocol: `HTTP/${httpVersion}`,
+      },
+      "request completed",
+    );
+  };
 }

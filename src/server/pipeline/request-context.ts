@@ -1,24 +1,24 @@
+import { randomBytes } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type Code, type ContextValues, createContextValues } from "@connectrpc/connect";
-import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
-import type { IncomingHttpHeaders } from "node:http";
-import { type ClientKind, type Peer, clientKeyOf, peerKey } from "../../auth/caller.ts";
-import type { FlowgateError } from "../../errors.ts";
-import { type TraceIds, traceIds, traceKey } from "../../telemetry/trace.ts";
 import {
+  addVary,
   type BodyReservation,
+  codeOfStatus,
   type GatewayRequest,
   type GatewayResponse,
-  addVary,
-  codeOfStatus,
   smallBodyBytes,
 } from "@flowgate/gateway/server";
+import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
+import { clientKeyOf, type ClientKind, type Peer, peerKey } from "../../auth/caller.ts";
+import type { FlowgateError } from "../../errors.ts";
 import type { Observer } from "../../telemetry/observer.ts";
-import type { Exchange, ExchangeObserver } from "../listener/exchange.ts";
+import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
+import type { Exchange, ExchangeObserver } from "../http/exchange.ts";
 import type { MemoryBudget, MemoryReservation } from "../memory/memory-budget.ts";
-import { RequestRecord } from "../observability/request-record.ts";
-import type { ReadWorkload } from "../read-workload.ts";
-import type { ClientReader } from "../trusted-proxies.ts";
+import type { ClientReader, ReadWorkload } from "./client.ts";
+import { RequestRecord } from "./request-record.ts";
 
 /** The handler of a request, with its properties. */
 export type Route = {
@@ -296,4 +296,20 @@ function callBoth(first: (() => void) | undefined, second: () => void): () => vo
 /** A client may send the absolute form to any server (RFC 9112, section 3.2.2). */
 function originFormOf(target: string): string {
   return target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";
+}
+
+/**
+ * Creates a function that returns the id of a request: the client's X-Request-Id if it is 1 to 128 characters of printable ASCII, otherwise a
+ * new one, made of a random prefix per process and a counter.
+ */
+export function createRequestIds(): (headers: IncomingHttpHeaders) => string {
+  const prefix = randomBytes(6).toString("base64url");
+  let count = 0;
+  return ({ "x-request-id": requestId }) => {
+    if (typeof requestId === "string" && /^[\x21-\x7e]{1,128}$/.test(requestId)) {
+      return requestId;
+    }
+    count += 1;
+    return `${prefix}-${count.toString(36)}`;
+  };
 }

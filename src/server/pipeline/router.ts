@@ -1,8 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Gateway, GatewayMatch } from "@flowgate/gateway";
-import { decodePath } from "@flowgate/gateway/server";
+import { decodePath, type GatewayResponse } from "@flowgate/gateway/server";
+import { errorResponse } from "../http/error-response.ts";
 import type { RequestContext, Route } from "./request-context.ts";
-import { errorResponse } from "../errors/error-response.ts";
 
 export type RouterOptions = {
   /** Endpoints that are no RPCs, by path. */
@@ -71,4 +71,23 @@ const invalidHost = createErrorRoute(400, "the Host header or the request target
 
 function createErrorRoute(status: number, message: string): Route {
   return { kind: "endpoint", method: undefined, isExempt: false, serve: () => errorResponse(status, message) };
+}
+
+/** Returns the response to GET and HEAD; for HEAD its body is not sent. */
+export type EndpointHandler = (request: RequestContext) => GatewayResponse | Promise<GatewayResponse>;
+
+/** A route that supports GET and HEAD. `isExempt`: exempt from load shedding. */
+export function createEndpoint(path: string, isExempt: boolean, read: EndpointHandler): [string, Route] {
+  return [
+    path,
+    {
+      kind: "endpoint",
+      method: undefined,
+      isExempt,
+      serve: (request) =>
+        request.httpMethod === "GET" || request.httpMethod === "HEAD"
+          ? read(request)
+          : errorResponse(405, `${path} supports only GET`, { headers: { Allow: "GET, HEAD" } }),
+    },
+  ];
 }

@@ -1,0 +1,118 @@
+import type { HealthOptions } from "@flowgate/gateway";
+import type { GatewayResponse } from "@flowgate/gateway/server";
+import { type ClientKind, peerKey } from "../../auth/caller.ts";
+import { FlowgateError } from "../../errors.ts";
+import { type ClientCounter, createClientCounter } from "../http/client-counter.ts";
+import type { ListenerOptions } from "../http/listener-options.ts";
+import type { Route } from "../pipeline/request-context.ts";
+import { createEndpoint } from "../pipeline/router.ts";
+
+/** Whether the service is ready; further properties report individual checks. */
+export type Readiness = {
+  ready: boolean;
+  /** Full names of the RPC services that are not serving. Defaults to none if ready, to all otherwise. */
+  notServing?: readonly string[];
+  [check: string]: unknown;
+};
+
+export type ReadinessOptions = {
+  ready: () => Readiness;
+  /** Calls the listener after each change of the result of `ready`. Absent: it never changes. */
+  onReadyChange?: (listener: () => void) => void;
+};
+
+/** The health of the process, for all protocols: ready, not ready, or draining. */
+export interface Health {
+  /** The result of `ready`; never ready while draining. */
+  readiness(): Readiness;
+  readonly draining: boolean;
+  /** Makes everything permanently not ready, so that load balancers send calls elsewhere. */
+  drain(): void;
+  /** Whether a service can take calls; "" is the process as a whole. */
+  readonly serves: (service: string) => boolean;
+  /** Calls the listener after each change. */
+  readonly onChange: (listener: () => void) => void;
+}
+
+export function createHealth({ ready, onReadyChange }: ReadinessOptions): Health {
+  const listeners: (() => void)[] = [];
+  let draining = false;
+  /** Cached until the next change, since every watch reads it after a change. */
+  let cached: Readiness | undefined;
+  const changed = (): void => {
+    cached = undefined;
+    listeners.forEach((listener) => listener());
+  };
+  onReadyChange?.(changed);
+
+  const readiness = (): Readiness => (draining ? { ...ready(), ready: false } : ready());
+  return {
+    readiness,
+    get draining() {
+      return draining;
+    },
+    drain() {
+      draining = true;
+      changed();
+    },
+    serves(service) {
+      cached ??= readiness();
+      const { ready, notServing } = cached;
+      if (service === "" || draining || notServing === undefined) {
+        return ready;
+      }
+      return !notServing.includes(service);
+    },
+    onChange: (listener) => void listeners.push(listener),
+  };
+}
+
+/** `/healthz` (liveness): the process serves requests. `/readyz` (readiness): it is ready and not draining. */
+export function createHealthEndpoints(health: Health): [string, Route][] {
+  return [
+    createEndpoint("/healthz", true, () => healthResponse(200, { status: "ok" })),
+    createEndpoint("/readyz", true, () => {
+      const { ready, notServing: _, ...checks } = health.readiness();
+      if (health.draining) {
+        return healthResponse(503, { status: "draining" });
+      }
+      return ready ? healthResponse(200, { status: "ready" }) : healthResponse(503, { status: "not ready", ...checks });
+    }),
+  ];
+}
+
+function healthResponse(status: number, body: object): GatewayResponse {
+  const headers = { "content-type": "application/json", "cache-control": "no-store" };
+  return { status, headers, body: JSON.stringify(body) };
+}
+
+/** Limited, since watches have no time limit and need no token. */
+const maxWatches = 1_000;
+/** Limit per IPv4 address or IPv6 /64, and on the Unix socket. */
+const maxWatchesPerClient = 100;
+/** Limit of the flow runtime, a tenth of that of one client. */
+const maxRuntimeWatches = 10;
+
+/** Limits the health watches of each client. Those of flows are counted apart from those of operators with the same address. */
+export function createWatchLimits(isProxy: ListenerOptions["isProxy"]): NonNullable<HealthOptions["admitWatch"]> {
+  const counters: Readonly<Record<ClientKind, ClientCounter>> = {
+    network: createClientCounter(maxWatchesPerClient, isProxy),
+    socket: createClientCounter(maxWatchesPerClient, () => false),
+    runtime: createClientCounter(maxRuntimeWatches, () => false),
+  };
+  let open = 0;
+  return async ({ values }) => {
+    const peer = values.get(peerKey);
+    const kind = (await peer.clientKind?.()) ?? "network";
+    const isFull = kind === "network" && open >= maxWatches;
+    const release = isFull ? undefined : counters[kind].admit(kind === "network" ? peer.address : kind);
+    if (release === undefined) {
+      throw new FlowgateError("limit_exceeded", "too many open watches: use Check");
+    }
+    open++;
+    return () => {
+      open--;
+      release();
+    };
+  };
+}

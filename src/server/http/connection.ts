@@ -1,0 +1,107 @@
+import type { Socket } from "node:net";
+import type { ClientKind } from "../../auth/caller.ts";
+
+/** A connection from its acceptance to its end. */
+export type AcceptedConnection = {
+  /** The TCP or Unix socket; with TLS, below the TLS socket. */
+  readonly socket: Socket;
+  /** `unix:` for a Unix socket. Remains available after the connection has closed. */
+  readonly remoteAddress: string;
+  /** `network` until it is found to be one of the runtime. */
+  kind: ClientKind;
+  /** The process of the runtime that made it; undefined: it is none of the runtime, or that process is not known any more. */
+  runtimeProcess: number | undefined;
+  /** Whether a call on it was authenticated. */
+  isAuthenticated: boolean;
+  /** The calls in flight. */
+  calls: { readonly size: number };
+  readonly acceptedMs: number;
+  /** Position in the order in which connections were accepted or became idle. */
+  idleOrder: number;
+  /** Ends the connection while it is idle. */
+  evict: () => void;
+  readonly table: ConnectionTable;
+};
+
+/** A connection without calls, before it was served for the first time. */
+export function createConnection(
+  socket: Socket,
+  remoteAddress: string,
+  kind: ClientKind,
+  table: ConnectionTable,
+): AcceptedConnection {
+  return {
+    socket,
+    remoteAddress,
+    kind,
+    runtimeProcess: undefined,
+    isAuthenticated: false,
+    calls: noCalls,
+    acceptedMs: performance.now(),
+    idleOrder: 0,
+    evict: () => void socket.destroy(),
+    table,
+  };
+}
+
+const noCalls = { size: 0 };
+
+/** The connections of a listener. */
+export interface ConnectionTable {
+  /** Determines the kind of a connection, if that is possible. */
+  identify(connection: AcceptedConnection): Promise<void>;
+  /** Starts `identify` for all connections. Called when there are many connections or calls. */
+  identifyAll(): void;
+  /** Ends a connection of the runtime with more calls in flight than all of its connections may have: rejecting them costs too much. */
+  endSurplus(connection: AcceptedConnection): void;
+  /** When a call was last rejected, or accepted in the reserve, because too many were in flight. */
+  exhaustedMs: number;
+  /** Must be called when the last call in flight has ended. */
+  becameIdle(connection: AcceptedConnection): void;
+}
+
+/** The remote address of the connections to a Unix socket; the same word as in nginx's logs. */
+export const unixAddress = "unix:";
+
+/** One of the two HTTP versions, on connections whose protocol has been detected. */
+export interface Protocol {
+  /** `socket` differs from that of the connection with TLS. */
+  serve(socket: Socket, connection: AcceptedConnection): void;
+  /** Makes the connection take no new calls, after notifying its client. */
+  retire(socket: Socket): void;
+  /** Ends connections and streams that exceed a limit. Called periodically. */
+  enforceLimits(nowMs: number): void;
+  /**
+   * Takes no new calls, and lets calls in flight finish. Resolves when all clients were notified that their connections
+   * close, or the time for that has passed.
+   */
+  close(): Promise<void>;
+}
+
+/** How long a client has to read the last response, or the notice that the connection closes. */
+export const gracefulCloseMs = 1_000;
+
+/**
+ * Ends a connection whose client may still be sending. Closing a socket with unread bytes resets it, which could
+ * discard the response before the client has read it.
+ */
+export function closeGracefully(socket: Socket): void {
+  if (socket.writable) {
+    socket.end();
+  }
+  socket.once("end", () => socket.destroy());
+  const timer = setTimeout(() => socket.destroy(), gracefulCloseMs);
+  socket.once("close", () => clearTimeout(timer));
+}
+
+/**
+ * Closes a connection at once, over TCP by a reset. A socket that is ending can't be reset, in which case Node would neither close it nor
+ * be able to exit later; a Unix socket can't either.
+ */
+export function resetConnection(socket: Socket): void {
+  if (socket.writableEnded || socket.remoteFamily === undefined) {
+    socket.destroy();
+  } else {
+    socket.resetAndDestroy();
+  }
+}

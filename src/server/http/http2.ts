@@ -1,0 +1,95 @@
+import http2 from "node:http2";
+import type { Socket } from "node:net";
+import { type AcceptedConnection, gracefulCloseMs, type Protocol } from "./connection.ts";
+import { type ExchangeHandler, expectationError, repeatedFieldError } from "./exchange.ts";
+import { createHttp2Connection, type Http2Connection, retireConnection } from "./http2-connection.ts";
+import { Http2Exchange } from "./http2-exchange.ts";
+import { createHttp2Limits } from "./http2-limits.ts";
+import type { ListenerOptions } from "./listener-options.ts";
+import { errorResponse } from "./error-response.ts";
+
+/** HTTP/2, on connections whose protocol has already been detected. */
+export function createHttp2(handler: ExchangeHandler, options: ListenerOptions): Protocol {
+  const connections = new Map<Socket, Http2Connection>();
+  const check = createHttp2Limits(options);
+  let isClosing = false;
+  const server = createNodeServer(options);
+
+  const open = (session: http2.ServerHttp2Session, socket: Socket, origin: AcceptedConnection): void => {
+    const connection = createHttp2Connection(session, socket, origin, options.overheadBytesPerSecond);
+    connections.set(socket, connection);
+    socket.once("close", () => connections.delete(socket));
+    session.once("close", () => {
+      // A client may keep the connection open after GOAWAY.
+      const timer = setTimeout(() => socket.destroy(), gracefulCloseMs);
+      socket.once("close", () => clearTimeout(timer));
+    });
+    session.once("remoteSettings", () => {
+      connection.hasClientSettings = true;
+    });
+    session.on("stream", (stream, headers, _flags, rawHeaders) => {
+      const exchange = new Http2Exchange(stream, headers, rawHeaders, connection);
+      connection.lastStreamId = stream.id ?? connection.lastStreamId;
+      connection.exchanges.add(exchange);
+      connection.controlFrames.addHeader(rawHeaders);
+      handler(
+        exchange,
+        exchange.method === "CONNECT"
+          ? connectUnsupported()
+          : (repeatedFieldError(rawHeaders) ?? expectationError(exchange.headers)),
+      );
+    });
+    session.setLocalWindowSize(1024 * 1024);
+    if (isClosing) {
+      void retireConnection(connection);
+    }
+  };
+
+  return {
+    serve(socket, origin) {
+      const onSession = (session: http2.ServerHttp2Session): void => open(session, socket, origin);
+      server.once("session", onSession);
+      server.emit("connection", socket);
+      server.off("session", onSession);
+    },
+    retire(socket) {
+      const connection = connections.get(socket);
+      if (connection !== undefined) {
+        void retireConnection(connection);
+      }
+    },
+    enforceLimits(nowMs) {
+      for (const [socket, connection] of connections) {
+        check(socket, connection, nowMs);
+      }
+    },
+    async close() {
+      isClosing = true;
+      await Promise.all([...connections.values()].map(retireConnection));
+    },
+  };
+}
+
+function createNodeServer(options: ListenerOptions): http2.Http2Server {
+  return http2.createServer({
+    settings: {
+      maxConcurrentStreams: options.callsPerConnection,
+      maxHeaderListSize: options.headerBytes,
+      initialWindowSize: 256 * 1024,
+    },
+    // Also enforced before the client has seen the setting.
+    maxHeaderListPairs: options.headerFields,
+    // In MB. Node's default of 10 ends a session that carries some thousands of streams.
+    maxSessionMemory: 100,
+    // Resets by the client. Resets by the server are few as well: most stream errors end the session, and the others
+    // count as invalid frames.
+    streamResetRate: options.resetsPerSecond,
+    streamResetBurst: 10 * options.resetsPerSecond,
+    maxSessionInvalidFrames: options.invalidFrames,
+    // Streams opened beyond maxConcurrentStreams.
+    maxSessionRejectedStreams: 100,
+    maxSettings: 32,
+  });
+}
+
+const connectUnsupported = () => errorResponse(405, "the CONNECT method is not supported");

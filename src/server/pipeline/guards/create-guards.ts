@@ -1,0 +1,84 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { createOriginCheck } from "@flowgate/gateway/server";
+import { FlowgateError } from "../../../errors.ts";
+import type { Observer } from "../../../telemetry/observer.ts";
+import type { ListenerOptions } from "../../http/listener-options.ts";
+import type { ServerOptions } from "../../options.ts";
+import { rejectRequest } from "../errors.ts";
+import type { Guard } from "../pipeline.ts";
+import { createPageGuard } from "./browser-safety.ts";
+import { createCorsGuard } from "./cors.ts";
+import { createLoadGuard } from "./load-shedding.ts";
+
+type GuardContext = {
+  readonly isProxy: ListenerOptions["isProxy"];
+  readonly methods: readonly DescMethod[];
+  readonly share: ListenerOptions["runtimeShare"];
+  readonly onRuntimeSurplus: ListenerOptions["onRuntimeSurplus"];
+};
+
+/** In order of execution. */
+export function createGuards(
+  options: ServerOptions & { readonly observer: Observer },
+  { isProxy, methods, share, onRuntimeSurplus }: GuardContext,
+  stack: AsyncDisposableStack,
+): Guard[] {
+  const { browserSafety, cors, observer, limits, log, identified = new Set() } = options;
+  const guards: Guard[] = [addSecurityHeaders];
+  if (browserSafety !== undefined) {
+    guards.push(createPageGuard({ ...browserSafety, isListed: createOriginCheck(cors?.origins ?? []) }));
+  }
+  if (cors !== undefined) {
+    guards.push(createCorsGuard(cors, methods));
+  }
+  guards.push(rejectNodeRedHeaders);
+  const { inFlight = 0, inFlightPerSource = 0, eventLoopDelayMs = 0 } = limits;
+  const load = stack.use(
+    createLoadGuard({
+      inFlight,
+      inFlightPerSource,
+      eventLoopDelayMs,
+      isProxy,
+      identified,
+      runtimeCalls: share.calls,
+      onRuntimeSurplus,
+      log,
+      observer,
+    }),
+  );
+  return [...guards, load.guard];
+}
+
+/** Headers of Node-RED's admin API, by the names that its clients send, with those that this API has instead. */
+const nodeRedHeaders = [
+  ["Node-RED-API-Version", "Service-API-Version"],
+  ["Node-RED-Deployment-Type", "Service-Deployment-Type"],
+].map(([name = "", own = ""]) => ({ name, key: name.toLowerCase(), own }));
+
+/** Rejects them, since ignoring one would deploy as `full` what the client meant as `nodes`. */
+const rejectNodeRedHeaders: Guard = (request) => {
+  const found = nodeRedHeaders.find(({ key }) => request.headers[key] !== undefined);
+  return (
+    found &&
+    rejectRequest(
+      request,
+      400,
+      new FlowgateError(
+        "invalid_argument",
+        `the header ${found.name}: is one of Node-RED's admin API: send ${found.own} instead, which has the same values`,
+      ),
+    )
+  );
+};
+
+/**
+ * Prevents pages of other origins from embedding a response as an image, script or the like, so that its bytes never reach their
+ * process (Spectre). Does not affect CORS.
+ */
+const addSecurityHeaders: Guard = (request) => {
+  // The User-Agent of every browser begins with this, and pages can't change it. Other clients don't need the header.
+  if (request.headers["user-agent"]?.startsWith("Mozilla/") === true) {
+    request.setResponseHeader("cross-origin-resource-policy", "same-origin");
+  }
+  return undefined;
+};

@@ -11,7 +11,7 @@ import type { AccessRule } from "../auth/permissions.ts";
 import { openTokenCache } from "../auth/token-cache.ts";
 import { openTokenUses } from "../auth/token-uses.ts";
 import type { Options } from "../options/parse.ts";
-import type { ServerOptions } from "../server/options.ts";
+import type { ServerOptions } from "../server/open-server.ts";
 import { permissions } from "../services/api.ts";
 import { openAuditRetention } from "../store/audit-retention.ts";
 import type { Store } from "../store/store.ts";

@@ -7,7 +7,7 @@ import { type Peer, peerKey, principalKey } from "../auth/caller.ts";
 import type { Options } from "../options/parse.ts";
 import { type Gate, toFailure } from "../server/pipeline/errors.ts";
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
-import type { ServerOptions } from "../server/options.ts";
+import type { ServerOptions } from "../server/open-server.ts";
 import { createRequestIds } from "../server/pipeline/request-context.ts";
 
 type MountOptions = Pick<ServerOptions, "routes" | "gate" | "interceptors" | "deferred" | "limits" | "log"> & {

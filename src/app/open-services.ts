@@ -12,7 +12,7 @@ import type { Options } from "../options/parse.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { ReadinessOptions } from "../server/endpoints/health.ts";
 import type { Certificates } from "../server/http/certificates.ts";
-import type { ServerOptions } from "../server/options.ts";
+import type { ServerOptions } from "../server/open-server.ts";
 import { accessRules, createRoutes } from "../services/api.ts";
 import { auditService } from "../services/audit.ts";
 import { authService } from "../services/auth.ts";
@@ -29,7 +29,7 @@ import type { Tracing } from "../telemetry/trace.ts";
 import { type Authentication, accessToServer, browserSafety, openAuthentication } from "./authentication.ts";
 import { measureStore } from "./measure-store.ts";
 import type { UserReload } from "./reload-users.ts";
-import type { Runtimes } from "./runtimes.ts";
+import { type Runtimes, flowsCanReachApi } from "./runtimes.ts";
 
 export type Components = Runtimes & {
   readonly options: Options;
@@ -60,7 +60,9 @@ export function openServices(
     log,
     gate: createGate(authenticator, accessRules, audit, accessToServer(options.reflection)),
     identified: identifiedMethods(accessRules),
-    runtimeProcess: { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess },
+    runtimeProcess: flowsCanReachApi(options)
+      ? { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess }
+      : undefined,
     onRuntimeAbuse,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
     deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],

@@ -8,6 +8,7 @@ import type { Options } from "../options/parse.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
 import { modulesDirName } from "../runtime/folders.ts";
+import { parseNetworkRule } from "../runtime/network-policy.ts";
 import type { RuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Retention } from "../store/flow-store.ts";
@@ -79,4 +80,11 @@ function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retentio
     maxCount: maxRevisions,
     maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000,
   };
+}
+
+/** Whether the configuration permits flows, or what they start, to connect to the port of the API. By default it does not. */
+export function flowsCanReachApi({ port, runtime: { allow, network } }: Pick<Options, "port" | "runtime">): boolean {
+  // `runtime.network` does not apply to threads, processes and native code.
+  const isUnrestricted = allow.childProcess || allow.worker || allow.nativeAddons;
+  return isUnrestricted || network.allow?.some((rule) => parseNetworkRule(rule)?.port === port) === true;
 }

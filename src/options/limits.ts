@@ -2,7 +2,6 @@ import { totalmem } from "node:os";
 import { getHeapStatistics } from "node:v8";
 import * as z from "zod";
 import { listenerDefaults } from "../server/http/listener-options.ts";
-import { defaultMemoryWaitMs } from "../server/options.ts";
 import { milliseconds, wholeNumber } from "./values.ts";
 
 /** The defaults are those of the listener. */
@@ -105,7 +104,7 @@ export const limits = z
         "Memory in MiB that request bodies of more than 64 KiB may take while they are received, decompressed and decoded. Bodies wait for it. Also the maximum heap of each thread that decodes or compares flows. Absent: half of the heap's limit or a quarter of the memory of the machine or cgroup, whichever is less, from 64 to 512.",
       ),
     memoryWaitMs: milliseconds
-      .default(defaultMemoryWaitMs)
+      .default(10_000)
       .describe("How long a request body may wait for memory. Then its call is rejected with 503."),
     analysisMs: milliseconds
       .default(5_000)

@@ -1,20 +1,53 @@
 import { isDeferred } from "@flowgate/gateway/server";
+import type { Logger } from "pino";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
-import { createHandlers } from "./endpoints/handlers.ts";
+import { createHandlers, type HandlerOptions } from "./endpoints/handlers.ts";
 import { createLimitLog } from "./http/limit-log.ts";
 import { listenUnix, UnixSocketError } from "./http/listen-unix.ts";
-import { listenerDefaults, type ListenerOptions } from "./http/listener-options.ts";
+import type { ListenerLimits, ListenerOptions } from "./http/listener-options.ts";
 import { createListener, type Listener } from "./http/listener.ts";
-import { createRuntimeSockets } from "./http/runtime-sockets.ts";
-import { createTls } from "./http/tls.ts";
+import type { RuntimeShare, RuntimeShareOptions } from "./http/runtime-share.ts";
+import { createTls, type TlsOptions } from "./http/tls.ts";
 import { assertDecodable } from "./memory/decoding-limit.ts";
 import { createMemoryBudget } from "./memory/memory-budget.ts";
-import { defaultMemoryWaitMs, type ServerOptions } from "./options.ts";
-import { createClientReader, createReadWorkload, createTrust } from "./pipeline/client.ts";
-import { createGuards } from "./pipeline/guards/create-guards.ts";
+import { createClientReader, createReadWorkload, createTrust, type IdentitySource } from "./pipeline/client.ts";
+import { createGuards, type GuardOptions } from "./pipeline/guards/create-guards.ts";
 import { createOverloadReporter } from "./pipeline/guards/load-shedding.ts";
 import { createPipeline, createRequestLog } from "./pipeline/pipeline.ts";
 import { createRequestIds, type RequestEnvironment } from "./pipeline/request-context.ts";
+
+export type ServerOptions = HandlerOptions &
+  GuardOptions & {
+    readonly host: string;
+    /** 0 takes any free port. */
+    readonly port: number;
+    /** A Unix socket that serves the same, with limits of its own. Absent: none. */
+    readonly socket?: UnixSocketOptions | undefined;
+    readonly log: Logger;
+    readonly limits: Partial<ListenerLimits> & MemoryLimits;
+    /** Receives measurements. Defaults to none. */
+    readonly observer?: Observer | undefined;
+    readonly listener?: Partial<ListenerOptions>;
+    /** Absent: plaintext. */
+    readonly tls?: TlsOptions | undefined;
+    /** Addresses and subnets whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host are used. */
+    readonly trustedProxies?: readonly string[];
+    /** How workloads are identified. Absent: they are not. */
+    readonly identity?: IdentitySource | undefined;
+    /** The process of the flow runtime, if its flows can reach this server. Absent: its connections are counted like all others. */
+    readonly runtimeProcess?: RuntimeShareOptions["runtimeProcess"] | undefined;
+    /** Called when flows of that process exceed their share of connections and calls. */
+    readonly onRuntimeAbuse?: RuntimeShareOptions["onRuntimeAbuse"];
+  };
+
+type UnixSocketOptions = {
+  readonly path: string;
+  /** Otherwise the server starts without it if it can't be created, and logs why. */
+  readonly isRequired: boolean;
+};
+
+/** The memory that large request bodies may take, in MiB, and how long a body waits for it. Absent: no limit. */
+type MemoryLimits = { readonly memoryMb?: undefined } | { readonly memoryMb: number; readonly memoryWaitMs: number };
 
 /** Disposing drains the server, ends streams with UNAVAILABLE and waits up to `closeGraceMs` for calls in flight. */
 export interface Server extends AsyncDisposable {
@@ -35,7 +68,7 @@ export interface Server extends AsyncDisposable {
 export async function openServer(options: ServerOptions): Promise<Server> {
   await using stack = new AsyncDisposableStack();
   const draining = new AbortController();
-  const { tcp, unix, health, endStreams } = createServer(options, draining.signal, stack);
+  const { tcp, unix, health, endStreams } = await createServer(options, draining.signal, stack);
   const drain = (): void => {
     health.drain();
     draining.abort();
@@ -80,17 +113,17 @@ async function openSocket(listener: Listener, { socket, log }: ServerOptions): P
   }
 }
 
-function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: AsyncDisposableStack) {
+async function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: AsyncDisposableStack) {
   const { log, limits, trustedProxies = [], observer = silentObserver, tracing } = options;
   const isTrusted = createTrust(trustedProxies);
   const { findRoute, health, methods, endStreams } = createHandlers(options, isTrusted);
-  const share = shareOfRuntime(limits);
   const logLimit = createLimitLog(log);
   const onLimit = (limit: Parameters<typeof logLimit>[0]): void => {
     logLimit(limit);
     observer.limitReached(limit);
   };
-  const onRuntimeSurplus = createRuntimeAlarm(options, onLimit);
+  const share = await loadRuntimeShare(options, onLimit);
+  const { calls: runtimeCalls = Number.POSITIVE_INFINITY } = share ?? {};
   const pipeline = createPipeline({
     environment: {
       client: createClientReader(isTrusted),
@@ -101,7 +134,7 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
       onEnd: createRequestLog(log),
       findRoute,
     },
-    guards: createGuards({ ...options, observer }, { isProxy: isTrusted, methods, share, onRuntimeSurplus }, stack),
+    guards: createGuards(options, { isProxy: isTrusted, methods, runtimeCalls, log, observer }, stack),
     traceRoot: tracing?.root,
     log,
   });
@@ -121,9 +154,7 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
   return {
     tcp: openListener({
       isProxy: isTrusted,
-      runtimeShare: share,
-      onRuntimeSurplus,
-      ...(options.runtimeProcess && { runtimeSockets: createRuntimeSockets(options.runtimeProcess) }),
+      ...(share && { createTable: share.createTable }),
       ...(options.tls && {
         detectProtocol: createTls(options.tls, log, (reason) => observer.tlsHandshakeFailed(reason)),
       }),
@@ -136,14 +167,26 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
   };
 }
 
+async function loadRuntimeShare(
+  { runtimeProcess, onRuntimeAbuse, limits, log }: ServerOptions,
+  onLimit: RuntimeShareOptions["onLimit"],
+): Promise<RuntimeShare | undefined> {
+  if (runtimeProcess === undefined) {
+    return undefined;
+  }
+  const { createRuntimeShare } = await import("./http/runtime-share.ts");
+  return createRuntimeShare({ runtimeProcess, limits, onLimit, onRuntimeAbuse, log });
+}
+
 /** The budget for bodies, and the limit of messages that are decoded on the event loop. */
 function limitMemory(
-  { limits: { memoryMb, memoryWaitMs = defaultMemoryWaitMs }, deferred = [], log }: ServerOptions,
+  { limits, deferred = [], log }: ServerOptions,
   observer: Observer,
 ): Pick<RequestEnvironment, "memory" | "assertDecodable"> {
-  if (memoryMb === undefined) {
+  if (limits.memoryMb === undefined) {
     return { memory: undefined, assertDecodable: undefined };
   }
+  const { memoryMb, memoryWaitMs } = limits;
   const report = createOverloadReporter(log, observer);
   return {
     memory: createMemoryBudget({
@@ -156,44 +199,5 @@ function limitMemory(
         assertDecodable(method.input, messageFormat, body, memoryMb);
       }
     },
-  };
-}
-
-const intervalMs = 10_000;
-
-const reason = "flows used up their share of the connections and calls of the API";
-
-/**
- * Returns a function to call whenever a process of the flow runtime exceeds its share. Counts each time, and logs at most every 10 s.
- * What is left of an earlier process is no reason to distrust the current one.
- */
-function createRuntimeAlarm(
-  { log, runtimeProcess, onRuntimeAbuse }: Pick<ServerOptions, "log" | "runtimeProcess" | "onRuntimeAbuse">,
-  onLimit: (limit: "runtime") => void,
-): (processId: number | undefined) => void {
-  let nextMs = 0;
-  return (processId) => {
-    onLimit("runtime");
-    if (processId !== undefined && processId === runtimeProcess?.processId()) {
-      onRuntimeAbuse?.(reason);
-    }
-    const nowMs = performance.now();
-    if (nowMs >= nextMs) {
-      nextMs = nowMs + intervalMs;
-      log.warn(`${reason}: further ones are closed`);
-    }
-  };
-}
-
-/** The share of the flow runtime: a tenth of the limits of one client. */
-function shareOfRuntime({
-  connectionsPerSource,
-  inFlightPerSource,
-  inFlight,
-}: ServerOptions["limits"]): ListenerOptions["runtimeShare"] {
-  const tenthOf = (limit: number): number => Math.max(1, Math.floor(limit / 10));
-  return {
-    connections: tenthOf(connectionsPerSource ?? listenerDefaults.connectionsPerSource),
-    calls: tenthOf(inFlightPerSource || inFlight || Number.POSITIVE_INFINITY),
   };
 }

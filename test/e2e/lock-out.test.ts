@@ -21,7 +21,7 @@ let socketPath: string;
 beforeAll(async () => {
   const limits = { connectionsPerSource: 100, inFlightPerSource: 20 };
   const port = await freePort();
-  // By default, flows can't connect to this port: these are hostile ones that have found a way.
+  // By default, flows can't connect to this port.
   const runtime = { network: { allow: [`*:${port}`] } };
   service = await startService({ port, config: { adminAuth: { users: [user("admin", "*")] }, limits, runtime } });
   bearer = { authorization: `Bearer ${await login(service, {})}` };
@@ -109,6 +109,27 @@ describe("calls without an end up to the limit of one client", () => {
   });
 });
 
+/** Holds connections that send this text, and opens them again, in Node.js. */
+const holdConnections = (text: string): string => `for (let count = 0; count < 110; count++) {
+  const hold = () => net.connect(port, "127.0.0.1", function () { this.write(${text}); })
+    .on("error", () => {}).on("close", () => setTimeout(hold, 10));
+  hold();
+}`;
+
+test("a process that a flow has started, to which runtime.network does not apply, does not keep operators out", async () => {
+  const limits = { connectionsPerSource: 100, inFlightPerSource: 20 };
+  const config = { adminAuth: { users: [user("admin", "*")] }, limits, runtime: { allow: { childProcess: true } } };
+  await using other = await startService({ config });
+  const authorization = { authorization: `Bearer ${await login(other, {})}` };
+  const code = `const net = require("net"); const port = ${other.port}; ${holdConnections(JSON.stringify("GET / HTTP/1.1\r\n"))}`;
+  const initialize = `${escape} host.getBuiltinModule("child_process").spawn(host.execPath, ["-e", ${JSON.stringify(code)}]);`;
+  const flows = [tab("t"), functionNode("f", { z: "t", initialize })];
+  expect((await tryDeploy(other, { flows }, "full", authorization)).status).toBe(200);
+  await eventually(async () => expect(other.log()).toContain("flows used up their share"));
+  expect(await statuses(() => other.send("GET", "/healthz"))).toEqual(always(200));
+  expect((await tryDeploy(other, correction, "full", authorization)).status).toBe(200);
+});
+
 describe("a flow", () => {
   /** Deploys it, and waits until it has done what it prints. */
   async function run(code: string): Promise<void> {
@@ -152,11 +173,7 @@ describe("a flow", () => {
     ["idle", `""`],
     ["slow", `post("/auth/token", "application/json", 9) + "{"`],
   ])("that holds 110 %s connections, and opens them again, does not keep operators out", async (_kind, text) => {
-    await run(`for (let count = 0; count < 110; count++) {
-      const hold = () => net.connect(port, "127.0.0.1", function () { this.write(${text}); })
-        .on("error", () => {}).on("close", () => setTimeout(hold, 10));
-      hold();
-    }`);
+    await run(holdConnections(text));
     await eventually(async () => expect(service.log()).toContain("flows used up their share"));
     expect(await statuses(() => service.send("GET", "/healthz"))).toEqual(always(200));
     expect(await statuses(() => deployOver({}))).toEqual(always(200));

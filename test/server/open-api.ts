@@ -1,7 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
-import { openServer } from "../../src/server/open-server.ts";
-import type { ServerOptions } from "../../src/server/options.ts";
+import { openServer, type ServerOptions } from "../../src/server/open-server.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 
 /** A server of two operations without access rules. `lines` is its log. */

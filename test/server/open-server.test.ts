@@ -14,8 +14,7 @@ import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { peerKey } from "../../src/auth/caller.ts";
 import { FlowgateError } from "../../src/errors.ts";
-import { openServer } from "../../src/server/open-server.ts";
-import type { ServerOptions } from "../../src/server/options.ts";
+import { openServer, type ServerOptions } from "../../src/server/open-server.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { openRaw } from "./http/raw-connection.ts";
 

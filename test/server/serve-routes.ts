@@ -5,13 +5,13 @@ import { pino } from "pino";
 import type { ExchangeHandler } from "../../src/server/http/exchange.ts";
 import { createListener } from "../../src/server/http/listener.ts";
 import { createPipeline } from "../../src/server/pipeline/pipeline.ts";
-import { createRequestIds, type RequestContext, type Route } from "../../src/server/pipeline/request-context.ts";
+import { createRequestIds, type RequestContext, type RequestRoute } from "../../src/server/pipeline/request-context.ts";
 import { createClientReader } from "../../src/server/pipeline/client.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 
 /** Serves routes by a pipeline without guards. */
 export async function serveRoutes(
-  findRoute: (request: RequestContext) => Route,
+  findRoute: (request: RequestContext) => RequestRoute,
   {
     traceRoot,
     around = (handle) => handle,

@@ -8,7 +8,7 @@ import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { openServer } from "../../src/server/open-server.ts";
-import type { Route } from "../../src/server/pipeline/request-context.ts";
+import type { RequestRoute } from "../../src/server/pipeline/request-context.ts";
 import { openTracing } from "../../src/telemetry/trace.ts";
 import { serveRoutes } from "../server/serve-routes.ts";
 
@@ -73,7 +73,7 @@ test("the span of a request is a child of that of the embedder's instrumentation
   const outer = provider.getTracer("an HTTP instrumentation").startSpan("GET");
   const { root } = await openTracing(undefined, { version: "1", log });
   const places: string[] = [];
-  const route: Route = {
+  const route: RequestRoute = {
     kind: "endpoint",
     method: undefined,
     isExempt: false,

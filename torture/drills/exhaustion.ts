@@ -21,7 +21,7 @@ export const exhaustion: Drill = {
     "deployment succeeds within two seconds.",
   method:
     "Flows hold 1,100 reconnecting connections to the API, 260 calls whose body never ends, or as many kept-alive connections as the service permits in all " +
-    "while their address is a trusted proxy; or they fail logins. runtime.network permits it: these are flows that have found a way around the default. " +
+    "while their address is a trusted proxy; or they fail logins. runtime.network permits it, which is not the default. " +
     "Meanwhile operators deploy a correction over the Unix socket and over TCP with a token, and log in. Each attack is repeated for each of them; in small size " +
     "the correction may take ten seconds. The control is an operator without a token, for whom there is no reserve, during 260 slow calls of another process.",
   limits:

@@ -3,14 +3,14 @@ import { readFile } from "node:fs/promises";
 import { findPackageJSON } from "node:module";
 import { dirname, extname, join } from "node:path";
 import { createEndpoint } from "../pipeline/router.ts";
-import type { Route } from "../pipeline/request-context.ts";
+import type { RequestRoute } from "../pipeline/request-context.ts";
 
 /**
  * `/openapi.json`: the OpenAPI document. `/docs`: Swagger UI for it, with our own style. All files are served from here. `/`
  * redirects there: relatively, so that it also works below a path prefix of a proxy, and temporarily, since a service
  * configured without docs has nothing at `/`.
  */
-export function createDocs(): [string, Route][] {
+export function createDocs(): [string, RequestRoute][] {
   return [
     createEndpoint("/", false, () => ({ status: 302, headers: { location: "docs" }, body: undefined })),
     createFile("/openapi.json", "application/json", () => readFile(join(packageDir, "openapi.json"))),
@@ -52,7 +52,7 @@ const securityHeaders = {
 };
 
 /** Serves a file, which is read on the first request. */
-function createFile(path: string, type: string, read: () => Buffer | Promise<Buffer>): [string, Route] {
+function createFile(path: string, type: string, read: () => Buffer | Promise<Buffer>): [string, RequestRoute] {
   let file: Promise<{ body: Buffer; etag: string }> | undefined;
   return createEndpoint(path, false, async ({ headers: { "if-none-match": ifNoneMatch } }) => {
     file ??= Promise.resolve(read()).then((body) => ({

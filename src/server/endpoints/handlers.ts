@@ -1,21 +1,50 @@
-import { getOption } from "@bufbuild/protobuf";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import { createGateway } from "@flowgate/gateway";
 import { access } from "../../../gen/flowgate/v1/access_pb.ts";
 import { Health as HealthService } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
-import { activateTrace } from "../../telemetry/trace.ts";
+import type { Logger } from "pino";
+import type { PermissionCheck } from "../../auth/gate.ts";
 import { FlowgateError } from "../../errors.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { type Tracing, activateTrace } from "../../telemetry/trace.ts";
 import { createDocs } from "./docs.ts";
-import { toConnectError, toFailure } from "../pipeline/errors.ts";
+import { type Gate, toConnectError, toFailure } from "../pipeline/errors.ts";
 import { gatewayOptions } from "../pipeline/gateway-options.ts";
-import { createHealth, createHealthEndpoints, createWatchLimits } from "./health.ts";
+import { createHealth, createHealthEndpoints, createWatchLimits, type ReadinessOptions } from "./health.ts";
 import type { ListenerOptions } from "../http/listener-options.ts";
 import { createMetricsEndpoint } from "./metrics.ts";
-import type { ServerOptions } from "../options.ts";
 import { createRouter } from "../pipeline/router.ts";
+
+export type HandlerOptions = ReadinessOptions & {
+  readonly log: Logger;
+  /** Registers the RPCs; called more than once. */
+  readonly routes: (router: ConnectRouter) => void;
+  /** Methods whose request messages are decoded on first access. Defaults to none. */
+  readonly deferred?: readonly DescMethod[];
+  /** Throws to reject a call; runs before its body is read. */
+  readonly gate: Gate;
+  /** Outermost first. */
+  readonly interceptors: Interceptor[];
+  readonly limits: {
+    /** Size of the largest request message. */
+    readonly bodyBytes: number;
+    /** Longest deadline that a call can set. Defaults to the longest delay of a timer. */
+    readonly deadlineMs?: number;
+  };
+  /** Serves the API description at /openapi.json and /docs. Defaults to false. */
+  readonly docs?: boolean;
+  /** Serves gRPC server reflection. Defaults to false. */
+  readonly reflection?: boolean;
+  /** Serves `/metrics` to callers that `checkPermission` allows. Absent: not on this port. */
+  readonly metrics?: { readonly metrics: Metrics; readonly checkPermission: PermissionCheck } | undefined;
+  /** Absent: requests are not traced. */
+  readonly tracing?: Pick<Tracing, "root" | "isOn"> | undefined;
+};
 
 /** The RPCs over every protocol, the REST API and the other endpoints. */
 export function createHandlers(
-  { log, deferred = [], limits: { bodyBytes, deadlineMs }, ...options }: ServerOptions,
+  { log, deferred = [], limits: { bodyBytes, deadlineMs }, ...options }: HandlerOptions,
   isProxy: ListenerOptions["isProxy"],
 ) {
   const closing = new AbortController();

@@ -4,7 +4,7 @@ import { type ClientKind, peerKey } from "../../auth/caller.ts";
 import { FlowgateError } from "../../errors.ts";
 import { type ClientCounter, createClientCounter } from "../http/client-counter.ts";
 import type { ListenerOptions } from "../http/listener-options.ts";
-import type { Route } from "../pipeline/request-context.ts";
+import type { RequestRoute } from "../pipeline/request-context.ts";
 import { createEndpoint } from "../pipeline/router.ts";
 
 /** Whether the service is ready; further properties report individual checks. */
@@ -68,7 +68,7 @@ export function createHealth({ ready, onReadyChange }: ReadinessOptions): Health
 }
 
 /** `/healthz` (liveness): the process serves requests. `/readyz` (readiness): it is ready and not draining. */
-export function createHealthEndpoints(health: Health): [string, Route][] {
+export function createHealthEndpoints(health: Health): [string, RequestRoute][] {
   return [
     createEndpoint("/healthz", true, () => healthResponse(200, { status: "ok" })),
     createEndpoint("/readyz", true, () => {

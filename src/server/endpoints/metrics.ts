@@ -8,11 +8,11 @@ import { createListener } from "../http/listener.ts";
 import type { Exchange, ExchangeHandler } from "../http/exchange.ts";
 import type { GatewayResponse } from "@flowgate/gateway/server";
 import { createEndpoint } from "../pipeline/router.ts";
-import { createRequestIds, type Route } from "../pipeline/request-context.ts";
+import { createRequestIds, type RequestRoute } from "../pipeline/request-context.ts";
 import { errorResponse } from "../http/error-response.ts";
 
 /** `/metrics` on the port of the API, for callers that `checkPermission` allows. */
-export function createMetricsEndpoint(metrics: Metrics, checkPermission: PermissionCheck): [string, Route] {
+export function createMetricsEndpoint(metrics: Metrics, checkPermission: PermissionCheck): [string, RequestRoute] {
   return createEndpoint("/metrics", true, async (request) => {
     const { authorization } = request.headers;
     try {

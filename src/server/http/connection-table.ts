@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { createConnectionLimits, type Entry } from "./connection-limits.ts";
+import { clientKeyOf } from "../../auth/caller.ts";
 import {
   type AcceptedConnection,
   type ConnectionTable,
@@ -7,220 +7,201 @@ import {
   resetConnection,
   unixAddress,
 } from "./connection.ts";
-import { createIdentification } from "./identification.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener-options.ts";
 
-/** How many connections may wait to be identified, or be held, beyond `connections`: this many, or half of that limit if that is more. */
-const minWaiting = 4_096;
-
-/** How long new connections are identified before they are served, after the runtime has exceeded its share. */
-const suspicionMs = 10_000;
-
-export type Connections = {
-  readonly open: ReadonlySet<AcceptedConnection>;
-  /**
-   * Calls back with the connection if there is room for it, otherwise resets it. Room is made by closing connections that are
-   * idle. Calls back later if others have to be identified first.
-   */
-  admit(socket: Socket, onAdmitted: (connection: AcceptedConnection) => void): void;
-  /** Ends the connections that were not admitted yet. */
-  close(): void;
-};
-
-/**
- * Limits connections, in total and per client. Those of the flow runtime are recognised when the clients of this machine have many,
- * from whichever of its addresses: they get a small share of their own, so that they do not use up that of operators.
- */
-export function createConnections(options: ListenerOptions): Connections {
-  const { connections: maxConnections, runtimeShare } = options;
-  const limits = createConnectionLimits(options, leave);
-  const identification = createIdentification<Entry>(options, sortOut);
-  const hold = createConnectionHold();
-  const maxTotal = maxConnections + Math.max(minWaiting, maxConnections / 2);
-  /** Connections that are not served, and not read, until they are identified, with what to do then. */
-  const waiting = new Map<Entry, () => void>();
-  let order = 0;
-  let suspiciousUntilMs = 0;
-
-  function leave(entry: Entry): void {
-    waiting.delete(entry);
-    identification.forget(entry);
-    limits.leave(entry);
-  }
-
-  const end = (entry: Entry): void => {
-    leave(entry);
-    resetConnection(entry.socket);
-  };
-
-  const reject = (entry: Entry, limit: keyof ListenerLimits): void => {
-    options.onLimit(limit);
-    end(entry);
-  };
-
-  const suspect = ({ runtimeProcess }: AcceptedConnection): void => {
-    suspiciousUntilMs = performance.now() + suspicionMs;
-    options.onRuntimeSurplus(runtimeProcess);
-  };
-
-  /** Ends the connections of the runtime beyond its share. */
-  const endSurplus = (): void => {
-    const surplus = findSurplus(limits.ofRuntime, runtimeShare);
-    surplus.forEach(end);
-    const last = surplus.at(-1);
-    if (last !== undefined) {
-      suspect(last);
-    }
-  };
-
-  function sortOut(entries: readonly Entry[], owners: ReadonlyMap<Socket, number | "abandoned">): void {
-    let hasMoved = false;
-    for (const entry of entries) {
-      const owner = owners.get(entry.socket);
-      if (owner === "abandoned") {
-        // The client has closed the connection. A login in progress on it counts as a login of the runtime.
-        end(entry);
-      } else if (owner !== undefined && limits.moveToRuntime(entry)) {
-        hasMoved = true;
-      }
-    }
-    if (hasMoved) {
-      endSurplus();
-    }
-    entries.forEach(admitWaiting);
-  }
-
-  const admitWaiting = (entry: Entry): void => {
-    const onAdmitted = waiting.get(entry);
-    if (onAdmitted === undefined) {
-      return;
-    }
-    waiting.delete(entry);
-    if (entry.kind === "runtime" && hold.size() + limits.open.size < maxConnections) {
-      hold.begin(entry.socket, () => {
-        if (limits.tryJoin(entry, false) === undefined) {
-          onAdmitted();
-        } else {
-          suspect(entry);
-          end(entry);
-        }
-      });
-      return;
-    }
-    const limit = limits.tryJoin(entry, true);
-    if (limit === undefined) {
-      onAdmitted();
-    } else {
-      reject(entry, limit);
-    }
-  };
-
+/** A table that recognises no connections of the flow runtime. */
+export function createConnectionTable(options: ListenerOptions): ConnectionTable {
+  const limits = new ConnectionLimits(options);
+  const nextOrder = createOrder();
   const table: ConnectionTable = {
-    identify: (connection) => identification.identify(connection as Entry),
-    identifyAll: () => void identification.identifyAll(),
-    endSurplus(connection) {
-      suspect(connection);
-      leave(connection as Entry);
-      connection.evict();
-    },
-    exhaustedMs: Number.NEGATIVE_INFINITY,
-    becameIdle(connection) {
-      connection.idleOrder = order;
-      order += 1;
-    },
-  };
-
-  return {
     open: limits.open,
+    exhaustedMs: Number.NEGATIVE_INFINITY,
     admit(socket, onAdmitted) {
-      const address = options.isUnixSocket ? unixAddress : socket.remoteAddress;
-      if (address === undefined) {
-        // Its client has reset it already.
-        socket.destroy();
+      const entry = acceptSocket(socket, options, table);
+      if (entry === undefined) {
         return;
       }
-      const kind = options.isUnixSocket ? "socket" : "network";
-      const entry: Entry = { ...createConnection(socket, address, kind, table), client: undefined };
-      table.becameIdle(entry);
-      socket.once("close", () => leave(entry));
-      const isUnidentified = identification.track(entry);
-      const isSuspicious = isUnidentified && entry.acceptedMs < suspiciousUntilMs;
-      const total = limits.open.size + hold.size() + waiting.size;
-      const mayWait = isUnidentified && total < maxTotal;
-      const limit = isSuspicious ? "connectionsPerSource" : limits.tryJoin(entry, !mayWait);
+      socket.once("close", () => limits.leave(entry));
+      const limit = limits.tryJoin(entry, true);
       if (limit === undefined) {
         onAdmitted(entry);
-      } else if (mayWait) {
-        waiting.set(entry, () => onAdmitted(entry));
-        void identification.identifyAll();
       } else {
-        reject(entry, limit);
-      }
-    },
-    close() {
-      for (const { socket } of waiting.keys()) {
+        options.onLimit(limit);
         resetConnection(socket);
       }
-      waiting.clear();
-      hold.close();
     },
+    close() {},
+    becameIdle(connection) {
+      connection.idleOrder = nextOrder();
+    },
+    identify: () => undefined,
+    identifyAll() {},
+    callRejected() {},
   };
+  return table;
 }
 
-/**
- * After the runtime has exceeded its share, each of its new connections stays unread for a random time: on average `minHoldMs`,
- * or longer, so that at most `maxHeldPerMs` of them are released per millisecond. Its flows reconnect at once, and a connection of
- * an operator would otherwise wait behind thousands of theirs.
- */
-const minHoldMs = 1_000;
-const maxHeldPerMs = 0.5;
+/** Returns the numbers from 0, in order. */
+export function createOrder(): () => number {
+  let next = 0;
+  return () => next++;
+}
 
-/** Connections that are not read for a while. */
-type ConnectionHold = {
-  size(): number;
-  /** Calls back when the time of the connection is over, unless it has closed. */
-  begin(socket: Socket, onEnd: () => void): void;
-  /** Resets all of them. */
-  close(): void;
+/** Undefined: its client has reset the connection already. */
+export function acceptSocket(
+  socket: Socket,
+  { isUnixSocket }: Pick<ListenerOptions, "isUnixSocket">,
+  table: ConnectionTable,
+): Entry | undefined {
+  const address = isUnixSocket ? unixAddress : socket.remoteAddress;
+  if (address === undefined) {
+    socket.destroy();
+    return undefined;
+  }
+  const kind = isUnixSocket ? "socket" : "network";
+  const entry: Entry = { ...createConnection(socket, address, kind, table), client: undefined };
+  table.becameIdle(entry);
+  return entry;
+}
+
+type Client = {
+  readonly key: string;
+  readonly connections: Set<Entry>;
+  readonly limit: number;
+  readonly eviction: Eviction;
 };
 
-function createConnectionHold(): ConnectionHold {
-  const held = new Set<Socket>();
-  return {
-    size: () => held.size,
-    begin(socket, onEnd) {
-      held.add(socket);
-      const timer = setTimeout(
-        () => {
-          held.delete(socket);
-          onEnd();
-        },
-        Math.max(minHoldMs, held.size / maxHeldPerMs) * 2 * Math.random(),
-      );
-      socket.once("close", () => {
-        held.delete(socket);
-        clearTimeout(timer);
-      });
-    },
-    close: () => held.forEach(resetConnection),
-  };
+/** `client` is undefined until it was admitted or found to be one of the runtime. */
+export type Entry = AcceptedConnection & { client: Client | undefined };
+
+/** Limits connections, in total and per client. */
+export class ConnectionLimits {
+  /** The connections that were admitted. */
+  readonly open: ReadonlySet<Entry>;
+  /** Those of the runtime among them. */
+  readonly ofRuntime: ReadonlySet<Entry>;
+  readonly #options: ListenerOptions;
+  readonly #open = new Set<Entry>();
+  readonly #eviction: Eviction;
+  readonly #clients = new Map<string, Client>();
+  readonly #runtime: Client;
+
+  /** `maxOfRuntime` applies to the connections that `moveToRuntime` was called for. */
+  constructor(options: ListenerOptions, maxOfRuntime = 0) {
+    this.#options = options;
+    this.#eviction = new Eviction(this.#open, (entry) => this.#evict(entry, "connections"));
+    this.#runtime = this.#createClient("runtime", maxOfRuntime);
+    this.open = this.#open;
+    this.ofRuntime = this.#runtime.connections;
+  }
+
+  /** Admits a connection, or returns the limit that leaves no room. `mayEvict`: room is made by closing connections that are idle. */
+  tryJoin(entry: Entry, mayEvict: boolean): keyof ListenerLimits | undefined {
+    const client = entry.client ?? this.#clientOf(entry.remoteAddress);
+    const { connections, limit, eviction } = client;
+    if (connections.size >= limit && (client === this.#runtime || !mayEvict || !eviction.makeRoom())) {
+      return "connectionsPerSource";
+    }
+    if (this.#open.size >= this.#options.connections && (!mayEvict || !this.#eviction.makeRoom())) {
+      return "connections";
+    }
+    this.#open.add(entry);
+    this.#clients.set(client.key, client);
+    connections.add(entry);
+    entry.client = client;
+    return undefined;
+  }
+
+  leave(entry: Entry): void {
+    this.#open.delete(entry);
+    this.#leaveClient(entry);
+  }
+
+  /** Counts a connection as one of the runtime from now on. Returns whether it was admitted. */
+  moveToRuntime(entry: Entry): boolean {
+    const wasAdmitted = this.#leaveClient(entry);
+    if (wasAdmitted) {
+      this.#runtime.connections.add(entry);
+    }
+    entry.client = this.#runtime;
+    return wasAdmitted;
+  }
+
+  #createClient(key: string, limit: number): Client {
+    const connections = new Set<Entry>();
+    const eviction = new Eviction(connections, (entry) => this.#evict(entry, "connectionsPerSource"));
+    return { key, connections, limit, eviction };
+  }
+
+  #clientOf(address: string): Client {
+    const { isProxy, connectionsPerSource } = this.#options;
+    const key = clientKeyOf(address);
+    return (
+      this.#clients.get(key) ??
+      this.#createClient(key, isProxy(address) ? Number.POSITIVE_INFINITY : connectionsPerSource)
+    );
+  }
+
+  /** Returns whether it was admitted. */
+  #leaveClient(entry: Entry): boolean {
+    const { client } = entry;
+    const wasAdmitted = client?.connections.delete(entry) === true;
+    if (wasAdmitted && client.connections.size === 0) {
+      this.#clients.delete(client.key);
+    }
+    return wasAdmitted;
+  }
+
+  #evict(entry: Entry, limit: keyof ListenerLimits): void {
+    this.#options.onLimit(limit);
+    this.leave(entry);
+    entry.evict();
+  }
 }
 
-/** The connections of the runtime beyond its share. Those that were authenticated are the last to be among them. */
-function findSurplus<Connection extends AcceptedConnection>(
-  ofRuntime: ReadonlySet<Connection>,
-  share: ListenerOptions["runtimeShare"],
-): Connection[] {
-  const connections = [...ofRuntime].toSorted(
-    (one, other) => Number(other.isAuthenticated) - Number(one.isAuthenticated),
-  );
-  const kept = { connections: 0, calls: 0 };
-  return connections.filter(({ calls }) => {
-    const isSurplus = kept.connections >= share.connections || kept.calls + calls.size > share.calls;
-    if (!isSurplus) {
-      kept.connections += 1;
-      kept.calls += calls.size;
+/** The part of the connections that is closed at once, so that each new connection costs a small part of a scan. */
+const batchShare = 1 / 10;
+
+/** A new connection has this time to send its first call, unless too many others are new. */
+const graceMs = 100;
+
+/** After a scan in vain, the next one waits for this many times its duration. */
+const pauseFactor = 20;
+
+/**
+ * Closes the connections that have been idle for longest. A connection with a call in flight is not idle, and those that were
+ * authenticated come last. The newest are spared for a moment.
+ */
+class Eviction {
+  readonly #connections: ReadonlySet<Entry>;
+  readonly #evict: (entry: Entry) => void;
+  #nextScanMs = 0;
+
+  constructor(connections: ReadonlySet<Entry>, evict: (entry: Entry) => void) {
+    this.#connections = connections;
+    this.#evict = evict;
+  }
+
+  /** Returns whether any were closed. */
+  makeRoom(): boolean {
+    const startMs = performance.now();
+    if (startMs < this.#nextScanMs) {
+      return false;
     }
-    return isSurplus;
-  });
+    const batchSize = Math.floor(this.#connections.size * batchShare);
+    const idle = [...this.#connections]
+      .filter(({ calls }) => calls.size === 0)
+      .toSorted(
+        (one, other) => Number(one.isAuthenticated) - Number(other.isAuthenticated) || one.idleOrder - other.idleOrder,
+      );
+    const evicted = idle
+      .slice(0, Math.max(1, batchSize))
+      .filter(({ acceptedMs }, at) => at < idle.length - batchSize || startMs - acceptedMs > graceMs);
+    evicted.forEach(this.#evict);
+    if (evicted.length === 0) {
+      const endMs = performance.now();
+      this.#nextScanMs = endMs + pauseFactor * (endMs - startMs);
+    }
+    return evicted.length > 0;
+  }
 }

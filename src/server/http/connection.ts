@@ -46,18 +46,26 @@ export function createConnection(
 
 const noCalls = { size: 0 };
 
-/** The connections of a listener. */
+/** The connections of a listener, limited in total and per client. */
 export interface ConnectionTable {
-  /** Determines the kind of a connection, if that is possible. */
-  identify(connection: AcceptedConnection): Promise<void>;
-  /** Starts `identify` for all connections. Called when there are many connections or calls. */
-  identifyAll(): void;
-  /** Ends a connection of the runtime with more calls in flight than all of its connections may have: rejecting them costs too much. */
-  endSurplus(connection: AcceptedConnection): void;
+  readonly open: ReadonlySet<AcceptedConnection>;
+  /**
+   * Calls back with the connection if there is room for it, otherwise resets it. Room is made by closing connections that are
+   * idle. Calls back later if others have to be identified first.
+   */
+  admit(socket: Socket, onAdmitted: (connection: AcceptedConnection) => void): void;
+  /** Ends the connections that were not admitted yet. */
+  close(): void;
   /** When a call was last rejected, or accepted in the reserve, because too many were in flight. */
   exhaustedMs: number;
   /** Must be called when the last call in flight has ended. */
   becameIdle(connection: AcceptedConnection): void;
+  /** Determines the kind of a connection, if that is possible. */
+  identify(connection: AcceptedConnection): Promise<void> | undefined;
+  /** Starts `identify` for all connections. Called when there are many connections or calls. */
+  identifyAll(): void;
+  /** Must be called when a call of the flow runtime was rejected because of its share. */
+  callRejected(connection: AcceptedConnection): void;
 }
 
 /** The remote address of the connections to a Unix socket; the same word as in nginx's logs. */

@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { ConnectionTable } from "./connection.ts";
 import { type ProtocolDetector, sniff } from "./sniff.ts";
 
 /** Limits of connections and requests. Beyond them, a request is rejected or the connection is closed. */
@@ -43,25 +43,11 @@ export type ListenerLimits = {
   connectionAgeMs: number | undefined;
 };
 
-/** Recognises the connections that the flow runtime has made. */
-export type RuntimeSockets = {
-  /** Whether a connection from this address can be one of the runtime, and that can be determined. */
-  isPossible(address: string): boolean;
-  /**
-   * The accepted sockets whose other end belongs to the runtime, with its process id, or is abandoned: the process that had it has
-   * closed it. Does not reject.
-   */
-  find(accepted: readonly Socket[]): Promise<ReadonlyMap<Socket, number | "abandoned">>;
-};
-
 export type ListenerOptions = ListenerLimits & {
   /** Whether it listens on a Unix socket. */
   isUnixSocket: boolean;
-  runtimeSockets: RuntimeSockets;
-  /** How many connections, and calls in flight on them, the runtime may have. */
-  runtimeShare: { readonly connections: number; readonly calls: number };
-  /** Called when connections of the runtime beyond its share were ended, with its process id. */
-  onRuntimeSurplus: (processId: number | undefined) => void;
+  /** Creates the table of its connections. */
+  createTable: (options: ListenerOptions) => ConnectionTable;
   /** Aborted when draining begins: HTTP/1 responses then close their connections. */
   drainSignal: AbortSignal;
   /** How long close() waits for calls in flight before it closes their connections. */
@@ -82,7 +68,7 @@ export type ListenerOptions = ListenerLimits & {
   onLimit: (limit: keyof ListenerLimits) => void;
 };
 
-export const listenerDefaults: ListenerOptions = {
+export const listenerDefaults: Omit<ListenerOptions, "createTable"> = {
   connections: 10_000,
   connectionsPerSource: 1_000,
   callsPerConnection: 250,
@@ -100,9 +86,6 @@ export const listenerDefaults: ListenerOptions = {
   overheadBytesPerSecond: 64 * 1024,
   connectionAgeMs: undefined,
   isUnixSocket: false,
-  runtimeSockets: { isPossible: () => false, find: async () => new Map() },
-  runtimeShare: { connections: 100, calls: 25 },
-  onRuntimeSurplus: () => {},
   drainSignal: new AbortController().signal,
   closeGraceMs: 10_000,
   onClientsNotified: () => {},

@@ -7,7 +7,7 @@ import { createHttp2 } from "./http2.ts";
 import { type AcceptedConnection, gracefulCloseMs } from "./connection.ts";
 import { listenerDefaults, type ListenerOptions } from "./listener-options.ts";
 import { canSendShutdownNotice } from "./http2-connection.ts";
-import { createConnections } from "./connection-table.ts";
+import { createConnectionTable } from "./connection-table.ts";
 import { canReadSocketProgress } from "./throughput.ts";
 import type { DetectedConnection } from "./sniff.ts";
 
@@ -31,9 +31,9 @@ export type Listener = http.Server & {
  * close() takes no new calls and lets calls in flight finish; its callback is always called.
  */
 export function createListener(handler: ExchangeHandler, partialOptions: Partial<ListenerOptions> = {}): Listener {
-  const options = { ...listenerDefaults, ...partialOptions };
+  const options = { ...listenerDefaults, createTable: createConnectionTable, ...partialOptions };
   const undetected = new Set<Socket>();
-  const connections = createConnections(options);
+  const connections = options.createTable(options);
   const http1 = createHttp1(handler, options);
   const http2 = createHttp2(handler, options);
   const protocols = { http1, http2 };

@@ -3,8 +3,19 @@ import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { isLoopback } from "../../base/addresses.ts";
-import type { RuntimeSockets } from "./listener-options.ts";
+import type { Entry } from "./connection-table.ts";
 import { createSlices, ignoreSystemError, noInode, plainOf, readPeerInodes } from "./socket-tables.ts";
+
+/** Recognises the connections that the flow runtime has made. */
+export type RuntimeSockets = {
+  /** Whether a connection from this address can be one of the runtime, and that can be determined. */
+  isPossible(address: string): boolean;
+  /**
+   * The accepted sockets whose other end belongs to the runtime, with its process id, or is abandoned: the process that had it has
+   * closed it. Does not reject.
+   */
+  find(accepted: readonly Socket[]): Promise<ReadonlyMap<Socket, number | "abandoned">>;
+};
 
 export type RuntimeProcess = {
   /** undefined: it does not run. */
@@ -12,6 +23,79 @@ export type RuntimeProcess = {
   /** Whether flows can start further processes. */
   readonly hasChildren: boolean;
 };
+
+export type Owners = Awaited<ReturnType<RuntimeSockets["find"]>>;
+
+type OnIdentified = (entries: readonly Entry[], owners: Owners) => void;
+
+/** Determines which connections the runtime has made. */
+export class Identification {
+  readonly #sockets: RuntimeSockets;
+  readonly #maxQueued: number;
+  readonly #onIdentified: OnIdentified;
+  /** Those whose kind may turn out to be `runtime`. */
+  readonly #unidentified = new Set<Entry>();
+  /** Those of them for the next lookup. */
+  readonly #queued = new Set<Entry>();
+
+  /** `onIdentified` is called with the owners of the other ends of connections. */
+  constructor(sockets: RuntimeSockets, maxQueued: number, onIdentified: OnIdentified) {
+    this.#sockets = sockets;
+    this.#maxQueued = maxQueued;
+    this.#onIdentified = onIdentified;
+  }
+
+  /** Returns whether a new connection can be one of the runtime. Identifies all when there are many. */
+  track(entry: Entry): boolean {
+    const isPossible = this.#sockets.isPossible(entry.remoteAddress);
+    if (isPossible) {
+      this.#unidentified.add(entry);
+      this.#queued.add(entry);
+      if (this.#queued.size >= this.#maxQueued) {
+        void this.identifyAll();
+      }
+    }
+    return isPossible;
+  }
+
+  async identify(entry: Entry): Promise<void> {
+    if (this.#unidentified.has(entry)) {
+      await this.#lookUp([entry]);
+    }
+  }
+
+  /** New connections do not wait until those before them are identified: they share the next lookup. */
+  async identifyAll(): Promise<void> {
+    if (this.#queued.size > 0) {
+      await this.#lookUp([...this.#queued]);
+    }
+  }
+
+  /** Must be called when a connection has closed. */
+  forget(entry: Entry): void {
+    this.#queued.delete(entry);
+    if (this.#unidentified.delete(entry)) {
+      // A closed connection can't be identified any more, so it counts as one of the runtime. Nobody waits for its response.
+      entry.kind = "runtime";
+    }
+  }
+
+  async #lookUp(entries: readonly Entry[]): Promise<void> {
+    entries.forEach((entry) => this.#queued.delete(entry));
+    const owners = await this.#sockets.find(entries.map(({ socket }) => socket));
+    for (const entry of entries) {
+      this.#unidentified.delete(entry);
+      const owner = owners.get(entry.socket);
+      if (owner !== undefined) {
+        entry.kind = "runtime";
+      }
+      if (typeof owner === "number") {
+        entry.runtimeProcess = owner;
+      }
+    }
+    this.#onIdentified(entries, owners);
+  }
+}
 
 /** After a lookup, the next one waits for this many times its duration, so that lookups take a part of the time only. */
 const pauseFactor = 2;

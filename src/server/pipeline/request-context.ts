@@ -21,7 +21,7 @@ import type { ClientReader, ReadWorkload } from "./client.ts";
 import { RequestRecord } from "./request-record.ts";
 
 /** The handler of a request, with its properties. */
-export type Route = {
+export type RequestRoute = {
   /** The protocol family, which determines the format of errors. */
   readonly kind: "rpc" | "rest" | "endpoint";
   /** The RPC method; undefined for other routes. */
@@ -49,7 +49,7 @@ export type RequestEnvironment = {
   /** Called after each request. */
   readonly onEnd: ((request: RequestContext) => void) | undefined;
   /** Must not throw. */
-  readonly findRoute: (request: RequestContext) => Route;
+  readonly findRoute: (request: RequestContext) => RequestRoute;
 };
 
 /** A request in the pipeline, of any protocol. Expensive properties are computed on first access. */
@@ -69,7 +69,7 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
   /** The format of the messages; set when the call begins. */
   messageFormat: "proto" | "json" = "json";
   readonly #environment: RequestEnvironment;
-  #route: Route | undefined;
+  #route: RequestRoute | undefined;
   #requestId: string | undefined;
   #responseHeaders: Record<string, string> | undefined;
   #values: ContextValues | undefined;
@@ -96,7 +96,7 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
     return this.exchange.httpVersionMajor;
   }
 
-  get route(): Route {
+  get route(): RequestRoute {
     if (this.#route === undefined) {
       this.#route = this.#environment.findRoute(this);
       this.record.routed(this.#route.method, this.#route.kind);

@@ -2,24 +2,24 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Gateway, GatewayMatch } from "@flowgate/gateway";
 import { decodePath, type GatewayResponse } from "@flowgate/gateway/server";
 import { errorResponse } from "../http/error-response.ts";
-import type { RequestContext, Route } from "./request-context.ts";
+import type { RequestContext, RequestRoute } from "./request-context.ts";
 
 export type RouterOptions = {
   /** Endpoints that are no RPCs, by path. */
-  readonly endpoints: ReadonlyMap<string, Route>;
+  readonly endpoints: ReadonlyMap<string, RequestRoute>;
   readonly gateway: Gateway;
   /** Methods exempt from load shedding. */
   readonly exempt: ReadonlySet<DescMethod>;
 };
 
 /** Finds the route of a request: an endpoint by its exact path first, then by the gateway. Never throws. */
-export function createRouter({ endpoints, gateway, exempt }: RouterOptions): (request: RequestContext) => Route {
+export function createRouter({ endpoints, gateway, exempt }: RouterOptions): (request: RequestContext) => RequestRoute {
   const isValidHost = createHostValidator();
   /** Cache of the routes without variables, by HTTP method and path. Limited to these methods, as clients can send any. */
   const cache = new Map(
-    ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].map((method) => [method, new Map<string, Route>()]),
+    ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].map((method) => [method, new Map<string, RequestRoute>()]),
   );
-  const find = (request: RequestContext): Route => {
+  const find = (request: RequestContext): RequestRoute => {
     const { path, httpMethod } = request;
     const decoded = decodePath(path);
     if (decoded === undefined) {
@@ -43,7 +43,7 @@ export function createRouter({ endpoints, gateway, exempt }: RouterOptions): (re
   };
 }
 
-function createRoute({ kind, method, template, respond }: GatewayMatch, exempt: RouterOptions["exempt"]): Route {
+function createRoute({ kind, method, template, respond }: GatewayMatch, exempt: RouterOptions["exempt"]): RequestRoute {
   return { kind, method, template, isExempt: method !== undefined && exempt.has(method), serve: respond };
 }
 
@@ -69,7 +69,7 @@ const malformed = createErrorRoute(400, "the path is not valid percent-encoding:
 
 const invalidHost = createErrorRoute(400, "the Host header or the request target is not valid in a URL");
 
-function createErrorRoute(status: number, message: string): Route {
+function createErrorRoute(status: number, message: string): RequestRoute {
   return { kind: "endpoint", method: undefined, isExempt: false, serve: () => errorResponse(status, message) };
 }
 
@@ -77,7 +77,7 @@ function createErrorRoute(status: number, message: string): Route {
 export type EndpointHandler = (request: RequestContext) => GatewayResponse | Promise<GatewayResponse>;
 
 /** A route that supports GET and HEAD. `isExempt`: exempt from load shedding. */
-export function createEndpoint(path: string, isExempt: boolean, read: EndpointHandler): [string, Route] {
+export function createEndpoint(path: string, isExempt: boolean, read: EndpointHandler): [string, RequestRoute] {
   return [
     path,
     {

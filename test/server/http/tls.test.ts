@@ -15,8 +15,7 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import * as grpc from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
 import { AuthService, GetLoginResponseSchema } from "../../../gen/flowgate/v1/auth_pb.ts";
-import { openServer } from "../../../src/server/open-server.ts";
-import type { ServerOptions } from "../../../src/server/options.ts";
+import { openServer, type ServerOptions } from "../../../src/server/open-server.ts";
 import { type CertificateOptions, openCertificates } from "../../../src/server/http/certificates.ts";
 import type { TlsFailure, TlsOptions } from "../../../src/server/http/tls.ts";
 import { createLog } from "../../../src/telemetry/log.ts";

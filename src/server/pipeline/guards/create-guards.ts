@@ -1,29 +1,35 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { createOriginCheck } from "@flowgate/gateway/server";
 import { FlowgateError } from "../../../errors.ts";
-import type { Observer } from "../../../telemetry/observer.ts";
-import type { ListenerOptions } from "../../http/listener-options.ts";
-import type { ServerOptions } from "../../options.ts";
 import { rejectRequest } from "../errors.ts";
 import type { Guard } from "../pipeline.ts";
-import { createPageGuard } from "./browser-safety.ts";
-import { createCorsGuard } from "./cors.ts";
-import { createLoadGuard } from "./load-shedding.ts";
+import { type BrowserSafetyOptions, createPageGuard } from "./browser-safety.ts";
+import { type CorsOptions, createCorsGuard } from "./cors.ts";
+import { createLoadGuard, type LoadGuardOptions, type SheddingOptions } from "./load-shedding.ts";
 
-type GuardContext = {
-  readonly isProxy: ListenerOptions["isProxy"];
+export type GuardOptions = {
+  readonly limits: Partial<SheddingOptions>;
+  /**
+   * The methods for which the gate rejects callers without an identity by `Peer.overloaded`, so that others can be served while the
+   * service is overloaded. Defaults to none.
+   */
+  readonly identified?: ReadonlySet<DescMethod>;
+  /** Protection against requests from foreign web pages. Absent: none, as every call needs a token. */
+  readonly browserSafety?: BrowserSafetyOptions | undefined;
+  /** Web pages of other origins that may call. Absent: none, and no CORS header is sent. */
+  readonly cors?: CorsOptions | undefined;
+};
+
+type GuardContext = Pick<LoadGuardOptions, "isProxy" | "runtimeCalls" | "log" | "observer"> & {
   readonly methods: readonly DescMethod[];
-  readonly share: ListenerOptions["runtimeShare"];
-  readonly onRuntimeSurplus: ListenerOptions["onRuntimeSurplus"];
 };
 
 /** In order of execution. */
 export function createGuards(
-  options: ServerOptions & { readonly observer: Observer },
-  { isProxy, methods, share, onRuntimeSurplus }: GuardContext,
+  { browserSafety, cors, limits, identified = new Set() }: GuardOptions,
+  { methods, ...context }: GuardContext,
   stack: AsyncDisposableStack,
 ): Guard[] {
-  const { browserSafety, cors, observer, limits, log, identified = new Set() } = options;
   const guards: Guard[] = [addSecurityHeaders];
   if (browserSafety !== undefined) {
     guards.push(createPageGuard({ ...browserSafety, isListed: createOriginCheck(cors?.origins ?? []) }));
@@ -33,19 +39,7 @@ export function createGuards(
   }
   guards.push(rejectNodeRedHeaders);
   const { inFlight = 0, inFlightPerSource = 0, eventLoopDelayMs = 0 } = limits;
-  const load = stack.use(
-    createLoadGuard({
-      inFlight,
-      inFlightPerSource,
-      eventLoopDelayMs,
-      isProxy,
-      identified,
-      runtimeCalls: share.calls,
-      onRuntimeSurplus,
-      log,
-      observer,
-    }),
-  );
+  const load = stack.use(createLoadGuard({ inFlight, inFlightPerSource, eventLoopDelayMs, identified, ...context }));
   return [...guards, load.guard];
 }
 

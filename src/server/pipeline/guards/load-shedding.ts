@@ -45,8 +45,6 @@ export type LoadGuardOptions = SheddingOptions & {
   readonly identified: ReadonlySet<DescMethod>;
   /** Limit of concurrent calls, and of streams, of the flow runtime. */
   readonly runtimeCalls: number;
-  /** Called when a call of the flow runtime was rejected because of its limit, with its process id. */
-  readonly onRuntimeSurplus: (processId: number | undefined) => void;
   readonly log: Logger;
   readonly observer: Pick<Observer, "callShed">;
 };
@@ -59,7 +57,7 @@ export type LoadGuardOptions = SheddingOptions & {
  * behind, so that callers without one can't keep operators out. Callers over the Unix socket, and the flow runtime, are counted separately.
  */
 export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Guard } & Disposable {
-  const { eventLoopDelayMs, identified, runtimeCalls, log, observer } = options;
+  const { eventLoopDelayMs, identified, log, observer } = options;
   const loop = eventLoopDelayMs === 0 ? undefined : watchEventLoop(eventLoopDelayMs);
   const groups = createGroups(options);
   const nearLimit = (options.inFlightPerSource || options.inFlight || Number.POSITIVE_INFINITY) / 2;
@@ -103,10 +101,7 @@ export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Gu
           : undefined;
       if (release === undefined) {
         if (origin.kind === "runtime") {
-          options.onRuntimeSurplus(origin.runtimeProcess);
-          if (origin.calls.size > runtimeCalls) {
-            origin.table.endSurplus(origin);
-          }
+          origin.table.callRejected(origin);
         }
         return rejectRequest(request, 503, shed(exceeded));
       }

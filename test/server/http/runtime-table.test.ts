@@ -2,8 +2,9 @@ import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { AcceptedConnection } from "../../../src/server/http/connection.ts";
-import { createConnections } from "../../../src/server/http/connection-table.ts";
+import { createConnectionTable } from "../../../src/server/http/connection-table.ts";
 import { type ListenerLimits, listenerDefaults } from "../../../src/server/http/listener-options.ts";
+import { SharedTable } from "../../../src/server/http/runtime-share.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -27,18 +28,22 @@ type FakeSocket = ReturnType<typeof createSocket>;
 /** A table that recognises connections by their end. The runtime has exceeded its share already. */
 async function openTable({ connections = 100_000, share = 10_000 } = {}) {
   const limited: (keyof ListenerLimits)[] = [];
-  const table = createConnections({
+  const options = {
     ...listenerDefaults,
+    createTable: createConnectionTable,
     connections,
-    runtimeShare: { connections: share, calls: 25 },
-    runtimeSockets: {
+    onLimit: (limit: keyof ListenerLimits) => void limited.push(limit),
+  };
+  const table = new SharedTable(options, {
+    share: { connections: share, calls: -1 },
+    sockets: {
       isPossible: () => true,
       find: async (sockets) =>
         new Map(
           sockets.filter((socket) => (socket as unknown as FakeSocket).end === "runtime").map((socket) => [socket, 1]),
         ),
     },
-    onLimit: (limit) => void limited.push(limit),
+    onSurplus() {},
   });
   const admitted: Record<End, number> = { runtime: 0, operator: 0 };
   const connect = (end: End, onAdmitted: (connection: AcceptedConnection) => void = () => {}): FakeSocket => {
@@ -52,7 +57,8 @@ async function openTable({ connections = 100_000, share = 10_000 } = {}) {
   const first = Promise.withResolvers<AcceptedConnection>();
   connect("runtime", first.resolve);
   const connection = await first.promise;
-  connection.table.endSurplus(connection);
+  // Its share of calls is exceeded by none.
+  connection.table.callRejected(connection);
   admitted.runtime = 0;
   return { table, limited, admitted, connect };
 }

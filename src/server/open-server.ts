@@ -9,7 +9,7 @@ import { createListener, type Listener } from "./http/listener.ts";
 import type { RuntimeShare, RuntimeShareOptions } from "./http/runtime-share.ts";
 import { createTls, type TlsOptions } from "./http/tls.ts";
 import { assertDecodable } from "./memory/decoding-limit.ts";
-import { createMemoryBudget } from "./memory/memory-budget.ts";
+import { MemoryBudget } from "./memory/memory-budget.ts";
 import { createClientReader, createReadWorkload, createTrust, type IdentitySource } from "./pipeline/client.ts";
 import { createGuards, type GuardOptions } from "./pipeline/guards/create-guards.ts";
 import { createOverloadReporter } from "./pipeline/guards/load-shedding.ts";
@@ -189,8 +189,8 @@ function limitMemory(
   const { memoryMb, memoryWaitMs } = limits;
   const report = createOverloadReporter(log, observer);
   return {
-    memory: createMemoryBudget({
-      bytes: memoryMb * 1024 * 1024,
+    memory: new MemoryBudget({
+      capacityBytes: memoryMb * 1024 * 1024,
       waitMs: memoryWaitMs,
       createError: () => report("memory"),
     }),

@@ -76,8 +76,7 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       connection.malformed = error;
     }
   });
-  const [serveHttp1] = server.listeners("connection") as [(this: http.Server, socket: Socket) => void];
-  server.removeAllListeners("connection");
+  const serveHttp1 = takeConnectionListener(server);
 
   const check = createHttp1Limits(options, reject);
   const state = {
@@ -119,6 +118,18 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       }
     },
   };
+}
+
+/** Removes Node's own handler of new connections, and returns it to be called when the protocol of one was detected. */
+function takeConnectionListener(server: http.Server): (this: http.Server, socket: Socket) => void {
+  const [listener, ...others] = server.listeners("connection");
+  if (listener === undefined || others.length > 0) {
+    throw new Error(
+      "HTTP/1.1 can't be served: this version of Node.js handles new connections otherwise: use Node.js 26",
+    );
+  }
+  server.removeAllListeners("connection");
+  return listener;
 }
 
 function createNodeServer(options: ListenerOptions): http.Server {

@@ -37,7 +37,7 @@ export function createHttp2Connection(
 ): Http2Connection {
   const { socket: accepted } = origin;
   const nowMs = performance.now();
-  const controlFrames = createControlFrameBudget(controlBytesPerSecond, accepted.bytesRead, nowMs);
+  const controlFrames = new ControlFrameBudget(controlBytesPerSecond, accepted.bytesRead, nowMs);
   const connection: Http2Connection = {
     session,
     socket,
@@ -163,49 +163,53 @@ const inTransitBytes = 64 * 1024;
 /** Allowance for what a client sends while it receives: WINDOW_UPDATE and acknowledgements, per byte sent to it. */
 const receiptRatio = 1 / 16;
 
-interface ControlFrameBudget {
-  /** Counts a header block; `fields` are names and values in turn. */
-  addHeader(fields: readonly string[]): void;
-  /** Counts a chunk of a body. */
-  addBody(bytes: number): void;
-  /** Counts a call that ended before its body did. */
-  addUnreadBody(): void;
-  /** Whether the budget is exceeded. Both byte counts are totals of the connection. */
-  isExhausted(receivedBytes: number, sentBytes: number, nowMs: number): boolean;
-}
-
 /**
  * Limits the bytes of a connection that belong to no call: a token bucket that holds up to `burstSeconds` of
  * `bytesPerSecond`. This covers every kind of HTTP/2 frame that costs work without carrying a message, since all
  * received bytes that headers and bodies do not account for are charged.
  */
-function createControlFrameBudget(bytesPerSecond: number, receivedBytes: number, nowMs: number): ControlFrameBudget {
-  const maxBytes = bytesPerSecond * burstSeconds;
-  let remainingBytes = maxBytes;
-  let accountedBytes = 0;
-  let previous = { receivedBytes, sentBytes: 0, nowMs };
-  return {
-    addHeader(fields) {
-      accountedBytes += framingBytes;
-      for (const text of fields) {
-        accountedBytes += text.length + fieldBytes;
-      }
-    },
-    addBody(bytes) {
-      accountedBytes += bytes + framingBytes;
-    },
-    addUnreadBody() {
-      accountedBytes += inTransitBytes;
-    },
-    isExhausted(receivedBytes, sentBytes, nowMs) {
-      accountedBytes += (sentBytes - previous.sentBytes) * receiptRatio;
-      // Negative if a body is read later than it was received.
-      const overheadBytes = receivedBytes - previous.receivedBytes - accountedBytes;
-      const refillBytes = ((nowMs - previous.nowMs) / 1_000) * bytesPerSecond;
-      remainingBytes = Math.min(maxBytes, remainingBytes - overheadBytes + refillBytes);
-      previous = { receivedBytes, sentBytes, nowMs };
-      accountedBytes = 0;
-      return remainingBytes < 0;
-    },
-  };
+class ControlFrameBudget {
+  readonly #bytesPerSecond: number;
+  readonly #maxBytes: number;
+  #remainingBytes: number;
+  #accountedBytes = 0;
+  #previous: { readonly receivedBytes: number; readonly sentBytes: number; readonly nowMs: number };
+
+  constructor(bytesPerSecond: number, receivedBytes: number, nowMs: number) {
+    this.#bytesPerSecond = bytesPerSecond;
+    this.#maxBytes = bytesPerSecond * burstSeconds;
+    this.#remainingBytes = this.#maxBytes;
+    this.#previous = { receivedBytes, sentBytes: 0, nowMs };
+  }
+
+  /** Counts a header block; `fields` are names and values in turn. */
+  addHeader(fields: readonly string[]): void {
+    this.#accountedBytes += framingBytes;
+    for (const text of fields) {
+      this.#accountedBytes += text.length + fieldBytes;
+    }
+  }
+
+  /** Counts a chunk of a body. */
+  addBody(bytes: number): void {
+    this.#accountedBytes += bytes + framingBytes;
+  }
+
+  /** Counts a call that ended before its body did. */
+  addUnreadBody(): void {
+    this.#accountedBytes += inTransitBytes;
+  }
+
+  /** Whether the budget is exceeded. Both byte counts are totals of the connection. */
+  isExhausted(receivedBytes: number, sentBytes: number, nowMs: number): boolean {
+    const previous = this.#previous;
+    this.#accountedBytes += (sentBytes - previous.sentBytes) * receiptRatio;
+    // Negative if a body is read later than it was received.
+    const overheadBytes = receivedBytes - previous.receivedBytes - this.#accountedBytes;
+    const refillBytes = ((nowMs - previous.nowMs) / 1_000) * this.#bytesPerSecond;
+    this.#remainingBytes = Math.min(this.#maxBytes, this.#remainingBytes - overheadBytes + refillBytes);
+    this.#previous = { receivedBytes, sentBytes, nowMs };
+    this.#accountedBytes = 0;
+    return this.#remainingBytes < 0;
+  }
 }

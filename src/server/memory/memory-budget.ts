@@ -1,26 +1,4 @@
-import { createFairPool, type FairPool, requestEnded, type Share } from "./fair-pool.ts";
-
-/** The memory that request bodies may take. Bodies of up to 64 KiB take none of it. */
-export interface MemoryBudget {
-  /** `source` identifies the client. Holds nothing yet. */
-  open(source: string): MemoryReservation;
-}
-
-/** What one request holds of the budget. A call throws, or its promise rejects, when the request has ended or waited too long. */
-export interface MemoryReservation {
-  /**
-   * Must be called before each part of a body is received: `bytes` is the length of the body up to the end of that part. Also
-   * before a response is created that its client may read slowly.
-   */
-  receive(bytes: number): Promise<void> | undefined;
-  /** Must be called before a body is decompressed, with its maximum length, or decoded. Replaces what was held to decode it. */
-  decode(bytes: number): Promise<void> | undefined;
-  /** The message is decoded: from now on only a document of this size is held. */
-  decoded(bytes: number): void;
-  /** Keeps what is held after `close`, until the returned function is called. To be called once. */
-  retain(): () => void;
-  close(): void;
-}
+import { FairPool, type FairPoolOptions, requestEnded, type Share } from "./fair-pool.ts";
 
 /**
  * The bytes of memory for each byte of a body while it is decoded and validated: 7 for flows of function nodes, over each
@@ -31,69 +9,88 @@ const decodingFactor = 8;
 /** A document is kept for the store and for the runtime. */
 const documentFactor = 2;
 
-export function createMemoryBudget({
-  bytes,
-  waitMs,
-  createError,
-}: {
-  readonly bytes: number;
-  readonly waitMs: number;
-  /** Creates the error of a request that waited too long. */
-  readonly createError: () => Error;
-}): MemoryBudget {
+/** The memory that request bodies may take. Bodies of up to 64 KiB take none of it. */
+export class MemoryBudget {
   // Two pools, so that bodies which arrive slowly do not delay those that are complete, and so that requests which hold what they
   // have received never wait for each other.
-  const receiving = createFairPool({ capacityBytes: bytes / 4, waitMs, createError });
-  const decoding = createFairPool({ capacityBytes: (bytes / 4) * 3, waitMs, createError });
-  return { open: (source) => openReservation(source, receiving, decoding) };
+  readonly #receiving: FairPool;
+  readonly #decoding: FairPool;
+
+  constructor(options: FairPoolOptions) {
+    const quarter = options.capacityBytes / 4;
+    this.#receiving = new FairPool({ ...options, capacityBytes: quarter });
+    this.#decoding = new FairPool({ ...options, capacityBytes: 3 * quarter });
+  }
+
+  /** `source` identifies the client. Holds nothing yet. */
+  open(source: string): MemoryReservation {
+    return new MemoryReservation(source, this.#receiving, this.#decoding);
+  }
 }
 
-function openReservation(source: string, receiving: FairPool, decoding: FairPool): MemoryReservation {
-  const received: Share = { source, bytes: 0 };
-  const working: Share = { source, bytes: 0 };
-  let users = 1;
+/** What one request holds of the budget. A call throws, or its promise rejects, when the request has ended or waited too long. */
+export class MemoryReservation {
+  readonly #receiving: FairPool;
+  readonly #decoding: FairPool;
+  readonly #received: Share;
+  readonly #working: Share;
+  #users = 1;
 
-  const release = (): void => {
-    users -= 1;
-    if (users === 0) {
-      receiving.close(received);
-      decoding.close(working);
+  constructor(source: string, receiving: FairPool, decoding: FairPool) {
+    this.#receiving = receiving;
+    this.#decoding = decoding;
+    this.#received = { source, bytes: 0 };
+    this.#working = { source, bytes: 0 };
+  }
+
+  /**
+   * Must be called before each part of a body is received: `bytes` is the length of the body up to the end of that part. Also
+   * before a response is created that its client may read slowly.
+   */
+  receive(bytes: number): Promise<void> | undefined {
+    this.#assertOpen();
+    return this.#receiving.resize(this.#received, bytes);
+  }
+
+  /** Must be called before a body is decompressed, with its maximum length, or decoded. Replaces what was held to decode it. */
+  decode(bytes: number): Promise<void> | undefined {
+    this.#assertOpen();
+    const wanted = bytes * decodingFactor;
+    if (wanted > this.#working.bytes) {
+      // Requests that wait while they hold a part would wait for each other.
+      void this.#decoding.resize(this.#working, 0);
     }
-  };
+    // From then on, the memory to decode the body includes the body.
+    const receivedAll = (): void => void this.#receiving.resize(this.#received, 0);
+    const wait = this.#decoding.resize(this.#working, wanted);
+    if (wait === undefined) {
+      receivedAll();
+    }
+    return wait?.then(receivedAll);
+  }
 
-  const assertOpen = (): void => {
-    if (users === 0) {
+  /** The message is decoded: from now on only a document of this size is held. */
+  decoded(bytes: number): void {
+    void this.#decoding.resize(this.#working, Math.min(this.#working.bytes, bytes * documentFactor));
+  }
+
+  /** Keeps what is held after `close`, until the returned function is called. To be called once. */
+  retain(): () => void {
+    this.#users += 1;
+    return () => this.close();
+  }
+
+  close(): void {
+    this.#users -= 1;
+    if (this.#users === 0) {
+      this.#receiving.close(this.#received);
+      this.#decoding.close(this.#working);
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#users === 0) {
       throw requestEnded();
     }
-  };
-
-  return {
-    receive(bytes) {
-      assertOpen();
-      return receiving.resize(received, bytes);
-    },
-    decode(bytes) {
-      assertOpen();
-      const wanted = bytes * decodingFactor;
-      if (wanted > working.bytes) {
-        // Requests that wait while they hold a part would wait for each other.
-        void decoding.resize(working, 0);
-      }
-      // From then on, the memory to decode the body includes the body.
-      const receivedAll = (): void => void receiving.resize(received, 0);
-      const wait = decoding.resize(working, wanted);
-      if (wait === undefined) {
-        receivedAll();
-      }
-      return wait?.then(receivedAll);
-    },
-    decoded(bytes) {
-      void decoding.resize(working, Math.min(working.bytes, bytes * documentFactor));
-    },
-    retain() {
-      users += 1;
-      return release;
-    },
-    close: release,
-  };
+  }
 }

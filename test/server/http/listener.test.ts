@@ -3,7 +3,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Exchange, ExchangeHandler } from "../../../src/server/http/exchange.ts";
 import { createListener } from "../../../src/server/http/listener.ts";
 import type { ListenerOptions } from "../../../src/server/http/listener-options.ts";
@@ -44,6 +44,13 @@ const readChunks = (exchange: Exchange): Promise<string> => text(exchange.stream
 function get2(session: http2.ClientHttp2Session): Promise<string> {
   return text(session.request({ ":path": "/" }));
 }
+
+test("a version of Node.js that handles new connections otherwise is rejected at the start", () => {
+  using _ = vi.spyOn(http.Server.prototype, "listeners").mockReturnValue([]);
+  expect(() => createListener(hello)).toThrow(
+    "HTTP/1.1 can't be served: this version of Node.js handles new connections otherwise: use Node.js 26",
+  );
+});
 
 describe("a malformed request behind another one", () => {
   const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";

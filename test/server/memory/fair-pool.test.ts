@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { createFairPool, type Share } from "../../../src/server/memory/fair-pool.ts";
+import { FairPool, type Share } from "../../../src/server/memory/fair-pool.ts";
 
 const busy = new Error("busy");
 
 /** A pool of 100 bytes, of which 25 are kept for sources that hold nothing. Grants are recorded in their order. */
 function open(waitMs = 60_000) {
-  const pool = createFairPool({ capacityBytes: 100, waitMs, createError: () => busy });
+  const pool = new FairPool({ capacityBytes: 100, waitMs, createError: () => busy });
   const granted: string[] = [];
   /** `name` is that of the source, followed by what distinguishes its shares. */
   const take = (name: string, bytes: number) => {

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import { createMemoryBudget } from "../../../src/server/memory/memory-budget.ts";
+import { MemoryBudget } from "../../../src/server/memory/memory-budget.ts";
 
 /** Of 1,600 bytes, 400 are for bodies that are received (300 for one client) and 1,200 for decoding (900 for one client). */
-const open = (waitMs = 60_000) => createMemoryBudget({ bytes: 1_600, waitMs, createError: () => new Error("busy") });
+const open = (waitMs = 60_000) =>
+  new MemoryBudget({ capacityBytes: 1_600, waitMs, createError: () => new Error("busy") });
 
 test("bodies that are received do not delay one that is decoded", () => {
   const budget = open();

@@ -19,7 +19,7 @@ let built: Promise<URL> | undefined;
 
 /** The program of the service, which is built once. */
 export async function builtProgram(): Promise<URL> {
-  built ??= buildProgram().then(pathToFileURL);
+  built ??= buildProgram("bench").then(pathToFileURL);
   return built;
 }
 

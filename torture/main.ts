@@ -96,7 +96,7 @@ async function runAll(selected: readonly Drill[], seed: number): Promise<void> {
         : "Network: that of the machine, since a namespace can't be created\n"),
   );
   const began = performance.now();
-  const program = await buildProgram();
+  const program = await buildProgram("torture");
   const verdicts: Verdict[] = [];
   for (const drill of selected) {
     process.stdout.write(`\n${drill.name}: ${drill.title}\n`);

@@ -143,6 +143,6 @@ function compileNames(desc: DescEnum, ruleOf: (value: DescEnumValue) => EnumValu
       numberOf.set(name, value.number);
     }
   }
-  const numberOfLowerCase = new Map(numberOf.entries().map(([name, number]) => [name.toLowerCase(), number]));
+  const numberOfLowerCase = new Map(Array.from(numberOf, ([name, number]) => [name.toLowerCase(), number]));
   return { strict, numberOf, numberOfLowerCase, nameOf, rules };
 }

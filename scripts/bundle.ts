@@ -8,7 +8,7 @@ import { programs } from "../src/base/program-file.ts";
 const root = resolve(import.meta.dirname, "..");
 
 /** The command line, the library, and what the single-file executable loads from the files that it unpacks. */
-const entries = ["cli/main", "index", "app/gateway", "cli/service/copy-store", "store/migrate", "store/open-store"];
+const entries = ["cli/main", "index", "app/gateway", "cli/service/copy-store", "store/open-store"];
 
 export type Bundle = {
   readonly files: readonly { readonly path: string; readonly code: string }[];

@@ -15,7 +15,7 @@ export type {
   AuditVerification,
 } from "./store/audit-store.ts";
 export type { FlowStore, RevisionDraft, RevisionEvent, RevisionPage } from "./store/flow-store.ts";
-export type { Origin } from "./store/origin.ts";
+export type { Origin } from "./store/audit-store.ts";
 export type { Revision, RevisionSummary } from "./store/revision.ts";
 export type { Store, StoreHealth } from "./store/store.ts";
 export type {

@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { decompress } from "../src/store/compression.ts";
+import { decompress } from "../src/store/sql/revision-row.ts";
 import { runCli } from "../test/cli/run-cli.ts";
 import type { Service } from "../test/e2e/service.ts";
 import type { Collector } from "../test/telemetry/collector.ts";

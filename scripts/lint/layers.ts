@@ -26,11 +26,11 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf @flowgate/gateway @flowgate/gateway/server pino",
     ],
     store: ["base errors.ts flows", "pino"],
-    "store/sqlite": ["base errors.ts flows store"],
-    "store/postgres": ["base errors.ts flows store store/sqlite", "pg pino"],
+    "store/sql": ["base errors.ts flows store"],
+    "store/sqlite": ["base errors.ts flows store store/sql"],
+    "store/postgres": ["base errors.ts flows store store/sql store/sqlite", "pg pino"],
     // The only file that names adapters.
-    "store/open-store.ts": ["store store/postgres store/sqlite"],
-    "store/migrate.ts": ["store store/open-store.ts"],
+    "store/open-store.ts": ["store store/postgres store/sql store/sqlite"],
     runtime: ["base errors.ts flows store telemetry", "@opentelemetry/api pino"],
     // The only folder that loads Node-RED.
     "runtime/child": ["base flows runtime", "@flowgate/gateway/json-text @node-red/*"],
@@ -77,11 +77,11 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     "cli/node-red": ["flows runtime auth services cli", "gen/* @bufbuild/protobuf acorn yaml"],
     "cli/service": [
-      "base store store/migrate.ts store/open-store.ts runtime auth options cli",
+      "base store store/open-store.ts runtime auth options cli",
       "@bufbuild/protobuf @flowgate/client commander zod",
     ],
-    "cli/main.ts": ["store/migrate.ts store/open-store.ts app cli cli/service"],
-    "cli/executable.ts": ["base store/migrate.ts store/open-store.ts runtime app cli cli/service"],
+    "cli/main.ts": ["store/open-store.ts app cli cli/service"],
+    "cli/executable.ts": ["base store/open-store.ts runtime app cli cli/service"],
   },
 
   "packages/gateway/src": {

@@ -13,7 +13,7 @@ import { openTokenUses } from "../auth/token-uses.ts";
 import type { Options } from "../options/parse.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { permissions } from "../services/api.ts";
-import { openAuditRetention } from "../store/audit-retention.ts";
+import { openAuditRetention } from "../store/audit-store.ts";
 import type { Store } from "../store/store.ts";
 import { type UserReload, createUserReload } from "./reload-users.ts";
 

@@ -16,7 +16,7 @@ import { createLog } from "../telemetry/log.ts";
 import type { Server } from "../server/open-server.ts";
 import type { Mount } from "./mount.ts";
 import { openServices } from "./open-services.ts";
-import { logHealth } from "../store/log-health.ts";
+import { logHealth } from "./observe-store.ts";
 import { lockDataDir } from "../store/lock.ts";
 import { openStore } from "../store/open-store.ts";
 import type { Endpoint, Store } from "../store/store.ts";

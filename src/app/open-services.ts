@@ -27,7 +27,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import type { Tracing } from "../telemetry/trace.ts";
 import { type Authentication, accessToServer, browserSafety, openAuthentication } from "./authentication.ts";
-import { measureStore } from "./measure-store.ts";
+import { measureStore } from "./observe-store.ts";
 import type { UserReload } from "./reload-users.ts";
 import { type Runtimes, flowsCanReachApi } from "./runtimes.ts";
 

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { AdminAuth, User } from "../auth/accounts.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { type Options, OptionsError } from "../options/parse.ts";
-import { systemOrigin } from "../store/audit-chain.ts";
+import { systemOrigin } from "../store/audit-store.ts";
 
 export type UserReload = {
   /** The users and defaults in force. */

@@ -1,7 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
-import type { AuditRecord } from "../store/audit-store.ts";
-import type { Origin } from "../store/origin.ts";
+import type { AuditRecord, Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import { Accounts, type AdminAuth, type IdentityRule, createIdentities } from "./accounts.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";

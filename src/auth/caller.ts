@@ -2,7 +2,7 @@ import { isIPv6 } from "node:net";
 import { type HandlerContext, createContextKey } from "@connectrpc/connect";
 import { ipv6Groups, mappedIPv4 } from "../base/addresses.ts";
 import type { Caller } from "../base/shared-threads.ts";
-import type { Origin } from "../store/origin.ts";
+import type { Origin } from "../store/audit-store.ts";
 
 /** The caller and its effective permissions. */
 export type Principal = {

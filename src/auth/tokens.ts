@@ -1,6 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import { FlowgateError } from "../errors.ts";
-import type { Origin } from "../store/origin.ts";
+import type { Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import type { Principal } from "./caller.ts";
 import { covers, parseScope } from "./permissions.ts";

@@ -8,7 +8,6 @@ import type * as gateway from "../app/gateway.ts";
 import type * as copying from "./service/copy-store.ts";
 import { launchArgument } from "../runtime/sandbox.ts";
 import { runCommandLine } from "./run.ts";
-import type * as migrating from "../store/migrate.ts";
 import type * as storing from "../store/open-store.ts";
 import { removeOtherPrograms, unpackProgram } from "./service/unpack.ts";
 
@@ -29,7 +28,7 @@ if (firstArgument === launchArgument && program !== undefined && isConfined()) {
     copyStore: (...copy) =>
       withModule("cli/service/copy-store.js", (module) => (module as typeof copying).copyStore(...copy)),
     migrateStore: (...migration) =>
-      withModule("store/migrate.js", (module) => (module as typeof migrating).migrateStore(...migration)),
+      withModule("store/open-store.js", (module) => (module as typeof storing).migrateStore(...migration)),
     verifyAudit: (...verify) =>
       withModule("store/open-store.js", (module) => (module as typeof storing).verifyAudit(...verify)),
     exit: (code) => process.exit(code),

@@ -24,7 +24,7 @@ await runCommandLine({
     return gateway;
   },
   copyStore: async (...copy) => (await import("./service/copy-store.ts")).copyStore(...copy),
-  migrateStore: async (...migration) => (await import("../store/migrate.ts")).migrateStore(...migration),
+  migrateStore: async (...migration) => (await import("../store/open-store.ts")).migrateStore(...migration),
   verifyAudit: async (...verify) => (await import("../store/open-store.ts")).verifyAudit(...verify),
   beforeLoad: useCompileCache,
   exit: (code) => process.exit(code),

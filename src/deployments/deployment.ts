@@ -7,7 +7,7 @@ import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
 import type { FlowsDocument } from "../flows/document.ts";
 import type { FlowStore, RevisionDraft } from "../store/flow-store.ts";
-import type { Origin } from "../store/origin.ts";
+import type { Origin } from "../store/audit-store.ts";
 import type { Revision, RevisionCause } from "../store/revision.ts";
 
 /** Which revision must be active. */

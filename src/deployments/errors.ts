@@ -3,7 +3,7 @@ import { FlowgateError } from "../errors.ts";
 import type { Merge } from "../flows/analysis/analysis.ts";
 import type { NodeChanges } from "../flows/analysis/node-changes.ts";
 import { quoteInput } from "../flows/violation.ts";
-import { describeMismatch } from "../store/errors.ts";
+import { describeMismatch } from "../store/flow-store.ts";
 import type { RevisionEntry } from "../store/revision.ts";
 import { toRevision } from "./revision-message.ts";
 

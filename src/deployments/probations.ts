@@ -5,7 +5,7 @@ import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
 import { type DeploymentResult, type Runtime, type WaitOptions, outcomeMessage } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
-import type { Origin } from "../store/origin.ts";
+import type { Origin } from "../store/audit-store.ts";
 import type { Revision, RevisionEntry } from "../store/revision.ts";
 import { isMismatch } from "./deployment.ts";
 import { keepCredentials } from "./kept-credentials.ts";

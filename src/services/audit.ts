@@ -7,8 +7,7 @@ import {
   type AuditService,
 } from "../../gen/flowgate/v1/audit_pb.ts";
 import { FlowgateError } from "../errors.ts";
-import { formatHead, parseHead } from "../store/audit-chain.ts";
-import type { AuditEntry, AuditKind, AuditStore } from "../store/audit-store.ts";
+import { formatHead, parseHead, type AuditEntry, type AuditKind, type AuditStore } from "../store/audit-store.ts";
 import { formatPageToken, parsePageToken, readPageSize, readTimestampMs } from "./lists.ts";
 
 const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {

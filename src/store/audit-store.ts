@@ -1,4 +1,4 @@
-import type { Origin } from "./origin.ts";
+import type { Logger } from "pino";
 
 /** The kinds of audit entries. */
 export type AuditKind =
@@ -27,7 +27,7 @@ export type AuditRecord = {
   readonly detail?: string | undefined;
   /** The number of events that the entry stands for. Defaults to 1. */
   readonly count?: number | undefined;
-  /** The digest of the revision that was made. See `src/store/revision-digest.ts`. */
+  /** The digest of the revision that was made. See `digestRevision`. */
   readonly digest?: string | undefined;
 };
 
@@ -37,9 +37,23 @@ export type AuditEntry = AuditRecord & AuditHead & { readonly timeMs: number; re
 export type AuditHead = {
   /** Sequence number, incremented by one with each entry. */
   readonly seq: number;
-  /** SHA-256 in hexadecimal, over the entry and the hash of the previous one. See `src/store/audit-chain.ts`. */
+  /** SHA-256 in hexadecimal, over the entry and the hash of the previous one. See `hashEntry`. */
   readonly hash: string;
 };
+
+/** The head of an empty log. */
+export const emptyHead: AuditHead = { seq: 0, hash: "" };
+
+/** The text form of a head, as commands print it, and as the `subject` of `audit_pruned` entries. */
+export function formatHead({ seq, hash }: AuditHead): string {
+  return `${seq}:${hash}`;
+}
+
+/** Undefined: the text has another form. */
+export function parseHead(text: string): AuditHead | undefined {
+  const match = /^([1-9]\d{0,14}):([\da-f]{64})$/.exec(text);
+  return match === null ? undefined : { seq: Number(match[1]), hash: match[2] ?? "" };
+}
 
 export type AuditQuery = {
   readonly limit: number;
@@ -85,4 +99,55 @@ export interface AuditStore {
    * entry with the hash of the last one removed, from which the chain continues.
    */
   prune(maxAgeMs: number): Promise<void>;
+}
+
+/** Who caused a change, and by which request. */
+export type Origin = {
+  /** The user; undefined if the request was not authenticated. */
+  readonly by: string | undefined;
+  /** The access token of the request; undefined if it had none. */
+  readonly token?:
+    | { readonly id: string; /** Undefined if it was issued for a login. */ readonly name: string | undefined }
+    | undefined;
+  /** The IP address of the client. */
+  readonly address: string | undefined;
+  /** "rest", "connect", "grpc" or "grpc-web". */
+  readonly protocol: string | undefined;
+  readonly requestId: string | undefined;
+};
+
+/** The origin of events that no request causes. */
+export const systemOrigin: Origin = { by: undefined, address: undefined, protocol: undefined, requestId: undefined };
+
+const dayMs = 86_400_000;
+const checkIntervalMs = 3_600_000;
+
+export type AuditRetentionOptions = {
+  readonly store: Pick<AuditStore, "list" | "prune">;
+  /** 0 keeps all entries. */
+  readonly retentionDays: number;
+  readonly log: Logger;
+  readonly now?: () => number;
+};
+
+/** Removes entries of the audit log that are older than the retention time, about once a day. Disposing ends that. */
+export function openAuditRetention({ store, retentionDays, log, now = Date.now }: AuditRetentionOptions): Disposable {
+  async function prune(): Promise<void> {
+    const maxAgeMs = retentionDays * dayMs;
+    const { entries } = await store.list({ limit: 2, order: "oldest" });
+    const [oldest] = entries;
+    // A day later than necessary, so that the entries of a day are removed together.
+    if (oldest !== undefined && entries.length === 2 && oldest.timeMs < now() - maxAgeMs - dayMs) {
+      await store.prune(maxAgeMs);
+    }
+  }
+
+  const check = (): void =>
+    void prune().catch((error: unknown) => log.error({ err: error }, "old audit entries could not be removed"));
+  if (retentionDays === 0) {
+    return { [Symbol.dispose]: () => {} };
+  }
+  check();
+  const timer = setInterval(check, checkIntervalMs).unref();
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }

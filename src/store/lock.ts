@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../base/directories.ts";
-import { SQLITE_BUSY, sqliteCode } from "./sqlite-error.ts";
 
 /**
  * Locks a data directory for this process until the lock is disposed. Two services with the same directory would each run
@@ -17,7 +16,7 @@ export function lockDataDir(dataDir: string, prepare: (file: string) => void = (
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (error) {
     db.close();
-    if (sqliteCode(error) === SQLITE_BUSY) {
+    if (isBusy(error)) {
       throw new Error(
         `another Flowgate runs on the data directory ${dataDir}: stop it, or choose another with --data-dir, ` +
           "FLOWGATE_DATA_DIR or dataDir; for a database elsewhere with --store, FLOWGATE_STORE or store",
@@ -27,4 +26,9 @@ export function lockDataDir(dataDir: string, prepare: (file: string) => void = (
     throw error;
   }
   return { [Symbol.dispose]: () => db.close() };
+}
+
+/** Whether another process has locked the file: SQLITE_BUSY (https://sqlite.org/rescode.html). */
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error && error.errcode === 5;
 }

@@ -1,6 +1,6 @@
 import type { CredentialSets, DeploymentType, KeptCredentials } from "../flows/configuration.ts";
 import type { FlowsDocument } from "../flows/document.ts";
-import type { Origin } from "./origin.ts";
+import type { Origin } from "./audit-store.ts";
 
 /** How the flows of a revision were made: by a deployment, by a merge with another one, or from an earlier revision. */
 export type RevisionCause = "deployment" | "merge" | "flow" | "restore" | "undo" | "automatic_undo";

@@ -6,7 +6,7 @@ import { expect, test, vi } from "vitest";
 import { TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
-import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
+import { createMemoryAttempts } from "../../src/store/login-attempts.ts";
 import type { AdminAuth } from "../../src/auth/accounts.ts";
 import { Authenticator } from "../../src/auth/authenticator.ts";
 import type { TokenRequest } from "../../src/auth/token-request.ts";

@@ -1,7 +1,6 @@
 import type { AuditRecorder } from "../../src/auth/audit-recorder.ts";
 import type { TokenUses } from "../../src/auth/token-uses.ts";
-import type { AuditRecord } from "../../src/store/audit-store.ts";
-import type { Origin } from "../../src/store/origin.ts";
+import type { AuditRecord, Origin } from "../../src/store/audit-store.ts";
 
 export const origin: Origin = { by: undefined, address: "10.0.0.1", protocol: "rest", requestId: "r-1" };
 

@@ -16,7 +16,7 @@ import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { compileAccess, permissionsOf } from "../../src/auth/permissions.ts";
 import type { AdminAuth } from "../../src/auth/accounts.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
-import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
+import { createMemoryAttempts } from "../../src/store/login-attempts.ts";
 import { Authenticator } from "../../src/auth/authenticator.ts";
 import { createGate } from "../../src/auth/gate.ts";
 import { type Principal, peerKey, principalKey } from "../../src/auth/caller.ts";

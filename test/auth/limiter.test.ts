@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Limiter, type Attempt, createLimiter } from "../../src/auth/limiter.ts";
-import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
+import { createMemoryAttempts } from "../../src/store/login-attempts.ts";
 
 const minuteMs = 60_000;
 

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { FlowgateError } from "../../src/errors.ts";
 import type { Revision } from "../../src/store/revision.ts";
 import type { Store } from "../../src/store/store.ts";
-import { toFlowgateError } from "../../src/store/postgres/postgres-error.ts";
+import { toFlowgateError } from "../../src/store/postgres/errors.ts";
 import { freePort } from "../free-port.ts";
 import { query } from "../postgres/database.ts";
 import { startServer } from "../postgres/postgres.ts";

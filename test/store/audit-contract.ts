@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
-import { hashEntry } from "../../src/store/audit-chain.ts";
+import { hashEntry } from "../../src/store/sql/audit-log.ts";
 import type { AuditRecord } from "../../src/store/audit-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { draft } from "./builders.ts";

@@ -1,8 +1,6 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { emptyHead, systemOrigin } from "../../src/store/audit-chain.ts";
-import { openAuditRetention } from "../../src/store/audit-retention.ts";
-import type { AuditEntry } from "../../src/store/audit-store.ts";
+import { emptyHead, systemOrigin, openAuditRetention, type AuditEntry } from "../../src/store/audit-store.ts";
 
 const dayMs = 86_400_000;
 

@@ -1,8 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import type { AuditRecord } from "../../src/store/audit-store.ts";
-import { RepeatedRequest } from "../../src/store/errors.ts";
-import type { RevisionDraft, RevisionEvent, RevisionFilter } from "../../src/store/flow-store.ts";
+import {
+  RepeatedRequest,
+  type RevisionDraft,
+  type RevisionEvent,
+  type RevisionFilter,
+} from "../../src/store/flow-store.ts";
 import type { Revision } from "../../src/store/revision.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { StoredToken } from "../../src/store/token-store.ts";

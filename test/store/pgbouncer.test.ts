@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { systemOrigin } from "../../src/store/audit-chain.ts";
+import { systemOrigin } from "../../src/store/audit-store.ts";
 import { token } from "../auth/memory-tokens.ts";
 import { isMissing } from "../e2e/program.ts";
 import { openPgbouncer, pgbouncer } from "../postgres/pgbouncer.ts";

@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, test, vi } from "vitest";
 import type { ReplicaStatus } from "../../src/store/cluster.ts";
-import { systemOrigin } from "../../src/store/audit-chain.ts";
-import type { AuditRecord } from "../../src/store/audit-store.ts";
+import { systemOrigin, type AuditRecord } from "../../src/store/audit-store.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
 import type { Revision } from "../../src/store/revision.ts";
 import type { Store } from "../../src/store/store.ts";

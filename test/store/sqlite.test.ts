@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
-import { backupStore, restoreStore } from "../../src/store/sqlite/backup.ts";
+import { backupStore, restoreStore } from "../../src/store/sqlite/adapter.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { documentOf } from "../flows/builders.ts";

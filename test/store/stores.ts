@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { systemOrigin } from "../../src/store/audit-chain.ts";
-import type { AuditRecord } from "../../src/store/audit-store.ts";
+import { systemOrigin, type AuditRecord } from "../../src/store/audit-store.ts";
 import type { RevisionDraft } from "../../src/store/flow-store.ts";
 import { openStore, type StoreOptions } from "../../src/store/open-store.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import { systemOrigin } from "../../src/store/audit-chain.ts";
+import { systemOrigin } from "../../src/store/audit-store.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { query } from "../postgres/database.ts";

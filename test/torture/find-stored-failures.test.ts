@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { commitInDoubt } from "../../src/store/errors.ts";
+import { commitInDoubt } from "../../src/store/flow-store.ts";
 import { findStoredFailures } from "../../torture/find-stored-failures.ts";
 import type { ChainedRevision, Operation } from "../linearizability/operation.ts";
 

@@ -1,6 +1,5 @@
 import type { Options } from "../../options/parse.ts";
-import type { migrateStore } from "../../store/migrate.ts";
-import type { verifyAudit } from "../../store/open-store.ts";
+import type { migrateStore, verifyAudit } from "../../store/open-store.ts";
 import type { copyStore } from "./copy-store.ts";
 
 /** What the commands need of the program, which is either an npm package or a single-file executable. */

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { VerifyAuditResponseSchema } from "@flowgate/client";
-import { formatHead, parseHead } from "../../store/audit-chain.ts";
-import type { CopyProgress, CopyResult } from "../../store/copy/copy-tables.ts";
+import { formatHead, parseHead } from "../../store/audit-store.ts";
+import type { CopyProgress, CopyResult } from "../../store/open-store.ts";
 import { printVerification } from "../administration/audit.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";

@@ -1,13 +1,14 @@
-import type { StoreAdapter } from "../adapter.ts";
-import { backupStore, restoreStore } from "./backup.ts";
+import { type StoreAdapter, tableNames } from "../adapter.ts";
 import { openDatabase } from "./database.ts";
-import { parseLocation } from "./location.ts";
+import { parseLocation, type Location } from "./location.ts";
 import { openPostgresStore } from "./open-store.ts";
-import { toFlowgateError } from "./postgres-error.ts";
+import { toFlowgateError } from "./errors.ts";
 import { assertCurrentSchema } from "./schema.ts";
-import { openTableReader } from "./table-reader.ts";
-import { openTableWriter } from "./table-writer.ts";
+import { openTableReader, openTableWriter } from "./tables.ts";
 import { verifyAuditLog } from "./verify-audit.ts";
+import { systemOrigin } from "../audit-store.ts";
+import { copyTables } from "../sql/copy-tables.ts";
+import { openBackupReader, openBackupWriter } from "../sqlite/tables.ts";
 
 /** A location is the part of a URL after `postgres:`. */
 export const postgresAdapter: StoreAdapter = {
@@ -26,3 +27,27 @@ export const postgresAdapter: StoreAdapter = {
     }
   },
 };
+
+// Backups have the same form for all kinds of stores, so that each can restore those of the others.
+
+/** Copies the database to a new file, which is durable when the promise resolves and does not exist when it rejects. */
+export async function backupStore(location: Location, file: string): Promise<void> {
+  await using source = await openTableReader(location, "shared");
+  await using destination = await openBackupWriter(file);
+  await copyTables(source, destination, {});
+}
+
+/** Copies a backup to the database, which must be new. */
+export async function restoreStore(
+  file: string,
+  location: Location,
+  readKeys: () => Promise<readonly Buffer[]>,
+): Promise<undefined> {
+  await using source = await openBackupReader(file);
+  await using destination = await openTableWriter(location);
+  await copyTables(source, destination, {
+    tables: tableNames.filter((table) => table !== "token"),
+    keys: await readKeys(),
+    entry: { kind: "store_restored", origin: systemOrigin },
+  });
+}

@@ -1,8 +1,8 @@
-import { emptyHead, formatHead, parseHead, systemOrigin } from "../audit-chain.ts";
-import { type AuditRow, toAuditRow } from "../audit-row.ts";
+import { type AuditRow, toAuditRow } from "../sql/audit-log.ts";
+import { emptyHead, formatHead, parseHead, systemOrigin } from "../audit-store.ts";
 import type { AuditHead, AuditRecord } from "../audit-store.ts";
 import { insert } from "./insert.ts";
-import type { Query } from "./query.ts";
+import type { Query } from "./database.ts";
 
 /**
  * Locks the audit log, and returns its newest entry. Must be the first statement of transactions that write audit entries:

@@ -1,8 +1,8 @@
-import { type AuditRow, toAuditEntry } from "../audit-row.ts";
+import { type AuditRow, toAuditEntry } from "../sql/audit-log.ts";
 import type { AuditQuery, AuditStore } from "../audit-store.ts";
 import { appendAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import type { Database } from "./database.ts";
-import { toPortable } from "../portable-text.ts";
+import { toPortable } from "../sql/query.ts";
 import { verifyAuditLog } from "./verify-audit.ts";
 
 export function createAuditStore(database: Database): AuditStore {

@@ -1,6 +1,5 @@
 import type { Client } from "pg";
-import type { Database } from "./database.ts";
-import type { Query } from "./query.ts";
+import type { Database, Query } from "./database.ts";
 
 /** How often something happened, by any replica. */
 export type ChangeCounts = {

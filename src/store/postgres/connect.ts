@@ -1,7 +1,6 @@
 import { type Client, type ClientConfig, Pool, TypeOverrides, types } from "pg";
 import { type ServerConfig, clientOf } from "./authentication.ts";
-import { limits } from "./limits.ts";
-import type { Sockets } from "./sockets.ts";
+import { Socket } from "node:net";
 
 const parsers = new TypeOverrides();
 // All integers fit into a number: they count things or milliseconds.
@@ -46,3 +45,50 @@ function connectionOptions(config: ClientConfig, sockets: Sockets): ClientConfig
     stream: () => sockets.create(),
   };
 }
+
+/** The sockets of connections to one server. */
+export interface Sockets {
+  /** Creates the socket of a new connection. */
+  create(): Socket;
+  /** Closes them at once, so that queries in progress fail, also if the server does not respond. */
+  destroy(): void;
+}
+
+export function createSockets(): Sockets {
+  const open = new Set<Socket>();
+  return {
+    create() {
+      const socket = new Socket();
+      open.add(socket);
+      socket.once("close", () => open.delete(socket));
+      return socket;
+    },
+    destroy() {
+      for (const socket of open) {
+        socket.destroy();
+      }
+    },
+  };
+}
+
+/** How long this program waits for PostgreSQL. */
+export const limits = {
+  /** How long a connection may take to open. */
+  connectMs: 2_000,
+  /** Limits statements on the server. */
+  statementMs: 10_000,
+  /** How long a statement may wait for a lock. */
+  lockMs: 5_000,
+  /** So that a process that is stopped in a transaction does not block the others. */
+  idleInTransactionMs: 2_000,
+  /** Limits queries here, for servers that no longer respond. */
+  queryMs: 15_000,
+  /** Pause before a server is probed again. */
+  searchPauseMs: 200,
+  /** How long a server may take to answer a probe. */
+  probeMs: 3_000,
+  /** How long disposing waits for the server to close connections. */
+  endMs: 1_000,
+  /** How long a query waits for the primary to be found. */
+  primaryWaitMs: 500,
+} as const;

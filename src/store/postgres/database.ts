@@ -1,12 +1,9 @@
-import type { Client } from "pg";
+import type { Client, PoolClient, Pool, QueryConfig } from "pg";
 import type { Store } from "../store.ts";
-import { connect } from "./connect.ts";
-import { createHealth } from "./health.ts";
+import { connect, limits } from "./connect.ts";
+import { createHealth, type Primary, openPrimaryTracker } from "./primary.ts";
 import type { Location } from "./location.ts";
-import { classify } from "./postgres-error.ts";
-import { type Primary, openPrimaryTracker } from "./primary-tracker.ts";
-import { type Query, queryOf } from "./query.ts";
-import { InDoubt, inTransaction } from "./transaction.ts";
+import { classify, toFlowgateError } from "./errors.ts";
 
 /** One database over several servers. An operation whose connection fails is repeated once, on a new connection or the new primary. */
 export interface Database extends Pick<Store, "health" | "onHealthChange">, AsyncDisposable {
@@ -66,5 +63,126 @@ export async function openDatabase(location: Location): Promise<Database> {
     health: health.health,
     onHealthChange: health.onHealthChange,
     [Symbol.asyncDispose]: () => tracker[Symbol.asyncDispose](),
+  };
+}
+
+/** The connection has failed during a commit, which may have taken effect. */
+export class InDoubt extends Error {}
+
+// With SET LOCAL, since connection poolers such as pgbouncer share sessions between clients. One message to the server.
+// Isolation levels above this one, which can be the default of a role, would reject concurrent commits.
+const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = ${limits.statementMs}; SET LOCAL lock_timeout = ${limits.lockMs}; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleInTransactionMs}`;
+
+/** Replaces the setting `off`, with which a crash of the server loses commits that it has reported. */
+const durable = "; SET LOCAL synchronous_commit = on";
+
+/**
+ * Runs `work` in a transaction, which is rolled back if it rejects. Rejects with `InDoubt` if the connection fails during the
+ * commit.
+ */
+export async function inTransaction<T>(
+  primary: Primary,
+  work: (query: Query, primary: Primary) => Promise<T>,
+): Promise<T> {
+  const client = await primary.pool.connect();
+  let failed: Error | undefined;
+  const onError = (error: Error): void => void (failed = error);
+  client.on("error", onError);
+  try {
+    await client.query(primary.isDurable ? begin : begin + durable);
+    const result = await work(queryOf(client), primary);
+    await commit(client);
+    return result;
+  } catch (error) {
+    failed ??= error instanceof Error ? error : new Error(String(error));
+    if (classify(error) === "other" && !(error instanceof InDoubt)) {
+      failed = await client.query("ROLLBACK").then(
+        () => undefined,
+        (rollback: Error) => rollback,
+      );
+    }
+    throw error;
+  } finally {
+    client.off("error", onError);
+    // A connection that has failed is not used again.
+    client.release(failed);
+  }
+}
+
+async function commit(client: PoolClient): Promise<void> {
+  try {
+    await client.query("COMMIT");
+  } catch (cause) {
+    throw classify(cause) === "connection"
+      ? new InDoubt("the connection has failed during a commit", { cause })
+      : (cause as Error);
+  }
+}
+
+/** A transaction of a command, which takes minutes and is not repeated. Disposing without `commit` rolls it back. */
+export interface LongTransaction extends AsyncDisposable {
+  readonly query: Query;
+  commit(): Promise<void>;
+}
+
+/** How long a statement may take, for which larger amounts of data are read and written than by a service. */
+const statementMs = 60_000;
+const commitMs = 600_000;
+
+/** Begins a transaction on a connection of its own. `mode` is as in BEGIN. */
+export async function beginLongTransaction(database: Database, mode: string): Promise<LongTransaction> {
+  await using stack = new AsyncDisposableStack();
+  const client = await database.connect();
+  stack.defer(() => client.end());
+  const run = queryOf(client);
+  const query: Query = async (text, values, withinMs = statementMs) => {
+    try {
+      return await run(text, values, withinMs);
+    } catch (error) {
+      throw toFlowgateError(error);
+    }
+  };
+  await query(
+    `BEGIN ${mode}; SET LOCAL statement_timeout = ${statementMs}; SET LOCAL lock_timeout = 5000;
+     SET LOCAL idle_in_transaction_session_timeout = 0`,
+  );
+  const resources = stack.move();
+  return {
+    query,
+    async commit() {
+      // As for each transaction of a service.
+      await query(
+        "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'",
+      );
+      try {
+        await query("COMMIT", [], commitMs);
+      } catch (cause) {
+        throw new Error(
+          "the database failed during the commit, whose outcome is unknown: try again; if the database then has data, the commit was made",
+          { cause },
+        );
+      }
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+/** Runs one statement, and returns its rows. `withinMs` limits how long it waits for the server. */
+export type Query = <Row extends object>(
+  text: string,
+  values?: readonly unknown[],
+  withinMs?: number,
+) => Promise<Row[]>;
+
+/** Converts a client, or a pool, to the function that runs one statement. */
+export function queryOf(client: Client | Pool | PoolClient): Query {
+  return async (text, values = [], withinMs = limits.queryMs) => {
+    const config: QueryConfig & { readonly query_timeout: number } = {
+      text,
+      values: [...values],
+      query_timeout: withinMs,
+    };
+    const { rows } = await client.query<never>(config);
+    return rows;
   };
 }

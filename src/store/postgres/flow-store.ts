@@ -1,18 +1,38 @@
-import { type CommitCall, keyLifetimeMs, type Repeated, toCommitCall, toCommitted } from "../commit-row.ts";
-import { RepeatedRequest, versionMismatch } from "../errors.ts";
-import type { FlowStore, RevisionDraft } from "../flow-store.ts";
-import { toPortable } from "../portable-text.ts";
-import { pruneInBatches } from "../prune-batches.ts";
-import { type ContentRow, type EntryRow, entryColumns, toEntry, toPage, toStateColumns } from "../revision-row.ts";
+import {
+  type CommitCall,
+  keyLifetimeMs,
+  type Repeated,
+  toCommitCall,
+  toCommitted,
+  type ContentRow,
+  type EntryRow,
+  entryColumns,
+  toEntry,
+  toPage,
+  toStateColumns,
+  rootDraft,
+  toRevision,
+  contentColumns,
+  summaryColumns,
+  type SummaryRow,
+} from "../sql/revision-row.ts";
+import {
+  RepeatedRequest,
+  versionMismatch,
+  type FlowStore,
+  type RevisionDraft,
+  type RevisionFilter,
+  type RevisionEvent,
+} from "../flow-store.ts";
+import { toPortable } from "../sql/query.ts";
+import { pruneInBatches } from "../sql/revisions.ts";
 import type { Revision } from "../revision.ts";
-import { openCredentials } from "../seal.ts";
-import { openActiveRevision } from "./active-revision.ts";
+import { openCredentials } from "../credentials.ts";
 import { nowMs } from "./audit-log.ts";
-import type { Changes } from "./changes.ts";
-import type { Database } from "./database.ts";
-import { readExistingRevision, readRevision } from "./read-revision.ts";
-import { compileFilter } from "./revision-filter.ts";
+import { type Changes, type ChangeCounts, readCounts } from "./changes.ts";
+import type { Database, Query } from "./database.ts";
 import { commitRevision, type Newest, pruneRevisions, updateRevision } from "./revision-writes.ts";
+import { createListeners } from "../../base/listeners.ts";
 
 /** `key` encrypts credentials. */
 export async function createFlowStore(database: Database, changes: Changes, key: Buffer): Promise<FlowStore> {
@@ -114,4 +134,152 @@ export async function createFlowStore(database: Database, changes: Changes, key:
 
     onRevision: (listener) => current.onRevision(listener),
   };
+}
+
+/** Translates a filter to conditions, each of which begins with AND, and adds their parameters to `values`. */
+export function compileFilter(
+  { by, deploymentType, outcome, pinned, fromMs, untilMs }: RevisionFilter,
+  values: readonly unknown[],
+): { readonly condition: string; readonly values: readonly unknown[] } {
+  const terms = [
+    ["deployed_by =", by],
+    ["deployment_type =", deploymentType],
+    ["outcome =", outcome],
+    ["pinned =", pinned === undefined ? undefined : Number(pinned)],
+    ["committed_at_ms >=", fromMs],
+    ["committed_at_ms <", untilMs],
+  ].filter(([, value]) => value !== undefined);
+  return {
+    condition: terms.map(([term], index) => ` AND ${String(term)} $${values.length + index + 1}`).join(""),
+    values: [...values, ...terms.map(([, value]) => toPortable(value))],
+  };
+}
+
+/** The newest known revision, in memory. */
+export interface ActiveRevision extends Pick<FlowStore, "active" | "reload" | "onRevision"> {
+  /** Makes the revision the active one, and reports it, if it is newer. */
+  activate(revision: Revision, isOwn: boolean): void;
+  /**
+   * Runs a commit of this store, which activates its revision itself. Revisions of other replicas become active afterwards,
+   * since they may be newer.
+   */
+  duringCommit<T>(commit: () => Promise<T>): Promise<T>;
+}
+
+/** Follows what other replicas commit. `key` decrypts the credentials. */
+export async function openActiveRevision(database: Database, changes: Changes, key: Buffer): Promise<ActiveRevision> {
+  const { query } = database;
+  const listeners = createListeners<RevisionEvent>();
+  const readNewest = ({ rev }: ChangeCounts): Promise<Revision> => readExistingRevision(query, rev, key);
+  // Read here, so that a wrong key or a damaged document is an error at the start.
+  let active = await readNewest(changes.latest());
+  let { reloads } = changes.latest();
+  const commits = new Set<Promise<unknown>>();
+
+  function activate(revision: Revision, isOwn: boolean): void {
+    if (revision.seq > active.seq) {
+      active = revision;
+      listeners.notify({ revision, isOwn });
+    }
+  }
+
+  async function follow(counts: ChangeCounts): Promise<void> {
+    // A revision of this store that is newer may follow after one of another replica.
+    await Promise.allSettled(commits);
+    if (counts.seq > active.seq) {
+      activate(await readNewest(counts), false);
+    } else if (counts.rev !== active.rev && (await isLost(query, active.rev))) {
+      const replacement = await replaceLost(database, changes, { lost: active, newestRev: counts.rev, key });
+      // If another replica has made it, the next read notices its commit.
+      if (replacement !== undefined) {
+        activate(replacement, false);
+      }
+    }
+    // Counts from before a reload by this store may arrive after it.
+    if (counts.reloads > reloads) {
+      ({ reloads } = counts);
+      listeners.notify({ revision: active, isOwn: false, isReload: true });
+    }
+  }
+  changes.onChange(follow);
+
+  return {
+    active: () => active,
+    activate,
+
+    async duringCommit(commit) {
+      const committing = commit();
+      commits.add(committing);
+      try {
+        return await committing;
+      } finally {
+        commits.delete(committing);
+      }
+    },
+
+    async reload() {
+      const revision = await readNewest(await readCounts(query));
+      await database.transaction(async (query) => {
+        const [row] = await query<{ reloads: number }>(
+          "UPDATE flowgate.change SET reloads = reloads + 1 RETURNING reloads",
+        );
+        // Not reported to the listeners of this store, which restarts its nodes itself.
+        reloads = Math.max(reloads, row?.reloads ?? 0);
+        await changes.announce(query);
+      });
+      activate(revision, false);
+      return revision;
+    },
+
+    onRevision: (listener) => listeners.add(listener),
+  };
+}
+
+/** Whether the database no longer has a revision, because a standby was promoted before it had received it. */
+export async function isLost(query: Query, rev: string): Promise<boolean> {
+  const [row] = await query("SELECT FROM flowgate.revision WHERE rev = $1", [rev]);
+  return row === undefined;
+}
+
+/**
+ * Commits the revision `newestRev` once more, with a higher sequence number than `lost`, by which all replicas and runtimes
+ * recognize it as newer. Resolves with undefined if another replica has done that.
+ */
+export async function replaceLost(
+  database: Database,
+  changes: Changes,
+  { lost, newestRev, key }: { readonly lost: Revision; readonly newestRev: string; readonly key: Buffer },
+): Promise<Revision | undefined> {
+  const newest = await readExistingRevision(database.query, newestRev, key);
+  const draft: RevisionDraft = {
+    ...rootDraft,
+    parent: newest.rev,
+    cause: "restore",
+    restoredRev: newest.rev,
+    flows: newest.flows,
+    credentials: newest.credentials,
+    message: `the database lost revision ${lost.rev} when a standby was promoted`,
+  };
+  const call = await toCommitCall(draft, key);
+  const reply = await commitRevision(database, changes, call, lost.seq + 1);
+  return reply.kind === "committed" ? readExistingRevision(database.query, call.rev, key) : undefined;
+}
+
+/** Resolves with undefined if there is no such revision. `key` decrypts the credentials. */
+export async function readRevision(query: Query, rev: string, key: Buffer): Promise<Revision | undefined> {
+  const [row] = await query<SummaryRow & ContentRow>(
+    `SELECT ${summaryColumns}, ${contentColumns}
+     FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1`,
+    [toPortable(rev)],
+  );
+  return row && toRevision(row, key);
+}
+
+/** Rejects if there is no such revision. */
+export async function readExistingRevision(query: Query, rev: string, key: Buffer): Promise<Revision> {
+  const revision = await readRevision(query, rev, key);
+  if (revision === undefined) {
+    throw new Error(`Revision ${rev} was removed from the database.`);
+  }
+  return revision;
 }

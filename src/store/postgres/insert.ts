@@ -1,5 +1,5 @@
-import { toPortable } from "../portable-text.ts";
-import type { Query } from "./query.ts";
+import { toPortable } from "../sql/query.ts";
+import type { Query } from "./database.ts";
 
 /** Inserts a row, whose properties are named like the columns. */
 export async function insert(query: Query, table: string, row: object): Promise<void> {

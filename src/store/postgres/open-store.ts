@@ -6,7 +6,7 @@ import { openDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { endpointsOf, parseLocation } from "./location.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
-import { toFlowgateError, unavailable } from "./postgres-error.ts";
+import { toFlowgateError, unavailable } from "./errors.ts";
 import { insertRoot } from "./revision-writes.ts";
 import { migrate } from "./schema.ts";
 import { createTokenStore } from "./token-store.ts";

@@ -8,18 +8,18 @@ import {
   toPruneRecord,
   toCommitCall,
   type UpdateCall,
-} from "../commit-row.ts";
-import { commitInDoubt, tooManyPinned } from "../errors.ts";
-import type { Retention } from "../flow-store.ts";
-import { toPortable } from "../portable-text.ts";
-import { pruneBatch } from "../prune-batches.ts";
-import { type EntryRow, entryColumns, type RevisionRow, type SummaryRow } from "../revision-row.ts";
+  type EntryRow,
+  entryColumns,
+  type RevisionRow,
+  type SummaryRow,
+} from "../sql/revision-row.ts";
+import { commitInDoubt, tooManyPinned, type Retention } from "../flow-store.ts";
+import { toPortable } from "../sql/query.ts";
+import { pruneBatch } from "../sql/revisions.ts";
 import { appendAudit, lockAudit, readTimeMs } from "./audit-log.ts";
 import type { Changes } from "./changes.ts";
-import type { Database } from "./database.ts";
+import { type Database, type Query, InDoubt } from "./database.ts";
 import { insert } from "./insert.ts";
-import type { Query } from "./query.ts";
-import { InDoubt } from "./transaction.ts";
 
 export type Newest = Pick<SummaryRow, "seq" | "rev">;
 

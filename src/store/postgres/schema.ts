@@ -1,5 +1,4 @@
-import type { Database } from "./database.ts";
-import type { Query } from "./query.ts";
+import type { Database, Query } from "./database.ts";
 
 /** Each migration produces one schema version from the previous one. Released migrations must not change. */
 const migrations = [

@@ -1,10 +1,10 @@
 import { createListeners } from "../../base/listeners.ts";
-import { toListedToken, tokenColumns, toToken, toTokenRow } from "../token-row.ts";
+import { toListedToken, tokenColumns, toToken, toTokenRow } from "../sql/tokens.ts";
 import { assertBelow, type NamedTokenCounts, type TokenSelector, type TokenStore } from "../token-store.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
-import { toPortable } from "../portable-text.ts";
+import { toPortable } from "../sql/query.ts";
 import { insert } from "./insert.ts";
 
 /** For replicas that were without a connection. A replica that misses revocations forgets all tokens that it knows. */

@@ -1,4 +1,4 @@
-import { unavailable } from "./postgres-error.ts";
+import { unavailable } from "./errors.ts";
 
 /** Limits how many operations run at the same time. Others wait for their turn. */
 export interface Turns {

@@ -1,11 +1,10 @@
-import { type AuditRow, toAuditEntry } from "../audit-row.ts";
-import { createChainCheck, emptyHead } from "../audit-chain.ts";
+import { type AuditRow, toAuditEntry } from "../sql/audit-log.ts";
+import { emptyHead } from "../audit-store.ts";
 import type { AuditHead, AuditVerification } from "../audit-store.ts";
 import { readPruned } from "./audit-log.ts";
-import type { Database } from "./database.ts";
-import { createRevisionCheck, endVerification } from "../revision-digest.ts";
-import { summaryColumns, type SummaryRow } from "../revision-row.ts";
-import type { Query } from "./query.ts";
+import type { Database, Query } from "./database.ts";
+import { createRevisionCheck, endVerification, createChainCheck } from "../sql/audit-verification.ts";
+import { summaryColumns, type SummaryRow } from "../sql/revision-row.ts";
 
 const batchSize = 500;
 

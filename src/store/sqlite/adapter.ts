@@ -3,11 +3,26 @@ import { dirname, resolve } from "node:path";
 import { makeDirectory } from "../../base/directories.ts";
 import type { StoreAdapter } from "../adapter.ts";
 import { lockDataDir } from "../lock.ts";
-import { backupStore, restoreStore } from "./backup.ts";
 import { openSqliteStore } from "./open-store.ts";
-import { openTableReader } from "./table-reader.ts";
-import { openTableWriter } from "./table-writer.ts";
+import { openTableReader, openTableWriter } from "./tables.ts";
 import { verifyAuditLog } from "./verify-audit.ts";
+import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
+import { backup, type DatabaseSync } from "node:sqlite";
+import { systemOrigin } from "../audit-store.ts";
+import { connectCommand } from "./database.ts";
+import {
+  assertExists,
+  assertIntact,
+  backupHint,
+  createFile,
+  disableWal,
+  storeHint,
+  sync,
+  createOwnerSetter,
+} from "./database-file.ts";
+import { appendAudit } from "./audit-log.ts";
+import { migrate } from "./schema.ts";
+import { inTransaction } from "./transaction.ts";
 
 /** A location is the path of the database. It is resolved, because SQLite gives names such as `:memory:` a special meaning. */
 export const sqliteAdapter: StoreAdapter = {
@@ -30,3 +45,71 @@ export const sqliteAdapter: StoreAdapter = {
   openWriter: (location) => openTableWriter(resolve(location)),
   verifyAudit: (location, expected) => verifyAuditLog(resolve(location), expected),
 };
+
+/** Copies the database to a new file, which is durable when the promise resolves and does not exist when it rejects. */
+export async function backupStore(path: string, file: string): Promise<void> {
+  assertExists(path, storeHint);
+  await copyDatabase(path, file, () => {});
+}
+
+/**
+ * Replaces the database by a backup. Keeps the previous database under another name, and resolves with that path if there
+ * was one. Created files belong to the owner of the database's folder, also if root runs this.
+ */
+export async function restoreStore(file: string, path: string): Promise<string | undefined> {
+  assertExists(file, backupHint);
+  const folder = dirname(path);
+  const setOwner = createOwnerSetter(folder, path);
+  using _lock = lockDataDir(folder, setOwner);
+  const draft = `${path}.restored`;
+  rmSync(draft, { force: true });
+  try {
+    await copyDatabase(file, draft, (db) => {
+      migrate(db, draft);
+      inTransaction(db, () => {
+        db.exec("DELETE FROM token");
+        appendAudit(db, { kind: "store_restored", origin: systemOrigin });
+      });
+      setOwner(draft);
+    });
+    const replaced = existsSync(path) ? linkReplaced(path) : undefined;
+    renameSync(draft, path);
+    sync(folder);
+    return replaced;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Links the database to the first free name `<path>.replaced-<number>`, and returns that name. */
+function linkReplaced(path: string): string {
+  // Merges the write-ahead log into the file, since the restored database must not be opened with the log of another one.
+  disableWal(path);
+  for (let number = 1; ; number++) {
+    const replaced = `${path}.replaced-${number}`;
+    if (!existsSync(replaced)) {
+      linkSync(path, replaced);
+      return replaced;
+    }
+  }
+}
+
+async function copyDatabase(from: string, to: string, change: (copy: DatabaseSync) => void): Promise<void> {
+  createFile(to);
+  try {
+    {
+      using source = connectCommand(from);
+      await backup(source, to);
+    }
+    using copy = connectCommand(to);
+    // Without a write-ahead log the copy is a single file.
+    copy.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL");
+    assertIntact(copy, from);
+    change(copy);
+  } catch (error) {
+    rmSync(to, { force: true });
+    throw error;
+  }
+  sync(to);
+  sync(dirname(to));
+}

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-import { emptyHead, formatHead, parseHead, systemOrigin } from "../audit-chain.ts";
-import { type AuditRow, toAuditRow } from "../audit-row.ts";
+import { type AuditRow, toAuditRow } from "../sql/audit-log.ts";
+import { emptyHead, formatHead, parseHead, systemOrigin } from "../audit-store.ts";
 import type { AuditHead, AuditRecord } from "../audit-store.ts";
 
 /** Appends an entry to the audit log. Must be called in a transaction that excludes other writers. */

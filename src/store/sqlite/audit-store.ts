@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { AuditQuery, AuditStore } from "../audit-store.ts";
-import { toAuditEntry } from "../audit-row.ts";
+import { toAuditEntry } from "../sql/audit-log.ts";
 import { verifyAuditLog } from "./verify-audit.ts";
 import type { Writer } from "./writer.ts";
 

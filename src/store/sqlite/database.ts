@@ -1,12 +1,11 @@
-import { chmodSync, closeSync, openSync } from "node:fs";
+import { chmodSync, closeSync, openSync, fstatSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import type { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import { makeDirectory } from "../../base/directories.ts";
-import { connect, fullSync } from "./connect.ts";
-import { toOpenError } from "../sqlite-error.ts";
-import { reserveLog } from "./reserve-log.ts";
-import { migrate, readVersion, setVersion } from "./schema.ts";
+import { toOpenError } from "./errors.ts";
+import { migrate, readVersion, setVersion, assertFlowgateDatabase } from "./schema.ts";
 import { inTransaction } from "./transaction.ts";
+import { pathToFileURL } from "node:url";
 
 /**
  * Opens the database at `path`, and creates it or migrates an older schema. Throws if the file is not a Flowgate database or
@@ -97,4 +96,102 @@ function makePrivate(path: string): void {
 
 function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
+}
+
+/** How long a connection waits for a lock. The one of the event loop blocks it during that time. */
+const lockTimeoutMs = { eventLoop: 500, thread: 5_000 };
+
+/** Opens the connection of the event loop. Creates the database file if it is missing. */
+export function connect(path: string): DatabaseSync {
+  return new DatabaseSync(path, { timeout: lockTimeoutMs.eventLoop, enableForeignKeyConstraints: true });
+}
+
+/** Opens the connection of a thread to an existing database. */
+export function connectThread(path: string): DatabaseSync {
+  const url = pathToFileURL(path);
+  url.searchParams.set("mode", "rw");
+  const db = new DatabaseSync(url, { timeout: lockTimeoutMs.thread, enableForeignKeyConstraints: true });
+  db.exec(fullSync);
+  return db;
+}
+
+/** Must be set on each connection: a commit is on the disk before it returns. */
+export const fullSync = "PRAGMA synchronous = FULL";
+
+/** Opens an existing database for a command, which waits longer for locks. Throws if it is not a Flowgate database, or a newer one. */
+export function connectCommand(path: string): DatabaseSync {
+  const db = new DatabaseSync(path, { timeout: lockTimeoutMs.thread });
+  try {
+    assertFlowgateDatabase(db, path);
+    return db;
+  } catch (error) {
+    db.close();
+    throw toOpenError(error, path);
+  }
+}
+
+/** Checkpoints begin at 4 MiB of commits. The rest is for deployments on a full disk. */
+const reservedBytes = 12 * 1024 * 1024;
+const zeros = new Uint8Array(1024 * 1024);
+
+/**
+ * Extends the file of the write-ahead log by zeros, so that commits on a full disk need no more space: SQLite writes over what the
+ * file contains behind the last commit, and ignores it when it reads the log (https://sqlite.org/fileformat2.html#walformat).
+ * Unlike space that is freed when the disk is full, flows can't take it. A disk with less space is used as far as possible.
+ */
+export function reserveLog(db: DatabaseSync, path: string): void {
+  try {
+    // No other process may append to the file meanwhile. It has no locks, which closing it would drop.
+    db.exec("BEGIN IMMEDIATE");
+    extend(`${path}-wal`);
+  } catch {
+    // If the disk has failed or is full, so do the commits, whose errors are reported.
+  } finally {
+    if (db.isTransaction) {
+      db.exec("ROLLBACK");
+    }
+  }
+}
+
+function extend(path: string): void {
+  const file = openSync(path, "r+");
+  try {
+    let { size } = fstatSync(file);
+    while (size < reservedBytes) {
+      size += writeSync(file, zeros, 0, Math.min(zeros.length, reservedBytes - size), size);
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+type Row = Record<string, SQLOutputValue>;
+/** Named parameters in one object, or anonymous ones. */
+type Values = readonly SQLInputValue[] | readonly [Record<string, SQLInputValue>];
+
+export type Statement = {
+  get(...values: Values): Row | undefined;
+  all(...values: Values): Row[];
+};
+
+/** Prepares a statement, and prepares it again when the database was closed and opened in between. */
+export function createStatement(db: DatabaseSync, sql: string): Statement {
+  let statement = db.prepare(sql);
+
+  function run<T>(use: (prepared: StatementSync) => T): T {
+    try {
+      return use(statement);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ERR_INVALID_STATE") {
+        throw error;
+      }
+      statement = db.prepare(sql);
+      return use(statement);
+    }
+  }
+
+  return {
+    get: (...values) => run((prepared) => prepared.get(...(values as SQLInputValue[]))),
+    all: (...values) => run((prepared) => prepared.all(...(values as SQLInputValue[]))),
+  };
 }

@@ -7,14 +7,6 @@ import {
   toCommitCall,
   toCommitted,
   toRevision,
-} from "../commit-row.ts";
-import { RepeatedRequest, versionMismatch } from "../errors.ts";
-import { createListeners } from "../../base/listeners.ts";
-import type { FlowStore, RevisionEvent } from "../flow-store.ts";
-import { pruneInBatches } from "../prune-batches.ts";
-import type { Revision } from "../revision.ts";
-import { compileFilter } from "./revision-filter.ts";
-import {
   contentColumns,
   type ContentRow,
   type EntryRow,
@@ -25,11 +17,20 @@ import {
   toEntry,
   toPage,
   toStateColumns,
-} from "../revision-row.ts";
-import { openCredentials } from "../seal.ts";
-import { insertRevision, selectNewest } from "./revision-sql.ts";
-import type { CommitReply } from "./revision-writes.ts";
-import { createStatement } from "./statement.ts";
+} from "../sql/revision-row.ts";
+import {
+  RepeatedRequest,
+  versionMismatch,
+  type FlowStore,
+  type RevisionEvent,
+  type RevisionFilter,
+} from "../flow-store.ts";
+import { createListeners } from "../../base/listeners.ts";
+import { pruneInBatches } from "../sql/revisions.ts";
+import type { Revision } from "../revision.ts";
+import { openCredentials } from "../credentials.ts";
+import { insertRevision, selectNewest, type CommitReply } from "./revision-writes.ts";
+import { createStatement } from "./database.ts";
 import { inTransaction } from "./transaction.ts";
 import type { Writer } from "./writer.ts";
 
@@ -182,4 +183,24 @@ async function insertRoot(db: DatabaseSync, key: Buffer): Promise<void> {
       insertRevision(db, root);
     }
   });
+}
+
+/** Translates a filter to conditions, each of which begins with AND, and their parameters. */
+export function compileFilter({ by, deploymentType, outcome, pinned, fromMs, untilMs }: RevisionFilter): {
+  readonly condition: string;
+  readonly parameters: Readonly<Record<string, string | number>>;
+} {
+  const terms = [
+    ["deployed_by = :by", "by", by],
+    ["deployment_type = :deploymentType", "deploymentType", deploymentType],
+    ["outcome = :outcome", "outcome", outcome],
+    ["pinned = :pinned", "pinned", pinned === undefined ? undefined : Number(pinned)],
+    ["committed_at_ms >= :fromMs", "fromMs", fromMs],
+    ["committed_at_ms < :untilMs", "untilMs", untilMs],
+  ] as const;
+  const given = terms.filter(([, , value]) => value !== undefined);
+  return {
+    condition: given.map(([term]) => ` AND ${term}`).join(""),
+    parameters: Object.fromEntries(given.map(([, name, value]) => [name, value as string | number])),
+  };
 }

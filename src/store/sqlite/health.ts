@@ -1,6 +1,6 @@
 import { createListeners } from "../../base/listeners.ts";
 import type { Store, StoreHealth } from "../store.ts";
-import { isInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "../sqlite-error.ts";
+import { isInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "./errors.ts";
 
 const retryMs = 1000;
 

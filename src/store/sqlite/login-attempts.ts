@@ -1,6 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { LoginAttempts } from "../login-attempts.ts";
-import { createMemoryAttempts } from "../memory-attempts.ts";
+import { createMemoryAttempts, type LoginAttempts } from "../login-attempts.ts";
 import type { Writer } from "./writer.ts";
 
 /** Counts attempts in memory, and keeps the failed ones in the database, so that they outlive a restart. */

@@ -1,6 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { tooManyPinned } from "../errors.ts";
-import type { Retention } from "../flow-store.ts";
+import { tooManyPinned, type Retention } from "../flow-store.ts";
 import { appendAudit } from "./audit-log.ts";
 import {
   type AssignedColumns,
@@ -11,10 +10,13 @@ import {
   toPruneRecord,
   type UpdateCall,
   type UsedKey,
-} from "../commit-row.ts";
-import { pruneBatch } from "../prune-batches.ts";
-import { type EntryRow, entryColumns, type SummaryRow } from "../revision-row.ts";
-import { insertRevision, selectNewest } from "./revision-sql.ts";
+  type EntryRow,
+  entryColumns,
+  type SummaryRow,
+  type RevisionRow,
+  summaryColumns,
+} from "../sql/revision-row.ts";
+import { pruneBatch } from "../sql/revisions.ts";
 import { inTransaction } from "./transaction.ts";
 
 export type CommitReply =
@@ -129,4 +131,21 @@ function freeSpace(db: DatabaseSync): void {
   if (free > maxFreePages) {
     db.exec("PRAGMA incremental_vacuum");
   }
+}
+
+export function insertRevision(db: DatabaseSync, { flows, credentials, kept, ...row }: RevisionRow): void {
+  const names = Object.keys(row);
+  db.prepare(`INSERT INTO revision (${names.join(", ")}) VALUES (${names.map((name) => `:${name}`).join(", ")})`).run(
+    row,
+  );
+  db.prepare("INSERT INTO revision_content (seq, flows, credentials, kept) VALUES (?, ?, ?, ?)").run(
+    row.seq,
+    flows,
+    credentials,
+    kept,
+  );
+}
+
+export function selectNewest(db: DatabaseSync): SummaryRow | undefined {
+  return db.prepare(`SELECT ${summaryColumns} FROM revision ORDER BY seq DESC LIMIT 1`).get() as SummaryRow | undefined;
 }

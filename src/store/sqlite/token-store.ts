@@ -1,8 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Listeners } from "../../base/listeners.ts";
-import { toListedToken, tokenColumns, toToken } from "../token-row.ts";
+import { toListedToken, tokenColumns, toToken } from "../sql/tokens.ts";
 import type { TokenStore } from "../token-store.ts";
-import { createStatement } from "./statement.ts";
+import { createStatement } from "./database.ts";
 import type { Writer } from "./writer.ts";
 
 /** `revoked` gets the hash of each removed token. */

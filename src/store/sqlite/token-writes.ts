@@ -1,9 +1,15 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { AuditRecord } from "../audit-store.ts";
-import { assertBelow, type NamedTokenLimits, type StoredToken, type TokenSelector } from "../token-store.ts";
+import {
+  assertBelow,
+  type NamedTokenLimits,
+  type StoredToken,
+  type TokenSelector,
+  type NamedTokenCounts,
+} from "../token-store.ts";
 import { appendAudit } from "./audit-log.ts";
-import { countNamedTokens, deleteTokens, insertToken } from "./token-sql.ts";
 import { inTransaction } from "./transaction.ts";
+import { toTokenRow } from "../sql/tokens.ts";
 
 /** The operations that write tokens. */
 export type TokenWrites = {
@@ -52,4 +58,28 @@ export function tokenWrites(db: DatabaseSync): TokenWrites {
         }
       }),
   };
+}
+
+export function insertToken(db: DatabaseSync, token: StoredToken): void {
+  const row = toTokenRow(token);
+  const names = Object.keys(row);
+  db.prepare(`INSERT INTO token (${names.join(", ")}) VALUES (${names.map((name) => `:${name}`).join(", ")})`).run(row);
+}
+
+export function countNamedTokens(db: DatabaseSync, username: string, nowMs: number): NamedTokenCounts {
+  return db
+    .prepare(
+      `SELECT count(*) AS total, count(*) FILTER (WHERE username = ?) AS ofUser FROM token
+       WHERE name IS NOT NULL AND expires_at_ms > ?`,
+    )
+    .get(username, nowMs) as NamedTokenCounts;
+}
+
+/** Deletes the selected tokens, and returns their hashes. */
+export function deleteTokens(db: DatabaseSync, selector: TokenSelector): Uint8Array[] {
+  // The properties of a selector are named like the columns.
+  const [column, value]: [string, SQLInputValue] =
+    selector === "all" ? ["1", 1] : (Object.entries(selector)[0] as [string, SQLInputValue]);
+  const rows = db.prepare(`DELETE FROM token WHERE ${column} = ? RETURNING hash`).all(value);
+  return rows.map(({ hash }) => hash as Uint8Array);
 }

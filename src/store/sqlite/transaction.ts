@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, markInDoubt, sqliteCode } from "../sqlite-error.ts";
+import { SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, markInDoubt, sqliteCode } from "./errors.ts";
 
 /**
  * Runs `work` in a transaction that excludes other writers. Rolls back and rethrows if it throws. If the disk fails during the

@@ -1,11 +1,11 @@
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { createChainCheck } from "../audit-chain.ts";
-import { toOpenError } from "../sqlite-error.ts";
+import { toAuditEntry } from "../sql/audit-log.ts";
+import { toOpenError } from "./errors.ts";
 import type { AuditHead, AuditVerification } from "../audit-store.ts";
-import { toAuditEntry } from "../audit-row.ts";
-import { createRevisionCheck, endVerification, hashFlows } from "../revision-digest.ts";
-import type { ContentRow, SummaryRow } from "../revision-row.ts";
+import { createRevisionCheck, endVerification, createChainCheck } from "../sql/audit-verification.ts";
+import { hashFlows } from "../sql/revision-row.ts";
+import type { ContentRow, SummaryRow } from "../sql/revision-row.ts";
 import { readHead, readPruned } from "./audit-log.ts";
 import { assertExists, storeHint } from "./database-file.ts";
 import { assertFlowgateDatabase } from "./schema.ts";

@@ -1,9 +1,9 @@
 // The thread that writes to the database, since a transaction blocks until it is on the disk.
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../base/thread.ts";
-import { isInDoubt, storageFailure } from "../sqlite-error.ts";
+import { isInDoubt, storageFailure } from "./errors.ts";
 import { auditWrites } from "./audit-writes.ts";
-import { connectThread } from "./connect.ts";
+import { connectThread } from "./database.ts";
 import { loginWrites } from "./login-writes.ts";
 import { revisionWrites } from "./revision-writes.ts";
 import { tokenWrites } from "./token-writes.ts";

@@ -1,44 +1,60 @@
-import { hash } from "node:crypto";
-import type { AuditEntry, AuditVerification } from "./audit-store.ts";
-import { toPortable } from "./portable-text.ts";
-import type { SummaryRow } from "./revision-row.ts";
+import type { AuditEntry, AuditHead, AuditVerification } from "../audit-store.ts";
+import { hashEntry } from "./audit-log.ts";
+import { describeDeployment, digestRevision, type SummaryRow } from "./revision-row.ts";
 
-/**
- * The digest of a revision in its audit entry: the SHA-256 of its fields, a period, and the SHA-256 of its flows as they are stored,
- * both in hexadecimal. The fields are hashed as the UTF-8 encoding of a JSON array without spaces; absent ones are null. Message, pin
- * and outcome are not part of it, since they may change. Nor are the credentials: they are encrypted again when a store is migrated,
- * and their encryption detects changes. Must never change.
- */
-export function digestRevision(row: SummaryRow, flowsHash: string): string {
-  const fields = [
-    row.seq,
-    row.rev,
-    row.parent,
-    row.committed_at_ms,
-    row.deployed_by,
-    row.token_id,
-    row.token_name,
-    row.client_address,
-    row.protocol,
-    row.request_id,
-    row.deployment_type,
-    row.cause,
-    row.restored_rev,
-    row.node_count,
-    row.size_bytes,
-  ];
-  // Text as it is read from either database.
-  const stored = fields.map((value) => toPortable(typeof value === "string" ? value.toWellFormed() : value));
-  return `${hash("sha256", JSON.stringify(stored))}.${flowsHash}`;
+/** Checks a chain entry by entry. */
+export interface ChainCheck {
+  /** Returns false after the first inconsistency, when no more entries need to be added. */
+  add(entry: AuditEntry): boolean;
+  /** `head` is the recorded head of the log, without which removed entries at its end would not be noticed. */
+  end(head: AuditHead): Omit<AuditVerification, "revisions">;
 }
 
-export function hashFlows(flows: Uint8Array): string {
-  return hash("sha256", flows);
+/** The chain starts after the removed entry `pruned`. `expected` is an entry that it must contain. */
+export function createChainCheck(pruned: AuditHead, expected: AuditHead | undefined): ChainCheck {
+  let last = pruned;
+  let entries = 0;
+  let problem = expected === undefined ? undefined : compare(expected, pruned);
+
+  function check(entry: AuditEntry): string | undefined {
+    if (entry.seq !== last.seq + 1) {
+      return `entry ${last.seq + 1} is missing, entry ${entry.seq} follows entry ${last.seq}`;
+    }
+    if (hashEntry(last.hash, entry) !== entry.hash) {
+      return `entry ${entry.seq} was changed, or is not the one that followed entry ${last.seq}`;
+    }
+    return expected === undefined ? undefined : compare(expected, entry);
+  }
+
+  return {
+    add(entry) {
+      problem ??= check(entry);
+      if (problem !== undefined) {
+        return false;
+      }
+      last = entry;
+      entries += 1;
+      return true;
+    },
+    end(head) {
+      if (last.seq < head.seq) {
+        problem ??= `entry ${last.seq + 1} is missing, the last one is ${last.seq}, but entry ${head.seq} was written`;
+      } else if (last.hash !== head.hash) {
+        problem ??= `entry ${last.seq} is not the last one that was written`;
+      }
+      if (expected !== undefined && expected.seq > last.seq) {
+        problem ??= `entry ${expected.seq} is missing, the last one is ${last.seq}`;
+      }
+      if (expected !== undefined && expected.seq < pruned.seq) {
+        problem ??= `entry ${expected.seq} can't be compared, since entries up to ${pruned.seq} were removed by the retention`;
+      }
+      return { entries, head: { seq: last.seq, hash: last.hash }, problem };
+    },
+  };
 }
 
-/** The `detail` of an entry about removed revisions. */
-export function formatRemoved(revs: readonly string[]): string {
-  return revs.join(" ");
+function compare(expected: AuditHead, { seq, hash }: AuditHead): string | undefined {
+  return expected.seq === seq && expected.hash !== hash ? `entry ${seq} has another hash than expected` : undefined;
 }
 
 /** Compares the revisions of a store with its audit log. */
@@ -131,9 +147,4 @@ function describeChange(
   return names.length === 0
     ? `its ${last} ${last === "flows" ? "are" : "is"}`
     : `its ${names.join(", ")} and ${last} are`;
-}
-
-/** The `detail` of the entry about a deployment. */
-export function describeDeployment({ cause, deployment_type: type }: SummaryRow): string {
-  return cause === "deployment" ? type : `${cause}, ${type}`;
 }

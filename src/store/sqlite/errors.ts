@@ -1,5 +1,5 @@
-import { FlowgateError } from "../errors.ts";
-import { commitInDoubt } from "./errors.ts";
+import { FlowgateError } from "../../errors.ts";
+import { commitInDoubt } from "../flow-store.ts";
 
 /** The primary result code of an error of SQLite (https://sqlite.org/rescode.html); undefined for other errors. */
 export function sqliteCode(error: unknown): number | undefined {

@@ -1,4 +1,4 @@
-import type { ListedToken, StoredToken } from "./token-store.ts";
+import type { ListedToken, StoredToken } from "../token-store.ts";
 
 type TokenRow = {
   hash: Uint8Array;

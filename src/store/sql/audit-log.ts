@@ -1,7 +1,23 @@
-import { hashEntry } from "./audit-chain.ts";
-import type { AuditEntry, AuditHead, AuditKind, AuditRecord } from "./audit-store.ts";
-import { toPortable } from "./portable-text.ts";
+import { hash } from "node:crypto";
+import type { AuditEntry, AuditHead, AuditKind, AuditRecord } from "../audit-store.ts";
+import { toPortable } from "./query.ts";
 import { toTokenOrigin } from "./revision-row.ts";
+
+/**
+ * The hash of an entry: SHA-256, in hexadecimal, of the UTF-8 encoding of a JSON array without spaces, which contains the hash
+ * of the previous entry ("" for the first one) and the fields of this one; absent fields are null. If the entry has a token or a
+ * digest, id and name of the token and the digest follow. Must never change.
+ */
+export function hashEntry(previousHash: string, entry: Omit<AuditEntry, "hash">): string {
+  const { seq, timeMs, kind, origin, subject, detail, count, digest } = entry;
+  const { by, token, address, protocol, requestId } = origin;
+  const fields = [previousHash, seq, timeMs, kind, by, address, protocol, requestId, subject, detail, count];
+  if (token !== undefined || digest !== undefined) {
+    fields.push(token?.id, token?.name, digest);
+  }
+  // JSON.stringify writes null for undefined items.
+  return hash("sha256", JSON.stringify(fields));
+}
 
 /** The table `audit`, which has the same columns in all adapters. */
 export type AuditRow = {

@@ -1,11 +1,13 @@
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmod, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { readKey } from "../../src/store/key.ts";
+import { openCredentials, readKey, sealCredentials } from "../../src/store/credentials.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
+import { sets } from "../flows/builders.ts";
 import { createFolder, draft } from "./builders.ts";
 
 test("derives the same key from the same secret", async () => {
@@ -93,4 +95,46 @@ test("rejects a secret that is configured after a key was generated, and keeps t
   await expect(open("a new secret")).rejects.toThrow("can't be decrypted with this credentialSecret");
   await using again = await open();
   expect(again.flows.active()).toEqual(revision);
+});
+
+const key = randomBytes(32);
+const credentials = sets({ a: { user: "u", password: "🔑" }, constructor: {} });
+
+test("decrypts credentials that it encrypted", () => {
+  expect(openCredentials(key, "rev", sealCredentials(key, "rev", credentials))).toEqual(credentials);
+});
+
+test("encrypts the same credentials differently each time", () => {
+  expect(sealCredentials(key, "rev", credentials)).not.toEqual(sealCredentials(key, "rev", credentials));
+});
+
+const wrongKey = /^The stored credentials can't be decrypted with this credentialSecret\. /;
+
+test("does not decrypt with another key", () => {
+  expect(() => openCredentials(randomBytes(32), "rev", sealCredentials(key, "rev", credentials))).toThrow(wrongKey);
+});
+
+test("does not decrypt for another revision", () => {
+  expect(() => openCredentials(key, "other", sealCredentials(key, "rev", credentials))).toThrow(wrongKey);
+});
+
+test("does not decrypt if a byte is changed or missing", () => {
+  const sealed = sealCredentials(key, "rev", credentials);
+  for (let index = 0; index < sealed.length; index++) {
+    const changed = Buffer.from(sealed);
+    changed.writeUInt8(sealed.readUInt8(index) ^ 1, index);
+    expect(() => openCredentials(key, "rev", changed)).toThrow(/^The stored credentials/);
+    expect(() => openCredentials(key, "rev", sealed.subarray(0, index))).toThrow(/^The stored credentials/);
+  }
+});
+
+test("distinguishes a newer version and damaged bytes from a wrong key", () => {
+  const newer = sealCredentials(key, "rev", credentials);
+  newer.writeUInt8(2, 0);
+  expect(() => openCredentials(key, "rev", newer)).toThrow(
+    "The stored credentials of revision rev were encrypted by a newer version of Flowgate: use that version.",
+  );
+  expect(() => openCredentials(key, "rev", newer.subarray(0, 28))).toThrow(
+    "The stored credentials of revision rev are damaged: restore the database from a backup.",
+  );
 });

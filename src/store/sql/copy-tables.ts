@@ -1,0 +1,259 @@
+import { type AuditRecord, type AuditHead, emptyHead, parseHead } from "../audit-store.ts";
+import { type Row, type TableName, type TableReader, type TableWriter, tableNames } from "../adapter.ts";
+import { type ContentRow, type SummaryRow, hashFlows } from "./revision-row.ts";
+import { toPortable } from "./query.ts";
+import { isKeyOf, openCredentials, sealCredentials } from "../credentials.ts";
+import { type AuditRow, toAuditRow, toAuditEntry } from "./audit-log.ts";
+import { createChainCheck } from "./audit-verification.ts";
+import { createRevisionCheck, endVerification } from "./audit-verification.ts";
+import { createHash } from "node:crypto";
+
+export type CopyOptions = {
+  /** Defaults to all. */
+  readonly tables?: readonly TableName[];
+  /**
+   * The credentials are encrypted with the first of these keys at the destination, and with any of them at the source. Absent:
+   * they are copied unchanged.
+   */
+  readonly keys?: readonly Buffer[];
+  /** Written after the copied audit entries. Absent: the log is copied unchanged. */
+  readonly entry?: AuditRecord;
+  readonly onProgress?: ((progress: CopyProgress) => void) | undefined;
+  /** Its reason is thrown, and nothing is copied. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** `done` and `total` are numbers of rows. */
+export type CopyProgress = { readonly phase: "copying" | "checking"; readonly done: number; readonly total: number };
+
+export type CopyResult = {
+  /** The numbers of copied rows. */
+  readonly counts: ReadonlyMap<TableName, number>;
+  /** The first inconsistency of the audit log, which is one of the source; undefined: there is none. */
+  readonly auditProblem: string | undefined;
+};
+
+/** Copies the tables, reads the copy back to check it, and commits it. */
+export async function copyTables(
+  source: TableReader,
+  destination: TableWriter,
+  { tables = tableNames, keys, entry, onProgress = () => {}, signal }: CopyOptions,
+): Promise<CopyResult> {
+  const counts = new Map<TableName, number>();
+  for (const table of tables) {
+    counts.set(table, await source.count(table));
+  }
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+
+  /** Reads the tables in batches, which are reported when they were processed. */
+  async function* read(reader: TableReader, phase: CopyProgress["phase"]): AsyncGenerator<[TableName, readonly Row[]]> {
+    let done = 0;
+    for (const table of tables) {
+      for await (const rows of reader.read(table)) {
+        signal?.throwIfAborted();
+        yield [table, rows];
+        // The copy also has the new audit entry.
+        done = Math.min(done + rows.length, total);
+        onProgress({ phase, done, total });
+      }
+    }
+  }
+
+  const written = new Map<TableName, Digest>(tables.map((table) => [table, createDigest()]));
+  const log = createLogEnd();
+  const convert = createConversion(keys);
+  async function write(table: TableName, rows: readonly Row[]): Promise<void> {
+    written.get(table)?.add(rows);
+    await destination.write(table, rows);
+  }
+  for await (const [table, rows] of read(source, "copying")) {
+    const converted = rows.map((row) => convert(table, row));
+    if (table === "audit") {
+      log.add(converted);
+    }
+    await write(table, converted);
+  }
+  for (const [table, digest] of written) {
+    assertCount(table, digest.count(), counts.get(table));
+  }
+  const { row, head } = log.end(await source.readHead(), entry);
+  if (row !== undefined) {
+    await write("audit", [row]);
+  }
+  await destination.writeHead(head);
+  const auditProblem = await checkCopy(read(destination, "checking"), {
+    written,
+    pruned: log.pruned(),
+    head: await destination.readHead(),
+    key: keys?.[0],
+  });
+  await destination.commit();
+  return { counts, auditProblem };
+}
+
+/**
+ * Returns a function that converts rows for the destination of a copy. It must be called with revisions before their content.
+ * `keys` is as `CopyOptions.keys`.
+ */
+export function createConversion(keys: readonly Buffer[] | undefined): (table: TableName, row: Row) => Row {
+  /** The `rev` of the revisions by sequence number. */
+  const revs = new Map<number, string>();
+  /** The key of the source, which is the same for all revisions. */
+  let from: Buffer | undefined;
+
+  function encrypt(content: Row, [to, ...others]: readonly [Buffer, ...Buffer[]]): Row {
+    const { seq, credentials } = content as ContentRow & { seq: number };
+    const rev = revs.get(seq) ?? "";
+    from ??= [to, ...others].find((key) => isKeyOf(key, rev, credentials));
+    if (from === undefined) {
+      throw new Error(
+        "the credentials can't be decrypted: configure the credentialSecret that was used to store them, or, if none was set, " +
+          "name the data directory with the credential.key of that time",
+      );
+    }
+    return from === to
+      ? content
+      : { ...content, credentials: sealCredentials(to, rev, openCredentials(from, rev, credentials)) };
+  }
+
+  return (table, row) => {
+    if (table === "revision") {
+      const { seq, rev } = row as SummaryRow;
+      revs.set(seq, rev);
+    }
+    const [to, ...others] = keys ?? [];
+    return table === "revision_content" && to !== undefined ? encrypt(row, [to, ...others]) : toPortableRow(row);
+  };
+}
+
+function toPortableRow(row: Row): Row {
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, toPortable(value)]));
+}
+
+/** Continues an audit log that is copied. */
+export interface LogEnd {
+  /** Must be called with all entries. */
+  add(rows: readonly Row[]): void;
+  /** The entry after which the log starts. */
+  pruned(): AuditHead;
+  /** Returns the entry that follows, if one is given, and the newest entry. `recorded` is the newest one of the source. */
+  end(
+    recorded: AuditHead,
+    entry: AuditRecord | undefined,
+  ): { readonly row: AuditRow | undefined; readonly head: AuditHead };
+}
+
+export function createLogEnd(): LogEnd {
+  let pruned = emptyHead;
+  let lastSeq = 0;
+  return {
+    add(rows) {
+      for (const { kind, subject, seq } of rows as readonly AuditRow[]) {
+        pruned = (kind === "audit_pruned" ? parseHead(subject ?? "") : undefined) ?? pruned;
+        lastSeq = seq;
+      }
+    },
+    pruned: () => pruned,
+    end(recorded, entry) {
+      if (entry === undefined) {
+        return { row: undefined, head: recorded };
+      }
+      // The numbers differ only if the log was changed, which the hash of the new entry must not hide.
+      const row = toAuditRow({ seq: Math.max(recorded.seq, lastSeq), hash: recorded.hash }, entry, Date.now());
+      return { row, head: row };
+    },
+  };
+}
+
+type Expected = {
+  readonly written: ReadonlyMap<TableName, Digest>;
+  /** The entry after which the audit log starts. */
+  readonly pruned: AuditHead;
+  /** The newest entry. */
+  readonly head: AuditHead;
+  /** The key of the newest credentials. */
+  readonly key: Buffer | undefined;
+};
+
+/**
+ * Checks the rows of a copy: their number, a hash over them, and whether the newest credentials can be decrypted. Resolves with the
+ * first inconsistency of the audit log, if there is one.
+ */
+export async function checkCopy(
+  copy: AsyncIterable<readonly [TableName, readonly Row[]]>,
+  { written, pruned, head, key }: Expected,
+): Promise<string | undefined> {
+  const found = new Map<TableName, Digest>([...written.keys()].map((table) => [table, createDigest()]));
+  const newest = new Map<TableName, Row>();
+  const chain = createChainCheck(pruned, undefined);
+  const check = createRevisionCheck();
+  const summaries = new Map<number, SummaryRow>();
+  for await (const [table, rows] of copy) {
+    found.get(table)?.add(rows);
+    newest.set(table, rows.at(-1) ?? {});
+    switch (table) {
+      case "revision":
+        for (const row of rows as readonly SummaryRow[]) {
+          summaries.set(row.seq, row);
+        }
+        break;
+      case "revision_content":
+        for (const { seq, flows } of rows as readonly (ContentRow & Pick<SummaryRow, "seq">)[]) {
+          check.addRevision(summaries.get(seq) as SummaryRow, hashFlows(flows));
+        }
+        break;
+      case "audit":
+        rows.map(toAuditEntry).every((entry) => {
+          check.addEntry(entry);
+          return chain.add(entry);
+        });
+        break;
+      default:
+    }
+  }
+  for (const [table, digest] of written) {
+    assertCount(table, found.get(table)?.count(), digest.count());
+    if (found.get(table)?.hash() !== digest.hash()) {
+      throw new Error(`the copied rows of the table ${table} differ from the original; the copy was discarded`);
+    }
+  }
+  const content = newest.get("revision_content");
+  if (key !== undefined && content !== undefined) {
+    openCredentials(key, (newest.get("revision") as SummaryRow).rev, (content as ContentRow).credentials);
+  }
+  return endVerification(chain.end(head), check).problem;
+}
+
+export function assertCount(table: TableName, found: number | undefined, expected: number | undefined): void {
+  if (found !== expected) {
+    throw new Error(`${found} of ${expected} rows of the table ${table} were copied; the copy was discarded`);
+  }
+}
+
+/** The number of rows, and a hash over them and their order. */
+export interface Digest {
+  add(rows: readonly Row[]): void;
+  count(): number;
+  /** In hexadecimal. */
+  hash(): string;
+}
+
+export function createDigest(): Digest {
+  const hash = createHash("sha256");
+  let count = 0;
+  return {
+    add(rows) {
+      count += rows.length;
+      for (const row of rows) {
+        // Databases return columns in different orders.
+        for (const name of Object.keys(row).toSorted()) {
+          const value = row[name];
+          const bytes = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
+          hash.update(`${name} ${bytes.length}\n`).update(bytes);
+        }
+      }
+    },
+    count: () => count,
+    hash: () => hash.copy().digest("hex"),
+  };
+}

@@ -1,0 +1,289 @@
+import { hash, randomBytes } from "node:crypto";
+import { promisify } from "node:util";
+import { constants, zstdCompress, zstdDecompress } from "node:zlib";
+import type { DeploymentType, KeptCredentials } from "../../flows/configuration.ts";
+import { type Origin, type AuditRecord, systemOrigin } from "../audit-store.ts";
+import type { RevisionPage, RevisionDraft } from "../flow-store.ts";
+import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary, Revision } from "../revision.ts";
+import { parseDocument } from "../../flows/document.ts";
+import { openCredentials, sealCredentials } from "../credentials.ts";
+import { toPortable } from "./query.ts";
+
+// The tables of all adapters have the same columns.
+
+/** The columns of the table `revision` that never change. */
+export type SummaryRow = {
+  seq: number;
+  rev: string;
+  parent: string | null;
+  committed_at_ms: number;
+  deployed_by: string | null;
+  token_id: string | null;
+  token_name: string | null;
+  client_address: string | null;
+  protocol: string | null;
+  request_id: string | null;
+  deployment_type: DeploymentType;
+  cause: RevisionCause;
+  restored_rev: string | null;
+  node_count: number;
+  size_bytes: number;
+};
+
+export type StateRow = {
+  message: string | null;
+  pinned: number;
+  outcome: RevisionOutcome["state"];
+  outcome_message: string | null;
+  /** A JSON array of strings. */
+  missing_types: string;
+  probation_ms: number | null;
+};
+
+export type EntryRow = SummaryRow & StateRow;
+
+/** The table `revision_content`. */
+export type ContentRow = {
+  flows: Uint8Array;
+  credentials: Uint8Array;
+  /** `Revision.kept` as a JSON array of arrays: node id, type, rev, names. */
+  kept: string;
+};
+
+export const contentColumns = "flows, credentials, kept";
+
+/** A revision as it is inserted. */
+export type RevisionRow = SummaryRow & Pick<StateRow, "message" | "probation_ms"> & ContentRow;
+
+export const summaryColumns =
+  "seq, rev, parent, committed_at_ms, deployed_by, client_address, protocol, request_id, deployment_type, cause, " +
+  "restored_rev, node_count, size_bytes, token_id, token_name";
+export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms`;
+
+export function toSummary(row: SummaryRow): RevisionSummary {
+  return {
+    rev: row.rev,
+    parent: row.parent ?? undefined,
+    seq: row.seq,
+    committedAtMs: row.committed_at_ms,
+    by: row.deployed_by ?? undefined,
+    token: toTokenOrigin(row),
+    address: row.client_address ?? undefined,
+    protocol: row.protocol ?? undefined,
+    requestId: row.request_id ?? undefined,
+    deploymentType: row.deployment_type,
+    cause: row.cause,
+    restoredRev: row.restored_rev ?? undefined,
+    nodeCount: row.node_count,
+    sizeBytes: row.size_bytes,
+  };
+}
+
+/** The columns are undefined in logs with the schema of an older version. */
+export function toTokenOrigin({ token_id: id, token_name: name }: Partial<SummaryRow>): Origin["token"] {
+  return id === null || id === undefined ? undefined : { id, name: name ?? undefined };
+}
+
+export function toEntry(row: EntryRow): RevisionEntry {
+  return {
+    ...toSummary(row),
+    message: row.message ?? undefined,
+    pinned: row.pinned !== 0,
+    outcome: {
+      state: row.outcome,
+      message: row.outcome_message ?? undefined,
+      missingTypes: JSON.parse(row.missing_types) as string[],
+    },
+    probationMs: row.probation_ms ?? undefined,
+  };
+}
+
+/** The first `limit` of the rows, which are one more if there is a next page. */
+export function toPage(rows: readonly EntryRow[], limit: number): RevisionPage {
+  const revisions = rows.slice(0, limit).map(toEntry);
+  return { revisions, next: rows.length > limit ? revisions.at(-1)?.seq : undefined };
+}
+
+/** The columns of the properties that `change` contains. */
+export function toStateColumns(change: Partial<RevisionEntry>): Partial<StateRow> {
+  const { pinned, outcome } = change;
+  return {
+    ...("message" in change && { message: change.message ?? null }),
+    ...(pinned !== undefined && { pinned: pinned ? 1 : 0 }),
+    ...(outcome !== undefined && {
+      outcome: outcome.state,
+      outcome_message: outcome.message ?? null,
+      missing_types: JSON.stringify(outcome.missingTypes),
+    }),
+    ...("probationMs" in change && { probation_ms: change.probationMs ?? null }),
+  };
+}
+
+/** A revision without the values that are assigned when it is written. */
+export type CommitCall = Omit<RevisionRow, keyof AssignedColumns> & {
+  readonly idempotencyKey: UsedKey | undefined;
+};
+
+/** A change of a revision. */
+export type UpdateCall = {
+  readonly rev: string;
+  readonly columns: Partial<StateRow>;
+  readonly entry: AuditRecord | undefined;
+  readonly maxPinned: number | undefined;
+};
+
+/** `user` is empty for requests that are not authenticated. */
+export type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
+
+/** The revision that the first request with an idempotency key made, and the hash of that request. */
+export type Repeated = { readonly rev: string; readonly fingerprint: Uint8Array };
+
+/** How long the key of a commit can't be used for another one. */
+export const keyLifetimeMs = 24 * 60 * 60_000;
+
+/** The first revision of a new store. */
+export const rootDraft: RevisionDraft = {
+  parent: "",
+  by: undefined,
+  address: undefined,
+  protocol: undefined,
+  requestId: undefined,
+  deploymentType: "full",
+  cause: "deployment",
+  restoredRev: undefined,
+  flows: parseDocument(Buffer.from("[]")),
+  credentials: new Map(),
+  kept: new Map(),
+  message: undefined,
+  probationMs: undefined,
+  idempotencyKey: undefined,
+};
+
+/** Compresses the flows and encrypts the credentials with `key`. */
+export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<CommitCall> {
+  const rev = createRev();
+  const { by, idempotencyKey, flows, credentials } = draft;
+  return {
+    rev,
+    parent: draft.parent,
+    deployed_by: by ?? null,
+    token_id: draft.token?.id ?? null,
+    token_name: draft.token?.name ?? null,
+    client_address: draft.address ?? null,
+    protocol: draft.protocol ?? null,
+    request_id: draft.requestId ?? null,
+    deployment_type: draft.deploymentType,
+    cause: draft.cause,
+    restored_rev: draft.restoredRev ?? null,
+    node_count: flows.count,
+    size_bytes: flows.json.length,
+    message: draft.message ?? null,
+    probation_ms: draft.probationMs ?? null,
+    idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
+    flows: await compress(flows.json),
+    credentials: sealCredentials(key, rev, credentials),
+    kept: JSON.stringify(Array.from(draft.kept, ([id, { type, rev, names }]) => [id, type, rev, names])),
+  };
+}
+
+/** What the database assigns to a revision when it is written. */
+export type AssignedColumns = Pick<SummaryRow, "seq" | "committed_at_ms">;
+
+/** The revision of a draft that was written. Frozen. */
+export function toCommitted(
+  { flows, credentials, kept }: RevisionDraft,
+  call: CommitCall,
+  { seq, committed_at_ms }: AssignedColumns,
+): Revision {
+  return Object.freeze({ ...toSummary({ ...call, seq, committed_at_ms }), flows, credentials, kept });
+}
+
+/** Decrypts the credentials with `key`, and decompresses the flows. The result is frozen. */
+export async function toRevision(row: SummaryRow & ContentRow, key: Buffer): Promise<Revision> {
+  return Object.freeze({
+    ...toSummary(row),
+    credentials: openCredentials(key, row.rev, row.credentials),
+    flows: parseDocument(await decompress(row.flows), row.node_count),
+    kept: parseKept(row.kept),
+  });
+}
+
+/** Older versions wrote no names. */
+function parseKept(json: string): KeptCredentials {
+  const entries = JSON.parse(json) as [id: string, type: string, rev: string, names?: string[]][];
+  return new Map(entries.map(([id, type, rev, names = []]) => [id, { type, rev, names }]));
+}
+
+/** The audit entry of a commit. */
+export function toAuditRecord(row: SummaryRow & ContentRow): AuditRecord {
+  const { by, token, address, protocol, requestId } = toSummary(row);
+  return {
+    kind: "deployment",
+    origin: { by, token, address, protocol, requestId },
+    subject: row.rev,
+    detail: describeDeployment(row),
+    digest: digestRevision(row, hashFlows(row.flows)),
+  };
+}
+
+/** The audit entry of revisions that the retention has removed. */
+export function toPruneRecord(revs: readonly string[]): AuditRecord {
+  return { kind: "revisions_pruned", origin: systemOrigin, detail: formatRemoved(revs), count: revs.length };
+}
+
+const compressAsync = promisify(zstdCompress);
+
+/** Compresses with zstd, with a checksum, on the thread pool. */
+export async function compress(bytes: Uint8Array): Promise<Buffer> {
+  return compressAsync(bytes, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
+}
+
+export const decompress: (bytes: Uint8Array) => Promise<Buffer> = promisify(zstdDecompress);
+
+/** Random, so that ids are unique across processes. Does not begin with a hyphen, like the flags of a command line. */
+export function createRev(): string {
+  return randomBytes(16).toString("base64url").replace(/^-/, "0");
+}
+
+/**
+ * The digest of a revision in its audit entry: the SHA-256 of its fields, a period, and the SHA-256 of its flows as they are stored,
+ * both in hexadecimal. The fields are hashed as the UTF-8 encoding of a JSON array without spaces; absent ones are null. Message, pin
+ * and outcome are not part of it, since they may change. Nor are the credentials: they are encrypted again when a store is migrated,
+ * and their encryption detects changes. Must never change.
+ */
+export function digestRevision(row: SummaryRow, flowsHash: string): string {
+  const fields = [
+    row.seq,
+    row.rev,
+    row.parent,
+    row.committed_at_ms,
+    row.deployed_by,
+    row.token_id,
+    row.token_name,
+    row.client_address,
+    row.protocol,
+    row.request_id,
+    row.deployment_type,
+    row.cause,
+    row.restored_rev,
+    row.node_count,
+    row.size_bytes,
+  ];
+  // Text as it is read from either database.
+  const stored = fields.map((value) => toPortable(typeof value === "string" ? value.toWellFormed() : value));
+  return `${hash("sha256", JSON.stringify(stored))}.${flowsHash}`;
+}
+
+export function hashFlows(flows: Uint8Array): string {
+  return hash("sha256", flows);
+}
+
+/** The `detail` of an entry about removed revisions. */
+export function formatRemoved(revs: readonly string[]): string {
+  return revs.join(" ");
+}
+
+/** The `detail` of the entry about a deployment. */
+export function describeDeployment({ cause, deployment_type: type }: SummaryRow): string {
+  return cause === "deployment" ? type : `${cause}, ${type}`;
+}

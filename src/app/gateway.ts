@@ -16,7 +16,6 @@ import { createLog } from "../telemetry/log.ts";
 import type { Server } from "../server/open-server.ts";
 import type { Mount } from "./mount.ts";
 import { openServices } from "./open-services.ts";
-import { logHealth } from "./observe-store.ts";
 import { lockDataDir } from "../store/lock.ts";
 import { openStore } from "../store/open-store.ts";
 import type { Endpoint, Store } from "../store/store.ts";
@@ -207,4 +206,16 @@ function endpointOf(url: string | undefined): Endpoint[] {
 function readVersion(): string {
   const path = findPackageJSON(import.meta.url);
   return path === undefined ? "unknown" : (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
+}
+
+/** Logs when the store fails, and when it can be used again. Disposing ends it. */
+function logHealth(store: Store, log: Logger): Disposable {
+  return store.onHealthChange(() => {
+    const health = store.health();
+    if (health.isUsable) {
+      log.info("the store can be used again");
+    } else {
+      log.error(`the store has failed: ${health.message}`);
+    }
+  });
 }

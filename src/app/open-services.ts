@@ -27,7 +27,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import type { Tracing } from "../telemetry/trace.ts";
 import { type Authentication, accessToServer, browserSafety, openAuthentication } from "./authentication.ts";
-import { measureStore } from "./observe-store.ts";
+import { wrapStore } from "../store/guard.ts";
 import type { UserReload } from "./reload-users.ts";
 import { type Runtimes, flowsCanReachApi } from "./runtimes.ts";
 
@@ -50,7 +50,7 @@ export function openServices(
 ): { serverOptions: ServerOptions; users: UserReload } {
   const { options, log, runtime, metrics, certificates, onRuntimeAbuse } = components;
   const observer = metrics?.observer ?? silentObserver;
-  const store = metrics === undefined ? components.store : measureStore(components.store, metrics.stores);
+  const store = metrics === undefined ? components.store : wrapStore(components.store, metrics.stores.measure);
   const authentication = openAuthentication({ ...components, store }, stack);
   const { audit, authenticator, users } = authentication;
   const serverOptions: ServerOptions = {

@@ -1,4 +1,3 @@
-import { FlowgateError } from "../errors.ts";
 import type { AuditRecord } from "./audit-store.ts";
 
 /** An access token as it is stored. */
@@ -47,25 +46,6 @@ export type TokenSelector =
 
 /** The numbers of named tokens that have not expired. */
 export type NamedTokenLimits = { readonly perUser: number; readonly total: number; readonly nowMs: number };
-
-/** How many named tokens there are. */
-export type NamedTokenCounts = { readonly ofUser: number; readonly total: number };
-
-/** Throws `limit_exceeded` if there must not be another named token. */
-export function assertBelow({ ofUser, total }: NamedTokenCounts, limits: NamedTokenLimits): void {
-  if (ofUser >= limits.perUser) {
-    throw new FlowgateError(
-      "limit_exceeded",
-      `you have ${ofUser} named tokens, and adminAuth.maxTokensPerUser permits no more: list them, and revoke one`,
-    );
-  }
-  if (total >= limits.total) {
-    throw new FlowgateError(
-      "limit_exceeded",
-      `there are ${total} named tokens, and adminAuth.maxTokens permits no more: list them, and revoke some`,
-    );
-  }
-}
 
 /**
  * Stores access tokens. Each change is durable before its promise resolves. Inserting and removing tokens write the given

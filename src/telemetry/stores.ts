@@ -4,15 +4,9 @@ import { Series, registerSamples } from "./series.ts";
 
 /** Measures the duration of store operations. */
 export interface StoreMetrics {
-  /** Returns the store with these operations measured. The label `operation` is prefixed with `name`: "flows.commit". */
-  measure<S extends object>(name: string, store: S, operations: readonly OperationName<S>[]): S;
+  /** Returns the operation, measured under this name, such as `flows.commit`. */
+  measure(this: void, operation: Operation, name: string): Operation;
 }
-
-/** The names of the methods that return a promise. */
-type OperationName<S> = {
-  [Name in keyof S]: S[Name] extends (...parameters: never[]) => Promise<unknown> ? Name : never;
-}[keyof S] &
-  string;
 
 type Operation = (...parameters: unknown[]) => Promise<unknown>;
 
@@ -36,33 +30,25 @@ export function createStoreMetrics(registry: Registry): StoreMetrics {
     },
   });
 
-  const timed = (label: string, operation: Operation): Operation => {
-    const ok = add(label, "ok");
-    let refused: Series | undefined;
-    let failed: Series | undefined;
-    return (...parameters) => {
-      const startMs = performance.now();
-      const result = operation(...parameters);
-      result.then(
-        () => ok.observe(secondsSince(startMs)),
-        (error: unknown) => {
-          const series = isCallerError(error, parameters)
-            ? (refused ??= add(label, "refused"))
-            : (failed ??= add(label, "error"));
-          series.observe(secondsSince(startMs));
-        },
-      );
-      return result;
-    };
-  };
-
   return {
-    measure(name, store, operations) {
-      const measured = operations.map((key) => {
-        const operation = store[key] as Operation;
-        return [key, timed(`${name}.${key}`, operation.bind(store))] as const;
-      });
-      return { ...store, ...(Object.fromEntries(measured) as Partial<typeof store>) };
+    measure(operation, name) {
+      const ok = add(name, "ok");
+      let refused: Series | undefined;
+      let failed: Series | undefined;
+      return (...parameters) => {
+        const startMs = performance.now();
+        const result = operation(...parameters);
+        result.then(
+          () => ok.observe(secondsSince(startMs)),
+          (error: unknown) => {
+            const series = isCallerError(error, parameters)
+              ? (refused ??= add(name, "refused"))
+              : (failed ??= add(name, "error"));
+            series.observe(secondsSince(startMs));
+          },
+        );
+        return result;
+      };
     },
   };
 }

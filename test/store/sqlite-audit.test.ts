@@ -6,8 +6,7 @@ import { expect, test } from "vitest";
 import { hashEntry, toAuditEntry } from "../../src/store/sql/audit-log.ts";
 import type { AuditEntry, AuditRecord } from "../../src/store/audit-store.ts";
 import { backupStore, restoreStore } from "../../src/store/sqlite/adapter.ts";
-import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
-import { verifyAuditLog } from "../../src/store/sqlite/verify-audit.ts";
+import { openSqliteStore, verifyAuditLog } from "../../src/store/sqlite/open-store.ts";
 import { createFolder } from "./builders.ts";
 
 const key = randomBytes(32);

@@ -13,27 +13,18 @@ test("measures operations by outcome, and returns their results", async () => {
     new Error("disk full"),
     new FlowgateError("unavailable", "the database is locked"),
   ];
-  const store = createStoreMetrics(registry).measure(
-    "things",
-    {
-      find: async (name: string) => `found ${name}`,
-      async fail(at: number, signal?: AbortSignal) {
-        signal?.throwIfAborted();
-        throw failures[at];
-      },
-      size: () => 3,
-      [Symbol.asyncDispose]: async () => {},
-    },
-    ["find", "fail"],
-  );
+  const { measure } = createStoreMetrics(registry);
+  const find = measure(async (name) => `found ${String(name)}`, "things.find");
+  const fail = measure(async (at, signal) => {
+    (signal as AbortSignal | undefined)?.throwIfAborted();
+    throw failures[at as number] as Error;
+  }, "things.fail");
 
-  expect(await store.find("it")).toBe("found it");
-  await expect(store.fail(0)).rejects.toBe(failures[0]);
-  await expect(store.fail(1)).rejects.toBe(failures[1]);
-  await expect(store.fail(2)).rejects.toBe(failures[2]);
-  await expect(store.fail(2, AbortSignal.abort())).rejects.toThrow("aborted");
-  expect(store.size()).toBe(3);
-  expect(store[Symbol.asyncDispose]).toBeTypeOf("function");
+  expect(await find("it")).toBe("found it");
+  await expect(fail(0)).rejects.toBe(failures[0]);
+  await expect(fail(1)).rejects.toBe(failures[1]);
+  await expect(fail(2)).rejects.toBe(failures[2]);
+  await expect(fail(2, AbortSignal.abort())).rejects.toThrow("aborted");
 
   expect(await counts(registry)).toEqual([
     'flowgate_store_duration_seconds_count{operation="things.find",outcome="ok"} 1',

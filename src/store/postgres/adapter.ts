@@ -1,11 +1,10 @@
 import { type StoreAdapter, tableNames } from "../adapter.ts";
 import { openDatabase } from "./database.ts";
 import { parseLocation, type Location } from "./location.ts";
-import { openPostgresStore } from "./open-store.ts";
+import { openPostgresStore, verifyAuditLog } from "./open-store.ts";
 import { toFlowgateError } from "./errors.ts";
 import { assertCurrentSchema } from "./schema.ts";
 import { openTableReader, openTableWriter } from "./tables.ts";
-import { verifyAuditLog } from "./verify-audit.ts";
 import { systemOrigin } from "../audit-store.ts";
 import { copyTables } from "../sql/copy-tables.ts";
 import { openBackupReader, openBackupWriter } from "../sqlite/tables.ts";

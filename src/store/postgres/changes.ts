@@ -1,5 +1,6 @@
 import type { Client } from "pg";
-import type { Database, Query } from "./database.ts";
+import type { Query } from "../sql/query.ts";
+import type { Database } from "./database.ts";
 
 /** How often something happened, by any replica. */
 export type ChangeCounts = {

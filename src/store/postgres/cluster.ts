@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from "node:util";
 import { createListeners } from "../../base/listeners.ts";
 import type { Cluster, Replica, ReplicaStatus, Lease, LeaseReply } from "../cluster.ts";
 import type { Changes } from "./changes.ts";
-import type { Database, Query } from "./database.ts";
+import type { Query } from "../sql/query.ts";
+import type { Database } from "./database.ts";
 
 const heartbeatMs = 1_000;
 /** A replica that has missed three heartbeats is not listed. */

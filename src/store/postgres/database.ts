@@ -1,4 +1,5 @@
 import type { Client, PoolClient, Pool, QueryConfig } from "pg";
+import { type Query, toPortable } from "../sql/query.ts";
 import type { Store } from "../store.ts";
 import { connect, limits } from "./connect.ts";
 import { createHealth, type Primary, openPrimaryTracker } from "./primary.ts";
@@ -80,10 +81,7 @@ const durable = "; SET LOCAL synchronous_commit = on";
  * Runs `work` in a transaction, which is rolled back if it rejects. Rejects with `InDoubt` if the connection fails during the
  * commit.
  */
-export async function inTransaction<T>(
-  primary: Primary,
-  work: (query: Query, primary: Primary) => Promise<T>,
-): Promise<T> {
+async function inTransaction<T>(primary: Primary, work: (query: Query, primary: Primary) => Promise<T>): Promise<T> {
   const client = await primary.pool.connect();
   let failed: Error | undefined;
   const onError = (error: Error): void => void (failed = error);
@@ -167,19 +165,12 @@ export async function beginLongTransaction(database: Database, mode: string): Pr
   };
 }
 
-/** Runs one statement, and returns its rows. `withinMs` limits how long it waits for the server. */
-export type Query = <Row extends object>(
-  text: string,
-  values?: readonly unknown[],
-  withinMs?: number,
-) => Promise<Row[]>;
-
 /** Converts a client, or a pool, to the function that runs one statement. */
-export function queryOf(client: Client | Pool | PoolClient): Query {
+function queryOf(client: Client | Pool | PoolClient): Query {
   return async (text, values = [], withinMs = limits.queryMs) => {
     const config: QueryConfig & { readonly query_timeout: number } = {
       text,
-      values: [...values],
+      values: values.map((value) => toPortable(value)),
       query_timeout: withinMs,
     };
     const { rows } = await client.query<never>(config);

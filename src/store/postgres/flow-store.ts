@@ -1,285 +1,196 @@
-import {
-  type CommitCall,
-  keyLifetimeMs,
-  type Repeated,
-  toCommitCall,
-  toCommitted,
-  type ContentRow,
-  type EntryRow,
-  entryColumns,
-  toEntry,
-  toPage,
-  toStateColumns,
-  rootDraft,
-  toRevision,
-  contentColumns,
-  summaryColumns,
-  type SummaryRow,
-} from "../sql/revision-row.ts";
-import {
-  RepeatedRequest,
-  versionMismatch,
-  type FlowStore,
-  type RevisionDraft,
-  type RevisionFilter,
-  type RevisionEvent,
-} from "../flow-store.ts";
-import { toPortable } from "../sql/query.ts";
-import { pruneInBatches } from "../sql/revisions.ts";
+import { commitInDoubt, type FlowStore, RepeatedRequest, type RevisionDraft, versionMismatch } from "../flow-store.ts";
 import type { Revision } from "../revision.ts";
-import { openCredentials } from "../credentials.ts";
-import { nowMs } from "./audit-log.ts";
-import { type Changes, type ChangeCounts, readCounts } from "./changes.ts";
-import type { Database, Query } from "./database.ts";
-import { commitRevision, type Newest, pruneRevisions, updateRevision } from "./revision-writes.ts";
-import { createListeners } from "../../base/listeners.ts";
+import type { Query } from "../sql/query.ts";
+import { type AssignedColumns, type CommitCall, rootDraft, toCommitCall, toCommitted } from "../sql/revision-row.ts";
+import {
+  ActiveRevision,
+  commitRevision,
+  type CommitReply,
+  insertRoot,
+  type Newest,
+  readRevision,
+} from "../sql/revisions.ts";
+import { type Access, createHistory } from "../sql/stores.ts";
+import { type ChangeCounts, type Changes, readCounts } from "./changes.ts";
+import { type Database, InDoubt } from "./database.ts";
+
+/** Inserts the first revision, without flows, if there is none. */
+export async function ensureRoot(database: Database, key: Buffer): Promise<void> {
+  const rows = await database.query("SELECT FROM flowgate.revision LIMIT 1");
+  if (rows.length === 0) {
+    const call = await toCommitCall(rootDraft, key);
+    await database.transaction((query) => insertRoot(query, call));
+  }
+}
 
 /** `key` encrypts credentials. */
-export async function createFlowStore(database: Database, changes: Changes, key: Buffer): Promise<FlowStore> {
-  const { query } = database;
-  const current = await openActiveRevision(database, changes, key);
-  const active = (): Revision => current.active();
+export async function createFlowStore(
+  database: Database,
+  access: Access,
+  changes: Changes,
+  key: Buffer,
+): Promise<FlowStore> {
+  // Read here, so that a wrong key or a damaged document is an error at the start.
+  const newest = await readRevision(database.query, changes.latest().rev, key);
+  const revisions = new SharedRevisions(database, changes, key, newest);
+  changes.onChange((counts) => revisions.follow(counts));
+  return {
+    ...createHistory(access, revisions.active, key),
+    commit: (draft, signal) => revisions.commit(draft, signal),
+    reload: () => revisions.reload(),
+    catchUp: () => changes.refresh(),
+  };
+}
 
-  async function commit(draft: RevisionDraft, call: CommitCall) {
-    const reply = await commitRevision(database, changes, call, 0);
+/** Revisions that several replicas commit. */
+class SharedRevisions {
+  readonly active: ActiveRevision;
+  readonly #database: Database;
+  readonly #query: Query;
+  readonly #changes: Changes;
+  readonly #key: Buffer;
+  #reloads: number;
+  readonly #commits = new Set<Promise<unknown>>();
+
+  constructor(database: Database, changes: Changes, key: Buffer, newest: Revision) {
+    this.active = new ActiveRevision(newest);
+    this.#database = database;
+    this.#query = database.query;
+    this.#changes = changes;
+    this.#key = key;
+    this.#reloads = changes.latest().reloads;
+  }
+
+  /** Activates what other replicas have committed. */
+  async follow(counts: ChangeCounts): Promise<void> {
+    // A commit of this store activates its own revision. That of another replica may be newer.
+    await Promise.allSettled(this.#commits);
+    const active = this.active.get();
+    if (counts.seq > active.seq) {
+      this.active.activate(await this.#read(counts.rev), false);
+    } else if (counts.rev !== active.rev && (await this.#isLost(active.rev))) {
+      await this.#replaceLost(active, counts.rev);
+    }
+    // Counts from before a reload by this store may arrive after it.
+    if (counts.reloads > this.#reloads) {
+      this.#reloads = counts.reloads;
+      this.active.reportReload();
+    }
+  }
+
+  async commit(draft: RevisionDraft, signal: AbortSignal | undefined): Promise<Revision> {
+    if (draft.parent !== this.active.get().rev) {
+      // Another replica may have committed it. If not, this saves the compression for most mismatches.
+      await this.#changes.refresh();
+      if (draft.parent !== this.active.get().rev && draft.idempotencyKey === undefined) {
+        throw versionMismatch(this.active.get().rev);
+      }
+    }
+    const call = await toCommitCall(draft, this.#key);
+    signal?.throwIfAborted();
+    const committing = this.#commitOwn(draft, call);
+    this.#commits.add(committing);
+    const reply = await committing.finally(() => this.#commits.delete(committing));
+    switch (reply.kind) {
+      case "committed":
+        return reply.revision;
+      case "mismatch":
+        return this.#rejectMismatch(reply.newest);
+      case "repeated":
+        throw new RepeatedRequest(reply.rev, reply.fingerprint);
+    }
+  }
+
+  async reload(): Promise<Revision> {
+    const { rev } = await readCounts(this.#query);
+    const revision = await this.#read(rev);
+    await this.#database.transaction(async (query) => {
+      const [row] = await query<{ reloads: number }>(
+        "UPDATE flowgate.change SET reloads = reloads + 1 RETURNING reloads",
+      );
+      // Not reported to the listeners of this store, which restarts its nodes itself.
+      this.#reloads = Math.max(this.#reloads, row?.reloads ?? 0);
+      await this.#changes.announce(query);
+    });
+    this.active.activate(revision, false);
+    return revision;
+  }
+
+  async #read(rev: string): Promise<Revision> {
+    return readRevision(this.#query, rev, this.#key);
+  }
+
+  async #commitOwn(draft: RevisionDraft, call: CommitCall) {
+    const reply = await this.#write(call, 0);
     if (reply.kind !== "committed") {
       return reply;
     }
     const revision = toCommitted(draft, call, reply);
-    current.activate(revision, true);
+    this.active.activate(revision, true);
     return { kind: reply.kind, revision };
   }
 
-  async function rejectMismatch(newest: Newest): Promise<never> {
-    // At once, since a caller who tries again competes with those who have read it already.
-    if (newest.seq > active().seq) {
-      current.activate(await readExistingRevision(query, newest.rev, key), false);
-    } else {
-      await changes.refresh();
-    }
-    throw versionMismatch(active().rev);
-  }
-
-  return {
-    active,
-
-    async find(rev) {
-      return rev === active().rev ? active() : readRevision(query, rev, key);
-    },
-
-    async findCredentials(rev) {
-      const [row] = await query<Pick<ContentRow, "credentials">>(
-        "SELECT credentials FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1",
-        [toPortable(rev)],
-      );
-      return row && openCredentials(key, rev, row.credentials);
-    },
-
-    async findEntry(rev) {
-      const [row] = await query<EntryRow>(`SELECT ${entryColumns} FROM flowgate.revision WHERE rev = $1`, [
-        toPortable(rev),
-      ]);
-      return row && toEntry(row);
-    },
-
-    async list({ limit, before = Number.MAX_SAFE_INTEGER, filter = {} }) {
-      const { condition, values } = compileFilter(filter, [before]);
-      const rows = await query<EntryRow>(
-        `SELECT ${entryColumns} FROM flowgate.revision WHERE seq < $1${condition} ORDER BY seq DESC LIMIT $${values.length + 1}`,
-        [...values, limit + 1],
-      );
-      return toPage(rows, limit);
-    },
-
-    async commit(draft, signal) {
-      if (draft.parent !== active().rev) {
-        // Another replica may have committed it. If not, this saves the compression for most mismatches.
-        await changes.refresh();
-        if (draft.parent !== active().rev && draft.idempotencyKey === undefined) {
-          throw versionMismatch(active().rev);
+  /** If the connection fails during the commit, only the database shows whether it was committed. */
+  async #write(call: CommitCall, minSeq: number): Promise<CommitReply> {
+    try {
+      return await this.#database.transaction(async (query) => {
+        const reply = await commitRevision(query, call, minSeq);
+        if (reply.kind === "committed") {
+          await this.#changes.announce(query);
         }
-      }
-      const call = await toCommitCall(draft, key);
-      signal?.throwIfAborted();
-      const reply = await current.duringCommit(() => commit(draft, call));
-      switch (reply.kind) {
-        case "committed":
-          return reply.revision;
-        case "mismatch":
-          return rejectMismatch(reply.newest);
-        case "repeated":
-          throw new RepeatedRequest(reply.rev, reply.fingerprint);
-      }
-    },
-
-    async findRepeated(by, idempotencyKey) {
-      const [row] = await query<Repeated>(
-        `SELECT rev, fingerprint FROM flowgate.idempotency_key WHERE "user" = $1 AND key = $2 AND created_at_ms >= ${nowMs} - $3`,
-        [toPortable(by ?? ""), toPortable(idempotencyKey), keyLifetimeMs],
-      );
-      return row && new RepeatedRequest(row.rev, row.fingerprint);
-    },
-
-    async update(rev, change, entry, maxPinned) {
-      const call = { rev, columns: toStateColumns(change), entry, maxPinned };
-      const row = await database.transaction((query) => updateRevision(query, call));
-      return row && toEntry(row);
-    },
-
-    prune: (retention) => pruneInBatches(() => database.transaction((query) => pruneRevisions(query, retention))),
-
-    reload: () => current.reload(),
-
-    catchUp: () => changes.refresh(),
-
-    onRevision: (listener) => current.onRevision(listener),
-  };
-}
-
-/** Translates a filter to conditions, each of which begins with AND, and adds their parameters to `values`. */
-export function compileFilter(
-  { by, deploymentType, outcome, pinned, fromMs, untilMs }: RevisionFilter,
-  values: readonly unknown[],
-): { readonly condition: string; readonly values: readonly unknown[] } {
-  const terms = [
-    ["deployed_by =", by],
-    ["deployment_type =", deploymentType],
-    ["outcome =", outcome],
-    ["pinned =", pinned === undefined ? undefined : Number(pinned)],
-    ["committed_at_ms >=", fromMs],
-    ["committed_at_ms <", untilMs],
-  ].filter(([, value]) => value !== undefined);
-  return {
-    condition: terms.map(([term], index) => ` AND ${String(term)} $${values.length + index + 1}`).join(""),
-    values: [...values, ...terms.map(([, value]) => toPortable(value))],
-  };
-}
-
-/** The newest known revision, in memory. */
-export interface ActiveRevision extends Pick<FlowStore, "active" | "reload" | "onRevision"> {
-  /** Makes the revision the active one, and reports it, if it is newer. */
-  activate(revision: Revision, isOwn: boolean): void;
-  /**
-   * Runs a commit of this store, which activates its revision itself. Revisions of other replicas become active afterwards,
-   * since they may be newer.
-   */
-  duringCommit<T>(commit: () => Promise<T>): Promise<T>;
-}
-
-/** Follows what other replicas commit. `key` decrypts the credentials. */
-export async function openActiveRevision(database: Database, changes: Changes, key: Buffer): Promise<ActiveRevision> {
-  const { query } = database;
-  const listeners = createListeners<RevisionEvent>();
-  const readNewest = ({ rev }: ChangeCounts): Promise<Revision> => readExistingRevision(query, rev, key);
-  // Read here, so that a wrong key or a damaged document is an error at the start.
-  let active = await readNewest(changes.latest());
-  let { reloads } = changes.latest();
-  const commits = new Set<Promise<unknown>>();
-
-  function activate(revision: Revision, isOwn: boolean): void {
-    if (revision.seq > active.seq) {
-      active = revision;
-      listeners.notify({ revision, isOwn });
-    }
-  }
-
-  async function follow(counts: ChangeCounts): Promise<void> {
-    // A revision of this store that is newer may follow after one of another replica.
-    await Promise.allSettled(commits);
-    if (counts.seq > active.seq) {
-      activate(await readNewest(counts), false);
-    } else if (counts.rev !== active.rev && (await isLost(query, active.rev))) {
-      const replacement = await replaceLost(database, changes, { lost: active, newestRev: counts.rev, key });
-      // If another replica has made it, the next read notices its commit.
-      if (replacement !== undefined) {
-        activate(replacement, false);
-      }
-    }
-    // Counts from before a reload by this store may arrive after it.
-    if (counts.reloads > reloads) {
-      ({ reloads } = counts);
-      listeners.notify({ revision: active, isOwn: false, isReload: true });
-    }
-  }
-  changes.onChange(follow);
-
-  return {
-    active: () => active,
-    activate,
-
-    async duringCommit(commit) {
-      const committing = commit();
-      commits.add(committing);
-      try {
-        return await committing;
-      } finally {
-        commits.delete(committing);
-      }
-    },
-
-    async reload() {
-      const revision = await readNewest(await readCounts(query));
-      await database.transaction(async (query) => {
-        const [row] = await query<{ reloads: number }>(
-          "UPDATE flowgate.change SET reloads = reloads + 1 RETURNING reloads",
-        );
-        // Not reported to the listeners of this store, which restarts its nodes itself.
-        reloads = Math.max(reloads, row?.reloads ?? 0);
-        await changes.announce(query);
+        return reply;
       });
-      activate(revision, false);
-      return revision;
-    },
-
-    onRevision: (listener) => listeners.add(listener),
-  };
-}
-
-/** Whether the database no longer has a revision, because a standby was promoted before it had received it. */
-export async function isLost(query: Query, rev: string): Promise<boolean> {
-  const [row] = await query("SELECT FROM flowgate.revision WHERE rev = $1", [rev]);
-  return row === undefined;
-}
-
-/**
- * Commits the revision `newestRev` once more, with a higher sequence number than `lost`, by which all replicas and runtimes
- * recognize it as newer. Resolves with undefined if another replica has done that.
- */
-export async function replaceLost(
-  database: Database,
-  changes: Changes,
-  { lost, newestRev, key }: { readonly lost: Revision; readonly newestRev: string; readonly key: Buffer },
-): Promise<Revision | undefined> {
-  const newest = await readExistingRevision(database.query, newestRev, key);
-  const draft: RevisionDraft = {
-    ...rootDraft,
-    parent: newest.rev,
-    cause: "restore",
-    restoredRev: newest.rev,
-    flows: newest.flows,
-    credentials: newest.credentials,
-    message: `the database lost revision ${lost.rev} when a standby was promoted`,
-  };
-  const call = await toCommitCall(draft, key);
-  const reply = await commitRevision(database, changes, call, lost.seq + 1);
-  return reply.kind === "committed" ? readExistingRevision(database.query, call.rev, key) : undefined;
-}
-
-/** Resolves with undefined if there is no such revision. `key` decrypts the credentials. */
-export async function readRevision(query: Query, rev: string, key: Buffer): Promise<Revision | undefined> {
-  const [row] = await query<SummaryRow & ContentRow>(
-    `SELECT ${summaryColumns}, ${contentColumns}
-     FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1`,
-    [toPortable(rev)],
-  );
-  return row && toRevision(row, key);
-}
-
-/** Rejects if there is no such revision. */
-export async function readExistingRevision(query: Query, rev: string, key: Buffer): Promise<Revision> {
-  const revision = await readRevision(query, rev, key);
-  if (revision === undefined) {
-    throw new Error(`Revision ${rev} was removed from the database.`);
+    } catch (error) {
+      if (!(error instanceof InDoubt)) {
+        throw error;
+      }
+      // Written once more: this waits for the standby, if replication is synchronous, for which the first commit may not have waited.
+      const text = "UPDATE flowgate.revision SET cause = cause WHERE rev = $1 RETURNING seq, committed_at_ms";
+      const [row] = await this.#database
+        .transaction((query) => query<AssignedColumns>(text, [call.rev]))
+        .catch(() => []);
+      if (row === undefined) {
+        throw commitInDoubt();
+      }
+      return { kind: "committed", ...row };
+    }
   }
-  return revision;
+
+  async #rejectMismatch(newest: Newest): Promise<never> {
+    // At once, since a caller who tries again competes with those who have read it already.
+    if (newest.seq > this.active.get().seq) {
+      this.active.activate(await this.#read(newest.rev), false);
+    } else {
+      await this.#changes.refresh();
+    }
+    throw versionMismatch(this.active.get().rev);
+  }
+
+  /** Whether the database no longer has a revision, because a standby was promoted before it had received it. */
+  async #isLost(rev: string): Promise<boolean> {
+    const rows = await this.#query("SELECT FROM flowgate.revision WHERE rev = $1", [rev]);
+    return rows.length === 0;
+  }
+
+  /**
+   * Commits the revision `newestRev` once more, with a higher sequence number than `lost`, by which all replicas and runtimes
+   * recognize it as newer. If another replica has done that, the next read notices its commit.
+   */
+  async #replaceLost(lost: Revision, newestRev: string): Promise<void> {
+    const { rev, flows, credentials } = await this.#read(newestRev);
+    const draft: RevisionDraft = {
+      ...rootDraft,
+      parent: rev,
+      cause: "restore",
+      restoredRev: rev,
+      flows,
+      credentials,
+      message: `the database lost revision ${lost.rev} when a standby was promoted`,
+    };
+    const call = await toCommitCall(draft, this.#key);
+    const reply = await this.#write(call, lost.seq + 1);
+    if (reply.kind === "committed") {
+      this.active.activate(await this.#read(call.rev), false);
+    }
+  }
 }

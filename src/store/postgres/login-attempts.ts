@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { AttemptLimit, AttemptReply, LoginAttempts } from "../login-attempts.ts";
-import type { Database, Query } from "./database.ts";
+import type { Query } from "../sql/query.ts";
+import type { Database } from "./database.ts";
 
 /** An attempt takes less than a second. Older ones in progress are those of a process that has exited, and count as failed. */
 const maxDuration = "1 minute";

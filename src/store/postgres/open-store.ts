@@ -1,16 +1,18 @@
+import type { AuditHead, AuditVerification } from "../audit-store.ts";
+import { Operations, wrapStore } from "../guard.ts";
+import { verifyAudit } from "../sql/audit-verification.ts";
+import { type Access, createAuditStore, type Write, writes } from "../sql/stores.ts";
+import type { Query } from "../sql/query.ts";
 import type { Store } from "../store.ts";
-import { createAuditStore } from "./audit-store.ts";
 import { openChanges } from "./changes.ts";
 import { createCluster } from "./cluster.ts";
-import { openDatabase } from "./database.ts";
-import { createFlowStore } from "./flow-store.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { toFlowgateError, unavailable } from "./errors.ts";
+import { createFlowStore, ensureRoot } from "./flow-store.ts";
 import { endpointsOf, parseLocation } from "./location.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
-import { toFlowgateError, unavailable } from "./errors.ts";
-import { insertRoot } from "./revision-writes.ts";
 import { migrate } from "./schema.ts";
-import { createTokenStore } from "./token-store.ts";
-import { createTurns, type Turns } from "./turns.ts";
+import { createSharedTokenStore } from "./token-store.ts";
 
 export type PostgresStoreOptions = {
   /** The URL without its scheme. */
@@ -33,73 +35,95 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
   const parsed = parseLocation(location);
   const database = stack.use(await openDatabase(parsed));
   await migrate(database);
-  await insertRoot(database, key);
+  await ensureRoot(database, key);
   const changes = stack.use(await openChanges(database));
+  const access = createAccess(database);
   // First, so that revocations are noticed also while the others can't process a change, or wait for a commit.
-  const tokens = createTokenStore(database, changes);
+  const tokens = createSharedTokenStore(database, access, changes);
   const cluster = stack.use(createCluster(database, changes));
-  const operations = createOperations();
+  const operations = new Operations(toFlowgateError);
+  const parts = {
+    flows: await createFlowStore(database, access, changes, key),
+    tokens,
+    audit: createAuditStore(access, (expected) => verifyAuditLog(database, expected)),
+    logins: createLoginAttempts(database),
+  };
   // Callers who are not authenticated can look up tokens and log in. Many of them must not block the others.
   const max = (parsed.poolSize - reservedConnections) / 2;
-  const [forAccess, forOthers] = [createTurns(Math.floor(max), turnMs), createTurns(Math.ceil(max), turnMs)];
-  const flows = await createFlowStore(database, changes, key);
-  const store = {
-    flows: operations.guard(flows, forOthers, ["active", "onRevision"]),
-    tokens: operations.guard(tokens, forAccess, ["onRevoked", "isCurrent"]),
-    audit: operations.guard(createAuditStore(database), forOthers),
-    logins: operations.guard(createLoginAttempts(database), forAccess),
+  const [forAccess, forOthers] = [new Turns(Math.floor(max)), new Turns(Math.ceil(max))];
+  // Before the others: operations in progress need them.
+  stack.defer(() => operations.close());
+  const resources = stack.move();
+  return {
+    ...wrapStore(parts, (operation, name) => {
+      const turns = /^(tokens|logins)\./.test(name) ? forAccess : forOthers;
+      return (...parameters) =>
+        operations.run(async () => {
+          using _ = await turns.take();
+          return await operation(...parameters);
+        });
+    }),
     cluster,
     endpoints: endpointsOf(parsed),
     health: () => database.health(),
-    onHealthChange: (listener: () => void) => database.onHealthChange(listener),
+    onHealthChange: (listener) => database.onHealthChange(listener),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
-  // Before the others: operations in progress need them.
-  stack.defer(() => operations.end());
-  const resources = stack.move();
-  return { ...store, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
-/** Keeps the store open until its operations have settled, and converts their errors. */
-function createOperations() {
-  const inProgress = new Set<Promise<unknown>>();
-  let isClosed = false;
-
-  async function inTurn(turns: Turns, operation: () => Promise<unknown>): Promise<unknown> {
-    using _ = await turns.take();
-    return await operation();
-  }
-
-  async function run(turns: Turns, operation: () => Promise<unknown>): Promise<unknown> {
-    if (isClosed) {
-      throw unavailable("the store is closed");
-    }
-    const result = inTurn(turns, operation);
-    inProgress.add(result);
-    try {
-      return await result;
-    } catch (error) {
-      throw toFlowgateError(error);
-    } finally {
-      inProgress.delete(result);
-    }
-  }
-
-  return {
-    /** Returns an object with the same methods. Those in `synchronous` are not changed. */
-    guard<T extends object>(object: T, turns: Turns, synchronous: readonly (keyof T & string)[] = []): T {
-      const methods = Object.entries(object).map(
-        ([name, method]: [string, (...args: unknown[]) => Promise<unknown>]) => [
-          name,
-          (synchronous as readonly string[]).includes(name)
-            ? method
-            : (...args: unknown[]) => run(turns, () => method(...args)),
-        ],
-      );
-      return Object.fromEntries(methods) as T;
-    },
-    async end(): Promise<void> {
-      isClosed = true;
-      await Promise.allSettled(inProgress);
-    },
+function createAccess(database: Database): Access {
+  const write = (name: keyof typeof writes, argument: unknown): Promise<unknown> => {
+    const operation = writes[name] as (query: Query, argument: unknown) => Promise<unknown>;
+    return database.transaction((query) => operation(query, argument));
   };
+  return { query: database.query, write: write as Write };
+}
+
+/** The number of revisions whose flows are hashed by one statement. */
+const revisionsAtOnce = 500;
+
+/** Checks the audit log in one snapshot, without blocking writers. */
+export async function verifyAuditLog(database: Database, expected?: AuditHead): Promise<AuditVerification> {
+  return database.transaction(async (query) => {
+    await query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    return verifyAudit(query, revisionsAtOnce, expected);
+  });
+}
+
+/** Limits how many operations run at the same time. Others wait for their turn. */
+class Turns {
+  readonly #max: number;
+  #running = 0;
+  readonly #waiting = new Set<() => void>();
+  readonly #turn: Disposable = { [Symbol.dispose]: () => this.#end() };
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Resolves when the caller may begin. Disposing ends its turn. Rejects if it would have to wait for too long. */
+  async take(): Promise<Disposable> {
+    if (this.#running < this.#max) {
+      this.#running += 1;
+      return this.#turn;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.add(resolve);
+    const timer = setTimeout(() => {
+      this.#waiting.delete(resolve);
+      reject(unavailable("the database is busy: try again"));
+    }, turnMs);
+    await promise.finally(() => clearTimeout(timer));
+    return this.#turn;
+  }
+
+  #end(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#running -= 1;
+    } else {
+      this.#waiting.delete(next);
+      next();
+    }
+  }
 }

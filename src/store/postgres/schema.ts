@@ -1,4 +1,5 @@
-import type { Database, Query } from "./database.ts";
+import type { Query } from "../sql/query.ts";
+import type { Database } from "./database.ts";
 
 /** Each migration produces one schema version from the previous one. Released migrations must not change. */
 const migrations = [

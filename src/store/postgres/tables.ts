@@ -1,11 +1,10 @@
-import { emptyHead } from "../audit-store.ts";
-import type { AuditHead } from "../audit-store.ts";
 import { batchSizeOf, type Row, type TableReader, tableNames, type TableWriter } from "../adapter.ts";
+import { readHead, writeHead } from "../sql/audit-log.ts";
+import { insertRows, type Query } from "../sql/query.ts";
 import { assertNoReplicas } from "./cluster.ts";
-import { openDatabase, beginLongTransaction, type Query } from "./database.ts";
+import { beginLongTransaction, openDatabase } from "./database.ts";
 import type { Location } from "./location.ts";
 import { assertCurrentSchema, migrate } from "./schema.ts";
-import { insertRows } from "./insert.ts";
 
 /** `exclusive`: as `StoreAdapter.openReader`; `shared`: services can use and change the store. */
 export async function openTableReader(location: Location, mode: "exclusive" | "shared"): Promise<TableReader> {
@@ -27,13 +26,13 @@ export async function openTableReader(location: Location, mode: "exclusive" | "s
 }
 
 /** Prevents changes by others until the transaction ends. Does not take the transaction's snapshot. */
-export async function lockTables(query: Query): Promise<void> {
+async function lockTables(query: Query): Promise<void> {
   // Services lock the audit log first, too.
   const tables = ["audit_head", ...tableNames].map((table) => `flowgate.${table}`);
   await query(`LOCK TABLE ${tables.join(", ")} IN EXCLUSIVE MODE`);
 }
 
-export function createTableReader(query: Query): Omit<TableReader, typeof Symbol.asyncDispose> {
+function createTableReader(query: Query): Omit<TableReader, typeof Symbol.asyncDispose> {
   return {
     async count(table) {
       const [row] = await query<{ count: number }>(`SELECT count(*) AS count FROM flowgate.${table}`);
@@ -55,10 +54,7 @@ export function createTableReader(query: Query): Omit<TableReader, typeof Symbol
       await query("CLOSE copied");
     },
 
-    async readHead() {
-      const [head] = await query<AuditHead>("SELECT seq, hash FROM flowgate.audit_head");
-      return head ?? emptyHead;
-    },
+    readHead: () => readHead(query),
   };
 }
 
@@ -77,9 +73,7 @@ export async function openTableWriter(location: Location): Promise<TableWriter> 
   return {
     ...createTableReader(query),
     write: (table, rows) => insertRows(query, table, rows),
-    async writeHead({ seq, hash }) {
-      await query("UPDATE flowgate.audit_head SET seq = $1, hash = $2", [seq, hash]);
-    },
+    writeHead: (head) => writeHead(query, head),
     async commit() {
       // The numbers of new tokens continue after those that were copied.
       await query(

@@ -1,11 +1,10 @@
 import { createListeners } from "../../base/listeners.ts";
-import { toListedToken, tokenColumns, toToken, toTokenRow } from "../sql/tokens.ts";
-import { assertBelow, type NamedTokenCounts, type TokenSelector, type TokenStore } from "../token-store.ts";
-import { appendAudit, lockAudit } from "./audit-log.ts";
+import { type Access, createTokenStore } from "../sql/stores.ts";
+import { removeTokens } from "../sql/tokens.ts";
+import type { Query } from "../sql/query.ts";
+import type { TokenStore } from "../token-store.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
-import { toPortable } from "../sql/query.ts";
-import { insert } from "./insert.ts";
 
 /** For replicas that were without a connection. A replica that misses revocations forgets all tokens that it knows. */
 const revocationsKeptFor = "1 hour";
@@ -13,9 +12,9 @@ const revocationsKeptFor = "1 hour";
 /** Must exceed the time after which a database that does not respond counts as unusable (`readMs` in changes.ts). */
 const currentForMs = 3_000;
 
-export function createTokenStore(database: Database, changes: Changes): TokenStore {
+/** A token store that also reports what other replicas remove. */
+export function createSharedTokenStore(database: Database, access: Access, changes: Changes): TokenStore {
   const revoked = createListeners<Uint8Array | undefined>();
-
   /** The number of the last revocation that was reported. */
   let reported = changes.latest().revocations;
   let reportedAtMs = changes.readAtMs();
@@ -41,95 +40,32 @@ export function createTokenStore(database: Database, changes: Changes): TokenSto
     reportedAtMs = readAtMs;
   });
 
-  async function findOne(column: "hash" | "id", value: unknown) {
-    const [row] = await database.query(`SELECT ${tokenColumns} FROM flowgate.token WHERE ${column} = $1`, [
-      toPortable(value),
-    ]);
-    return row && toToken(row);
-  }
-
   return {
-    insert: (token, entry, limits) =>
-      database.transaction(async (query) => {
-        // Also excludes others that insert.
-        const head = await lockAudit(query);
-        if (limits !== undefined) {
-          const [counts] = await query<NamedTokenCounts>(
-            `SELECT count(*) AS total, count(*) FILTER (WHERE username = $1) AS "ofUser" FROM flowgate.token
-             WHERE name IS NOT NULL AND expires_at_ms > $2`,
-            [toPortable(token.username), limits.nowMs],
-          );
-          assertBelow(counts as NamedTokenCounts, limits);
-        }
-        await insert(query, "token", toTokenRow(token));
-        await appendAudit(query, head, [entry]);
-      }),
-
-    find: (hash) => findOne("hash", hash),
-    get: (id) => findOne("id", id),
-
-    async list({ limit, nowMs, username = null, before = Number.MAX_SAFE_INTEGER }) {
-      const rows = await database.query<{ seq: number }>(
-        `SELECT seq, ${tokenColumns}, last_used_at_ms FROM flowgate.token
-         WHERE seq < $1 AND expires_at_ms > $2 AND ($3::text IS NULL OR username = $3)
-         ORDER BY seq DESC LIMIT $4`,
-        [before, nowMs, toPortable(username), limit + 1],
-      );
-      const page = rows.slice(0, limit);
-      return { tokens: page.map(toListedToken), next: rows.length > limit ? page.at(-1)?.seq : undefined };
-    },
-
+    ...createTokenStore(access, revoked),
     async remove(selector, entry) {
       const hashes = await database.transaction(async (query) => {
-        const head = await lockAudit(query);
-        const [condition, values] = toCondition(selector);
-        const rows = await query<{ hash: Uint8Array }>(
-          `DELETE FROM flowgate.token WHERE ${condition} RETURNING hash`,
-          values,
-        );
-        if (rows.length === 0) {
-          return [];
+        const removed = await removeTokens(query, { selector, entry });
+        if (removed.length > 0) {
+          await writeRevocations(query, removed);
+          await changes.announce(query);
         }
-        const removed = rows.map(({ hash }) => hash);
-        await query("DELETE FROM flowgate.revocation WHERE revoked_at < now() - $1::interval", [revocationsKeptFor]);
-        await query(
-          `WITH counted AS (UPDATE flowgate.change SET revocations = revocations + $2 RETURNING revocations - $2 AS last)
-           INSERT INTO flowgate.revocation (seq, hash)
-           SELECT last + place, hash FROM counted, unnest($1::bytea[]) WITH ORDINALITY AS removed (hash, place)`,
-          [removed, removed.length],
-        );
-        await changes.announce(query);
-        await appendAudit(query, head, [{ ...entry, count: removed.length }]);
         return removed;
       });
       // If the changes can't be read, these ones are reported a second time later.
       await changes.refresh().catch(() => hashes.forEach((hash) => revoked.notify(hash)));
       return hashes.length;
     },
-
-    async removeExpired(nowMs) {
-      await database.query("DELETE FROM flowgate.token WHERE expires_at_ms <= $1", [nowMs]);
-    },
-
-    async recordUses(uses) {
-      // Of several replicas, the latest use counts.
-      await database.query(
-        `UPDATE flowgate.token SET last_used_at_ms = greatest(last_used_at_ms, used.at_ms)
-         FROM unnest($1::text[], $2::bigint[]) AS used (id, at_ms) WHERE token.id = used.id`,
-        [[...uses.keys()], [...uses.values()]],
-      );
-    },
-
-    onRevoked: (listener) => revoked.add(listener),
     isCurrent: () => performance.now() - reportedAtMs < currentForMs || !database.health().isUsable,
   };
 }
 
-function toCondition(selector: TokenSelector): [condition: string, values: readonly unknown[]] {
-  if (selector === "all") {
-    return ["true", []];
-  }
-  // The properties of a selector are named like the columns.
-  const [[column, value]] = Object.entries(selector) as [[string, unknown]];
-  return [`${column} = $1`, [toPortable(value)]];
+/** Records removed tokens for the other replicas. */
+async function writeRevocations(query: Query, hashes: readonly Uint8Array[]): Promise<void> {
+  await query("DELETE FROM flowgate.revocation WHERE revoked_at < now() - $1::interval", [revocationsKeptFor]);
+  await query(
+    `WITH counted AS (UPDATE flowgate.change SET revocations = revocations + $2 RETURNING revocations - $2 AS last)
+     INSERT INTO flowgate.revocation (seq, hash)
+     SELECT last + place, hash FROM counted, unnest($1::bytea[]) WITH ORDINALITY AS removed (hash, place)`,
+    [hashes, hashes.length],
+  );
 }

@@ -1,122 +1,166 @@
 import type { AuditEntry, AuditHead, AuditVerification } from "../audit-store.ts";
-import { hashEntry } from "./audit-log.ts";
+import { type AuditRow, hashEntry, readHead, readPruned, toAuditEntry } from "./audit-log.ts";
+import type { Query } from "./query.ts";
 import { describeDeployment, digestRevision, type SummaryRow } from "./revision-row.ts";
 
-/** Checks a chain entry by entry. */
-export interface ChainCheck {
-  /** Returns false after the first inconsistency, when no more entries need to be added. */
-  add(entry: AuditEntry): boolean;
-  /** `head` is the recorded head of the log, without which removed entries at its end would not be noticed. */
-  end(head: AuditHead): Omit<AuditVerification, "revisions">;
+const entriesAtOnce = 500;
+
+/**
+ * Checks the audit log as `AuditStore.verify` does. `query` must read one snapshot. `revisionsAtOnce` is the number of revisions
+ * whose flows one statement hashes.
+ */
+export async function verifyAudit(
+  query: Query,
+  revisionsAtOnce: number,
+  expected: AuditHead | undefined,
+): Promise<AuditVerification> {
+  const check = new AuditCheck(await readPruned(query), expected);
+  const entries = readBatches<AuditRow>(
+    query,
+    "SELECT * FROM flowgate.audit WHERE seq > $1 ORDER BY seq LIMIT $2",
+    entriesAtOnce,
+  );
+  for await (const row of entries) {
+    if (!check.addEntry(toAuditEntry(row))) {
+      break;
+    }
+  }
+  const revisions = readBatches<SummaryRow & { readonly flows_hash: string }>(
+    query,
+    `SELECT revision.*, encode(sha256(flows), 'hex') AS flows_hash
+     FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE seq > $1 ORDER BY seq LIMIT $2`,
+    revisionsAtOnce,
+  );
+  for await (const { flows_hash, ...row } of revisions) {
+    check.addRevision(row, flows_hash);
+  }
+  return check.end(await readHead(query));
 }
 
-/** The chain starts after the removed entry `pruned`. `expected` is an entry that it must contain. */
-export function createChainCheck(pruned: AuditHead, expected: AuditHead | undefined): ChainCheck {
-  let last = pruned;
-  let entries = 0;
-  let problem = expected === undefined ? undefined : compare(expected, pruned);
+/** Reads the rows of a statement whose parameters are the `seq` after which they begin, and the number of rows. */
+async function* readBatches<Row extends { readonly seq: number }>(
+  query: Query,
+  text: string,
+  size: number,
+): AsyncGenerator<Row> {
+  let after = 0;
+  let rows: Row[];
+  do {
+    rows = await query<Row>(text, [after, size]);
+    yield* rows;
+    after = rows.at(-1)?.seq ?? after;
+  } while (rows.length === size);
+}
 
-  function check(entry: AuditEntry): string | undefined {
+/** Checks the chain of an audit log entry by entry, and compares the revisions with it. */
+export class AuditCheck {
+  readonly #pruned: AuditHead;
+  readonly #expected: AuditHead | undefined;
+  #last: AuditHead;
+  #entries = 0;
+  #problem: string | undefined;
+  /** The entries about the deployments of revisions. Those of older versions have no digest. */
+  readonly #deployments = new Map<string, AuditEntry>();
+  readonly #revisions = new Map<string, { readonly row: SummaryRow; readonly digest: string }>();
+
+  /** The chain starts after the removed entry `pruned`. `expected` is an entry that it must contain. */
+  constructor(pruned: AuditHead, expected: AuditHead | undefined) {
+    this.#pruned = pruned;
+    this.#expected = expected;
+    this.#last = pruned;
+    this.#problem = this.#compare(pruned);
+  }
+
+  /** Must be called with all entries, oldest first, until it returns false, after the first inconsistency. */
+  addEntry(entry: AuditEntry): boolean {
+    this.#problem ??= this.#checkChain(entry);
+    if (this.#problem !== undefined) {
+      return false;
+    }
+    this.#last = entry;
+    this.#entries += 1;
+    const { kind, subject = "", detail = "" } = entry;
+    // A reload is recorded as a deployment of a revision that has an entry already.
+    if (kind === "deployment" && !this.#deployments.has(subject)) {
+      this.#deployments.set(subject, entry);
+    }
+    if (kind === "revisions_pruned") {
+      for (const rev of detail.split(" ")) {
+        this.#deployments.delete(rev);
+      }
+    }
+    return true;
+  }
+
+  /** Must be called with all revisions. `flowsHash` is the SHA-256 of the flows as they are stored. */
+  addRevision(row: SummaryRow, flowsHash: string): void {
+    this.#revisions.set(row.rev, { row, digest: digestRevision(row, flowsHash) });
+  }
+
+  /** `head` is the recorded head of the log, without which removed entries at its end would not be noticed. */
+  end(head: AuditHead): AuditVerification {
+    const { seq, hash } = this.#last;
+    const verification = { entries: this.#entries, head: { seq, hash } };
+    const problem = this.#problem ?? this.#checkEnd(head);
+    if (problem !== undefined) {
+      return { ...verification, revisions: 0, problem };
+    }
+    const recorded = [...this.#deployments].filter(([, { digest }]) => digest !== undefined);
+    return { ...verification, revisions: recorded.length, problem: this.#checkRevisions(recorded) };
+  }
+
+  #checkChain(entry: AuditEntry): string | undefined {
+    const last = this.#last;
     if (entry.seq !== last.seq + 1) {
       return `entry ${last.seq + 1} is missing, entry ${entry.seq} follows entry ${last.seq}`;
     }
     if (hashEntry(last.hash, entry) !== entry.hash) {
       return `entry ${entry.seq} was changed, or is not the one that followed entry ${last.seq}`;
     }
-    return expected === undefined ? undefined : compare(expected, entry);
+    return this.#compare(entry);
   }
 
-  return {
-    add(entry) {
-      problem ??= check(entry);
-      if (problem !== undefined) {
-        return false;
-      }
-      last = entry;
-      entries += 1;
-      return true;
-    },
-    end(head) {
-      if (last.seq < head.seq) {
-        problem ??= `entry ${last.seq + 1} is missing, the last one is ${last.seq}, but entry ${head.seq} was written`;
-      } else if (last.hash !== head.hash) {
-        problem ??= `entry ${last.seq} is not the last one that was written`;
-      }
-      if (expected !== undefined && expected.seq > last.seq) {
-        problem ??= `entry ${expected.seq} is missing, the last one is ${last.seq}`;
-      }
-      if (expected !== undefined && expected.seq < pruned.seq) {
-        problem ??= `entry ${expected.seq} can't be compared, since entries up to ${pruned.seq} were removed by the retention`;
-      }
-      return { entries, head: { seq: last.seq, hash: last.hash }, problem };
-    },
-  };
-}
+  #compare({ seq, hash }: AuditHead): string | undefined {
+    return this.#expected?.seq === seq && this.#expected.hash !== hash
+      ? `entry ${seq} has another hash than expected`
+      : undefined;
+  }
 
-function compare(expected: AuditHead, { seq, hash }: AuditHead): string | undefined {
-  return expected.seq === seq && expected.hash !== hash ? `entry ${seq} has another hash than expected` : undefined;
-}
-
-/** Compares the revisions of a store with its audit log. */
-export interface RevisionCheck {
-  /** Must be called with all entries, oldest first. */
-  addEntry(entry: AuditEntry): void;
-  /** Must be called with all revisions. `flowsHash` is the SHA-256 of the flows as they are stored. */
-  addRevision(row: SummaryRow, flowsHash: string): void;
-  /** The number of revisions whose entries have a digest, and the first inconsistency; undefined: there is none. */
-  end(): { readonly revisions: number; readonly problem: string | undefined };
-}
-
-export function createRevisionCheck(): RevisionCheck {
-  /** The entries about the deployments of revisions. Those of older versions have no digest. */
-  const deployments = new Map<string, AuditEntry>();
-  const revisions = new Map<string, { readonly row: SummaryRow; readonly digest: string }>();
-
-  function compare(rev: string, entry: AuditEntry): string | undefined {
-    const revision = revisions.get(rev);
-    if (revision === undefined) {
-      return `revision ${rev}, which entry ${entry.seq} records, was removed, and not by the retention`;
+  #checkEnd(head: AuditHead): string | undefined {
+    const { seq, hash } = this.#last;
+    const expectedSeq = this.#expected?.seq;
+    if (seq < head.seq) {
+      return `entry ${seq + 1} is missing, the last one is ${seq}, but entry ${head.seq} was written`;
     }
-    return revision.digest === entry.digest
-      ? undefined
-      : `revision ${rev} was changed: ${describeChange(revision.row, revision.digest, entry)} not as entry ${entry.seq} records`;
+    if (hash !== head.hash) {
+      return `entry ${seq} is not the last one that was written`;
+    }
+    if (expectedSeq !== undefined && expectedSeq > seq) {
+      return `entry ${expectedSeq} is missing, the last one is ${seq}`;
+    }
+    if (expectedSeq !== undefined && expectedSeq < this.#pruned.seq) {
+      return `entry ${expectedSeq} can't be compared, since entries up to ${this.#pruned.seq} were removed by the retention`;
+    }
+    return undefined;
   }
 
-  return {
-    addEntry(entry) {
-      const { kind, subject = "", detail = "" } = entry;
-      // A reload is recorded as a deployment of a revision that has an entry already.
-      if (kind === "deployment" && !deployments.has(subject)) {
-        deployments.set(subject, entry);
+  /** `recorded` are the entries with a digest, by the `rev` of the revision. */
+  #checkRevisions(recorded: readonly [rev: string, entry: AuditEntry][]): string | undefined {
+    for (const [rev, entry] of recorded) {
+      const revision = this.#revisions.get(rev);
+      if (revision === undefined) {
+        return `revision ${rev}, which entry ${entry.seq} records, was removed, and not by the retention`;
       }
-      if (kind === "revisions_pruned") {
-        for (const rev of detail.split(" ")) {
-          deployments.delete(rev);
-        }
+      if (revision.digest !== entry.digest) {
+        return `revision ${rev} was changed: ${describeChange(revision.row, revision.digest, entry)} not as entry ${entry.seq} records`;
       }
-    },
-
-    addRevision(row, flowsHash) {
-      revisions.set(row.rev, { row, digest: digestRevision(row, flowsHash) });
-    },
-
-    end() {
-      const bound = [...deployments].filter(([, { digest }]) => digest !== undefined);
-      const differing = bound.map(([rev, entry]) => compare(rev, entry)).find((problem) => problem !== undefined);
-      const oldestSeq = Math.min(...bound.map(([rev]) => revisions.get(rev)?.row.seq ?? Infinity));
-      const inserted = [...revisions.values()].find(({ row }) => row.seq > oldestSeq && !deployments.has(row.rev));
-      return {
-        revisions: bound.length,
-        problem: differing ?? (inserted && `revision ${inserted.row.rev} has no entry, although an earlier one has`),
-      };
-    },
-  };
-}
-
-/** The verification of a log, whose revisions are compared with it if its chain is intact. */
-export function endVerification(chain: Omit<AuditVerification, "revisions">, check: RevisionCheck): AuditVerification {
-  const { revisions, problem } = check.end();
-  return chain.problem === undefined ? { ...chain, revisions, problem } : { ...chain, revisions: 0 };
+    }
+    const oldestSeq = Math.min(...recorded.map(([rev]) => this.#revisions.get(rev)?.row.seq ?? Infinity));
+    const inserted = [...this.#revisions.values()].find(
+      ({ row }) => row.seq > oldestSeq && !this.#deployments.has(row.rev),
+    );
+    return inserted && `revision ${inserted.row.rev} has no entry, although an earlier one has`;
+  }
 }
 
 /** What of a revision differs from its entry, as the subject and verb of a sentence. */

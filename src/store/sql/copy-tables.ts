@@ -1,12 +1,11 @@
-import { type AuditRecord, type AuditHead, emptyHead, parseHead } from "../audit-store.ts";
-import { type Row, type TableName, type TableReader, type TableWriter, tableNames } from "../adapter.ts";
-import { type ContentRow, type SummaryRow, hashFlows } from "./revision-row.ts";
-import { toPortable } from "./query.ts";
+import { createHash, type Hash } from "node:crypto";
+import { type Row, type TableName, tableNames, type TableReader, type TableWriter } from "../adapter.ts";
+import { type AuditHead, type AuditRecord, emptyHead, parseHead } from "../audit-store.ts";
 import { isKeyOf, openCredentials, sealCredentials } from "../credentials.ts";
-import { type AuditRow, toAuditRow, toAuditEntry } from "./audit-log.ts";
-import { createChainCheck } from "./audit-verification.ts";
-import { createRevisionCheck, endVerification } from "./audit-verification.ts";
-import { createHash } from "node:crypto";
+import { type AuditRow, toAuditEntry, toAuditRow } from "./audit-log.ts";
+import { AuditCheck } from "./audit-verification.ts";
+import { toPortable } from "./query.ts";
+import { type ContentRow, hashFlows, type SummaryRow } from "./revision-row.ts";
 
 export type CopyOptions = {
   /** Defaults to all. */
@@ -59,31 +58,40 @@ export async function copyTables(
     }
   }
 
-  const written = new Map<TableName, Digest>(tables.map((table) => [table, createDigest()]));
-  const log = createLogEnd();
+  const written = new Map(tables.map((table) => [table, new Digest()]));
   const convert = createConversion(keys);
+  /** The entry after which the audit log starts. */
+  let pruned = emptyHead;
+  let lastSeq = 0;
   async function write(table: TableName, rows: readonly Row[]): Promise<void> {
     written.get(table)?.add(rows);
     await destination.write(table, rows);
   }
   for await (const [table, rows] of read(source, "copying")) {
-    const converted = rows.map((row) => convert(table, row));
+    const converted: readonly Row[] = rows.map((row) => convert(table, row));
     if (table === "audit") {
-      log.add(converted);
+      for (const { kind, subject, seq } of converted as readonly AuditRow[]) {
+        pruned = (kind === "audit_pruned" ? parseHead(subject ?? "") : undefined) ?? pruned;
+        lastSeq = seq;
+      }
     }
     await write(table, converted);
   }
-  for (const [table, digest] of written) {
-    assertCount(table, digest.count(), counts.get(table));
+  for (const [table, { count }] of written) {
+    assertCount(table, count, counts.get(table));
   }
-  const { row, head } = log.end(await source.readHead(), entry);
-  if (row !== undefined) {
+  const recorded = await source.readHead();
+  if (entry === undefined) {
+    await destination.writeHead(recorded);
+  } else {
+    // The numbers differ only if the log was changed, which the hash of the new entry must not hide.
+    const row = toAuditRow({ seq: Math.max(recorded.seq, lastSeq), hash: recorded.hash }, entry, Date.now());
     await write("audit", [row]);
+    await destination.writeHead(row);
   }
-  await destination.writeHead(head);
   const auditProblem = await checkCopy(read(destination, "checking"), {
     written,
-    pruned: log.pruned(),
+    pruned,
     head: await destination.readHead(),
     key: keys?.[0],
   });
@@ -95,7 +103,7 @@ export async function copyTables(
  * Returns a function that converts rows for the destination of a copy. It must be called with revisions before their content.
  * `keys` is as `CopyOptions.keys`.
  */
-export function createConversion(keys: readonly Buffer[] | undefined): (table: TableName, row: Row) => Row {
+function createConversion(keys: readonly Buffer[] | undefined): (table: TableName, row: Row) => Row {
   /** The `rev` of the revisions by sequence number. */
   const revs = new Map<number, string>();
   /** The key of the source, which is the same for all revisions. */
@@ -130,41 +138,6 @@ function toPortableRow(row: Row): Row {
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, toPortable(value)]));
 }
 
-/** Continues an audit log that is copied. */
-export interface LogEnd {
-  /** Must be called with all entries. */
-  add(rows: readonly Row[]): void;
-  /** The entry after which the log starts. */
-  pruned(): AuditHead;
-  /** Returns the entry that follows, if one is given, and the newest entry. `recorded` is the newest one of the source. */
-  end(
-    recorded: AuditHead,
-    entry: AuditRecord | undefined,
-  ): { readonly row: AuditRow | undefined; readonly head: AuditHead };
-}
-
-export function createLogEnd(): LogEnd {
-  let pruned = emptyHead;
-  let lastSeq = 0;
-  return {
-    add(rows) {
-      for (const { kind, subject, seq } of rows as readonly AuditRow[]) {
-        pruned = (kind === "audit_pruned" ? parseHead(subject ?? "") : undefined) ?? pruned;
-        lastSeq = seq;
-      }
-    },
-    pruned: () => pruned,
-    end(recorded, entry) {
-      if (entry === undefined) {
-        return { row: undefined, head: recorded };
-      }
-      // The numbers differ only if the log was changed, which the hash of the new entry must not hide.
-      const row = toAuditRow({ seq: Math.max(recorded.seq, lastSeq), hash: recorded.hash }, entry, Date.now());
-      return { row, head: row };
-    },
-  };
-}
-
 type Expected = {
   readonly written: ReadonlyMap<TableName, Digest>;
   /** The entry after which the audit log starts. */
@@ -179,14 +152,13 @@ type Expected = {
  * Checks the rows of a copy: their number, a hash over them, and whether the newest credentials can be decrypted. Resolves with the
  * first inconsistency of the audit log, if there is one.
  */
-export async function checkCopy(
+async function checkCopy(
   copy: AsyncIterable<readonly [TableName, readonly Row[]]>,
   { written, pruned, head, key }: Expected,
 ): Promise<string | undefined> {
-  const found = new Map<TableName, Digest>([...written.keys()].map((table) => [table, createDigest()]));
+  const found = new Map([...written.keys()].map((table) => [table, new Digest()]));
   const newest = new Map<TableName, Row>();
-  const chain = createChainCheck(pruned, undefined);
-  const check = createRevisionCheck();
+  const check = new AuditCheck(pruned, undefined);
   const summaries = new Map<number, SummaryRow>();
   for await (const [table, rows] of copy) {
     found.get(table)?.add(rows);
@@ -203,17 +175,14 @@ export async function checkCopy(
         }
         break;
       case "audit":
-        rows.map(toAuditEntry).every((entry) => {
-          check.addEntry(entry);
-          return chain.add(entry);
-        });
+        rows.every((row) => check.addEntry(toAuditEntry(row)));
         break;
       default:
     }
   }
   for (const [table, digest] of written) {
-    assertCount(table, found.get(table)?.count(), digest.count());
-    if (found.get(table)?.hash() !== digest.hash()) {
+    assertCount(table, found.get(table)?.count, digest.count);
+    if (found.get(table)?.end() !== digest.end()) {
       throw new Error(`the copied rows of the table ${table} differ from the original; the copy was discarded`);
     }
   }
@@ -221,39 +190,34 @@ export async function checkCopy(
   if (key !== undefined && content !== undefined) {
     openCredentials(key, (newest.get("revision") as SummaryRow).rev, (content as ContentRow).credentials);
   }
-  return endVerification(chain.end(head), check).problem;
+  return check.end(head).problem;
 }
 
-export function assertCount(table: TableName, found: number | undefined, expected: number | undefined): void {
+function assertCount(table: TableName, found: number | undefined, expected: number | undefined): void {
   if (found !== expected) {
     throw new Error(`${found} of ${expected} rows of the table ${table} were copied; the copy was discarded`);
   }
 }
 
 /** The number of rows, and a hash over them and their order. */
-export interface Digest {
-  add(rows: readonly Row[]): void;
-  count(): number;
-  /** In hexadecimal. */
-  hash(): string;
-}
+class Digest {
+  count = 0;
+  readonly #hash: Hash = createHash("sha256");
 
-export function createDigest(): Digest {
-  const hash = createHash("sha256");
-  let count = 0;
-  return {
-    add(rows) {
-      count += rows.length;
-      for (const row of rows) {
-        // Databases return columns in different orders.
-        for (const name of Object.keys(row).toSorted()) {
-          const value = row[name];
-          const bytes = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
-          hash.update(`${name} ${bytes.length}\n`).update(bytes);
-        }
+  add(rows: readonly Row[]): void {
+    this.count += rows.length;
+    for (const row of rows) {
+      // Databases return columns in different orders.
+      for (const name of Object.keys(row).toSorted()) {
+        const value = row[name];
+        const bytes = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
+        this.#hash.update(`${name} ${bytes.length}\n`).update(bytes);
       }
-    },
-    count: () => count,
-    hash: () => hash.copy().digest("hex"),
-  };
+    }
+  }
+
+  /** Returns the hash. Nothing can be added afterwards. */
+  end(): string {
+    return this.#hash.digest("hex");
+  }
 }

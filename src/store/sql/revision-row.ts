@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import type { DeploymentType, KeptCredentials } from "../../flows/configuration.ts";
 import { type Origin, type AuditRecord, systemOrigin } from "../audit-store.ts";
-import type { RevisionPage, RevisionDraft } from "../flow-store.ts";
+import type { RevisionDraft } from "../flow-store.ts";
 import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary, Revision } from "../revision.ts";
 import { parseDocument } from "../../flows/document.ts";
 import { openCredentials, sealCredentials } from "../credentials.ts";
@@ -98,12 +98,6 @@ export function toEntry(row: EntryRow): RevisionEntry {
   };
 }
 
-/** The first `limit` of the rows, which are one more if there is a next page. */
-export function toPage(rows: readonly EntryRow[], limit: number): RevisionPage {
-  const revisions = rows.slice(0, limit).map(toEntry);
-  return { revisions, next: rows.length > limit ? revisions.at(-1)?.seq : undefined };
-}
-
 /** The columns of the properties that `change` contains. */
 export function toStateColumns(change: Partial<RevisionEntry>): Partial<StateRow> {
   const { pinned, outcome } = change;
@@ -124,22 +118,8 @@ export type CommitCall = Omit<RevisionRow, keyof AssignedColumns> & {
   readonly idempotencyKey: UsedKey | undefined;
 };
 
-/** A change of a revision. */
-export type UpdateCall = {
-  readonly rev: string;
-  readonly columns: Partial<StateRow>;
-  readonly entry: AuditRecord | undefined;
-  readonly maxPinned: number | undefined;
-};
-
 /** `user` is empty for requests that are not authenticated. */
 export type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
-
-/** The revision that the first request with an idempotency key made, and the hash of that request. */
-export type Repeated = { readonly rev: string; readonly fingerprint: Uint8Array };
-
-/** How long the key of a commit can't be used for another one. */
-export const keyLifetimeMs = 24 * 60 * 60_000;
 
 /** The first revision of a new store. */
 export const rootDraft: RevisionDraft = {

@@ -1,11 +1,266 @@
-/** The number of revisions that are removed at once. Limits how long commits wait for a removal. */
-export const pruneBatch = 100;
+import { createListeners } from "../../base/listeners.ts";
+import type { CredentialSets } from "../../flows/configuration.ts";
+import type { AuditRecord } from "../audit-store.ts";
+import { openCredentials } from "../credentials.ts";
+import {
+  type FlowStore,
+  RepeatedRequest,
+  type Retention,
+  type RevisionEvent,
+  type RevisionPage,
+  tooManyPinned,
+} from "../flow-store.ts";
+import type { Revision, RevisionEntry } from "../revision.ts";
+import { appendAudit, lockAudit } from "./audit-log.ts";
+import { insert, nowMs, placeholders, type Query, toCondition, toPage } from "./query.ts";
+import {
+  type AssignedColumns,
+  type CommitCall,
+  contentColumns,
+  type ContentRow,
+  type EntryRow,
+  entryColumns,
+  type RevisionRow,
+  type StateRow,
+  summaryColumns,
+  type SummaryRow,
+  toAuditRecord,
+  toEntry,
+  toPruneRecord,
+  toRevision,
+} from "./revision-row.ts";
 
-/** Calls `removeBatch` until it has removed less than a batch. Resolves with the number of all removed revisions. */
-export async function pruneInBatches(removeBatch: () => Promise<number>): Promise<number> {
+export type Newest = AssignedColumns & Pick<SummaryRow, "rev">;
+
+/** How long the key of a commit can't be used for another one. */
+const keyLifetimeMs = 24 * 60 * 60_000;
+
+/** The number of revisions that are removed at once. Limits how long commits wait for a removal. */
+const pruneBatch = 100;
+
+/** The newest known revision, in memory. */
+export class ActiveRevision {
+  #revision: Revision;
+  readonly #listeners = createListeners<RevisionEvent>();
+
+  constructor(revision: Revision) {
+    this.#revision = revision;
+  }
+
+  get(): Revision {
+    return this.#revision;
+  }
+
+  /** Makes the revision the active one, and reports it, if it is newer. */
+  activate(revision: Revision, isOwn: boolean): void {
+    if (revision.seq > this.#revision.seq) {
+      this.#revision = revision;
+      this.#listeners.notify({ revision, isOwn });
+    }
+  }
+
+  /** Reports that another process has called `reload`. */
+  reportReload(): void {
+    this.#listeners.notify({ revision: this.#revision, isOwn: false, isReload: true });
+  }
+
+  onRevision(listener: (event: RevisionEvent) => void): Disposable {
+    return this.#listeners.add(listener);
+  }
+}
+
+export async function findNewest(query: Query): Promise<Newest | undefined> {
+  const [row] = await query<Newest>(
+    "SELECT seq, rev, committed_at_ms FROM flowgate.revision ORDER BY seq DESC LIMIT 1",
+  );
+  return row;
+}
+
+/** Resolves with undefined if there is no such revision. `key` decrypts the credentials. */
+export async function findRevision(query: Query, rev: string, key: Buffer): Promise<Revision | undefined> {
+  const [row] = await query<SummaryRow & ContentRow>(
+    `SELECT ${summaryColumns}, ${contentColumns}
+     FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1`,
+    [rev],
+  );
+  return row && toRevision(row, key);
+}
+
+/** Rejects if there is no such revision. */
+export async function readRevision(query: Query, rev: string, key: Buffer): Promise<Revision> {
+  const revision = await findRevision(query, rev, key);
+  if (revision === undefined) {
+    throw new Error(`Revision ${rev} was removed from the database.`);
+  }
+  return revision;
+}
+
+export async function findCredentials(query: Query, rev: string, key: Buffer): Promise<CredentialSets | undefined> {
+  const [row] = await query<Pick<ContentRow, "credentials">>(
+    "SELECT credentials FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1",
+    [rev],
+  );
+  return row && openCredentials(key, rev, row.credentials);
+}
+
+export async function findEntry(query: Query, rev: string): Promise<RevisionEntry | undefined> {
+  const [row] = await query<EntryRow>(`SELECT ${entryColumns} FROM flowgate.revision WHERE rev = $1`, [rev]);
+  return row && toEntry(row);
+}
+
+export async function listRevisions(
+  query: Query,
+  { limit, before = Number.MAX_SAFE_INTEGER, filter = {} }: Parameters<FlowStore["list"]>[0],
+): Promise<RevisionPage> {
+  const { by, deploymentType, outcome, pinned, fromMs, untilMs } = filter;
+  const { condition, values } = toCondition([
+    ["seq <", before],
+    ["deployed_by =", by],
+    ["deployment_type =", deploymentType],
+    ["outcome =", outcome],
+    ["pinned =", pinned === undefined ? undefined : Number(pinned)],
+    ["committed_at_ms >=", fromMs],
+    ["committed_at_ms <", untilMs],
+  ]);
+  const rows = await query<EntryRow>(
+    `SELECT ${entryColumns} FROM flowgate.revision WHERE ${condition} ORDER BY seq DESC LIMIT $${values.length + 1}`,
+    [...values, limit + 1],
+  );
+  const { rows: page, next } = toPage(rows, limit);
+  return { revisions: page.map(toEntry), next };
+}
+
+/** The revision that the first request with an idempotency key made, and the hash of that request. */
+type Repeated = { readonly rev: string; readonly fingerprint: Uint8Array };
+
+export async function findRepeated(query: Query, by: string | undefined, key: string) {
+  const [row] = await query<Repeated>(
+    `SELECT rev, fingerprint FROM flowgate.idempotency_key
+     WHERE "user" = $1 AND key = $2 AND created_at_ms >= ${nowMs} - $3`,
+    [by ?? "", key, keyLifetimeMs],
+  );
+  return row && new RepeatedRequest(row.rev, row.fingerprint);
+}
+
+export type CommitReply =
+  | ({ readonly kind: "committed" } & AssignedColumns)
+  /** The parent is not the newest revision, which is this one. */
+  | { readonly kind: "mismatch"; readonly newest: Newest }
+  /** The idempotency key belongs to this revision. */
+  | ({ readonly kind: "repeated" } & Repeated);
+
+/** Writes a revision, whose sequence number is at least `minSeq`, if its parent is the newest one. */
+export async function commitRevision(query: Query, call: CommitCall, minSeq = 0): Promise<CommitReply> {
+  const { idempotencyKey, ...draft } = call;
+  // Excludes other commits, so that the newest revision stays the newest one.
+  const log = await lockAudit(query);
+  if (idempotencyKey !== undefined) {
+    const { user, key } = idempotencyKey;
+    await query("DELETE FROM flowgate.idempotency_key WHERE created_at_ms < $1", [log.nowMs - keyLifetimeMs]);
+    const [repeated] = await query<Repeated>(
+      'SELECT rev, fingerprint FROM flowgate.idempotency_key WHERE "user" = $1 AND key = $2',
+      [user, key],
+    );
+    if (repeated !== undefined) {
+      return { kind: "repeated", ...repeated };
+    }
+  }
+  const newest = await findNewest(query);
+  if (newest === undefined) {
+    throw new Error("the table of revisions is empty: restore the database from a backup");
+  }
+  if (newest.rev !== draft.parent) {
+    return { kind: "mismatch", newest };
+  }
+  const written = { seq: Math.max(newest.seq + 1, minSeq), committed_at_ms: log.nowMs };
+  const row = { ...draft, ...written };
+  await insertRevision(query, row);
+  if (idempotencyKey !== undefined) {
+    await insert(query, "idempotency_key", { ...idempotencyKey, rev: draft.rev, created_at_ms: log.nowMs });
+  }
+  await query("UPDATE flowgate.revision SET outcome = 'replaced' WHERE rev = $1 AND outcome = 'pending'", [
+    draft.parent,
+  ]);
+  await appendAudit(log, [toAuditRecord(row)]);
+  return { kind: "committed", ...written };
+}
+
+/** Inserts the first revision if there is none. */
+export async function insertRoot(query: Query, call: CommitCall): Promise<void> {
+  const { idempotencyKey: _, ...root } = call;
+  const { nowMs } = await lockAudit(query);
+  if ((await findNewest(query)) === undefined) {
+    await insertRevision(query, { ...root, parent: null, seq: 1, committed_at_ms: nowMs });
+  }
+}
+
+async function insertRevision(query: Query, { flows, credentials, kept, ...row }: RevisionRow): Promise<void> {
+  await insert(query, "revision", row);
+  await insert(query, "revision_content", { seq: row.seq, flows, credentials, kept });
+}
+
+/** A change of a revision. */
+export type UpdateCall = {
+  readonly rev: string;
+  readonly columns: Partial<StateRow>;
+  readonly entry: AuditRecord | undefined;
+  readonly maxPinned: number | undefined;
+};
+
+/** Resolves with the changed row; undefined if there is no such revision. */
+export async function updateRevision(
+  query: Query,
+  { rev, columns, entry, maxPinned }: UpdateCall,
+): Promise<EntryRow | undefined> {
+  // Also excludes others that pin.
+  const log = entry && (await lockAudit(query));
+  if (columns.pinned === 1 && maxPinned !== undefined) {
+    const text = "SELECT count(*) AS count FROM flowgate.revision WHERE pinned = 1 AND rev <> $1";
+    const [pins] = await query<{ count: number }>(text, [rev]);
+    if ((pins?.count ?? 0) >= maxPinned) {
+      throw tooManyPinned(maxPinned);
+    }
+  }
+  const names = Object.keys(columns);
+  const assignments = names.map((name, index) => `${name} = $${index + 2}`).join(", ");
+  const [row] = await query<EntryRow>(
+    names.length === 0
+      ? `SELECT ${entryColumns} FROM flowgate.revision WHERE rev = $1`
+      : `UPDATE flowgate.revision SET ${assignments} WHERE rev = $1 RETURNING ${entryColumns}`,
+    [rev, ...Object.values(columns)],
+  );
+  if (row !== undefined && log !== undefined && entry !== undefined) {
+    await appendAudit(log, [entry]);
+  }
+  return row;
+}
+
+/** Removes revisions as `FlowStore.prune` does, but at most `pruneBatch`, and resolves with their number. */
+export async function pruneRevisions(query: Query, { maxCount, maxAgeMs }: Retention): Promise<number> {
+  const log = await lockAudit(query);
+  // The active revision and its parent, which has the highest lower sequence number, are kept.
+  const excess = await query<Pick<SummaryRow, "seq" | "rev">>(
+    `SELECT seq, rev FROM flowgate.revision
+     WHERE pinned = 0 AND seq < (SELECT min(seq) FROM (SELECT seq FROM flowgate.revision ORDER BY seq DESC LIMIT 2) AS kept)
+       AND (committed_at_ms < $1 OR seq <= (SELECT seq FROM flowgate.revision ORDER BY seq DESC LIMIT 1 OFFSET $2))
+     ORDER BY seq LIMIT ${pruneBatch} FOR UPDATE SKIP LOCKED`,
+    [maxAgeMs === undefined ? 0 : log.nowMs - maxAgeMs, maxCount],
+  );
+  if (excess.length > 0) {
+    const seqs = excess.map(({ seq }) => seq);
+    for (const table of ["revision_content", "revision"]) {
+      await query(`DELETE FROM flowgate.${table} WHERE seq IN (${placeholders(seqs.length)})`, seqs);
+    }
+    await appendAudit(log, [toPruneRecord(excess.map(({ rev }) => rev))]);
+  }
+  return excess.length;
+}
+
+/** Calls `pruneRevisions` until there is no more to remove. Resolves with the number of all removed revisions. */
+export async function pruneInBatches(pruneOnce: () => Promise<number>): Promise<number> {
   let total = 0;
   for (;;) {
-    const removed = await removeBatch();
+    const removed = await pruneOnce();
     total += removed;
     if (removed < pruneBatch) {
       return total;

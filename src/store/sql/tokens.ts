@@ -1,5 +1,17 @@
-import type { ListedToken, StoredToken } from "../token-store.ts";
+import { FlowgateError } from "../../errors.ts";
+import type { AuditRecord } from "../audit-store.ts";
+import type {
+  ListedToken,
+  NamedTokenLimits,
+  StoredToken,
+  TokenPage,
+  TokenQuery,
+  TokenSelector,
+} from "../token-store.ts";
+import { appendAudit, lockAudit } from "./audit-log.ts";
+import { insert, type Query, toPage } from "./query.ts";
 
+/** The table `token`. */
 type TokenRow = {
   hash: Uint8Array;
   id: string;
@@ -12,10 +24,11 @@ type TokenRow = {
   expires_at_ms: number;
 };
 
-export const tokenColumns =
-  "hash, id, name, username, password_fingerprint, client_id, scope, created_at_ms, expires_at_ms";
+type ListedRow = TokenRow & { seq: number; last_used_at_ms: number | null };
 
-export function toTokenRow(token: StoredToken): TokenRow {
+const columns = "hash, id, name, username, password_fingerprint, client_id, scope, created_at_ms, expires_at_ms";
+
+function toTokenRow(token: StoredToken): TokenRow {
   return {
     hash: token.hash,
     id: token.id,
@@ -29,22 +42,120 @@ export function toTokenRow(token: StoredToken): TokenRow {
   };
 }
 
-export function toToken(row: unknown): StoredToken {
-  const token = row as TokenRow;
+function toToken(row: TokenRow): StoredToken {
   return {
-    id: token.id,
-    hash: token.hash,
-    name: token.name ?? undefined,
-    username: token.username,
-    passwordFingerprint: token.password_fingerprint,
-    clientId: token.client_id,
-    scope: token.scope,
-    createdAtMs: token.created_at_ms ?? undefined,
-    expiresAtMs: token.expires_at_ms,
+    id: row.id,
+    hash: row.hash,
+    name: row.name ?? undefined,
+    username: row.username,
+    passwordFingerprint: row.password_fingerprint,
+    clientId: row.client_id,
+    scope: row.scope,
+    createdAtMs: row.created_at_ms ?? undefined,
+    expiresAtMs: row.expires_at_ms,
   };
 }
 
-export function toListedToken(row: unknown): ListedToken {
-  const { last_used_at_ms } = row as { last_used_at_ms: number | null };
-  return { ...toToken(row), lastUsedAtMs: last_used_at_ms ?? undefined };
+function toListedToken(row: ListedRow): ListedToken {
+  return { ...toToken(row), lastUsedAtMs: row.last_used_at_ms ?? undefined };
+}
+
+export async function findToken(query: Query, hash: Uint8Array): Promise<StoredToken | undefined> {
+  const [row] = await query<TokenRow>(`SELECT ${columns} FROM flowgate.token WHERE hash = $1`, [hash]);
+  return row && toToken(row);
+}
+
+export async function getToken(query: Query, id: string): Promise<StoredToken | undefined> {
+  const [row] = await query<TokenRow>(`SELECT ${columns} FROM flowgate.token WHERE id = $1`, [id]);
+  return row && toToken(row);
+}
+
+export async function listTokens(
+  query: Query,
+  { limit, nowMs, username, before = Number.MAX_SAFE_INTEGER }: TokenQuery,
+): Promise<TokenPage> {
+  const rows = await query<ListedRow>(
+    `SELECT seq, ${columns}, last_used_at_ms FROM flowgate.token
+     WHERE seq < $1 AND expires_at_ms > $2 AND (CAST($3 AS text) IS NULL OR username = $3)
+     ORDER BY seq DESC LIMIT $4`,
+    [before, nowMs, username ?? null, limit + 1],
+  );
+  const { rows: page, next } = toPage(rows, limit);
+  return { tokens: page.map(toListedToken), next };
+}
+
+export type InsertTokenCall = {
+  readonly token: StoredToken;
+  readonly entry: AuditRecord;
+  readonly limits: NamedTokenLimits | undefined;
+};
+
+export async function insertToken(query: Query, { token, entry, limits }: InsertTokenCall): Promise<void> {
+  // Also excludes others that insert.
+  const log = await lockAudit(query);
+  if (limits !== undefined) {
+    await assertBelow(query, token.username, limits);
+  }
+  await insert(query, "token", toTokenRow(token));
+  await appendAudit(log, [entry]);
+}
+
+/** Rejects with `limit_exceeded` if there must not be another named token. */
+async function assertBelow(query: Query, username: string, { perUser, total, nowMs }: NamedTokenLimits): Promise<void> {
+  const [counts] = await query<{ total: number; of_user: number }>(
+    `SELECT count(*) AS total, count(*) FILTER (WHERE username = $1) AS of_user FROM flowgate.token
+     WHERE name IS NOT NULL AND expires_at_ms > $2`,
+    [username, nowMs],
+  );
+  const { total: found = 0, of_user: ofUser = 0 } = counts ?? {};
+  if (ofUser >= perUser) {
+    throw new FlowgateError(
+      "limit_exceeded",
+      `you have ${ofUser} named tokens, and adminAuth.maxTokensPerUser permits no more: list them, and revoke one`,
+    );
+  }
+  if (found >= total) {
+    throw new FlowgateError(
+      "limit_exceeded",
+      `there are ${found} named tokens, and adminAuth.maxTokens permits no more: list them, and revoke some`,
+    );
+  }
+}
+
+/** Resolves with the hashes of the removed tokens. */
+export async function removeTokens(
+  query: Query,
+  { selector, entry }: { readonly selector: TokenSelector; readonly entry: AuditRecord },
+): Promise<readonly Uint8Array[]> {
+  const log = await lockAudit(query);
+  // The properties of a selector are named like the columns.
+  const [[column, value]] = selector === "all" ? [["1", 1]] : (Object.entries(selector) as [[string, unknown]]);
+  const rows = await query<Pick<TokenRow, "hash">>(`DELETE FROM flowgate.token WHERE ${column} = $1 RETURNING hash`, [
+    value,
+  ]);
+  if (rows.length > 0) {
+    await appendAudit(log, [{ ...entry, count: rows.length }]);
+  }
+  return rows.map(({ hash }) => hash);
+}
+
+export async function removeExpiredTokens(query: Query, nowMs: number): Promise<void> {
+  await query("DELETE FROM flowgate.token WHERE expires_at_ms <= $1", [nowMs]);
+}
+
+/** Databases limit the number of parameters. */
+const usesAtOnce = 1_000;
+
+/** Sets the times of the last use of tokens by id. Of several replicas, the latest use counts. */
+export async function recordTokenUses(query: Query, uses: ReadonlyMap<string, number>): Promise<void> {
+  const rest = [...uses];
+  while (rest.length > 0) {
+    const some = rest.splice(0, usesAtOnce);
+    const rows = some.map((_, index) => `($${2 * index + 1}, CAST($${2 * index + 2} AS bigint))`);
+    await query(
+      `UPDATE flowgate.token SET last_used_at_ms = used.column2 FROM (VALUES ${rows.join(", ")}) AS used
+       WHERE token.id = used.column1 AND (last_used_at_ms IS NULL OR last_used_at_ms < used.column2)`,
+      some.flat(),
+    );
+  }
 }

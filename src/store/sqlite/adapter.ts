@@ -1,28 +1,27 @@
+import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { backup, type DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../../base/directories.ts";
 import type { StoreAdapter } from "../adapter.ts";
-import { lockDataDir } from "../lock.ts";
-import { openSqliteStore } from "./open-store.ts";
-import { openTableReader, openTableWriter } from "./tables.ts";
-import { verifyAuditLog } from "./verify-audit.ts";
-import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
-import { backup, type DatabaseSync } from "node:sqlite";
 import { systemOrigin } from "../audit-store.ts";
-import { connectCommand } from "./database.ts";
+import { lockDataDir } from "../lock.ts";
+import { appendAudit, lockAudit } from "../sql/audit-log.ts";
+import { inTransaction, queryOf } from "./connection.ts";
 import {
   assertExists,
   assertIntact,
   backupHint,
+  connectCommand,
   createFile,
+  createOwnerSetter,
   disableWal,
   storeHint,
   sync,
-  createOwnerSetter,
 } from "./database-file.ts";
-import { appendAudit } from "./audit-log.ts";
+import { openSqliteStore, verifyAuditLog } from "./open-store.ts";
 import { migrate } from "./schema.ts";
-import { inTransaction } from "./transaction.ts";
+import { openTableReader, openTableWriter } from "./tables.ts";
 
 /** A location is the path of the database. It is resolved, because SQLite gives names such as `:memory:` a special meaning. */
 export const sqliteAdapter: StoreAdapter = {
@@ -49,7 +48,7 @@ export const sqliteAdapter: StoreAdapter = {
 /** Copies the database to a new file, which is durable when the promise resolves and does not exist when it rejects. */
 export async function backupStore(path: string, file: string): Promise<void> {
   assertExists(path, storeHint);
-  await copyDatabase(path, file, () => {});
+  await copyDatabase(path, file, async () => {});
 }
 
 /**
@@ -64,11 +63,11 @@ export async function restoreStore(file: string, path: string): Promise<string |
   const draft = `${path}.restored`;
   rmSync(draft, { force: true });
   try {
-    await copyDatabase(file, draft, (db) => {
+    await copyDatabase(file, draft, async (db) => {
       migrate(db, draft);
-      inTransaction(db, () => {
+      await inTransaction(db, async () => {
         db.exec("DELETE FROM token");
-        appendAudit(db, { kind: "store_restored", origin: systemOrigin });
+        await appendAudit(await lockAudit(queryOf(db)), [{ kind: "store_restored", origin: systemOrigin }]);
       });
       setOwner(draft);
     });
@@ -94,7 +93,7 @@ function linkReplaced(path: string): string {
   }
 }
 
-async function copyDatabase(from: string, to: string, change: (copy: DatabaseSync) => void): Promise<void> {
+async function copyDatabase(from: string, to: string, change: (copy: DatabaseSync) => Promise<void>): Promise<void> {
   createFile(to);
   try {
     {
@@ -105,7 +104,7 @@ async function copyDatabase(from: string, to: string, change: (copy: DatabaseSyn
     // Without a write-ahead log the copy is a single file.
     copy.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL");
     assertIntact(copy, from);
-    change(copy);
+    await change(copy);
   } catch (error) {
     rmSync(to, { force: true });
     throw error;

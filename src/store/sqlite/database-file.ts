@@ -1,17 +1,31 @@
 import {
+  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
-  openSync,
-  chownSync,
   mkdtempSync,
+  openSync,
   rmdirSync,
   type Stats,
   statSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import type { DatabaseSync } from "node:sqlite";
-import { connectCommand } from "./database.ts";
+import { DatabaseSync } from "node:sqlite";
+import { lockTimeoutMs } from "./connection.ts";
+import { toOpenError } from "./errors.ts";
+import { assertFlowgateDatabase } from "./schema.ts";
+
+/** Opens an existing database for a command, which waits longer for locks. Throws if it is not a Flowgate database, or a newer one. */
+export function connectCommand(path: string): DatabaseSync {
+  const db = new DatabaseSync(path, { timeout: lockTimeoutMs.thread });
+  try {
+    assertFlowgateDatabase(db, path);
+    return db;
+  } catch (error) {
+    db.close();
+    throw toOpenError(error, path);
+  }
+}
 
 /** What to do if the database of a store does not exist. */
 export const storeHint =

@@ -1,11 +1,10 @@
-import { chmodSync, closeSync, openSync, fstatSync, writeSync } from "node:fs";
+import { chmodSync, closeSync, fstatSync, openSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../../base/directories.ts";
+import { connect, fullSync, inSyncTransaction } from "./connection.ts";
 import { toOpenError } from "./errors.ts";
-import { migrate, readVersion, setVersion, assertFlowgateDatabase } from "./schema.ts";
-import { inTransaction } from "./transaction.ts";
-import { pathToFileURL } from "node:url";
+import { migrate, readVersion, setVersion } from "./schema.ts";
 
 /**
  * Opens the database at `path`, and creates it or migrates an older schema. Throws if the file is not a Flowgate database or
@@ -61,7 +60,7 @@ function enableIncrementalVacuum(db: DatabaseSync): void {
 
 /** Throws if the database can't be read or durably written. Changes nothing. */
 export function checkDatabase(db: DatabaseSync): void {
-  inTransaction(db, () => {
+  inSyncTransaction(db, () => {
     db.prepare("SELECT rev FROM revision ORDER BY seq DESC LIMIT 1").get();
     setVersion(db);
   });
@@ -96,38 +95,6 @@ function makePrivate(path: string): void {
 
 function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
-}
-
-/** How long a connection waits for a lock. The one of the event loop blocks it during that time. */
-const lockTimeoutMs = { eventLoop: 500, thread: 5_000 };
-
-/** Opens the connection of the event loop. Creates the database file if it is missing. */
-export function connect(path: string): DatabaseSync {
-  return new DatabaseSync(path, { timeout: lockTimeoutMs.eventLoop, enableForeignKeyConstraints: true });
-}
-
-/** Opens the connection of a thread to an existing database. */
-export function connectThread(path: string): DatabaseSync {
-  const url = pathToFileURL(path);
-  url.searchParams.set("mode", "rw");
-  const db = new DatabaseSync(url, { timeout: lockTimeoutMs.thread, enableForeignKeyConstraints: true });
-  db.exec(fullSync);
-  return db;
-}
-
-/** Must be set on each connection: a commit is on the disk before it returns. */
-export const fullSync = "PRAGMA synchronous = FULL";
-
-/** Opens an existing database for a command, which waits longer for locks. Throws if it is not a Flowgate database, or a newer one. */
-export function connectCommand(path: string): DatabaseSync {
-  const db = new DatabaseSync(path, { timeout: lockTimeoutMs.thread });
-  try {
-    assertFlowgateDatabase(db, path);
-    return db;
-  } catch (error) {
-    db.close();
-    throw toOpenError(error, path);
-  }
 }
 
 /** Checkpoints begin at 4 MiB of commits. The rest is for deployments on a full disk. */
@@ -165,33 +132,13 @@ function extend(path: string): void {
   }
 }
 
-type Row = Record<string, SQLOutputValue>;
-/** Named parameters in one object, or anonymous ones. */
-type Values = readonly SQLInputValue[] | readonly [Record<string, SQLInputValue>];
+/** Fewer free pages (of 4 KiB) are left for the next revisions. */
+const maxFreePages = 256;
 
-export type Statement = {
-  get(...values: Values): Row | undefined;
-  all(...values: Values): Row[];
-};
-
-/** Prepares a statement, and prepares it again when the database was closed and opened in between. */
-export function createStatement(db: DatabaseSync, sql: string): Statement {
-  let statement = db.prepare(sql);
-
-  function run<T>(use: (prepared: StatementSync) => T): T {
-    try {
-      return use(statement);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ERR_INVALID_STATE") {
-        throw error;
-      }
-      statement = db.prepare(sql);
-      return use(statement);
-    }
+/** Returns free pages to the file system. */
+export function freeSpace(db: DatabaseSync): void {
+  const free = Number(db.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);
+  if (free > maxFreePages) {
+    db.exec("PRAGMA incremental_vacuum");
   }
-
-  return {
-    get: (...values) => run((prepared) => prepared.get(...(values as SQLInputValue[]))),
-    all: (...values) => run((prepared) => prepared.all(...(values as SQLInputValue[]))),
-  };
 }

@@ -1,18 +1,24 @@
-import { FlowgateError } from "../../errors.ts";
+import { DatabaseSync } from "node:sqlite";
+import { hash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import { createListeners } from "../../base/listeners.ts";
 import { programFile } from "../../base/program-file.ts";
 import { openThread } from "../../base/thread.ts";
-import { createListeners } from "../../base/listeners.ts";
+import type { AuditHead, AuditVerification } from "../audit-store.ts";
 import type { FlowStore } from "../flow-store.ts";
+import { Operations, wrapStore } from "../guard.ts";
+import { verifyAudit } from "../sql/audit-verification.ts";
+import { createAuditStore, createTokenStore, type Write } from "../sql/stores.ts";
 import type { Store } from "../store.ts";
-import { createAuditStore } from "./audit-store.ts";
+import { lockTimeoutMs, queryOf } from "./connection.ts";
+import { assertExists, storeHint } from "./database-file.ts";
 import { checkDatabase, openDatabase, reopenDatabase, reserveLog } from "./database.ts";
+import { isInDoubt, storageFailure, toFlowgateError, toOpenError } from "./errors.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
-import { isInDoubt, storageFailure, toFlowgateError } from "./errors.ts";
-import { createTokenStore } from "./token-store.ts";
-import type { WriteThreadData } from "./write-thread.ts";
-import { createWriter, type WriteCall } from "./writer.ts";
+import { assertFlowgateDatabase } from "./schema.ts";
+import type { ThreadWrites, WriteCall, WriteThreadData } from "./write-thread.ts";
 
 export type SqliteStoreOptions = {
   /** The database file. It and its directory are created if they are missing. */
@@ -22,17 +28,20 @@ export type SqliteStoreOptions = {
 };
 
 export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<Store> {
-  const db = openDatabase(path);
+  await using stack = new AsyncDisposableStack();
+  const db = stack.use(openDatabase(path));
+  const query = queryOf(db);
   const health = createHealth(recover);
+  stack.defer(() => health.close());
+  const thread = stack.use(
+    openThread<WriteCall, unknown>({
+      name: "flowgate writes",
+      entry: programFile("store/sqlite/write-thread"),
+      data: { path } satisfies WriteThreadData,
+      onUnexpectedExit: (error) => health.recordError(error),
+    }),
+  );
   const revoked = createListeners<Uint8Array | undefined>();
-  const thread = openThread<WriteCall, unknown>({
-    name: "flowgate writes",
-    entry: programFile("store/sqlite/write-thread"),
-    data: { path } satisfies WriteThreadData,
-    onUnexpectedExit: (error) => health.recordError(error),
-  });
-  const inFlight = new Set<Promise<unknown>>();
-  let closed = false;
   /** Whether a commit may have been made that has failed: nothing is written until the database was opened anew. */
   let hasDoubt = false;
   let flows: FlowStore | undefined;
@@ -45,7 +54,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
       return;
     }
     await thread[Symbol.asyncDispose]();
-    if (closed) {
+    if (operations.isClosed()) {
       return;
     }
     reopenDatabase(db, path);
@@ -55,87 +64,85 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
     hasDoubt = false;
   }
 
-  async function write(call: WriteCall): Promise<unknown> {
+  async function call(name: WriteCall["name"], argument: unknown): Promise<unknown> {
     if (hasDoubt) {
       throw storageFailure();
     }
-    return thread.call(call);
+    return thread.call({ name, argument });
   }
 
-  /** Keeps the database open until the operation has settled, and converts its errors. */
-  async function run<T>(operation: () => Promise<T>): Promise<T> {
-    if (closed) {
-      throw new FlowgateError("unavailable", "the store is closed");
+  const operations = new Operations((error) => {
+    // What is refused because of the doubt is not another failure.
+    if (!hasDoubt) {
+      hasDoubt = isInDoubt(error);
+      health.recordError(error);
     }
-    const result = operation();
-    inFlight.add(result);
-    try {
-      return await result;
-    } catch (error) {
-      // What is refused because of the doubt is not another failure.
-      if (!hasDoubt) {
-        hasDoubt = isInDoubt(error);
-        health.recordError(error);
-      }
-      // A statement fails in another way while the database can't be opened anew.
-      throw toFlowgateError(db.isOpen ? error : storageFailure());
-    } finally {
-      inFlight.delete(result);
-    }
-  }
-
+    // A statement fails in another way while the database can't be opened anew.
+    return toFlowgateError(db.isOpen ? error : storageFailure());
+  });
+  stack.defer(() => operations.close());
   try {
-    const writer = createWriter({ call: write });
-    const revisions = await createFlowStore(db, key, writer);
-    flows = revisions;
-    const tokens = createTokenStore(db, writer, revoked);
-    const audit = createAuditStore(db, path, writer);
+    const write = call as Write<ThreadWrites>;
+    flows = await createFlowStore({ query, write }, key);
+    const parts = {
+      flows,
+      tokens: createTokenStore({ query, write }, revoked),
+      audit: createAuditStore({ query, write }, (expected) => verifyAuditLog(path, expected)),
+      logins: await createLoginAttempts(query, write, (operation) => operations.run(operation)),
+    };
+    const resources = stack.move();
     return {
-      flows: {
-        ...revisions,
-        find: (rev) => run(() => revisions.find(rev)),
-        findEntry: (rev) => run(() => revisions.findEntry(rev)),
-        update: (...call) => run(() => revisions.update(...call)),
-        prune: (retention) => run(() => revisions.prune(retention)),
-        findRepeated: (by, idempotencyKey) => run(() => revisions.findRepeated(by, idempotencyKey)),
-        list: (page) => run(() => revisions.list(page)),
-        commit: (draft, signal) => run(() => revisions.commit(draft, signal)),
-        reload: () => run(() => revisions.reload()),
-      },
-      tokens: {
-        ...tokens,
-        insert: (...call) => run(() => tokens.insert(...call)),
-        find: (hash) => run(() => tokens.find(hash)),
-        get: (id) => run(() => tokens.get(id)),
-        list: (query) => run(() => tokens.list(query)),
-        remove: (selector, entry) => run(() => tokens.remove(selector, entry)),
-        removeExpired: (nowMs) => run(() => tokens.removeExpired(nowMs)),
-        recordUses: (uses) => run(() => tokens.recordUses(uses)),
-      },
-      audit: {
-        append: (records) => run(() => audit.append(records)),
-        list: (query) => run(() => audit.list(query)),
-        verify: (expected) => run(() => audit.verify(expected)),
-        prune: (maxAgeMs) => run(() => audit.prune(maxAgeMs)),
-      },
-      logins: createLoginAttempts(db, writer, run),
+      ...wrapStore(
+        parts,
+        (operation) =>
+          (...parameters) =>
+            operations.run(() => operation(...parameters)),
+      ),
       cluster: undefined,
       endpoints: [],
       health: health.health,
       onHealthChange: health.onHealthChange,
-      async [Symbol.asyncDispose]() {
-        if (closed) {
-          return;
-        }
-        closed = true;
-        await Promise.allSettled(inFlight);
-        await thread[Symbol.asyncDispose]();
-        health.close();
-        db.close();
-      },
+      [Symbol.asyncDispose]: () => resources.disposeAsync(),
     };
   } catch (error) {
-    db.close();
     throw toFlowgateError(error);
+  }
+}
+
+/** The number of revisions whose flows are hashed in one turn of the event loop. */
+const revisionsAtOnce = 1;
+
+/** Checks the audit log of the database at `path` on a connection of its own, which reads a snapshot. */
+export async function verifyAuditLog(path: string, expected?: AuditHead): Promise<AuditVerification> {
+  assertExists(path, storeHint);
+  using db = openReadOnly(path);
+  // As PostgreSQL has them.
+  db.function("sha256", { deterministic: true }, (bytes) => hash("sha256", bytes as Uint8Array, "buffer"));
+  db.function("encode", { deterministic: true }, (bytes, _format) => Buffer.from(bytes as Uint8Array).toString("hex"));
+  const query = queryOf(db);
+  db.exec("BEGIN");
+  return await verifyAudit(
+    async (text, values) => {
+      await setImmediate();
+      return query(text, values);
+    },
+    revisionsAtOnce,
+    expected,
+  );
+}
+
+function openReadOnly(path: string): DatabaseSync {
+  // A connection opened as read-only would leave files of its write-ahead log behind, possibly owned by root.
+  const db = new DatabaseSync(path, { timeout: lockTimeoutMs.thread });
+  try {
+    db.exec("PRAGMA query_only = ON");
+    assertFlowgateDatabase(db, path);
+    if (db.prepare("SELECT name FROM sqlite_schema WHERE name = 'audit'").get() === undefined) {
+      throw new Error(`${path} was created by an older version without an audit log: start the service once.`);
+    }
+    return db;
+  } catch (error) {
+    db.close();
+    throw toOpenError(error, path);
   }
 }

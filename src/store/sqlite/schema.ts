@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { zstdDecompressSync } from "node:zlib";
-import { inTransaction } from "./transaction.ts";
+import { inSyncTransaction } from "./connection.ts";
 
 // "FLGT"
 const applicationId = 0x464c4754;
@@ -168,7 +168,7 @@ export function migrate(db: DatabaseSync, path: string): void {
     return;
   }
   db.function("document_text", { deterministic: true }, (flows) => zstdDecompressSync(flows as Uint8Array).toString());
-  inTransaction(db, () => {
+  inSyncTransaction(db, () => {
     // Reads the version again: another process may have migrated the database in the meantime.
     for (const migration of migrations.slice(readVersion(db, path))) {
       db.exec(migration);

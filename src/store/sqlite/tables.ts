@@ -1,22 +1,24 @@
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { lockDataDir } from "../lock.ts";
 import { batchSizeOf, type Row, type TableReader, type TableWriter } from "../adapter.ts";
-import { readHead } from "./audit-log.ts";
-import { connectCommand } from "./database.ts";
+import { lockDataDir } from "../lock.ts";
+import { readHead, writeHead } from "../sql/audit-log.ts";
+import { insertRows, type Query } from "../sql/query.ts";
+import { queryOf } from "./connection.ts";
 import {
+  alreadyExists,
   assertExists,
   assertIntact,
   backupHint,
-  storeHint,
-  createOwnerSetter,
-  alreadyExists,
+  connectCommand,
   createFile,
+  createOwnerSetter,
   disableWal,
+  storeHint,
   sync,
 } from "./database-file.ts";
 import { assertCurrentSchema, migrate } from "./schema.ts";
-import { existsSync, renameSync, rmSync } from "node:fs";
 
 /** Reads the database at `path`, whose folder is locked until the reader is disposed. */
 export async function openTableReader(path: string): Promise<TableReader> {
@@ -40,10 +42,10 @@ function openReader(path: string, stack: DisposableStack): TableReader {
   assertIntact(db, path);
   db.exec("BEGIN");
   const resources = stack.move();
-  return { ...createTableReader(db), [Symbol.asyncDispose]: async () => resources.dispose() };
+  return { ...createTableReader(db, queryOf(db)), [Symbol.asyncDispose]: async () => resources.dispose() };
 }
 
-export function createTableReader(db: DatabaseSync): Omit<TableReader, typeof Symbol.asyncDispose> {
+function createTableReader(db: DatabaseSync, query: Query): Omit<TableReader, typeof Symbol.asyncDispose> {
   return {
     count: async (table) => Number(db.prepare(`SELECT count(*) AS count FROM ${table}`).get()?.["count"]),
 
@@ -62,7 +64,7 @@ export function createTableReader(db: DatabaseSync): Omit<TableReader, typeof Sy
       }
     },
 
-    readHead: async () => readHead(db),
+    readHead: () => readHead(query),
   };
 }
 
@@ -105,27 +107,16 @@ function openWriter(draft: string, stack: DisposableStack, publish: (draft: stri
   createFile(draft);
   stack.defer(() => rmSync(draft, { force: true }));
   const db = stack.use(new DatabaseSync(draft));
+  const query = queryOf(db);
   // Without a journal: a draft that is not complete is removed.
   db.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
   migrate(db, draft);
   db.exec("BEGIN");
   const resources = stack.move();
   return {
-    ...createTableReader(db),
-
-    async write(table, rows) {
-      const names = Object.keys(rows[0] ?? {});
-      const insert = db.prepare(
-        `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map((name) => `:${name}`).join(", ")})`,
-      );
-      for (const row of rows) {
-        insert.run(row);
-      }
-    },
-
-    async writeHead({ seq, hash }) {
-      db.prepare("INSERT INTO audit_head (id, seq, hash) VALUES (0, ?, ?)").run(seq, hash);
-    },
+    ...createTableReader(db, query),
+    write: (table, rows) => insertRows(query, table, rows),
+    writeHead: (head) => writeHead(query, head),
 
     async commit() {
       db.exec("COMMIT");

@@ -1,26 +1,37 @@
 // The thread that writes to the database, since a transaction blocks until it is on the disk.
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../base/thread.ts";
+import type { Query } from "../sql/query.ts";
+import { writes } from "../sql/stores.ts";
+import { connectThread, inTransaction, queryOf } from "./connection.ts";
+import { freeSpace } from "./database.ts";
 import { isInDoubt, storageFailure } from "./errors.ts";
-import { auditWrites } from "./audit-writes.ts";
-import { connectThread } from "./database.ts";
-import { loginWrites } from "./login-writes.ts";
-import { revisionWrites } from "./revision-writes.ts";
-import { tokenWrites } from "./token-writes.ts";
-import type { WriteCall, Writes } from "./writer.ts";
+import { loginWrites } from "./login-attempts.ts";
 
 export type WriteThreadData = { readonly path: string };
 
+const operations = { ...writes, ...loginWrites };
+
+/** The operations of the thread. Each is one transaction. */
+export type ThreadWrites = typeof operations;
+
+export type WriteCall = { readonly name: keyof ThreadWrites; readonly argument: unknown };
+
 const { path } = workerData as WriteThreadData;
 const db = connectThread(path);
-const writes: Writes = { ...revisionWrites(db), ...tokenWrites(db), ...auditWrites(db), ...loginWrites(db) };
+const query = queryOf(db);
 
-function write({ operation, argument }: WriteCall): unknown {
+async function write({ name, argument }: WriteCall): Promise<unknown> {
   if (!db.isOpen) {
     throw storageFailure();
   }
+  const operation = operations[name] as (query: Query, argument: unknown) => Promise<unknown>;
   try {
-    return (writes[operation] as (argument: unknown) => unknown)(argument);
+    const result = await inTransaction(db, () => operation(query, argument));
+    if (name === "prune") {
+      freeSpace(db);
+    }
+    return result;
   } catch (error) {
     // Until the log is read again, nothing may be written after what has failed.
     if (isInDoubt(error)) {
@@ -31,7 +42,7 @@ function write({ operation, argument }: WriteCall): unknown {
 }
 
 serveThread<WriteCall, unknown>(
-  (call) => ({ reply: write(call) }),
+  async (call) => ({ reply: await write(call) }),
   () => {
     if (db.isOpen) {
       db.close();

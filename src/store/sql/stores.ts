@@ -1,0 +1,104 @@
+import type { Listeners } from "../../base/listeners.ts";
+import type { AuditRecord, AuditStore } from "../audit-store.ts";
+import type { FlowStore } from "../flow-store.ts";
+import type { TokenStore } from "../token-store.ts";
+import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
+import type { Query } from "./query.ts";
+import { toEntry, toStateColumns } from "./revision-row.ts";
+import {
+  type ActiveRevision,
+  commitRevision,
+  findCredentials,
+  findEntry,
+  findRepeated,
+  findRevision,
+  insertRoot,
+  listRevisions,
+  pruneInBatches,
+  pruneRevisions,
+  updateRevision,
+} from "./revisions.ts";
+import {
+  findToken,
+  getToken,
+  insertToken,
+  listTokens,
+  recordTokenUses,
+  removeExpiredTokens,
+  removeTokens,
+} from "./tokens.ts";
+
+/** The operations that write. Each runs in a transaction of its own. */
+export const writes = {
+  insertRoot,
+  commit: commitRevision,
+  update: updateRevision,
+  prune: pruneRevisions,
+  insertToken,
+  removeTokens,
+  removeExpiredTokens,
+  recordTokenUses,
+  pruneAudit,
+  appendAudit: async (query: Query, records: readonly AuditRecord[]) => appendAudit(await lockAudit(query), records),
+};
+
+/** Runs one of these operations in a transaction, on the thread that writes if there is one. */
+export type Write<
+  Operations extends Record<string, (query: Query, argument: never) => Promise<unknown>> = typeof writes,
+> = <Name extends keyof Operations>(
+  name: Name,
+  argument: Parameters<Operations[Name]>[1],
+) => ReturnType<Operations[Name]>;
+
+/** How an adapter reads and writes. */
+export type Access = { readonly query: Query; readonly write: Write };
+
+export function createAuditStore({ query, write }: Access, verify: AuditStore["verify"]): AuditStore {
+  return {
+    append: (records) => write("appendAudit", records),
+    list: (page) => listAudit(query, page),
+    prune: (maxAgeMs) => write("pruneAudit", maxAgeMs),
+    verify,
+  };
+}
+
+/** The token store of a single process. `revoked` gets the hash of each removed token. */
+export function createTokenStore({ query, write }: Access, revoked: Listeners<Uint8Array | undefined>): TokenStore {
+  return {
+    insert: (token, entry, limits) => write("insertToken", { token, entry, limits }),
+    find: (hash) => findToken(query, hash),
+    get: (id) => getToken(query, id),
+    list: (page) => listTokens(query, page),
+    async remove(selector, entry) {
+      const hashes = await write("removeTokens", { selector, entry });
+      hashes.forEach((hash) => revoked.notify(hash));
+      return hashes.length;
+    },
+    removeExpired: (nowMs) => write("removeExpiredTokens", nowMs),
+    recordUses: (uses) => write("recordTokenUses", uses),
+    onRevoked: (listener) => revoked.add(listener),
+    isCurrent: () => true,
+  };
+}
+
+/** The methods of a flow store that don't depend on how many processes commit. `key` decrypts credentials. */
+export function createHistory(
+  { query, write }: Access,
+  active: ActiveRevision,
+  key: Buffer,
+): Omit<FlowStore, "commit" | "reload" | "catchUp"> {
+  return {
+    active: () => active.get(),
+    find: async (rev) => (rev === active.get().rev ? active.get() : findRevision(query, rev, key)),
+    findCredentials: (rev) => findCredentials(query, rev, key),
+    findEntry: (rev) => findEntry(query, rev),
+    findRepeated: (by, idempotencyKey) => findRepeated(query, by, idempotencyKey),
+    list: (page) => listRevisions(query, page),
+    async update(rev, change, entry, maxPinned) {
+      const row = await write("update", { rev, columns: toStateColumns(change), entry, maxPinned });
+      return row && toEntry(row);
+    },
+    prune: (retention) => pruneInBatches(() => write("prune", retention)),
+    onRevision: (listener) => active.onRevision(listener),
+  };
+}

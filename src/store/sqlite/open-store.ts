@@ -110,7 +110,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
 }
 
 /** The number of revisions whose flows are hashed in one turn of the event loop. */
-const revisionsAtOnce = 1;
+const revisionsAtOnce = 4;
 
 /** Checks the audit log of the database at `path` on a connection of its own, which reads a snapshot. */
 export async function verifyAuditLog(path: string, expected?: AuditHead): Promise<AuditVerification> {

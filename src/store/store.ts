@@ -1,3 +1,4 @@
+import { createListeners } from "../base/listeners.ts";
 import type { AuditStore } from "./audit-store.ts";
 import type { Cluster } from "./cluster.ts";
 import type { FlowStore } from "./flow-store.ts";
@@ -28,4 +29,29 @@ export interface Store extends AsyncDisposable {
   health(): StoreHealth;
   /** Calls the listener after each change of `health`. Disposing ends the subscription. The listener must not throw. */
   onHealthChange(listener: () => void): Disposable;
+}
+
+/** Whether a database is usable, which it is at first. */
+export class Health {
+  #current: StoreHealth = { isUsable: true };
+  readonly #listeners = createListeners<void>();
+
+  get(): StoreHealth {
+    return this.#current;
+  }
+
+  set(next: StoreHealth): void {
+    const current = this.#current;
+    if (
+      current.isUsable !== next.isUsable ||
+      (!current.isUsable && !next.isUsable && current.message !== next.message)
+    ) {
+      this.#current = next;
+      this.#listeners.notify();
+    }
+  }
+
+  onChange(listener: () => void): Disposable {
+    return this.#listeners.add(listener);
+  }
 }

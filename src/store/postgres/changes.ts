@@ -11,18 +11,7 @@ export type ChangeCounts = {
   readonly revocations: number;
 };
 
-export interface Changes extends AsyncDisposable {
-  /** The counts that were read last. */
-  latest(): ChangeCounts;
-  /** When they were requested, by `performance.now`. */
-  readAtMs(): number;
-  /** Reads the counts, and resolves when the listeners have processed them. */
-  refresh(): Promise<void>;
-  /** Wakes the other replicas when the transaction is committed. */
-  announce(query: Query): Promise<void>;
-  /** Calls the listener after each read, in the order of registration, and waits for it. */
-  onChange(listener: (counts: ChangeCounts) => void | Promise<void>): void;
-}
+type Listener = (counts: ChangeCounts) => void | Promise<void>;
 
 const channel = "flowgate";
 
@@ -35,119 +24,147 @@ const listenAgainMs = 1_000;
 /** A server that does not reply within this time is not waited for, but another primary is searched. */
 const readMs = 2_000;
 
+export async function openChanges(database: Database): Promise<Changes> {
+  const readAtMs = performance.now();
+  return new Changes(database, await readCounts(database.query), readAtMs);
+}
+
 /**
  * Notices what other replicas change. Notifications only wake it: what has changed is read, so that nothing is missed when the
  * connection was lost, or a connection pooler does not support notifications.
  */
-export async function openChanges(database: Database): Promise<Changes> {
-  const listeners: ((counts: ChangeCounts) => void | Promise<void>)[] = [];
-  let readAtMs = performance.now();
-  let latest = await readCounts(database.query);
-  let running: Promise<void> | undefined;
-  let next: Promise<void> | undefined;
-  let isClosed = false;
-  let client: Client | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let listenTimer: NodeJS.Timeout | undefined;
+export class Changes implements AsyncDisposable {
+  readonly #database: Database;
+  readonly #listeners: Listener[] = [];
+  #latest: ChangeCounts;
+  #readAtMs: number;
+  #running: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #isClosed = false;
+  #client: Client | undefined;
+  #pollTimer: NodeJS.Timeout | undefined;
+  #listenTimer: NodeJS.Timeout | undefined;
+  #wakeTimer: NodeJS.Timeout | undefined;
+  #wokenAtMs = Number.NEGATIVE_INFINITY;
 
-  async function readOnce(): Promise<void> {
-    const requestedAtMs = performance.now();
-    latest = await readCounts(database.query);
-    readAtMs = requestedAtMs;
-    for (const listener of listeners) {
-      await listener(latest);
-    }
+  constructor(database: Database, latest: ChangeCounts, readAtMs: number) {
+    this.#database = database;
+    this.#latest = latest;
+    this.#readAtMs = readAtMs;
+    void this.#listen();
+    this.#pollLater();
   }
 
-  /** A read that begins after the call, shared by all callers that wait for the current one. */
-  function refresh(): Promise<void> {
-    if (running === undefined) {
-      running = readOnce().finally(() => (running = undefined));
-      return running;
+  /** The counts that were read last. */
+  latest(): ChangeCounts {
+    return this.#latest;
+  }
+
+  /** When they were requested, by `performance.now`. */
+  readAtMs(): number {
+    return this.#readAtMs;
+  }
+
+  /** Calls the listener after each read, in the order of registration, and waits for it. */
+  onChange(listener: Listener): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Wakes the other replicas when the transaction is committed. */
+  async announce(query: Query): Promise<void> {
+    await query(`NOTIFY ${channel}`);
+  }
+
+  /**
+   * Reads the counts, and resolves when the listeners have processed them. The read begins after the call, and all callers that
+   * wait for the current one share it.
+   */
+  refresh(): Promise<void> {
+    if (this.#running === undefined) {
+      this.#running = this.#read().finally(() => (this.#running = undefined));
+      return this.#running;
     }
-    next ??= running
+    this.#next ??= this.#running
       .catch(() => {})
       .then(() => {
-        next = undefined;
-        return refresh();
+        this.#next = undefined;
+        return this.refresh();
       });
-    return next;
+    return this.#next;
   }
 
-  let wakeTimer: NodeJS.Timeout | undefined;
-  let wokenAtMs = Number.NEGATIVE_INFINITY;
+  async #read(): Promise<void> {
+    const requestedAtMs = performance.now();
+    this.#latest = await readCounts(this.#database.query);
+    this.#readAtMs = requestedAtMs;
+    for (const listener of this.#listeners) {
+      await listener(this.#latest);
+    }
+  }
 
-  function wake(): void {
-    wakeTimer ??= setTimeout(
+  #wake(): void {
+    this.#wakeTimer ??= setTimeout(
       () => {
-        wakeTimer = undefined;
-        wokenAtMs = performance.now();
+        this.#wakeTimer = undefined;
+        this.#wokenAtMs = performance.now();
         // Failures are recorded by the database, and the next poll reads again.
-        refresh().catch(() => {});
+        this.refresh().catch(() => {});
       },
-      Math.max(0, wokenAtMs + wakeIntervalMs - performance.now()),
+      Math.max(0, this.#wokenAtMs + wakeIntervalMs - performance.now()),
     ).unref();
   }
 
-  async function poll(): Promise<void> {
-    await refresh().catch(() => {});
-    if (!isClosed) {
-      timer = setTimeout(() => void poll(), pollMs).unref();
-    }
+  #pollLater(): void {
+    const poll = async (): Promise<void> => {
+      await this.refresh().catch(() => {});
+      if (!this.#isClosed) {
+        this.#pollLater();
+      }
+    };
+    this.#pollTimer = setTimeout(() => void poll(), pollMs).unref();
   }
 
-  async function listen(): Promise<void> {
+  async #listen(): Promise<void> {
     try {
-      const connected = await database.connect();
-      if (isClosed) {
-        void connected.end().catch(() => {});
+      const client = await this.#database.connect();
+      if (this.#isClosed) {
+        void client.end().catch(() => {});
         return;
       }
-      client = connected;
-      client.on("notification", wake);
+      this.#client = client;
+      client.on("notification", () => this.#wake());
       client.on("end", () => {
-        client = undefined;
-        listenLater();
+        this.#client = undefined;
+        this.#listenLater();
       });
       await client.query(`LISTEN ${channel}`);
-      wake();
+      this.#wake();
     } catch {
-      if (client === undefined) {
-        listenLater();
+      if (this.#client === undefined) {
+        this.#listenLater();
       } else {
         // Its end begins the next attempt.
-        void client.end().catch(() => {});
+        void this.#client.end().catch(() => {});
       }
     }
   }
 
-  function listenLater(): void {
-    if (!isClosed) {
-      listenTimer = setTimeout(() => void listen(), listenAgainMs).unref();
+  #listenLater(): void {
+    if (!this.#isClosed) {
+      this.#listenTimer = setTimeout(() => void this.#listen(), listenAgainMs).unref();
     }
   }
 
-  void listen();
-  timer = setTimeout(() => void poll(), pollMs).unref();
-
-  return {
-    latest: () => latest,
-    readAtMs: () => readAtMs,
-    refresh,
-    announce: async (query) => void (await query(`NOTIFY ${channel}`)),
-    onChange: (listener) => void listeners.push(listener),
-    async [Symbol.asyncDispose]() {
-      isClosed = true;
-      clearTimeout(timer);
-      clearTimeout(wakeTimer);
-      clearTimeout(listenTimer);
-      // The database closes it if the server does not respond.
-      void client?.end().catch(() => {});
-      await running?.catch(() => {});
-    },
-  };
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#pollTimer);
+    clearTimeout(this.#wakeTimer);
+    clearTimeout(this.#listenTimer);
+    // The database closes it if the server does not respond.
+    void this.#client?.end().catch(() => {});
+    await this.#running?.catch(() => {});
+  }
 }
-
 export async function readCounts(query: Query): Promise<ChangeCounts> {
   const [counts] = await query<ChangeCounts>(
     `SELECT seq, rev, reloads, revocations

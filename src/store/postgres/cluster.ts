@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { createListeners } from "../../base/listeners.ts";
-import type { Cluster, Replica, ReplicaStatus, Lease, LeaseReply } from "../cluster.ts";
-import type { Changes } from "./changes.ts";
+import type { Cluster, Lease, LeaseReply, Replica, ReplicaStatus } from "../cluster.ts";
 import type { Query } from "../sql/query.ts";
+import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 
 const heartbeatMs = 1_000;
@@ -19,104 +19,112 @@ const readIntervalMs = (replicas: number) => ({ changed: replicas, unchanged: Ma
 
 type ReplicaRow = { id: string; status: string; ms_ago: number };
 
-/** Disposing removes this replica from the list, so that the others need not wait for missing heartbeats. */
-export function createCluster(database: Database, changes: Changes): Cluster & AsyncDisposable {
-  const id = randomUUID();
-  const listeners = createListeners<void>();
-  let status: ReplicaStatus | undefined;
+/** The replicas that use a database. Disposing removes this one, so that the others need not wait for missing heartbeats. */
+export class DatabaseCluster implements Cluster, AsyncDisposable {
+  readonly id = randomUUID();
+  readonly lease: Lease;
+  readonly #database: Database;
+  readonly #changes: Changes;
+  readonly #listeners = createListeners<void>();
+  #status: ReplicaStatus | undefined;
   /** The status that the others know. */
-  let written: ReplicaStatus | undefined;
-  let writtenAtMs = Number.NEGATIVE_INFINITY;
-  let replicas: readonly Replica[] = [];
-  let readAtMs = Number.NEGATIVE_INFINITY;
+  #written: ReplicaStatus | undefined;
+  #writtenAtMs = Number.NEGATIVE_INFINITY;
+  #replicas: readonly Replica[] = [];
+  #readAtMs = Number.NEGATIVE_INFINITY;
   /** When a status has changed last, by the clock of the database. */
-  let changedAt: string | undefined;
+  #changedAt: string | undefined;
 
-  async function write(): Promise<void> {
-    const isChanged = written !== status;
-    if (status === undefined || (!isChanged && performance.now() - writtenAtMs < heartbeatMs)) {
+  constructor(database: Database, changes: Changes) {
+    this.#database = database;
+    this.#changes = changes;
+    this.lease = new DatabaseLease(database, changes, this.id);
+    changes.onChange(async () => {
+      await this.#write();
+      await this.#read();
+    });
+  }
+
+  report(status: ReplicaStatus): void {
+    if (!isDeepStrictEqual(status, this.#status)) {
+      this.#status = status;
+      // If it fails, the next poll writes it.
+      this.#changes.refresh().catch(() => {});
+    }
+  }
+
+  replicas(): readonly Replica[] {
+    const passedMs = performance.now() - this.#readAtMs;
+    return this.#replicas.map((replica) => ({ ...replica, seenMsAgo: Math.round(replica.seenMsAgo + passedMs) }));
+  }
+
+  onChange(listener: () => void): Disposable {
+    return this.#listeners.add(listener);
+  }
+
+  async #write(): Promise<void> {
+    const current = this.#status;
+    const isChanged = this.#written !== current;
+    if (current === undefined || (!isChanged && performance.now() - this.#writtenAtMs < heartbeatMs)) {
       return;
     }
-    const current = status;
-    await database.transaction(async (query) => {
+    await this.#database.transaction(async (query) => {
       await query(
         `INSERT INTO flowgate.replica (id, status, seen_at, changed_at) VALUES ($1, $2, clock_timestamp(), clock_timestamp())
          ON CONFLICT (id) DO UPDATE SET status = $2, seen_at = clock_timestamp(),
            changed_at = CASE WHEN replica.status = $2 THEN replica.changed_at ELSE clock_timestamp() END`,
-        [id, JSON.stringify(current)],
+        [this.id, JSON.stringify(current)],
       );
       if (isChanged) {
-        await changes.announce(query);
+        await this.#changes.announce(query);
       }
     });
-    written = current;
-    writtenAtMs = performance.now();
+    this.#written = current;
+    this.#writtenAtMs = performance.now();
   }
 
-  async function read(): Promise<void> {
-    const [latest] = await database.query<{ at: string | null }>(
-      "SELECT max(changed_at)::text AS at FROM flowgate.replica",
-    );
+  async #read(): Promise<void> {
+    const { query } = this.#database;
+    const [latest] = await query<{ at: string | null }>("SELECT max(changed_at)::text AS at FROM flowgate.replica");
     const at = latest?.at ?? undefined;
-    const { changed, unchanged } = readIntervalMs(replicas.length);
-    if (performance.now() - readAtMs < (at === changedAt ? unchanged : changed)) {
+    const { changed, unchanged } = readIntervalMs(this.#replicas.length);
+    if (performance.now() - this.#readAtMs < (at === this.#changedAt ? unchanged : changed)) {
       return;
     }
-    const rows = await readReplicas(database.query);
-    changedAt = at;
-    readAtMs = performance.now();
-    const next = rows.map(toReplica);
-    const isChanged = !isDeepStrictEqual(next.map(withoutAge), replicas.map(withoutAge));
-    replicas = next;
+    const rows = await readReplicas(query);
+    this.#changedAt = at;
+    this.#readAtMs = performance.now();
+    const next = rows.map((row) => toReplica(row, this.id));
+    const isChanged = !isDeepStrictEqual(next.map(withoutAge), this.#replicas.map(withoutAge));
+    this.#replicas = next;
     if (isChanged) {
-      listeners.notify();
+      this.#listeners.notify();
     }
   }
 
-  function toReplica({ id: replicaId, status: json, ms_ago }: ReplicaRow): Replica {
-    return {
-      // In JSON, an undefined `run` is absent.
-      ...(JSON.parse(json) as ReplicaStatus),
-      id: replicaId,
-      isSelf: replicaId === id,
-      seenMsAgo: Math.max(0, ms_ago),
-    };
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#written === undefined) {
+      return;
+    }
+    this.#status = undefined;
+    // Without it, the others notice it by missing heartbeats.
+    await this.#database
+      .transaction(async (query) => {
+        await query("UPDATE flowgate.replica SET status = '', changed_at = clock_timestamp() WHERE id = $1", [this.id]);
+        await query(`DELETE FROM flowgate.replica WHERE seen_at < clock_timestamp() - interval '${forgottenAfter}'`);
+        await this.#changes.announce(query);
+      })
+      .catch(() => {});
   }
+}
 
-  changes.onChange(async () => {
-    await write();
-    await read();
-  });
-
+function toReplica({ id, status, ms_ago }: ReplicaRow, ownId: string): Replica {
   return {
+    // In JSON, an undefined `run` is absent.
+    ...(JSON.parse(status) as ReplicaStatus),
     id,
-    report(next) {
-      if (!isDeepStrictEqual(next, status)) {
-        status = next;
-        // If it fails, the next poll writes it.
-        changes.refresh().catch(() => {});
-      }
-    },
-    replicas() {
-      const passedMs = performance.now() - readAtMs;
-      return replicas.map((replica) => ({ ...replica, seenMsAgo: Math.round(replica.seenMsAgo + passedMs) }));
-    },
-    onChange: (listener) => listeners.add(listener),
-    lease: createLease(database, changes, id),
-    async [Symbol.asyncDispose]() {
-      if (written === undefined) {
-        return;
-      }
-      status = undefined;
-      // Without it, the others notice it by missing heartbeats.
-      await database
-        .transaction(async (query) => {
-          await query("UPDATE flowgate.replica SET status = '', changed_at = clock_timestamp() WHERE id = $1", [id]);
-          await query(`DELETE FROM flowgate.replica WHERE seen_at < clock_timestamp() - interval '${forgottenAfter}'`);
-          await changes.announce(query);
-        })
-        .catch(() => {});
-    },
+    isSelf: id === ownId,
+    seenMsAgo: Math.max(0, ms_ago),
   };
 }
 
@@ -147,70 +155,82 @@ const tokensPerTimeline = 2 ** 32;
 
 type LeaseRow = { holder: string; token: number; ms_left: number };
 
-/** `id` is that of the replica. */
-export function createLease(database: Database, changes: Changes, id: string): Lease {
-  /** The lease that this replica holds. */
-  let own: { readonly token: number; readonly untilMs: number } | undefined;
-  /** A lease of the timeline before, which a replica may have renewed or acquired on the server that was replaced. */
-  let inherited: { readonly token: number; readonly untilMs: number } | undefined;
+type HeldLease = { readonly token: number; readonly untilMs: number };
 
-  /** How long a lease must still be respected. */
-  function msLeft({ holder, token, ms_left }: LeaseRow, firstToken: number, durationMs: number): number {
-    if (token >= firstToken) {
-      return holder === id ? 0 : ms_left;
-    }
-    if (own?.token === token && performance.now() < own.untilMs) {
-      return 0;
-    }
-    if (inherited?.token !== token) {
-      inherited = { token, untilMs: performance.now() + durationMs };
-    }
-    return Math.max(ms_left, inherited.untilMs - performance.now());
+class DatabaseLease implements Lease {
+  readonly #database: Database;
+  readonly #changes: Changes;
+  readonly #replicaId: string;
+  /** The lease that this replica holds. */
+  #own: HeldLease | undefined;
+  /** A lease of the timeline before, which a replica may have renewed or acquired on the server that was replaced. */
+  #inherited: HeldLease | undefined;
+
+  constructor(database: Database, changes: Changes, replicaId: string) {
+    this.#database = database;
+    this.#changes = changes;
+    this.#replicaId = replicaId;
   }
 
-  return {
-    async hold(durationMs) {
-      const sentMs = performance.now();
-      const reply = await database.transaction(async (query, { timeline }): Promise<LeaseReply> => {
-        const firstToken = timeline * tokensPerTimeline;
-        await query(
-          `INSERT INTO flowgate.lease (name, holder, token, ends_at) VALUES ('runtime', '', $1, clock_timestamp())
-           ON CONFLICT DO NOTHING`,
-          [firstToken],
-        );
-        const [row] = await query<LeaseRow>(
-          `SELECT holder, token, ceil(1000 * extract(epoch FROM ends_at - clock_timestamp()))::bigint AS ms_left
-           FROM flowgate.lease WHERE name = 'runtime' FOR UPDATE`,
-        );
-        if (row === undefined) {
-          throw new Error("the lease was removed from the database");
-        }
-        // Read after the lock was obtained: the time may have passed meanwhile.
-        const forMs = msLeft(row, firstToken, durationMs);
-        if (forMs > 0) {
-          return { isHeld: false, forMs };
-        }
-        const token = row.holder === id && row.token >= firstToken ? row.token : Math.max(row.token, firstToken) + 1;
-        await query(
-          `UPDATE flowgate.lease SET holder = $1, token = $2, ends_at = clock_timestamp() + $3 * interval '1 ms'
-           WHERE name = 'runtime'`,
-          [id, token, durationMs],
-        );
-        return { isHeld: true, token };
-      });
-      own = reply.isHeld ? { token: reply.token, untilMs: sentMs + durationMs } : undefined;
-      return reply;
-    },
+  async hold(durationMs: number): Promise<LeaseReply> {
+    const sentMs = performance.now();
+    const reply = await this.#database.transaction((query, { timeline }) =>
+      this.#acquire(query, timeline * tokensPerTimeline, durationMs),
+    );
+    this.#own = reply.isHeld ? { token: reply.token, untilMs: sentMs + durationMs } : undefined;
+    return reply;
+  }
 
-    async release() {
-      own = undefined;
-      await database.transaction(async (query) => {
-        await query(
-          "UPDATE flowgate.lease SET holder = '', ends_at = clock_timestamp() WHERE name = 'runtime' AND holder = $1",
-          [id],
-        );
-        await changes.announce(query);
-      });
-    },
-  };
+  async release(): Promise<void> {
+    this.#own = undefined;
+    await this.#database.transaction(async (query) => {
+      await query(
+        "UPDATE flowgate.lease SET holder = '', ends_at = clock_timestamp() WHERE name = 'runtime' AND holder = $1",
+        [this.#replicaId],
+      );
+      await this.#changes.announce(query);
+    });
+  }
+
+  async #acquire(query: Query, firstToken: number, durationMs: number): Promise<LeaseReply> {
+    await query(
+      `INSERT INTO flowgate.lease (name, holder, token, ends_at) VALUES ('runtime', '', $1, clock_timestamp())
+       ON CONFLICT DO NOTHING`,
+      [firstToken],
+    );
+    const [row] = await query<LeaseRow>(
+      `SELECT holder, token, ceil(1000 * extract(epoch FROM ends_at - clock_timestamp()))::bigint AS ms_left
+       FROM flowgate.lease WHERE name = 'runtime' FOR UPDATE`,
+    );
+    if (row === undefined) {
+      throw new Error("the lease was removed from the database");
+    }
+    // Read after the lock was obtained: the time may have passed meanwhile.
+    const forMs = this.#msLeft(row, firstToken, durationMs);
+    if (forMs > 0) {
+      return { isHeld: false, forMs };
+    }
+    const isOwn = row.holder === this.#replicaId && row.token >= firstToken;
+    const token = isOwn ? row.token : Math.max(row.token, firstToken) + 1;
+    await query(
+      `UPDATE flowgate.lease SET holder = $1, token = $2, ends_at = clock_timestamp() + $3 * interval '1 ms'
+       WHERE name = 'runtime'`,
+      [this.#replicaId, token, durationMs],
+    );
+    return { isHeld: true, token };
+  }
+
+  /** How long a lease must still be respected. */
+  #msLeft({ holder, token, ms_left }: LeaseRow, firstToken: number, durationMs: number): number {
+    if (token >= firstToken) {
+      return holder === this.#replicaId ? 0 : ms_left;
+    }
+    if (this.#own?.token === token && performance.now() < this.#own.untilMs) {
+      return 0;
+    }
+    if (this.#inherited?.token !== token) {
+      this.#inherited = { token, untilMs: performance.now() + durationMs };
+    }
+    return Math.max(ms_left, this.#inherited.untilMs - performance.now());
+  }
 }

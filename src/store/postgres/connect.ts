@@ -1,6 +1,6 @@
+import { Socket } from "node:net";
 import { type Client, type ClientConfig, Pool, TypeOverrides, types } from "pg";
 import { type ServerConfig, clientOf } from "./authentication.ts";
-import { Socket } from "node:net";
 
 const parsers = new TypeOverrides();
 // All integers fit into a number: they count things or milliseconds.
@@ -47,28 +47,21 @@ function connectionOptions(config: ClientConfig, sockets: Sockets): ClientConfig
 }
 
 /** The sockets of connections to one server. */
-export interface Sockets {
-  /** Creates the socket of a new connection. */
-  create(): Socket;
-  /** Closes them at once, so that queries in progress fail, also if the server does not respond. */
-  destroy(): void;
-}
+export class Sockets {
+  readonly #open = new Set<Socket>();
 
-export function createSockets(): Sockets {
-  const open = new Set<Socket>();
-  return {
-    create() {
-      const socket = new Socket();
-      open.add(socket);
-      socket.once("close", () => open.delete(socket));
-      return socket;
-    },
-    destroy() {
-      for (const socket of open) {
-        socket.destroy();
-      }
-    },
-  };
+  /** Creates the socket of a new connection. */
+  create(): Socket {
+    const socket = new Socket();
+    this.#open.add(socket);
+    socket.once("close", () => this.#open.delete(socket));
+    return socket;
+  }
+
+  /** Closes them at once, so that queries in progress fail, also if the server does not respond. */
+  destroy(): void {
+    this.#open.forEach((socket) => socket.destroy());
+  }
 }
 
 /** How long this program waits for PostgreSQL. */

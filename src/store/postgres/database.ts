@@ -1,70 +1,78 @@
-import type { Client, PoolClient, Pool, QueryConfig } from "pg";
+import type { Client, Pool, PoolClient, QueryConfig } from "pg";
+import type { Health } from "../store.ts";
 import { type Query, toPortable } from "../sql/query.ts";
-import type { Store } from "../store.ts";
 import { connect, limits } from "./connect.ts";
-import { createHealth, type Primary, openPrimaryTracker } from "./primary.ts";
-import type { Location } from "./location.ts";
 import { classify, toFlowgateError } from "./errors.ts";
+import type { Location } from "./location.ts";
+import { openPrimaryTracker, type Primary, type PrimaryTracker } from "./primary.ts";
+
+/** Connects to the primary among the servers. Rejects if there is none. */
+export async function openDatabase(location: Location): Promise<Database> {
+  return new Database(await openPrimaryTracker(location));
+}
 
 /** One database over several servers. An operation whose connection fails is repeated once, on a new connection or the new primary. */
-export interface Database extends Pick<Store, "health" | "onHealthChange">, AsyncDisposable {
+export class Database implements AsyncDisposable {
+  readonly #tracker: PrimaryTracker;
+
+  constructor(tracker: PrimaryTracker) {
+    this.#tracker = tracker;
+  }
+
+  get health(): Health {
+    return this.#tracker.health;
+  }
+
   /** Reads. Repeated once if the connection fails. */
-  query: Query;
+  readonly query: Query = (text, values, withinMs) =>
+    this.#repeatOnce(({ pool }) => queryOf(pool)(text, values, withinMs));
+
   /**
    * Runs `work` in a transaction, which is rolled back if it rejects. Begun again once if the connection fails before the
    * commit. Rejects with `InDoubt` if it fails during the commit.
    */
-  transaction<T>(work: (query: Query, primary: Primary) => Promise<T>): Promise<T>;
+  async transaction<T>(work: (query: Query, primary: Primary) => Promise<T>): Promise<T> {
+    return this.#repeatOnce(async (primary) => {
+      const result = await inTransaction(primary, work);
+      this.health.set({ isUsable: true });
+      return result;
+    });
+  }
+
   /**
    * Opens a connection that is not part of the pool, which the caller ends. It is also closed when its server is found not to
    * respond, and at the latest when the database is disposed.
    */
-  connect(): Promise<Client>;
-}
-
-/** Connects to the primary among the servers. Rejects if there is none. */
-export async function openDatabase(location: Location): Promise<Database> {
-  const health = createHealth();
-  const tracker = await openPrimaryTracker(location, health);
-
-  async function runOnce<T>(operation: (primary: Primary) => Promise<T>): Promise<T> {
-    const primary = await tracker.current();
-    try {
-      return await operation(primary);
-    } catch (error) {
-      tracker.recordFailure(error instanceof InDoubt ? error.cause : error, primary);
-      throw error;
-    }
+  async connect(): Promise<Client> {
+    const { config, sockets } = await this.#tracker.current();
+    return connect(config, sockets);
   }
 
   /** Runs the operation, and once more with a new connection if the first one fails. */
-  async function repeatOnce<T>(operation: (primary: Primary) => Promise<T>): Promise<T> {
+  async #repeatOnce<T>(operation: (primary: Primary) => Promise<T>): Promise<T> {
     try {
-      return await runOnce(operation);
+      return await this.#runOnce(operation);
     } catch (error) {
       if (classify(error) !== "connection") {
         throw error;
       }
     }
-    return runOnce(operation);
+    return this.#runOnce(operation);
   }
 
-  return {
-    query: (text, values, withinMs) => repeatOnce(({ pool }) => queryOf(pool)(text, values, withinMs)),
-    transaction: (work) =>
-      repeatOnce(async (primary) => {
-        const result = await inTransaction(primary, work);
-        health.set({ isUsable: true });
-        return result;
-      }),
-    async connect() {
-      const { config, sockets } = await tracker.current();
-      return connect(config, sockets);
-    },
-    health: health.health,
-    onHealthChange: health.onHealthChange,
-    [Symbol.asyncDispose]: () => tracker[Symbol.asyncDispose](),
-  };
+  async #runOnce<T>(operation: (primary: Primary) => Promise<T>): Promise<T> {
+    const primary = await this.#tracker.current();
+    try {
+      return await operation(primary);
+    } catch (error) {
+      this.#tracker.recordFailure(error instanceof InDoubt ? error.cause : error, primary);
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#tracker[Symbol.asyncDispose]();
+  }
 }
 
 /** The connection has failed during a commit, which may have taken effect. */

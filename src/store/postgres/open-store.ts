@@ -5,7 +5,7 @@ import { type Access, createAuditStore, type Write, writes } from "../sql/stores
 import type { Query } from "../sql/query.ts";
 import type { Store } from "../store.ts";
 import { openChanges } from "./changes.ts";
-import { createCluster } from "./cluster.ts";
+import { DatabaseCluster } from "./cluster.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { toFlowgateError, unavailable } from "./errors.ts";
 import { createFlowStore, ensureRoot } from "./flow-store.ts";
@@ -40,7 +40,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
   const access = createAccess(database);
   // First, so that revocations are noticed also while the others can't process a change, or wait for a commit.
   const tokens = createSharedTokenStore(database, access, changes);
-  const cluster = stack.use(createCluster(database, changes));
+  const cluster = stack.use(new DatabaseCluster(database, changes));
   const operations = new Operations(toFlowgateError);
   const parts = {
     flows: await createFlowStore(database, access, changes, key),
@@ -65,8 +65,8 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
     }),
     cluster,
     endpoints: endpointsOf(parsed),
-    health: () => database.health(),
-    onHealthChange: (listener) => database.onHealthChange(listener),
+    health: () => database.health.get(),
+    onHealthChange: (listener) => database.health.onChange(listener),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }

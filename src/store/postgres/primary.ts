@@ -1,11 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Pool, Client } from "pg";
-import { createPool, limits, createSockets, type Sockets, connect } from "./connect.ts";
-import type { Location } from "./location.ts";
-import { classify, describe, isTimeout, unavailable, NotPrimary } from "./errors.ts";
+import type { Client, Pool } from "pg";
+import { Health } from "../store.ts";
 import type { ServerConfig } from "./authentication.ts";
-import { createListeners } from "../../base/listeners.ts";
-import type { Store, StoreHealth } from "../store.ts";
+import { connect, createPool, limits, Sockets } from "./connect.ts";
+import { classify, describe, isTimeout, NotPrimary, unavailable } from "./errors.ts";
+import type { Location } from "./location.ts";
 
 /** The server that accepts writes. */
 export type Primary = ProbedServer & {
@@ -14,50 +13,82 @@ export type Primary = ProbedServer & {
   readonly sockets: Sockets;
 };
 
-/** Follows which of the servers is the primary. */
-export interface PrimaryTracker extends AsyncDisposable {
-  /** Waits a moment for a search in progress. Rejects if there is no primary. */
-  current(): Promise<Primary>;
-  /** Records that an operation on `server` has failed, and searches for the primary if it was the connection. */
-  recordFailure(error: unknown, server: Primary): void;
+/** Connects to the primary among the servers. Rejects if there is none. */
+export async function openPrimaryTracker({ servers, poolSize }: Location): Promise<PrimaryTracker> {
+  try {
+    // The first one that replies: another may not respond at all.
+    const found = await Promise.any(servers.map((config) => probe(config, 0)));
+    return new PrimaryTracker(servers, poolSize, found);
+  } catch (cause) {
+    throw new Error(`the store can't be opened: ${describe(cause)}`, { cause });
+  }
 }
 
-/** Connects to the primary among the servers. Rejects if there is none. */
-export async function openPrimaryTracker({ servers, poolSize }: Location, health: Health): Promise<PrimaryTracker> {
-  const closing = new AbortController();
-  let primary: Primary | undefined;
-  let highestTimeline = 0;
-  let search: Promise<void> | undefined;
+/** Follows which of the servers is the primary. */
+export class PrimaryTracker implements AsyncDisposable {
+  readonly health = new Health();
+  readonly #servers: readonly ServerConfig[];
+  readonly #poolSize: number;
+  readonly #closing = new AbortController();
+  #primary: Primary | undefined;
+  #highestTimeline = 0;
+  #search: Promise<void> | undefined;
 
-  function use(found: ProbedServer): void {
-    highestTimeline = Math.max(highestTimeline, found.timeline);
-    const sockets = createSockets();
-    const used = { ...found, sockets, pool: createPool(found.config, sockets, poolSize) };
-    // An idle connection was closed by the server. Without a listener, the process would end.
-    used.pool.on("error", (error) => recordFailure(error, used));
-    primary = used;
-    health.set({ isUsable: true });
+  constructor(servers: readonly ServerConfig[], poolSize: number, found: ProbedServer) {
+    this.#servers = servers;
+    this.#poolSize = poolSize;
+    this.#use(found);
   }
 
-  async function searchPrimary(): Promise<void> {
-    const found = await findPrimary(servers, {
-      minTimeline: highestTimeline,
-      signal: closing.signal,
-      onFailure: (failure) => health.set({ isUsable: false, message: describe(failure) }),
-    });
-    if (found !== undefined && !closing.signal.aborted) {
-      use(found);
+  /** Waits a moment for a search in progress. Rejects if there is no primary. */
+  async current(): Promise<Primary> {
+    if (this.#closing.signal.aborted) {
+      throw unavailable("the store is closed");
+    }
+    if (this.#primary === undefined) {
+      const timeout = Promise.withResolvers<void>();
+      const timer = setTimeout(timeout.resolve, limits.primaryWaitMs);
+      await Promise.race([this.#startSearch(), timeout.promise]);
+      clearTimeout(timer);
+    }
+    if (this.#primary === undefined) {
+      throw unavailable("the database is not available: try again");
+    }
+    return this.#primary;
+  }
+
+  /** Records that an operation on `server` has failed, and searches for the primary if it was the connection. */
+  recordFailure(error: unknown, server: Primary): void {
+    const failure = classify(error);
+    if (this.#closing.signal.aborted || failure === "other" || failure === "busy") {
+      return;
+    }
+    if (server !== this.#primary) {
+      // Connections to a server that was left fail later than the first one, and may show that it does not respond.
+      if (isTimeout(error)) {
+        server.sockets.destroy();
+      }
+      return;
+    }
+    this.health.set({ isUsable: false, message: describe(error) });
+    if (failure === "connection") {
+      this.#leave(server, !isTimeout(error));
     }
   }
 
-  function startSearch(): Promise<void> {
-    search ??= searchPrimary().finally(() => (search = undefined));
-    return search;
+  #use(found: ProbedServer): void {
+    this.#highestTimeline = Math.max(this.#highestTimeline, found.timeline);
+    const sockets = new Sockets();
+    const used = { ...found, sockets, pool: createPool(found.config, sockets, this.#poolSize) };
+    // An idle connection was closed by the server. Without a listener, the process would end.
+    used.pool.on("error", (error) => this.recordFailure(error, used));
+    this.#primary = used;
+    this.health.set({ isUsable: true });
   }
 
-  function leave(left: Primary, isResponsive: boolean): void {
-    primary = undefined;
-    void startSearch();
+  #leave(left: Primary, isResponsive: boolean): void {
+    this.#primary = undefined;
+    void this.#startSearch();
     // Waits for the connections in use, which fail by themselves.
     left.pool.end().catch(() => {});
     if (!isResponsive) {
@@ -66,100 +97,54 @@ export async function openPrimaryTracker({ servers, poolSize }: Location, health
     }
   }
 
-  function recordFailure(error: unknown, server: Primary): void {
-    const failure = classify(error);
-    if (closing.signal.aborted || failure === "other" || failure === "busy") {
-      return;
-    }
-    if (server !== primary) {
-      // Connections to a server that was left fail later than the first one, and may show that it does not respond.
-      if (isTimeout(error)) {
-        server.sockets.destroy();
-      }
-      return;
-    }
-    health.set({ isUsable: false, message: describe(error) });
-    if (failure === "connection") {
-      leave(server, !isTimeout(error));
-    }
+  #startSearch(): Promise<void> {
+    this.#search ??= this.#findPrimary().finally(() => (this.#search = undefined));
+    return this.#search;
   }
 
-  try {
-    // The first one that replies: another may not respond at all.
-    use(await Promise.any(servers.map((config) => probe(config, highestTimeline))));
-  } catch (cause) {
-    throw new Error(`the store can't be opened: ${describe(cause)}`, { cause });
-  }
-
-  return {
-    async current() {
-      if (closing.signal.aborted) {
-        throw unavailable("the store is closed");
-      }
-      if (primary === undefined) {
-        const timeout = Promise.withResolvers<void>();
-        const timer = setTimeout(timeout.resolve, limits.primaryWaitMs);
-        await Promise.race([startSearch(), timeout.promise]);
-        clearTimeout(timer);
-      }
-      if (primary === undefined) {
-        throw unavailable("the database is not available: try again");
-      }
-      return primary;
-    },
-    recordFailure,
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      const last = primary;
-      primary = undefined;
-      health.set({ isUsable: false, message: "the store is closed" });
-      if (last !== undefined) {
-        await Promise.race([last.pool.end(), delay(limits.endMs, undefined, { ref: false })]);
-        last.sockets.destroy();
-      }
-    },
-  };
-}
-
-export type Search = {
-  /** Servers of earlier timelines were replaced. */
-  readonly minTimeline: number;
-  /** Ends the search. */
-  readonly signal: AbortSignal;
-  /** Called with the last failure of each server once all have been tried, and then with each further one. */
-  readonly onFailure: (failure: AggregateError) => void;
-};
-
-/** Probes the servers until one of them is the primary. Resolves with undefined if the search was ended before. */
-export async function findPrimary(servers: readonly ServerConfig[], search: Search): Promise<ProbedServer | undefined> {
-  const found = new AbortController();
-  const signal = AbortSignal.any([search.signal, found.signal]);
-  const failures = new Map<ServerConfig, unknown>();
-
-  async function findAt(config: ServerConfig): Promise<ProbedServer | undefined> {
-    while (!signal.aborted) {
-      try {
-        return await probe(config, search.minTimeline);
-      } catch (error) {
-        failures.set(config, error);
-        // Until all have been tried, it is not known which failure matters.
-        if (!signal.aborted && failures.size === servers.length) {
-          search.onFailure(new AggregateError(failures.values()));
+  /** Probes the servers until one of them is the primary. */
+  async #findPrimary(): Promise<void> {
+    const found = new AbortController();
+    const signal = AbortSignal.any([this.#closing.signal, found.signal]);
+    const failures = new Map<ServerConfig, unknown>();
+    const findAt = async (config: ServerConfig): Promise<ProbedServer | undefined> => {
+      while (!signal.aborted) {
+        try {
+          return await probe(config, this.#highestTimeline);
+        } catch (error) {
+          failures.set(config, error);
+          // Until all have been tried, it is not known which failure matters.
+          if (!signal.aborted && failures.size === this.#servers.length) {
+            this.health.set({ isUsable: false, message: describe(new AggregateError(failures.values())) });
+          }
         }
+        await delay(limits.searchPauseMs, undefined, { ref: false });
       }
-      await delay(limits.searchPauseMs, undefined, { ref: false });
+      return undefined;
+    };
+
+    // All at the same time: one that does not respond must not delay the others.
+    const primary = await Promise.race(this.#servers.map(findAt));
+    found.abort();
+    if (primary !== undefined && !this.#closing.signal.aborted) {
+      this.#use(primary);
     }
-    return undefined;
   }
 
-  // All at the same time: one that does not respond must not delay the others.
-  const primary = await Promise.race(servers.map(findAt));
-  found.abort();
-  return primary;
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    const last = this.#primary;
+    this.#primary = undefined;
+    this.health.set({ isUsable: false, message: "the store is closed" });
+    if (last !== undefined) {
+      await Promise.race([last.pool.end(), delay(limits.endMs, undefined, { ref: false })]);
+      last.sockets.destroy();
+    }
+  }
 }
 
 /** A server that accepts writes. */
-export type ProbedServer = {
+type ProbedServer = {
   readonly config: ServerConfig;
   /** The id of its timeline, which increases when a standby is promoted; 0 if it is unknown. */
   readonly timeline: number;
@@ -169,7 +154,7 @@ export type ProbedServer = {
 
 /** Resolves if the server is a primary, and not one that was replaced. */
 export async function probe(config: ServerConfig, minTimeline: number): Promise<ProbedServer> {
-  const sockets = createSockets();
+  const sockets = new Sockets();
   setTimeout(() => sockets.destroy(), limits.probeMs).unref();
   const client = await connect(config, sockets);
   try {
@@ -201,27 +186,4 @@ async function readTimeline(client: Client): Promise<number> {
     // Some hosted databases have no log files that SQL can name.
     return 0;
   }
-}
-
-export interface Health extends Pick<Store, "health" | "onHealthChange"> {
-  set(next: StoreHealth): void;
-}
-
-/** Whether the database is usable, which it is at first. */
-export function createHealth(): Health {
-  const listeners = createListeners<void>();
-  let health: StoreHealth = { isUsable: true };
-  return {
-    health: () => health,
-    onHealthChange: (listener) => listeners.add(listener),
-    set(next) {
-      if (
-        health.isUsable !== next.isUsable ||
-        (!next.isUsable && !health.isUsable && next.message !== health.message)
-      ) {
-        health = next;
-        listeners.notify();
-      }
-    },
-  };
 }

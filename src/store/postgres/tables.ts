@@ -1,6 +1,6 @@
-import { batchSizeOf, type Row, type TableReader, tableNames, type TableWriter } from "../adapter.ts";
-import { readHead, writeHead } from "../sql/audit-log.ts";
-import { insertRows, type Query } from "../sql/query.ts";
+import { batchSizeOf, type Row, type TableName, tableNames, type TableReader, type TableWriter } from "../adapter.ts";
+import { createTableAccess, hasData } from "../sql/copy-tables.ts";
+import type { Query } from "../sql/query.ts";
 import { assertNoReplicas } from "./cluster.ts";
 import { beginLongTransaction, openDatabase } from "./database.ts";
 import type { Location } from "./location.ts";
@@ -22,7 +22,11 @@ export async function openTableReader(location: Location, mode: "exclusive" | "s
     await assertNoReplicas(database.query);
   }
   const resources = stack.move();
-  return { ...createTableReader(transaction.query), [Symbol.asyncDispose]: () => resources.disposeAsync() };
+  return {
+    ...createTableAccess(transaction.query),
+    read: (table) => readTable(transaction.query, table),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
 }
 
 /** Prevents changes by others until the transaction ends. Does not take the transaction's snapshot. */
@@ -32,30 +36,19 @@ async function lockTables(query: Query): Promise<void> {
   await query(`LOCK TABLE ${tables.join(", ")} IN EXCLUSIVE MODE`);
 }
 
-function createTableReader(query: Query): Omit<TableReader, typeof Symbol.asyncDispose> {
-  return {
-    async count(table) {
-      const [row] = await query<{ count: number }>(`SELECT count(*) AS count FROM flowgate.${table}`);
-      return row?.count ?? 0;
-    },
-
-    async *read(table) {
-      // By bytes, as SQLite does.
-      const order = table === "idempotency_key" ? '"user" COLLATE "C", key COLLATE "C"' : "seq";
-      await query(`DECLARE copied NO SCROLL CURSOR FOR SELECT * FROM flowgate.${table} ORDER BY ${order}`);
-      const size = batchSizeOf(table);
-      let rows: Row[];
-      do {
-        rows = await query<Row>(`FETCH ${size} FROM copied`);
-        if (rows.length > 0) {
-          yield rows;
-        }
-      } while (rows.length === size);
-      await query("CLOSE copied");
-    },
-
-    readHead: () => readHead(query),
-  };
+async function* readTable(query: Query, table: TableName): AsyncGenerator<readonly Row[]> {
+  // By bytes, as SQLite does.
+  const order = table === "idempotency_key" ? '"user" COLLATE "C", key COLLATE "C"' : "seq";
+  await query(`DECLARE copied NO SCROLL CURSOR FOR SELECT * FROM flowgate.${table} ORDER BY ${order}`);
+  const size = batchSizeOf(table);
+  let rows: Row[];
+  do {
+    rows = await query<Row>(`FETCH ${size} FROM copied`);
+    if (rows.length > 0) {
+      yield rows;
+    }
+  } while (rows.length === size);
+  await query("CLOSE copied");
 }
 
 /** As `StoreAdapter.openWriter`. A service that starts meanwhile fails, since it can't insert the first revision. */
@@ -67,13 +60,16 @@ export async function openTableWriter(location: Location): Promise<TableWriter> 
   const transaction = stack.use(await beginLongTransaction(database, "ISOLATION LEVEL READ COMMITTED"));
   const { query } = transaction;
   await lockTables(query);
-  await assertNew(query);
+  if (await hasData(query)) {
+    throw new Error(
+      "the database has the data of a store, which would be overwritten: create another database, or remove the data with DROP SCHEMA flowgate CASCADE",
+    );
+  }
   await query("DELETE FROM flowgate.revision");
   const resources = stack.move();
   return {
-    ...createTableReader(query),
-    write: (table, rows) => insertRows(query, table, rows),
-    writeHead: (head) => writeHead(query, head),
+    ...createTableAccess(query),
+    read: (table) => readTable(query, table),
     async commit() {
       // The numbers of new tokens continue after those that were copied.
       await query(
@@ -84,17 +80,4 @@ export async function openTableWriter(location: Location): Promise<TableWriter> 
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
-}
-
-/** Rejects if there is data. */
-async function assertNew(query: Query): Promise<void> {
-  const rows = await query(
-    `SELECT WHERE EXISTS (SELECT FROM flowgate.revision WHERE parent IS NOT NULL)
-       OR EXISTS (SELECT FROM flowgate.token) OR EXISTS (SELECT FROM flowgate.audit)`,
-  );
-  if (rows.length > 0) {
-    throw new Error(
-      "the database has the data of a store, which would be overwritten: create another database, or remove the data with DROP SCHEMA flowgate CASCADE",
-    );
-  }
 }

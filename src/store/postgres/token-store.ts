@@ -55,7 +55,7 @@ export function createSharedTokenStore(database: Database, access: Access, chang
       await changes.refresh().catch(() => hashes.forEach((hash) => revoked.notify(hash)));
       return hashes.length;
     },
-    isCurrent: () => performance.now() - reportedAtMs < currentForMs || !database.health().isUsable,
+    isCurrent: () => performance.now() - reportedAtMs < currentForMs || !database.health.get().isUsable,
   };
 }
 

@@ -2,9 +2,9 @@ import { createHash, type Hash } from "node:crypto";
 import { type Row, type TableName, tableNames, type TableReader, type TableWriter } from "../adapter.ts";
 import { type AuditHead, type AuditRecord, emptyHead, parseHead } from "../audit-store.ts";
 import { isKeyOf, openCredentials, sealCredentials } from "../credentials.ts";
-import { type AuditRow, toAuditEntry, toAuditRow } from "./audit-log.ts";
+import { type AuditRow, readHead, toAuditEntry, toAuditRow, writeHead } from "./audit-log.ts";
 import { AuditCheck } from "./audit-verification.ts";
-import { toPortable } from "./query.ts";
+import { insertRows, type Query, toPortable } from "./query.ts";
 import { type ContentRow, hashFlows, type SummaryRow } from "./revision-row.ts";
 
 export type CopyOptions = {
@@ -220,4 +220,26 @@ class Digest {
   end(): string {
     return this.#hash.digest("hex");
   }
+}
+
+/** The methods of readers and writers that adapters share. */
+export function createTableAccess(query: Query): Pick<TableWriter, "count" | "readHead" | "write" | "writeHead"> {
+  return {
+    async count(table) {
+      const [row] = await query<{ count: number }>(`SELECT count(*) AS count FROM flowgate.${table}`);
+      return row?.count ?? 0;
+    },
+    readHead: () => readHead(query),
+    write: (table, rows) => insertRows(query, table, rows),
+    writeHead: (head) => writeHead(query, head),
+  };
+}
+
+/** Whether a store has data: a token, an audit entry, or a revision other than the first one. */
+export async function hasData(query: Query): Promise<boolean> {
+  const rows = await query(
+    `SELECT 1 AS used WHERE EXISTS (SELECT 1 FROM flowgate.revision WHERE parent IS NOT NULL)
+       OR EXISTS (SELECT 1 FROM flowgate.token) OR EXISTS (SELECT 1 FROM flowgate.audit)`,
+  );
+  return rows.length > 0;
 }

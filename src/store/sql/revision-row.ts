@@ -11,6 +11,9 @@ import { toPortable } from "./query.ts";
 
 // The tables of all adapters have the same columns.
 
+const compress = promisify(zstdCompress);
+export const decompress = promisify(zstdDecompress);
+
 /** The columns of the table `revision` that never change. */
 export type SummaryRow = {
   seq: number;
@@ -119,7 +122,7 @@ export type CommitCall = Omit<RevisionRow, keyof AssignedColumns> & {
 };
 
 /** `user` is empty for requests that are not authenticated. */
-export type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
+type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
 
 /** The first revision of a new store. */
 export const rootDraft: RevisionDraft = {
@@ -141,7 +144,8 @@ export const rootDraft: RevisionDraft = {
 
 /** Compresses the flows and encrypts the credentials with `key`. */
 export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<CommitCall> {
-  const rev = createRev();
+  // Random, so that ids are unique across processes. Does not begin with a hyphen, like the flags of a command line.
+  const rev = randomBytes(16).toString("base64url").replace(/^-/, "0");
   const { by, idempotencyKey, flows, credentials } = draft;
   return {
     rev,
@@ -160,7 +164,7 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     message: draft.message ?? null,
     probation_ms: draft.probationMs ?? null,
     idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
-    flows: await compress(flows.json),
+    flows: await compress(flows.json, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }),
     credentials: sealCredentials(key, rev, credentials),
     kept: JSON.stringify(Array.from(draft.kept, ([id, { type, rev, names }]) => [id, type, rev, names])),
   };
@@ -208,21 +212,7 @@ export function toAuditRecord(row: SummaryRow & ContentRow): AuditRecord {
 
 /** The audit entry of revisions that the retention has removed. */
 export function toPruneRecord(revs: readonly string[]): AuditRecord {
-  return { kind: "revisions_pruned", origin: systemOrigin, detail: formatRemoved(revs), count: revs.length };
-}
-
-const compressAsync = promisify(zstdCompress);
-
-/** Compresses with zstd, with a checksum, on the thread pool. */
-export async function compress(bytes: Uint8Array): Promise<Buffer> {
-  return compressAsync(bytes, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
-}
-
-export const decompress: (bytes: Uint8Array) => Promise<Buffer> = promisify(zstdDecompress);
-
-/** Random, so that ids are unique across processes. Does not begin with a hyphen, like the flags of a command line. */
-export function createRev(): string {
-  return randomBytes(16).toString("base64url").replace(/^-/, "0");
+  return { kind: "revisions_pruned", origin: systemOrigin, detail: revs.join(" "), count: revs.length };
 }
 
 /**
@@ -256,11 +246,6 @@ export function digestRevision(row: SummaryRow, flowsHash: string): string {
 
 export function hashFlows(flows: Uint8Array): string {
   return hash("sha256", flows);
-}
-
-/** The `detail` of an entry about removed revisions. */
-export function formatRemoved(revs: readonly string[]): string {
-  return revs.join(" ");
 }
 
 /** The `detail` of the entry about a deployment. */

@@ -1,69 +1,56 @@
-import { createListeners } from "../../base/listeners.ts";
-import type { Store, StoreHealth } from "../store.ts";
+import { Health } from "../store.ts";
 import { isInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "./errors.ts";
 
 const retryMs = 1000;
-
-export interface Health extends Pick<Store, "health" | "onHealthChange"> {
-  /** Records an error of an operation. */
-  recordError(error: unknown): void;
-  close(): void;
-}
 
 /**
  * A database is usable until an operation fails because of it, and again as soon as `recover`, called every second, resolves. It
  * must check that the database can be used.
  */
-export function createHealth(recover: () => Promise<void>): Health {
-  const listeners = createListeners<void>();
-  let health: StoreHealth = { isUsable: true };
-  let timer: NodeJS.Timeout | undefined;
-  let isRecovering = false;
-  let isClosed = false;
+export class RecoveringHealth extends Health {
+  readonly #recover: () => Promise<void>;
+  #timer: NodeJS.Timeout | undefined;
+  #isRecovering = false;
+  #isClosed = false;
 
-  function setHealth(next: StoreHealth): void {
-    health = next;
-    listeners.notify();
+  constructor(recover: () => Promise<void>) {
+    super();
+    this.#recover = recover;
   }
 
-  async function retry(): Promise<void> {
-    if (isRecovering) {
+  /** Records an error of an operation. */
+  recordError(error: unknown): void {
+    const message = describe(error);
+    if (!this.#isClosed && message !== undefined) {
+      this.#timer ??= setInterval(() => void this.#retry(), retryMs).unref();
+      this.set({ isUsable: false, message });
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    this.set({ isUsable: false, message: "the store is closed" });
+  }
+
+  async #retry(): Promise<void> {
+    if (this.#isRecovering) {
       return;
     }
-    isRecovering = true;
+    this.#isRecovering = true;
     try {
-      await recover();
-      if (!isClosed) {
-        clearInterval(timer);
-        timer = undefined;
-        setHealth({ isUsable: true });
+      await this.#recover();
+      if (!this.#isClosed) {
+        clearInterval(this.#timer);
+        this.#timer = undefined;
+        this.set({ isUsable: true });
       }
     } catch (error) {
-      recordError(error);
+      this.recordError(error);
     } finally {
-      isRecovering = false;
+      this.#isRecovering = false;
     }
   }
-
-  function recordError(error: unknown): void {
-    const message = describe(error);
-    if (isClosed || message === undefined || (!health.isUsable && health.message === message)) {
-      return;
-    }
-    timer ??= setInterval(() => void retry(), retryMs).unref();
-    setHealth({ isUsable: false, message });
-  }
-
-  return {
-    health: () => health,
-    onHealthChange: (listener) => listeners.add(listener),
-    recordError,
-    close() {
-      isClosed = true;
-      clearInterval(timer);
-      setHealth({ isUsable: false, message: "the store is closed" });
-    },
-  };
 }
 
 /** Undefined if the database did not cause the error. */

@@ -15,7 +15,7 @@ import { assertExists, storeHint } from "./database-file.ts";
 import { checkDatabase, openDatabase, reopenDatabase, reserveLog } from "./database.ts";
 import { isInDoubt, storageFailure, toFlowgateError, toOpenError } from "./errors.ts";
 import { createFlowStore } from "./flow-store.ts";
-import { createHealth } from "./health.ts";
+import { RecoveringHealth } from "./health.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { assertFlowgateDatabase } from "./schema.ts";
 import type { ThreadWrites, WriteCall, WriteThreadData } from "./write-thread.ts";
@@ -31,7 +31,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
   await using stack = new AsyncDisposableStack();
   const db = stack.use(openDatabase(path));
   const query = queryOf(db);
-  const health = createHealth(recover);
+  const health = new RecoveringHealth(recover);
   stack.defer(() => health.close());
   const thread = stack.use(
     openThread<WriteCall, unknown>({
@@ -100,8 +100,8 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
       ),
       cluster: undefined,
       endpoints: [],
-      health: health.health,
-      onHealthChange: health.onHealthChange,
+      health: () => health.get(),
+      onHealthChange: (listener) => health.onChange(listener),
       [Symbol.asyncDispose]: () => resources.disposeAsync(),
     };
   } catch (error) {

@@ -1,10 +1,9 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { batchSizeOf, type Row, type TableReader, type TableWriter } from "../adapter.ts";
+import { batchSizeOf, type Row, type TableName, type TableReader, type TableWriter } from "../adapter.ts";
 import { lockDataDir } from "../lock.ts";
-import { readHead, writeHead } from "../sql/audit-log.ts";
-import { insertRows, type Query } from "../sql/query.ts";
+import { createTableAccess, hasData } from "../sql/copy-tables.ts";
 import { queryOf } from "./connection.ts";
 import {
   alreadyExists,
@@ -42,30 +41,26 @@ function openReader(path: string, stack: DisposableStack): TableReader {
   assertIntact(db, path);
   db.exec("BEGIN");
   const resources = stack.move();
-  return { ...createTableReader(db, queryOf(db)), [Symbol.asyncDispose]: async () => resources.dispose() };
+  return {
+    ...createTableAccess(queryOf(db)),
+    read: (table) => readTable(db, table),
+    [Symbol.asyncDispose]: async () => resources.dispose(),
+  };
 }
 
-function createTableReader(db: DatabaseSync, query: Query): Omit<TableReader, typeof Symbol.asyncDispose> {
-  return {
-    count: async (table) => Number(db.prepare(`SELECT count(*) AS count FROM ${table}`).get()?.["count"]),
-
-    async *read(table) {
-      const order = table === "idempotency_key" ? "user, key" : "seq";
-      let rows: Row[] = [];
-      for (const row of db.prepare(`SELECT * FROM ${table} ORDER BY ${order}`).iterate()) {
-        rows.push(row as Row);
-        if (rows.length === batchSizeOf(table)) {
-          yield rows;
-          rows = [];
-        }
-      }
-      if (rows.length > 0) {
-        yield rows;
-      }
-    },
-
-    readHead: () => readHead(query),
-  };
+async function* readTable(db: DatabaseSync, table: TableName): AsyncGenerator<readonly Row[]> {
+  const order = table === "idempotency_key" ? "user, key" : "seq";
+  let rows: Row[] = [];
+  for (const row of db.prepare(`SELECT * FROM ${table} ORDER BY ${order}`).iterate()) {
+    rows.push(row as Row);
+    if (rows.length === batchSizeOf(table)) {
+      yield rows;
+      rows = [];
+    }
+  }
+  if (rows.length > 0) {
+    yield rows;
+  }
 }
 
 /**
@@ -77,7 +72,7 @@ export async function openTableWriter(path: string): Promise<TableWriter> {
   const folder = dirname(path);
   const setOwner = createOwnerSetter(folder, path);
   stack.use(lockDataDir(folder, setOwner));
-  assertNew(path);
+  await assertNew(path);
   return openWriter(`${path}.migrated`, stack, (draft) => {
     setOwner(draft);
     if (existsSync(path)) {
@@ -107,16 +102,14 @@ function openWriter(draft: string, stack: DisposableStack, publish: (draft: stri
   createFile(draft);
   stack.defer(() => rmSync(draft, { force: true }));
   const db = stack.use(new DatabaseSync(draft));
-  const query = queryOf(db);
   // Without a journal: a draft that is not complete is removed.
   db.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
   migrate(db, draft);
   db.exec("BEGIN");
   const resources = stack.move();
   return {
-    ...createTableReader(db, query),
-    write: (table, rows) => insertRows(query, table, rows),
-    writeHead: (head) => writeHead(query, head),
+    ...createTableAccess(queryOf(db)),
+    read: (table) => readTable(db, table),
 
     async commit() {
       db.exec("COMMIT");
@@ -130,20 +123,14 @@ function openWriter(draft: string, stack: DisposableStack, publish: (draft: stri
   };
 }
 
-/** Throws if there is a store with data. */
-function assertNew(path: string): void {
+/** Rejects if there is a store with data. */
+async function assertNew(path: string): Promise<void> {
   if (!existsSync(path)) {
     return;
   }
   using db = connectCommand(path);
   assertCurrentSchema(db, path);
-  const used = db
-    .prepare(
-      `SELECT EXISTS (SELECT 1 FROM revision WHERE parent IS NOT NULL) OR EXISTS (SELECT 1 FROM token)
-         OR EXISTS (SELECT 1 FROM audit) AS used`,
-    )
-    .get();
-  if (used?.["used"] !== 0) {
+  if (await hasData(queryOf(db))) {
     throw new Error(
       `${path} has data, which would be overwritten: name another file, or move this one away, with its -wal file if there is one.`,
     );

@@ -153,7 +153,7 @@ type ProbedServer = {
 };
 
 /** Resolves if the server is a primary, and not one that was replaced. */
-export async function probe(config: ServerConfig, minTimeline: number): Promise<ProbedServer> {
+async function probe(config: ServerConfig, minTimeline: number): Promise<ProbedServer> {
   const sockets = new Sockets();
   setTimeout(() => sockets.destroy(), limits.probeMs).unref();
   const client = await connect(config, sockets);

@@ -63,7 +63,7 @@ export const summaryColumns =
   "restored_rev, node_count, size_bytes, token_id, token_name";
 export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms`;
 
-export function toSummary(row: SummaryRow): RevisionSummary {
+function toSummary(row: SummaryRow): RevisionSummary {
   return {
     rev: row.rev,
     parent: row.parent ?? undefined,

@@ -33,9 +33,6 @@ export function toFlowgateError(error: unknown): unknown {
   if (isInDoubt(error)) {
     return commitInDoubt();
   }
-  if (isCloned(error)) {
-    return new FlowgateError(error.reason, error.message);
-  }
   switch (sqliteCode(error)) {
     case SQLITE_IOERR:
       return new FlowgateError("unavailable", "the database's storage has failed: try again");
@@ -46,11 +43,6 @@ export function toFlowgateError(error: unknown): unknown {
     default:
       return error;
   }
-}
-
-/** Whether the thread that writes has thrown a FlowgateError, whose class is lost on the way. */
-function isCloned(error: unknown): error is FlowgateError {
-  return error instanceof Error && error.name === FlowgateError.name && !(error instanceof FlowgateError);
 }
 
 /** As `toFlowgateError`, for an error of opening the database at `path`. */

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { findGo, installSuite, readFailures, startSuite } from "./suite.ts";
+import { buildServer, findGo, installSuite, readFailures, startSuite } from "./suite.ts";
 
 const go = findGo();
 if (go === undefined) {
@@ -20,8 +20,9 @@ describe.skipIf(go === undefined)("Connect's conformance suite", () => {
     { timeout: 15 * minuteMs },
     async ([, server], { signal }) => {
       const program = await installSuite(go ?? "");
+      const serverPath = await buildServer();
       const run = async (flags: string[]) => {
-        const suite = startSuite(program, server, flags, signal);
+        const suite = startSuite(program, serverPath, server, flags, signal);
         const [output, [status]] = await Promise.all([text(suite.stdout), once(suite, "exit")]);
         return { output, status: status as number | null, failures: readFailures(output) };
       };

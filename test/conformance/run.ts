@@ -2,7 +2,7 @@
 // `npm run conformance -- node --run 'Timeouts/**' --trace`. The servers are `flowgate` (default), `node` and `fastify` (the gateway
 // library alone), and `stock` (Connect's own adapter, to compare with).
 import { once } from "node:events";
-import { findGo, installSuite, readFailures, serversUnderTest, startSuite } from "./suite.ts";
+import { buildServer, findGo, installSuite, readFailures, serversUnderTest, startSuite } from "./suite.ts";
 
 const args = process.argv.slice(2);
 const named = serversUnderTest.find((name) => name === args[0]);
@@ -18,7 +18,13 @@ const program = await installSuite(go);
 const end = new AbortController();
 process.once("SIGINT", () => end.abort());
 process.once("SIGTERM", () => end.abort());
-const suite = startSuite(program, server, flags, AbortSignal.any([end.signal, AbortSignal.timeout(600_000)]));
+const suite = startSuite(
+  program,
+  await buildServer(),
+  server,
+  flags,
+  AbortSignal.any([end.signal, AbortSignal.timeout(600_000)]),
+);
 const exited = once(suite, "exit");
 let output = "";
 for await (const chunk of suite.stdout.setEncoding("utf8")) {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
+import { build } from "rolldown";
 
 /** The version of connectrpc.com/conformance, which test/proto/connectrpc comes from. */
 const version = "v1.0.7";
@@ -46,9 +47,24 @@ export async function installSuite(go: string): Promise<string> {
   return program;
 }
 
+/** Bundles server.ts, of which the suite starts 16 processes: to load the sources takes most of the time of a start. Returns its path. */
+export async function buildServer(): Promise<string> {
+  const dir = join(root, "dist/tests/conformance");
+  await build({
+    cwd: root,
+    input: file("server.ts"),
+    platform: "node",
+    external: [/^@node-red\//, "pg-native"],
+    logLevel: "warn",
+    output: { dir, format: "es" },
+  });
+  return join(dir, "server.js");
+}
+
 /** Runs the suite with flags of connectconformance. The signal ends it and the servers that it has started. */
 export function startSuite(
   program: string,
+  serverPath: string,
   server: ServerUnderTest,
   flags: readonly string[],
   signal: AbortSignal,
@@ -64,7 +80,7 @@ export function startSuite(
       ...flags,
       "--",
       process.execPath,
-      file("server.ts"),
+      serverPath,
       server,
     ],
     { stdio: ["ignore", "pipe", "inherit"], detached: true },

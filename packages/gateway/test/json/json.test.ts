@@ -234,6 +234,16 @@ test.each([
   expect(write(read(text))).toBe(written);
 });
 
+test("a lenient field has the values of its type, and others are kept under its name", () => {
+  const fitting = '{"id":"a","note":"n","tags":[],"map":{"b":1}}';
+  const other = '{"id":"a","note":2,"tags":[],"map":"b"}';
+  expect(read(fitting, OpenThingResponseSchema)).toMatchObject({ note: "n", map: { b: 1 } });
+  expect(read(other, OpenThingResponseSchema)).toMatchObject({ others: { note: 2, map: "b" } });
+  for (const text of [fitting, other]) {
+    expect(JSON.parse(write(read(text, OpenThingResponseSchema), OpenThingResponseSchema))).toEqual(JSON.parse(text));
+  }
+});
+
 describe("__proto__ as a key is data", () => {
   test.each([
     '{"mapValue":{"__proto__":"x","a":"b"}}',

@@ -50,7 +50,13 @@ class Needs implements SandboxNeeds {
 
   add(permission: Permission, value: string | true, node: FlowNode): void {
     const values = this.#found.get(permission) ?? new Map<string | true, FlowNode[]>();
-    this.#found.set(permission, values.set(value, [...(values.get(value) ?? []), node]));
+    this.#found.set(permission, values);
+    const nodes = values.get(value);
+    if (nodes === undefined) {
+      values.set(value, [node]);
+    } else {
+      nodes.push(node);
+    }
   }
 
   note(node: FlowNode, text: string): void {

@@ -251,7 +251,14 @@ export function completeOptions(options: GatewayOptions, methods: readonly DescM
 /** The options for a service or method, by those that it was registered with. */
 export function forRegistration<Options extends CompleteOptions>(
   options: Options,
-  { interceptors, requestGate, readMaxBytes, maxTimeoutMs, shutdownSignal, jsonOptions }: Partial<ConnectRouterOptions>,
+  {
+    interceptors,
+    requestGate,
+    readMaxBytes,
+    maxTimeoutMs,
+    shutdownSignal,
+    jsonOptions,
+  }: Partial<ConnectRouterOptions> & Pick<GatewayOptions, "requestGate">,
 ): Options {
   const { ignoreUnknownFields, alwaysEmitImplicit, enumAsInteger, useProtoFieldName } = options.jsonOptions;
   return {

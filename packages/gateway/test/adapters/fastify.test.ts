@@ -133,6 +133,13 @@ describe("an error that Fastify responds with before routing", () => {
     expect(reply.body).toContain("the path is not valid percent-encoded UTF-8");
     expect(reply.body).not.toContain("zz");
   });
+
+  test("has the same shape over HTTP/2, whose replies have other types", async () => {
+    const app = fastify({ http2: true, frameworkErrors: createFrameworkErrorHandler() });
+    app.register(fastifyGatewayPlugin, { routes: (router) => router.service(ThingsService, {}) });
+    const reply = await app.inject({ url: "/things/%zz" });
+    expect([reply.statusCode, reply.json()]).toMatchObject([400, { code: "invalid_argument" }]);
+  });
 });
 
 test.each(["HTTP/1.1", "HTTP/2"] as const)("a body that turns out to be empty is none: %s", async (version) => {

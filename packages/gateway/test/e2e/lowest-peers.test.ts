@@ -87,6 +87,10 @@ test("the packages run with the lowest versions of their peer dependencies", asy
     expect([name, (JSON.parse(manifest) as { version: string }).version]).toEqual([name, version]);
   }
   await stage.run("buf", ["generate"], { env });
+  // Without skipLibCheck, so that the declarations of the packages are checked too.
+  const typeRoots = ["--typeRoots", join(root, "node_modules/@types"), "--types", "node"];
+  const modules = ["--module", "nodenext", "--target", "esnext", "--allowImportingTsExtensions"];
+  await stage.run("tsc", ["--noEmit", "--strict", ...modules, ...typeRoots, "calls.ts"], { env });
 
   const called = "Emma, emma+optics, ConnectError: [not_found] there is no book none";
   expect((await stage.run(process.execPath, ["calls.ts"], { env })).trimEnd().split("\n")).toEqual([

@@ -1,10 +1,14 @@
 import { createRegistry } from "@bufbuild/protobuf";
-import type { FastifyError, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
+import type { FastifyError } from "fastify";
 import { createErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
 import { checkOptions } from "../../options/check-options.ts";
 import { gatewayOptionChecks } from "../../options/option-checks.ts";
 import type { GatewayOptions } from "../../options/options.ts";
+import type { NodeResponse } from "../node/request.ts";
+
+/** What the handler needs of a reply of Fastify over HTTP/1.1 or HTTP/2, whose types differ. */
+type RawReply = { hijack(): unknown; readonly raw: NodeResponse };
 
 /**
  * Creates a `frameworkErrors` option for Fastify, so that requests which Fastify rejects before routing, such as a path
@@ -12,10 +16,10 @@ import type { GatewayOptions } from "../../options/options.ts";
  */
 export function createFrameworkErrorHandler(
   options: Pick<GatewayOptions, "errors"> = {},
-): NonNullable<FastifyServerOptions["frameworkErrors"]> {
+): (error: FastifyError, request: unknown, reply: RawReply) => void {
   checkOptions(options, { errors: gatewayOptionChecks.errors });
   const responder = createErrorResponder(options.errors ?? "plain", createRegistry());
-  return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void => {
+  return (error, _request, reply) => {
     const { statusCode: status = 500 } = error;
     const response =
       status >= 400 && status < 500

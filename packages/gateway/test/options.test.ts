@@ -36,6 +36,18 @@ describe("a misspelt option", () => {
       "there is no option rules[0].options.statuss; did you mean rules[0].options.status?",
     ],
     [{ rules: [{ selector: "x", patern: {} }] }, "there is no option rules[0].patern; did you mean rules[0].pattern?"],
+    [
+      { rules: [{ selector: "x", additionalBindings: [{ bodi: "*" }] }] },
+      "there is no option rules[0].additionalBindings[0].bodi; did you mean rules[0].additionalBindings[0].body?",
+    ],
+    [
+      { rules: [{ selector: "x", options: { headers: [{ names: "x" }] } }] },
+      "there is no option rules[0].options.headers[0].names; did you mean rules[0].options.headers[0].name?",
+    ],
+    [
+      { rules: [{ selector: "x", options: { variants: { variants: [{ statuss: 1 }] } } }] },
+      "there is no option rules[0].options.variants.variants[0].statuss; did you mean rules[0].options.variants.variants[0].status?",
+    ],
   ])("is an error that suggests a name: %j", (options, message) => {
     expect(() => createGateway({ routes, ...(options as object) })).toThrow(new Error(message));
   });
@@ -81,6 +93,10 @@ describe("a wrong value", () => {
     ],
     [{ errors: "xml" }, 'the option errors must be "plain", "problem", "status", "google" or a function, not "xml"'],
     [{ rules: [{ pattern: {} }] }, "the option rules[0].selector is missing: it must be a string"],
+    [
+      { rules: [{ selector: "x", pattern: { case: "gett", value: "/x" } }] },
+      'the option rules[0].pattern.case must be "get", "put", "post", "delete", "patch" or "custom", not "gett"',
+    ],
   ])("is an error that says what is allowed: %j", (options, message) => {
     expect(() => createGateway({ routes, ...(options as object) })).toThrow(new Error(message));
   });

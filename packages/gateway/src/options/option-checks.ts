@@ -73,17 +73,39 @@ const health: ChecksOf<HealthOptions> = { serves: aFunction, onChange: aFunction
 
 const anything: OptionCheck = { allowed: "any value", accepts: () => true };
 
+const binding = anObject(initializerChecks(HttpRuleSchema));
+
 /** A rule is a google.api.HttpRule, or its initializer, with the options of the method. */
 const rule = anObject({
   ...initializerChecks(HttpRuleSchema),
+  additionalBindings: arrayOf("bindings", isObject, binding),
   options: anObject(initializerChecks(MethodRuleSchema)),
   selector: required({ allowed: "a string", accepts: (value) => typeof value === "string" }),
 });
 
-/** The checks of the initializer of a message: of the names of its fields, not of their values. */
+/**
+ * The checks of the initializer of a message: of the names of its fields and of those of other messages in it, not of their values.
+ * protobuf-es ignores unknown ones.
+ */
 function initializerChecks(desc: DescMessage): OptionChecks {
-  const names = ["$typeName", "$unknown", ...desc.members.map(({ localName }) => localName)];
-  return Object.fromEntries(names.map((name) => [name, anything]));
+  const names = ["$typeName", "$unknown"].map((name) => [name, anything] as const);
+  return Object.fromEntries([
+    ...names,
+    ...desc.members.map((member) => [member.localName, memberCheck(member)] as const),
+  ]);
+}
+
+function memberCheck(member: DescMessage["members"][number]): OptionCheck {
+  if (member.kind === "oneof") {
+    const cases = oneOf(...member.fields.map(({ localName }) => localName));
+    return anObject({ case: cases, value: anything });
+  }
+  const { message, parent } = member;
+  if (message === undefined || message === parent) {
+    return anything;
+  }
+  const nested = anObject(initializerChecks(message));
+  return member.fieldKind === "list" ? arrayOf("objects", isObject, nested) : nested;
 }
 
 /** The checks of the options of a gateway. */

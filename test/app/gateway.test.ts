@@ -15,8 +15,11 @@ import { tokenParameters, user } from "../e2e/users.ts";
 import { documentOf } from "../flows/builders.ts";
 import { createFolder, draft } from "../store/builders.ts";
 
+const withRuntime = { runtime: { port: 0 } } satisfies OptionsInput;
+
+/** Without a flow runtime by default, whose start takes a second of CPU. */
 function optionsOf(dataDir: string, input: OptionsInput = {}, store?: Store): GatewayOptions {
-  const options = parseOptions({ port: 0, dataDir, runtime: { port: 0 }, log: { level: "silent" }, ...input });
+  const options = parseOptions({ port: 0, dataDir, runtime: { mode: "none" }, log: { level: "silent" }, ...input });
   return store === undefined ? options : { ...options, store };
 }
 
@@ -28,7 +31,7 @@ test("serves and runs flows that another process commits to its store, which sta
   await using store = await openSqliteStore(database);
   await using other = await openSqliteStore(database);
   {
-    await using gateway = await openGateway(optionsOf(folder.path, {}, store));
+    await using gateway = await openGateway(optionsOf(folder.path, withRuntime, store));
     await eventually(async () => expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200));
     const { rev } = await other.flows.commit(
       draft(other.flows.active().rev, { flows: documentOf(flows as readonly FlowNode[]) }),
@@ -73,7 +76,7 @@ test.each([
 
 test("keeps the flows from its own ports", async () => {
   await using folder = await createFolder();
-  await using gateway = await openGateway(optionsOf(folder.path, { metrics: { port: 0 } }));
+  await using gateway = await openGateway(optionsOf(folder.path, { ...withRuntime, metrics: { port: 0 } }));
   const ports = [gateway.url, gateway.metricsUrl].map((url) => new URL(url ?? "").port);
   const code = `const net = util.inspect.constructor("return process")().getBuiltinModule("net");
     const codeOf = (port) => new Promise((resolve) => {
@@ -138,7 +141,7 @@ test("is not ready while its store fails, and reports and logs why", async () =>
   await using folder = await createFolder();
   const lines: { readonly level: number; readonly msg: string }[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  await using gateway = await openGateway(optionsOf(folder.path), log);
+  await using gateway = await openGateway(optionsOf(folder.path, withRuntime), log);
   const readiness = async () => {
     const response = await fetch(`${gateway.url}/readyz`);
     return [response.status, await response.json()];

@@ -18,7 +18,7 @@ import { createFolder } from "../store/builders.ts";
 const ada = user("ada", "*");
 
 function optionsOf(dataDir: string, more: OptionsInput = {}): GatewayOptions {
-  const input = { dataDir, runtime: { port: 0 }, log: { level: "silent" }, adminAuth: { users: [ada] }, ...more };
+  const input = { dataDir, runtime: { mode: "none" }, log: { level: "silent" }, adminAuth: { users: [ada] }, ...more };
   return { ...parseOptions(input as OptionsInput), listen: false };
 }
 

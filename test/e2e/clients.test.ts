@@ -16,7 +16,7 @@ import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { bearer } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
 // Third-party clients.
@@ -26,7 +26,7 @@ let token: string;
 
 beforeAll(async () => {
   service = await startService({
-    config: { adminAuth: { users: [user("admin", "*")] }, limits: { bodyBytes: 100_000 } },
+    config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] }, limits: { bodyBytes: 100_000 } },
   });
   token = await login(service, {});
 });

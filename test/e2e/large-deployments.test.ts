@@ -4,13 +4,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DeploymentType, FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { json, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 
 // Large deployments are decoded and checked on a thread, with the same results as small ones.
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ config: withoutRuntime });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 

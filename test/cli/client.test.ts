@@ -18,7 +18,10 @@ let env: Record<string, string>;
 beforeAll(async () => {
   folder = await mkdtempDisposable(join(tmpdir(), "flowgate-cli-"));
   service = await startService({
-    config: { adminAuth: { type: "credentials", users: [user("ada", "*"), user("bob", ["settings.read"])] } },
+    config: {
+      adminAuth: { type: "credentials", users: [user("ada", "*"), user("bob", ["settings.read"])] },
+      runtime: { freshProcess: "never" },
+    },
   });
   env = { XDG_CONFIG_HOME: folder.path };
   configPath = join(folder.path, "flowgate/config.yaml");

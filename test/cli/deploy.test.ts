@@ -34,7 +34,7 @@ const changed: Node[] = base.map((node) => (node.id === "f" ? fn("msg.payload = 
 const missing: Node[] = [...base, { id: "n", type: "not-installed", z: "U", x: 1, y: 1, wires: [] }];
 
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ config: { runtime: { freshProcess: "never" } } });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 beforeEach(async (context) => {

@@ -17,7 +17,9 @@ const withPrice = (price: number): Node[] => [
 
 beforeAll(async () => {
   const users = [user("ada", "*"), user("reader", "read")];
-  service = await startService({ config: { adminAuth: { type: "credentials", users } } });
+  service = await startService({
+    config: { adminAuth: { type: "credentials", users }, runtime: { freshProcess: "never" } },
+  });
   env = { FLOWGATE_SERVER: service.url, FLOWGATE_TOKEN: await login(service, { username: "ada" }) };
   for (const [price, message] of [
     [1, "one"],

@@ -14,7 +14,10 @@ const compared = new Set<string>();
 
 beforeAll(async () => {
   service = await startService({
-    config: { adminAuth: { users: [user("admin", "*"), user("editor", ["flows.read", "flows.write"])] } },
+    config: {
+      adminAuth: { users: [user("admin", "*"), user("editor", ["flows.read", "flows.write"])] },
+      runtime: { freshProcess: "never" },
+    },
   });
   admin = bearer(await login(service, { username: "admin" }));
 });

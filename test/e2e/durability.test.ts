@@ -19,7 +19,7 @@ type Racer = { flow: string; won?: string | undefined; lost?: string | undefined
 describe("deployments at the same time", () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService();
+    service = await startService({ config: { runtime: { freshProcess: "never" } } });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
 

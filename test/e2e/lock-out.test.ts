@@ -31,12 +31,12 @@ afterAll(() => service?.[Symbol.asyncDispose]());
 
 const correction = { flows: [tab("corrected")] };
 
-/** Deploys over new connections. */
+/** Deploys over new connections, to the process that runs already: a new one would end what hostile flows do. */
 const deployOver = (target: Sending, headers = bearer) =>
   tryDeploy(
     { send: (method, path, sending) => service.send(method, path, { ...sending, ...target }) },
     correction,
-    "full",
+    "nodes",
     headers,
   );
 

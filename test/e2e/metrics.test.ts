@@ -42,7 +42,12 @@ describe("the metrics of a service", () => {
     secured = await scrapeSecured();
     service = await startService({
       // All clients have the same address.
-      config: { adminAuth, limits: { bodyBytes: 100_000 }, credentialSecret: "the secret of all credentials" },
+      config: {
+        adminAuth,
+        limits: { bodyBytes: 100_000 },
+        credentialSecret: "the secret of all credentials",
+        runtime: { freshProcess: "never" },
+      },
       prepare: installReporter,
     });
     token = bearer(await login(service, {}));

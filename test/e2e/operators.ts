@@ -19,7 +19,11 @@ export function useOperators() {
     service = await startService({
       config: {
         adminAuth: { type: "credentials", users },
-        runtime: { deadlineMs: 8_000, restart: { backoffMs: 50, maxBackoffMs: 100, safeModeAfter: 2 } },
+        runtime: {
+          freshProcess: "never",
+          deadlineMs: 8_000,
+          restart: { backoffMs: 50, maxBackoffMs: 100, safeModeAfter: 2 },
+        },
       },
       prepare: installReporter,
     });

@@ -38,9 +38,9 @@ describe("two replicas that run flows and one that does not", () => {
   let replicas: Replicas<"plain" | "equipped" | "api">;
   beforeAll(async () => {
     replicas = await openReplicas({
-      plain: { runtime: {} },
+      plain: { runtime: { freshProcess: "never" } },
       // The only one that has a node type.
-      equipped: { runtime: {}, prepare: installReporter },
+      equipped: { runtime: { freshProcess: "never" }, prepare: installReporter },
       api: { runtime: { mode: "none" } },
     });
   });

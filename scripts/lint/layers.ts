@@ -10,6 +10,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
   src: {
     "errors.ts": ["", "@bufbuild/protobuf"],
     base: ["errors.ts"],
+    "base/decoding-limit.ts": ["", "@bufbuild/protobuf* @flowgate/gateway/server"],
     telemetry: [
       "errors.ts telemetry/exporter.ts",
       "@bufbuild/protobuf @connectrpc/connect* @opentelemetry/api pino prom-client",
@@ -22,7 +23,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/gateway/json-path @flowgate/gateway/server pino",
     ],
     "flows/preparation": [
-      "base errors.ts flows server/memory",
+      "base base/decoding-limit.ts errors.ts flows",
       "gen/* @bufbuild/protobuf @flowgate/gateway @flowgate/gateway/server pino",
     ],
     store: ["base errors.ts flows", "pino"],
@@ -44,7 +45,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas auth deployments",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
-    "server/memory": ["", "@bufbuild/protobuf* @flowgate/gateway/server"],
+    "server/memory": ["", "@flowgate/gateway/server"],
     "server/http": ["base auth", "@flowgate/gateway @flowgate/gateway/server pino"],
     "server/pipeline": [
       "errors.ts telemetry auth server/http server/memory",
@@ -59,7 +60,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
     server: [
-      "telemetry server/endpoints server/http server/memory server/pipeline server/pipeline/guards",
+      "base/decoding-limit.ts telemetry server/endpoints server/http server/memory server/pipeline server/pipeline/guards",
       "@flowgate/gateway/server pino",
     ],
     options: ["base runtime auth services server/http server/pipeline", "@flowgate/gateway/json-path zod"],

@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from "commander";
 import { commandPath, createCommandLine } from "./command-line.ts";
 import { CliFailure, UsageFailure } from "./failure.ts";
-import { printableLines } from "./output/printable.ts";
+import { printableLines } from "./printable.ts";
 import type { Program } from "./service/program.ts";
 
 /** Runs the command of the command line. Reports failures on stderr and by the exit code. */

@@ -12,7 +12,7 @@ import {
   Scalar,
   visit,
 } from "yaml";
-import { printableData } from "./output/printable.ts";
+import { printableData } from "./printable.ts";
 
 /** Both begin with 1. */
 export type Position = { readonly line: number; readonly column: number };

@@ -8,7 +8,7 @@ import type { ListenerLimits, ListenerOptions } from "./http/listener-options.ts
 import { createListener, type Listener } from "./http/listener.ts";
 import type { RuntimeShare, RuntimeShareOptions } from "./http/runtime-share.ts";
 import { createTls, type TlsOptions } from "./http/tls.ts";
-import { assertDecodable } from "./memory/decoding-limit.ts";
+import { assertDecodable } from "../base/decoding-limit.ts";
 import { MemoryBudget } from "./memory/memory-budget.ts";
 import { createClientReader, createReadWorkload, createTrust, type IdentitySource } from "./pipeline/client.ts";
 import { createGuards, type GuardOptions } from "./pipeline/guards/create-guards.ts";

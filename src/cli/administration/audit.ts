@@ -11,7 +11,7 @@ import type { ClientContext } from "../client/action.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import { printList } from "../output/list.ts";
 import type { Output } from "../output/output.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { describeCaller, enumValue, enumWord, formatTime } from "../output/values.ts";
 
 export type AuditFlags = {

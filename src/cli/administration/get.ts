@@ -11,7 +11,7 @@ import {
   RuntimeStateSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { enumWord, formatTime } from "../output/values.ts";
 import { findRevision } from "./history.ts";
 

@@ -1,7 +1,7 @@
 import { DeploymentOutcome, DeploymentOutcomeSchema, RestartRuntimeResponseSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { confirm } from "../output/prompts.ts";
 import { enumWord } from "../output/values.ts";
 

@@ -4,7 +4,7 @@ import type { ClientContext } from "../client/action.ts";
 import type { Session } from "../client/session.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import { printList } from "../output/list.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { confirm } from "../output/prompts.ts";
 import { formatTime } from "../output/values.ts";
 

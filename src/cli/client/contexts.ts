@@ -1,6 +1,6 @@
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { changeClientConfig, type ClientConfig, clientConfigPath, type Context, readClientConfig } from "./config.ts";
 import type { ConnectionFlags } from "./connection-flags.ts";
 import { contextFlags, parseServer } from "./connection.ts";

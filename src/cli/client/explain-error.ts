@@ -8,7 +8,7 @@ import {
 } from "@flowgate/client";
 import type { Reason } from "../../errors.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { describeRevision, enumWord } from "../output/values.ts";
 import type { Connection } from "./connection.ts";
 import { isChange } from "./session.ts";

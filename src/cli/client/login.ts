@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Prompt, UserSchema } from "@flowgate/client";
 import { CliFailure, UsageFailure } from "../failure.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { askSecret, askText, canAsk, readSecretLine } from "../output/prompts.ts";
 import type { ClientContext } from "./action.ts";
 import { changeClientConfig } from "./config.ts";

@@ -4,7 +4,7 @@ import { UsageFailure } from "../failure.ts";
 import type { Program } from "../service/program.ts";
 import { addSettings, readFlags, storeSettings } from "../service/settings.ts";
 import { defineCommand } from "./define-command.ts";
-import { parseDuration, parseLimit, parseTime } from "./shared-flags.ts";
+import { parseDuration, parseLimit, parseTime } from "../shared-flags.ts";
 
 export function defineAdministerCommands(root: Command, program: Program): void {
   const runtime = defineCommand(root, "runtime", {

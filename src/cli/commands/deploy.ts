@@ -8,7 +8,7 @@ import {
   addTypeFlag,
   fullFlag,
   revisionNames,
-} from "./shared-flags.ts";
+} from "../shared-flags.ts";
 
 export function defineDeployCommands(root: Command): void {
   defineCommand(root, "validate", {

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { clientAction } from "../client/action.ts";
 import { defineCommand } from "./define-command.ts";
-import { addDeploymentFlags, fullFlag, parseLimit, parseTime, revisionArgument } from "./shared-flags.ts";
+import { addDeploymentFlags, fullFlag, parseLimit, parseTime, revisionArgument } from "../shared-flags.ts";
 
 export function defineHistoryCommands(root: Command): void {
   defineCommand(root, "history", {

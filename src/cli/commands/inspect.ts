@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/action.ts";
 import { defineCommand } from "./define-command.ts";
-import { revisionArgument, revisionNames } from "./shared-flags.ts";
+import { revisionArgument, revisionNames } from "../shared-flags.ts";
 
 export function defineInspectCommands(root: Command): void {
   defineCommand(root, "status", {

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { DeploymentFlags, FlowsFlags } from "../commands/shared-flags.ts";
+import type { DeploymentFlags, FlowsFlags } from "../shared-flags.ts";
 import { CliFailure, exitCodes, UsageFailure } from "../failure.ts";
 import { hasChanges, stylePlan } from "../output/changes.ts";
 import { askConfirmation, canAsk } from "../output/prompts.ts";

@@ -13,10 +13,10 @@ import {
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import type { Session } from "../client/session.ts";
-import type { DeploymentFlags } from "../commands/shared-flags.ts";
+import type { DeploymentFlags } from "../shared-flags.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output } from "../output/output.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { enumValue, enumWord, shortRev } from "../output/values.ts";
 
 /** The fields that all requests for a deployment have. */

@@ -9,7 +9,7 @@ import {
 import { findRevision } from "../administration/history.ts";
 import type { ClientContext } from "../client/action.ts";
 import type { Session } from "../client/session.ts";
-import type { DeploymentFlags, FlowsFlags } from "../commands/shared-flags.ts";
+import type { DeploymentFlags, FlowsFlags } from "../shared-flags.ts";
 import { CliFailure, exitCodes, UsageFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
 import { type FileValue, readBytes } from "../flow-files/read-file.ts";
@@ -17,7 +17,7 @@ import { readFlowFiles } from "../flow-files/read-files.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { diffOf, hasChanges, styleDiff, stylePlan } from "../output/changes.ts";
 import type { Output } from "../output/output.ts";
-import { printableLines } from "../output/printable.ts";
+import { printableLines } from "../printable.ts";
 import { deploymentType } from "./outcome.ts";
 
 /** Flows to deploy. */

@@ -6,7 +6,7 @@ import { describeRevision, enumWord, styleOutcome } from "../output/values.ts";
 import { findRevision } from "../administration/history.ts";
 import { confirmDeployment } from "./deploy.ts";
 import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
-import { type DeploymentFlags, type DeploymentTypeName, restarted } from "../commands/shared-flags.ts";
+import { type DeploymentFlags, type DeploymentTypeName, restarted } from "../shared-flags.ts";
 import { showPreview } from "./plan.ts";
 
 /** Deploys the flows that preceded the active ones again. */

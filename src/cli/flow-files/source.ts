@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { parseJson, RequestError } from "@flowgate/gateway/json";
 import type { JsonPath } from "@flowgate/gateway/json-path";
 import { CliFailure } from "../failure.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { parseYaml, type Position, type Problem, type YamlDocument } from "../yaml.ts";
 
 /** A file of flows, parsed but not validated. */

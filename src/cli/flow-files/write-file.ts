@@ -6,7 +6,7 @@ import { Document, isMap, isSeq } from "yaml";
 import { makeDirectory } from "../../base/directories.ts";
 import type { FlowNode } from "../../flows/configuration.ts";
 import { CliFailure } from "../failure.ts";
-import { printableData } from "../output/printable.ts";
+import { printableData } from "../printable.ts";
 import { formatYaml } from "../yaml.ts";
 import { readBoundedFile } from "./read-file.ts";
 

@@ -1,5 +1,5 @@
 import type { ClientContext } from "../client/action.ts";
-import type { DeploymentFlags } from "../commands/shared-flags.ts";
+import type { DeploymentFlags } from "../shared-flags.ts";
 import { deployFlows } from "../deployment/deploy.ts";
 import { planFlows, printFlowsPlan, showPreview } from "../deployment/plan.ts";
 import { CliFailure } from "../failure.ts";

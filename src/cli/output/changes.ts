@@ -1,6 +1,6 @@
 import { NodeChangeSchema, type PlanFlowsResponse } from "@flowgate/client";
 import type { Output, Style } from "./output.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../printable.ts";
 import { enumWord } from "./values.ts";
 
 type Styling = Pick<Output, "style" | "isShortened">;

@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
 import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import Table from "cli-table3";
-import { printable, printableLines } from "./printable.ts";
+import { printable, printableLines } from "../printable.ts";
 import type { OutputFormat, Serializer } from "./serialize.ts";
 
 export type Style = Parameters<typeof styleText>[0];

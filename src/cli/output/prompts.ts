@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type * as clack from "@clack/prompts";
 import { CliFailure, exitCodes } from "../failure.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../printable.ts";
 
 // stdout is for results.
 const options = { output: process.stderr, withGuide: false };

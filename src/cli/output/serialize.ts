@@ -7,7 +7,7 @@ import { file_flowgate_v1_revisions } from "../../../gen/flowgate/v1/revisions_p
 import { file_flowgate_v1_runtime } from "../../../gen/flowgate/v1/runtime_pb.ts";
 import { file_flowgate_v1_settings } from "../../../gen/flowgate/v1/settings_pb.ts";
 import { file_flowgate_v1_tokens } from "../../../gen/flowgate/v1/tokens_pb.ts";
-import { printableData } from "./printable.ts";
+import { printableData } from "../printable.ts";
 
 /** The contract with the options that the descriptors of @flowgate/client lack. */
 const registry = createRegistry(

@@ -9,7 +9,7 @@ import {
   RevisionCauseSchema,
 } from "@flowgate/client";
 import type { Style, Styled } from "./output.ts";
-import { printable } from "./printable.ts";
+import { printable } from "../printable.ts";
 
 /** The value of an enum in lower case: `automatic undo`. Empty if it is unspecified. */
 export function enumWord(schema: DescEnum, value: number): string {

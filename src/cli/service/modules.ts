@@ -15,7 +15,7 @@ import {
 } from "../../runtime/folders.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
-import { printableLines } from "../output/printable.ts";
+import { printableLines } from "../printable.ts";
 
 export type InstallFlags = {
   readonly registry?: string;

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { programFile } from "../../base/program-file.ts";
 import { type Caller, type TimeLimit, openSharedThreads } from "../../base/shared-threads.ts";
 import { FlowgateError } from "../../errors.ts";
-import { tooLargeToDecode } from "../../server/memory/decoding-limit.ts";
+import { tooLargeToDecode } from "../../base/decoding-limit.ts";
 import type { CurrentCredentials } from "../configuration.ts";
 import type { Decrypt } from "../credentials.ts";
 import { parseDocument } from "../document.ts";

@@ -4,7 +4,7 @@ import type { DescMethodUnary, Message } from "@bufbuild/protobuf";
 import { type EncodedRequest, createRequestDecoder } from "@flowgate/gateway";
 import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { serveThread } from "../../base/thread.ts";
-import { assertDecodable } from "../../server/memory/decoding-limit.ts";
+import { assertDecodable } from "../../base/decoding-limit.ts";
 import type { Decrypt } from "../credentials.ts";
 import { readTypes } from "../document.ts";
 import { decryptCredentials } from "../encrypted.ts";

@@ -1,7 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import { CreateFlowRequestSchema, SetFlowsRequestSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { estimateJsonBytes, estimateMessageBytes } from "../../../src/server/memory/decoding-limit.ts";
+import { CreateFlowRequestSchema, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import { estimateJsonBytes, estimateMessageBytes } from "../../src/base/decoding-limit.ts";
 
 const documents: readonly [json: string, bytes: number][] = [
   ["[]", 2 * 2 + 64],

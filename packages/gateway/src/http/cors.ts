@@ -19,7 +19,7 @@ export type CorsOptions = {
    */
   readonly allowHeaders?: readonly string[];
   /**
-   * The response headers that a page may read, in addition to the CORS-safelisted ones. Default: ETag, Retry-After,
+   * The response headers that a page may read, in addition to the CORS-safelisted ones. Default: ETag, Location, Retry-After,
    * WWW-Authenticate, those of Connect and gRPC-Web, and the response headers that the methods' options and messages define.
    */
   readonly exposeHeaders?: readonly string[];
@@ -41,7 +41,7 @@ const requestHeaders = [
   "X-Server-Timeout",
 ];
 
-const responseHeaders = ["ETag", "Retry-After", "WWW-Authenticate"];
+const responseHeaders = ["ETag", "Location", "Retry-After", "WWW-Authenticate"];
 
 /** A compiled CORS policy. */
 export type CorsPolicy = {

@@ -64,6 +64,7 @@ describe("a wrong value", () => {
       'the option health must be true, false or an object with serves, onChange, admitWatch, not "yes"',
     ],
     [{ health: { serves: true } }, "the option health.serves must be a function, not true"],
+    [{ protocols: [] }, 'the option protocols must be an array of "connect", "grpc", "grpc-web", "rest", not []'],
     [{ strictTemplates: "no" }, 'the option strictTemplates must be true or false, not "no"'],
     [{ unknownQuery: "yes" }, 'the option unknownQuery must be "reject" or "ignore", not "yes"'],
     [{ boundQuery: true }, 'the option boundQuery must be "reject" or "ignore", not true'],
@@ -116,6 +117,12 @@ test.each([{ protocols: ["rest"] }, { health: true }, { reflection: true }])(
     }
   },
 );
+
+test("a fetch handler for gRPC alone is an error, since it would serve nothing", () => {
+  expect(() => createFetchHandler({ routes, protocols: ["grpc"] })).toThrow(
+    'a fetch handler can\'t serve gRPC, which needs trailers: the option protocols must have another protocol, such as "grpc-web"',
+  );
+});
 
 test("the decoder of deferred requests checks its options", () => {
   const { openThing } = ThingsService.method;

@@ -53,7 +53,13 @@ export function collectImplementations(routes: Routes): readonly (Implementation
 
 function callRoutes(routes: Routes): (Implementation | StreamImplementation)[] {
   const collected: (Implementation | StreamImplementation)[] = [];
+  let isCollected = false;
   const add = (spec: MethodImplSpec, options: RegistrationOptions = {}): void => {
+    if (isCollected) {
+      throw new Error(
+        `the option routes has registered rpc ${spec.method.parent.typeName}.${spec.method.name} too late: it must register all RPCs before it returns, without waiting`,
+      );
+    }
     const { kind, method, impl } = spec;
     collected.push({ kind, method, call: impl, options } as Implementation | StreamImplementation);
   };
@@ -72,5 +78,6 @@ function callRoutes(routes: Routes): (Implementation | StreamImplementation)[] {
     },
   };
   routes(router);
+  isCollected = true;
   return collected;
 }

@@ -69,6 +69,16 @@ const jsonOptions: ChecksOf<JsonOptions> = {
   useProtoFieldName: aBoolean,
 };
 
+const protocolNames = arrayOf(allProtocols.map((protocol) => `"${protocol}"`).join(", "), (item) =>
+  allProtocols.some((protocol) => protocol === item),
+);
+
+/** Without a protocol nothing would be served. */
+const protocols: OptionCheck = {
+  ...protocolNames,
+  accepts: (value) => protocolNames.accepts(value) && (value as readonly unknown[]).length > 0,
+};
+
 const health: ChecksOf<HealthOptions> = { serves: aFunction, onChange: aFunction, admitWatch: aFunction };
 
 const anything: OptionCheck = { allowed: "any value", accepts: () => true };
@@ -111,9 +121,7 @@ function memberCheck(member: DescMessage["members"][number]): OptionCheck {
 /** The checks of the options of a gateway. */
 export const gatewayOptionChecks: ChecksOf<GatewayOptions> = {
   routes: required(aFunction),
-  protocols: arrayOf(allProtocols.map((protocol) => `"${protocol}"`).join(", "), (item) =>
-    allProtocols.some((protocol) => protocol === item),
-  ),
+  protocols,
   health: either(aBoolean, anObject(health)),
   reflection: aBoolean,
   requestPathPrefix: {

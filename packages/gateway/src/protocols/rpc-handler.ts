@@ -128,17 +128,17 @@ function createHandler({ posts, gets, needsHttp2 }: Handlers): RpcHandler {
     allowedMethods,
     serve(request) {
       if (needsHttp2 && request.httpVersionMajor < 2) {
-        return rejectRpc(request, 505, allowedMethods);
+        return rejectRpc(request, 505);
       }
       if (request.httpMethod === "POST") {
         const { "content-type": type = "" } = request.headers;
         const serve = posts.get(type) ?? posts.get(mediaTypeOf(type));
-        return serve?.(request) ?? rejectRpc(request, 415, allowedMethods);
+        return serve?.(request) ?? rejectRpc(request, 415, [...posts.keys()]);
       }
       if (request.httpMethod === "GET" && gets !== undefined) {
         const query = queryOf(request);
         const serve = gets.get(query.get("encoding") ?? "");
-        return serve?.(request, query) ?? rejectRpc(request, 415, allowedMethods);
+        return serve?.(request, query) ?? rejectRpc(request, 415, [...gets.keys()]);
       }
       return rejectRpc(request, 405, allowedMethods);
     },

@@ -28,13 +28,14 @@ export function rejectCall(request: RejectedRequest, status: number, error: Conn
 }
 
 /**
- * The response to a request for an RPC that none of its protocols accepts. Connect clients derive UNKNOWN from these
- * statuses, so the body has that code too; for gRPC the code is UNIMPLEMENTED.
+ * The response to a request for an RPC that none of its protocols accepts. `allowed` are the HTTP methods (405), the media types (415) or
+ * the encodings of a GET (415). Connect clients derive UNKNOWN from these statuses, so the body has that code too; for gRPC the code is
+ * UNIMPLEMENTED.
  */
 export function rejectRpc(
-  request: RejectedRequest,
+  request: RejectedRequest & Pick<GatewayRequest, "httpMethod">,
   status: 405 | 415 | 505,
-  allowedMethods: readonly string[],
+  allowed: readonly string[] = [],
 ): GatewayResponse {
   const code = /^application\/grpc/i.test(request.headers["content-type"] ?? "") ? Code.Unimplemented : Code.Unknown;
   // For logs and metrics the code is that of the HTTP status; `unknown` would count as a server error.
@@ -42,12 +43,16 @@ export function rejectRpc(
   const reject = (message: string): GatewayResponse => rejectCall(request, status, new ConnectError(message, code));
   switch (status) {
     case 405: {
-      const response = reject(`this RPC must be called with ${allowedMethods.join(" or ")}`);
-      response.headers["allow"] = allowedMethods.join(", ");
+      const response = reject(`this RPC must be called with ${allowed.join(" or ")}`);
+      response.headers["allow"] = allowed.join(", ");
       return response;
     }
     case 415:
-      return reject("the Content-Type must be one of Connect, gRPC or gRPC-Web for this kind of RPC");
+      return reject(
+        request.httpMethod === "GET"
+          ? `the parameter encoding must be ${allowed.join(" or ")}`
+          : `the Content-Type of this RPC must be ${allowed.join(" or ")}`,
+      );
     case 505:
       // The connection is closed, since the client of a bidirectional stream would otherwise wait indefinitely.
       return unaryError(status, new ConnectError("this RPC requires HTTP/2", Code.Unknown), { connection: "close" });

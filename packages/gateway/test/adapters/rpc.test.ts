@@ -398,6 +398,30 @@ test("routes are registered once for all gateways", () => {
   expect(calls).toBe(1);
 });
 
+test.each([
+  ["POST", "OpenThing", "", "the Content-Type of this RPC must be application/proto or application/json"],
+  ["GET", "GetHeaders", "?message={}", "the parameter encoding must be proto or json"],
+  ["GET", "OpenThing", "", "this RPC must be called with POST"],
+])("a request that no protocol accepts is told what is: %s %s%s", async (method, name, query, message) => {
+  const handle = createFetchHandler({ routes, protocols: ["connect"] });
+  const url = `http://gateway.test/${ThingsService.typeName}/${name}${query}`;
+  const response = await handle(new Request(url, { method }));
+  expect(await response.json()).toEqual({ code: "unknown", message });
+});
+
+test("routes that register after they have returned are an error, instead of RPCs that do not exist", async () => {
+  let registered: Promise<void> | undefined;
+  createNodeHandler({
+    routes: (router) => {
+      registered = Promise.resolve().then(() => void routes(router));
+    },
+  });
+  await expect(registered).rejects.toThrow(
+    "the option routes has registered rpc gatewaytest.v1.ThingsService.EchoThing too late: " +
+      "it must register all RPCs before it returns, without waiting",
+  );
+});
+
 test("an option that is wrong is named", () => {
   const misspelt = { routes, protocols: ["gprc"] } as unknown as Parameters<typeof createGateway>[0];
   expect(() => createGateway(misspelt)).toThrow('the option protocols must be an array of "connect", "grpc"');

@@ -38,7 +38,13 @@ export function createFetchHandler<Context extends readonly unknown[]>(
   options: FetchHandlerOptions<Context>,
 ): FetchHandler<Context, Response | undefined> {
   const { protocols = allProtocols } = options;
-  return createHandler({ ...options, protocols: protocols.filter((protocol) => protocol !== "grpc") }, createGateway);
+  if (protocols.length > 0 && protocols.every((protocol) => protocol === "grpc")) {
+    throw new Error(
+      'a fetch handler can\'t serve gRPC, which needs trailers: the option protocols must have another protocol, such as "grpc-web"',
+    );
+  }
+  const served = protocols.filter((protocol) => protocol !== "grpc");
+  return createHandler({ ...options, protocols: served }, createGateway);
 }
 
 /** The same for REST alone. A bundle has no code of the other protocols, which `createFetchHandler` with `protocols: ["rest"]` would have. */

@@ -14,7 +14,7 @@ import type { RuntimeStatus } from "../runtime/runtime.ts";
 import { openCertificates } from "../server/http/certificates.ts";
 import { createLog } from "../telemetry/log.ts";
 import type { Server } from "../server/open-server.ts";
-import type { Mount } from "./mount.ts";
+import type { Mount } from "./mounted-api.ts";
 import { openServices } from "./open-services.ts";
 import { lockDataDir } from "../store/lock.ts";
 import { openStore } from "../store/open-store.ts";

@@ -1,7 +1,5 @@
-import type { IncomingHttpHeaders } from "node:http";
-import { type ConnectRouter, type ContextValues, type Interceptor, createContextValues } from "@connectrpc/connect";
-import type { ErrorShape, GatewayError } from "@flowgate/gateway";
-import { type NodeHandler, createNodeHandler } from "@flowgate/gateway/node";
+import { type ConnectRouter, type Interceptor, createContextValues } from "@connectrpc/connect";
+import { createNodeHandler } from "@flowgate/gateway/node";
 import type { Logger } from "pino";
 import { type Peer, peerKey, principalKey } from "../auth/caller.ts";
 import type { Options } from "../options/parse.ts";
@@ -9,6 +7,7 @@ import { type Gate, toFailure } from "../server/pipeline/errors.ts";
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { createRequestIds } from "../server/pipeline/request-context.ts";
+import type { Mount } from "./mounted-api.ts";
 
 type MountOptions = Pick<ServerOptions, "routes" | "gate" | "interceptors" | "deferred" | "limits" | "log"> & {
   readonly options: Pick<Options, "adminAuth" | "identity" | "allowUnauthenticated">;
@@ -123,29 +122,3 @@ function convertErrors(log: Logger): Interceptor {
     }
   };
 }
-
-/** A request of Node, Express or Fastify. */
-type MountedRequest = {
-  readonly headers: IncomingHttpHeaders;
-  /** The client's address, with regard to the proxies that the framework trusts. */
-  readonly ip?: string | undefined;
-  readonly socket?: { readonly remoteAddress?: string | undefined } | undefined;
-};
-
-/** The API for a server of the program. */
-export type Mount = {
-  /**
-   * Registers the services with Connect's router, for any of its adapters. Each call is authenticated and authorized as on the port of the
-   * gateway. Throws an Error if everyone could call it: without `adminAuth`, `identity` and `allowUnauthenticated`.
-   */
-  readonly routes: (router: ConnectRouter) => ConnectRouter;
-  /** The option `contextValues` of the adapters. Without it, failed logins of all clients are counted together. */
-  readonly contextValues: (request: MountedRequest) => ContextValues;
-  /** The option `errors` of the gateway library's adapters, for the documented error bodies of the HTTP API. */
-  readonly errors: (error: GatewayError) => ErrorShape;
-  /**
-   * Creates a request listener for all protocols, REST included. It calls `next` for other paths, and responds with 404 without it.
-   * Throws as `routes`.
-   */
-  readonly createHandler: () => NodeHandler;
-};

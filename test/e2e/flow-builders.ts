@@ -38,6 +38,11 @@ export function counting(id: string, z: string, properties: Record<string, unkno
 
 export const startsEndpoint = endpoint("/starts", `msg.payload = global.get("starts") ?? {}`);
 
+/** The names whose count has changed. */
+export function started(before: Record<string, unknown> = {}, after: Record<string, unknown> = {}): string[] {
+  return Object.keys(after).filter((name) => after[name] !== before[name]);
+}
+
 /** A node whose credentials are in GET /reporter, by its name. */
 export function reporter(id: string, z: string, properties: Record<string, unknown> = {}): Node {
   return { id, type: "reporter", name: `the ${id}`, z, ...place, wires: [[]], ...properties };

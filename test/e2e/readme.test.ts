@@ -24,7 +24,17 @@ const block = (language: string, mark: string): string => {
 /** A folder that looks like a checkout, for what the commands write must not land in this one. */
 async function createCheckout(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join(tmpdir(), "flowgate-readme-"));
-  for (const name of ["node_modules", "package.json", "buf.yaml", "packages", "proto", "gen", "examples", "src"]) {
+  for (const name of [
+    "node_modules",
+    "package.json",
+    "buf.yaml",
+    "packages",
+    "proto",
+    "gen",
+    "examples",
+    "scripts",
+    "src",
+  ]) {
     await symlink(join(root, name), join(path, name));
   }
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };

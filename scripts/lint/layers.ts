@@ -40,9 +40,10 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
+    live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* pino"],
     auth: ["base errors.ts store", "gen/* @bufbuild/protobuf @connectrpc/connect bcryptjs pino"],
     services: [
-      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas auth deployments",
+      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas auth deployments live",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@flowgate/gateway/server"],
@@ -65,7 +66,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     options: ["base runtime auth services server/http server/pipeline", "@flowgate/gateway/json-path zod"],
     app: [
-      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas auth deployments
+      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas auth deployments live
         services server server/endpoints server/http server/pipeline server/pipeline/guards options`,
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* @opentelemetry/api pino",
     ],

@@ -1,9 +1,12 @@
 import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
 import { type Access, access } from "../../gen/flowgate/v1/access_pb.ts";
 
+/** What "read" does not include, since it may contain the data that flows process. */
+const sensitive: ReadonlySet<string> = new Set(["context.read", "debug.read", "logs.read"]);
+
 /**
- * Whether these permissions include the given one. "*" includes all, "read" includes every "<service>.read", all others
- * only themselves.
+ * Whether these permissions include the given one. "*" includes all, "read" includes every "<service>.read" but those that are
+ * sensitive, all others only themselves.
  */
 export function allows(permissions: readonly string[], permission: string): boolean {
   return permissions.some((granted) => includes(granted, permission));
@@ -46,7 +49,11 @@ export function isPermission(name: string, known: ReadonlySet<string>): boolean 
 }
 
 function includes(granted: string, requested: string): boolean {
-  return granted === "*" || granted === requested || (granted === "read" && requested.endsWith(".read"));
+  return (
+    granted === "*" ||
+    granted === requested ||
+    (granted === "read" && requested.endsWith(".read") && !sensitive.has(requested))
+  );
 }
 
 /** Who may call a method, as declared by its option `(flowgate.v1.access)`. */

@@ -136,8 +136,8 @@ export type ServerSentEvents = Message<"flowgate.gateway.v1.ServerSentEvents"> &
   id: string;
 
   /**
-   * The field that is sent as `event`, for which a page adds an event listener. "error" is not a valid value: events of this name
-   * report that the stream has failed.
+   * The field that is sent as `event`, for which a page adds an event listener; or a oneof, of which the name of the field that is set
+   * is sent. "error" is not a valid value: events of this name report that the stream has failed.
    *
    * @generated from field: string event = 2;
    */

@@ -1,4 +1,4 @@
-import type { DescMethod, Message } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
 import { createFieldTextReader } from "../../../json/field-text.ts";
 import type { RequestHeaders } from "../../../http/request.ts";
 import { methodRule } from "../../../schema/rules.ts";
@@ -70,7 +70,7 @@ export function createEventLines(method: DescMethod): (message: Message) => stri
   const { sse } = methodRule(method);
   const lines = (["id", "event"] as const).flatMap((name) => {
     const field = sse?.[name] ?? "";
-    return field === "" ? [] : [{ name, read: createFieldTextReader(method.output, field, `the ${name} of events`) }];
+    return field === "" ? [] : [{ name, read: createLineReader(method.output, name, field) }];
   });
   return (message) => {
     let text = "";
@@ -84,6 +84,18 @@ export function createEventLines(method: DescMethod): (message: Message) => stri
       text += value === "" ? "" : `${name}: ${value}\n`;
     }
     return text;
+  };
+}
+
+function createLineReader(desc: DescMessage, name: "id" | "event", field: string): (message: Message) => string {
+  const oneof = name === "event" ? desc.oneofs.find((each) => each.name === field) : undefined;
+  if (oneof === undefined) {
+    return createFieldTextReader(desc, field, `the ${name} of events`);
+  }
+  const names = new Map(oneof.fields.map((each) => [each.localName, each.name]));
+  return (message) => {
+    const { case: localName = "" } = (message as unknown as Record<string, { case?: string }>)[oneof.localName] ?? {};
+    return names.get(localName) ?? "";
   };
 }
 

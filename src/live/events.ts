@@ -1,0 +1,137 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Event, EventKind, type EventSchema, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
+import { FlowgateError } from "../errors.ts";
+
+/** The kind of an event, as the name of its field in the message. */
+export type EventCase = Exclude<Event["kind"]["case"], undefined>;
+
+/** An event that has no id and time yet. */
+export type EventInit = Omit<MessageInitShape<typeof EventSchema>, "$typeName" | "id" | "time" | "kind"> & {
+  readonly kind: Exclude<MessageInitShape<typeof EventSchema>["kind"], undefined | { case: undefined }>;
+};
+
+/** The kinds that clients can select, with their names. */
+const selectable: readonly { readonly kind: EventKind; readonly case: EventCase; readonly name: string }[] = [
+  { kind: EventKind.DEPLOYMENT, case: "deployment", name: "deployment" },
+  { kind: EventKind.RUNTIME_STATE, case: "runtimeState", name: "runtime_state" },
+  { kind: EventKind.NODE_STATUS, case: "nodeStatus", name: "node_status" },
+  { kind: EventKind.NODE_ERROR, case: "nodeError", name: "node_error" },
+  { kind: EventKind.DEBUG, case: "debug", name: "debug" },
+  { kind: EventKind.LOG, case: "log", name: "log" },
+  { kind: EventKind.MODULE, case: "module", name: "module" },
+  { kind: EventKind.TOKEN, case: "token", name: "token" },
+  { kind: EventKind.USERS, case: "users", name: "users" },
+];
+
+/** All kinds but those that describe the stream itself. */
+export const eventCases: ReadonlySet<EventCase> = new Set(selectable.map((each) => each.case));
+
+/** The kinds that the journal records. The others would be too many. */
+export const recordedCases: ReadonlySet<EventCase> = new Set([
+  "deployment",
+  "runtimeState",
+  "nodeError",
+  "log",
+  "module",
+  "token",
+  "users",
+]);
+
+/** The kinds of which a stream may lack some if there are too many for all streams. */
+export const lossyCases: ReadonlySet<EventCase> = new Set(["nodeStatus", "debug", "log"]);
+
+/** Which events a stream or a list has. */
+export type EventFilter = {
+  readonly cases: ReadonlySet<EventCase>;
+  /** The id of a flow's tab; undefined: any. */
+  readonly tab?: string | undefined;
+  /** The id, name or type of nodes; undefined: any. */
+  readonly node?: string | undefined;
+  /** The lowest level of logs and errors; undefined: any. */
+  readonly level?: LogLevel | undefined;
+};
+
+/** The filter of a request. `allowed` are the kinds that it selects by default. Throws `invalid_argument`. */
+export function readFilter(
+  request: {
+    readonly kinds: readonly EventKind[];
+    readonly tab: string;
+    readonly node: string;
+    readonly level: LogLevel;
+  },
+  allowed: ReadonlySet<EventCase>,
+): EventFilter {
+  const cases = request.kinds.map((kind) => {
+    const found = selectable.find((each) => each.kind === kind);
+    if (found === undefined) {
+      const names = selectable.map(({ name }) => name).join(", ");
+      throw new FlowgateError("invalid_argument", `kinds: must be one or several of: ${names}`);
+    }
+    return found.case;
+  });
+  if (!levels.has(request.level)) {
+    throw new FlowgateError("invalid_argument", "level: must be one of: fatal, error, warn, info, debug, trace");
+  }
+  return {
+    cases: cases.length === 0 ? allowed : new Set(cases),
+    ...(request.tab !== "" && { tab: request.tab }),
+    ...(request.node !== "" && { node: request.node }),
+    ...(request.level !== LogLevel.UNSPECIFIED && { level: request.level }),
+  };
+}
+
+const levels: ReadonlySet<LogLevel> = new Set(Object.values(LogLevel));
+
+/** Whether a stream with this filter has the event. It has every event that describes the stream itself. */
+export function matches({ cases, tab, node, level }: EventFilter, event: Event): boolean {
+  const { kind } = event;
+  switch (kind.case) {
+    case "snapshotEnd":
+    case "dropped":
+    case "bookmark":
+      return true;
+    case undefined:
+      return false;
+    case "log":
+    case "nodeError":
+      if (level !== undefined && kind.value.level > level) {
+        return false;
+      }
+      break;
+    default:
+  }
+  return (
+    cases.has(kind.case) &&
+    (tab === undefined || event.flowId === tab) &&
+    (node === undefined || event.nodeId === node || event.nodeName === node || event.nodeType === node)
+  );
+}
+
+/**
+ * What an event describes the current state of: of several with the same key, only the last one is part of a snapshot. Undefined for
+ * events that are no state.
+ */
+export function stateKey({ kind, runtime, nodeId, subflowPath }: Event): string | undefined {
+  switch (kind.case) {
+    case "deployment":
+      return "deployment";
+    case "runtimeState":
+      return `runtime ${runtime}`;
+    case "nodeStatus":
+      return `status ${runtime} ${[...subflowPath, nodeId].join("/")}`;
+    default:
+      return undefined;
+  }
+}
+
+/** About how many bytes the event takes in memory. */
+export function sizeOf({ kind, rev, nodeName, flowLabel }: Event): number {
+  let chars = rev.length + nodeName.length + flowLabel.length;
+  for (const value of Object.values(kind.value ?? {})) {
+    if (typeof value === "string") {
+      chars += value.length;
+    }
+  }
+  // Strings of the runtime are often not Latin-1.
+  return 1_000 + 2 * chars;
+}

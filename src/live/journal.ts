@@ -1,0 +1,158 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Logger } from "pino";
+import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
+import type { JournalCursor, JournalEntry, JournalQuery, JournalStore } from "../store/journal-store.ts";
+import { type EventFilter, recordedCases } from "./events.ts";
+import type { EventHub } from "./hub.ts";
+import { parsePosition } from "./position.ts";
+
+export type JournalOptions = {
+  readonly store: JournalStore;
+  readonly hub: EventHub;
+  readonly log: Logger;
+  /** The oldest entries beyond this size are removed. */
+  readonly maxBytes: number;
+  readonly maxAgeMs: number;
+};
+
+/** A page of recorded events. */
+export type JournalEvents = {
+  readonly events: readonly Event[];
+  /** Where it has ended; undefined on the last page. */
+  readonly next: JournalCursor | undefined;
+};
+
+/** Records events, and finds recorded ones. Disposing writes what was recorded. */
+export interface Journal extends AsyncDisposable {
+  /** `after` is where the previous page has ended; `order` defaults to newest first. */
+  list(
+    filter: EventFilter,
+    page: Pick<JournalQuery, "limit" | "after" | "fromMs" | "untilMs" | "runtime"> &
+      Partial<Pick<JournalQuery, "order">>,
+  ): Promise<JournalEvents>;
+  /** The number of events that could not be recorded. */
+  dropped(): number;
+}
+
+/** How long events wait to be written together. */
+const flushMs = 200;
+
+/** What may wait while the store is slow or can't be written. More is dropped. */
+const maxPendingBytes = 4 * 1024 * 1024;
+
+const pruneMs = 30_000;
+
+/** Records the events of a hub. */
+export function openJournal(options: JournalOptions): Journal {
+  return new Recorder(options);
+}
+
+class Recorder implements Journal {
+  readonly #options: JournalOptions;
+  readonly #subscription: Disposable;
+  readonly #pruning: NodeJS.Timeout;
+  #pending: JournalEntry[] = [];
+  #pendingBytes = 0;
+  #flush: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #dropped = 0;
+  #hasFailed = false;
+
+  constructor(options: JournalOptions) {
+    this.#options = options;
+    this.#subscription = options.hub.onEvent((event) => this.#record(event));
+    this.#pruning = setInterval(() => void this.#prune(), pruneMs).unref();
+  }
+
+  dropped(): number {
+    return this.#dropped;
+  }
+
+  async list(
+    { cases, tab, node, level }: EventFilter,
+    { order = "newest", ...page }: Parameters<Journal["list"]>[1],
+  ): Promise<JournalEvents> {
+    // So that a client finds what it has seen in a stream.
+    await this.#write();
+    const { entries, next } = await this.#options.store.list({
+      ...page,
+      order,
+      kinds: [...cases.intersection(recordedCases)],
+      maxLevel: level,
+      flowId: tab,
+      node,
+    });
+    return { events: entries.map(({ data }) => fromBinary(EventSchema, data)), next };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#subscription[Symbol.dispose]();
+    clearInterval(this.#pruning);
+    await this.#write();
+  }
+
+  #record(event: Event): void {
+    const { kind } = event;
+    if (kind.case === undefined || !recordedCases.has(kind.case)) {
+      return;
+    }
+    const data = toBinary(EventSchema, event);
+    if (this.#pendingBytes + data.length > maxPendingBytes) {
+      this.#dropped += 1;
+      return;
+    }
+    this.#pending.push({
+      seq: parsePosition(event.id, "id"),
+      timeMs: event.time === undefined ? 0 : timestampMs(event.time),
+      runtime: event.runtime,
+      kind: kind.case,
+      level: "level" in kind.value ? kind.value.level : undefined,
+      flowId: event.flowId,
+      nodeId: event.nodeId,
+      nodeType: event.nodeType,
+      nodeName: event.nodeName,
+      data,
+    });
+    this.#pendingBytes += data.length;
+    this.#flush ??= setTimeout(() => void this.#write(), flushMs).unref();
+  }
+
+  /** Writes what is pending, after what is being written. Never rejects. */
+  #write(): Promise<void> {
+    clearTimeout(this.#flush);
+    this.#flush = undefined;
+    this.#writing = this.#writing.then(async () => {
+      const entries = this.#pending;
+      if (entries.length === 0) {
+        return;
+      }
+      this.#pending = [];
+      try {
+        await this.#options.store.append(entries);
+        this.#hasFailed = false;
+      } catch (err) {
+        this.#dropped += entries.length;
+        if (!this.#hasFailed) {
+          this.#hasFailed = true;
+          this.#options.log.warn(
+            { err },
+            "events can't be recorded in the journal: they are dropped until it can be written",
+          );
+        }
+      } finally {
+        this.#pendingBytes -= entries.reduce((sum, { data }) => sum + data.length, 0);
+      }
+    });
+    return this.#writing;
+  }
+
+  async #prune(): Promise<void> {
+    const { store, maxBytes, maxAgeMs, log } = this.#options;
+    try {
+      await store.prune({ maxBytes, fromMs: Date.now() - maxAgeMs });
+    } catch (err) {
+      log.debug({ err }, "the journal was not pruned");
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import { FlowgateError } from "../errors.ts";
+
+/**
+ * Sequence numbers of events are increasing, also across restarts of the service: the first one of a process is the time, in
+ * units of which there are 4,096 in a millisecond.
+ */
+const unitsPerMs = 4_096;
+
+/** The number of the first event after `previous`. */
+export function nextSeq(previous: number, nowMs: number): number {
+  return Math.max(previous + 1, nowMs * unitsPerMs);
+}
+
+/** The `id` of an event. */
+export function formatPosition(seq: number): string {
+  return seq.toString(36);
+}
+
+/** Throws `invalid_argument`; `field` is what the client has set. */
+export function parsePosition(text: string, field: string): number {
+  const seq = /^[0-9a-z]{1,11}$/.test(text) ? Number.parseInt(text, 36) : Number.NaN;
+  if (!Number.isSafeInteger(seq)) {
+    throw new FlowgateError("invalid_argument", `${field}: must be the id of an event`);
+  }
+  return seq;
+}
+
+/** The position of a time: events that were published then, or later, come after it. */
+export function positionBefore(timeMs: number): number {
+  return Math.max(0, timeMs * unitsPerMs - 1);
+}

@@ -1,0 +1,130 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { type Event, EventKind, type EventsService, type WatchEventsRequest } from "../../gen/flowgate/v1/events_pb.ts";
+import type { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
+import type { AuditRecorder } from "../auth/audit-recorder.ts";
+import { originOf, principalKey } from "../auth/caller.ts";
+import { insufficientScope } from "../auth/errors.ts";
+import { allows } from "../auth/permissions.ts";
+import { FlowgateError } from "../errors.ts";
+import { type EventCase, type EventFilter, eventCases, matches, readFilter, recordedCases } from "../live/events.ts";
+import type { EventHub } from "../live/hub.ts";
+import type { Journal, JournalEvents } from "../live/journal.ts";
+import { formatPosition, parsePosition, positionBefore } from "../live/position.ts";
+import type { JournalCursor } from "../store/journal-store.ts";
+import { readPageSize, readTimestampMs } from "./lists.ts";
+
+type EventsServiceOptions = {
+  readonly hub: EventHub;
+  readonly journal: Pick<Journal, "list">;
+  readonly audit: Pick<AuditRecorder, "record">;
+};
+
+export function eventsService(options: EventsServiceOptions): ServiceImpl<typeof EventsService> {
+  const { hub, journal } = options;
+  return {
+    watchEvents(request, context) {
+      const filter = readFilter(request, allowedCases(options, request, context));
+      const afterSeq = readStart(request);
+      // A position that this service has not reached is one of a journal that was lost.
+      const isUnknown = afterSeq !== undefined && afterSeq > hub.lastSeq;
+      if (afterSeq === undefined || isUnknown) {
+        return hub.watch(filter, {
+          before: [
+            ...(isUnknown ? [hub.control(hub.lastSeq, { case: "dropped", value: { reason: "expired" } })] : []),
+            ...hub.states().filter((event) => matches(filter, event)),
+            hub.control(hub.lastSeq, { case: "snapshotEnd", value: {} }),
+          ],
+        });
+      }
+      const { startSeq } = hub;
+      return afterSeq >= startSeq
+        ? hub.watch(filter, { afterSeq })
+        : hub.watch(filter, { afterSeq: startSeq, lead: replay({ hub, journal }, filter, afterSeq, startSeq) });
+    },
+  };
+}
+
+export function logsService(journal: Pick<Journal, "list">): ServiceImpl<typeof LogsService> {
+  return {
+    async listLogs(request) {
+      const { events, next } = await journal.list(readFilter(request, recordedCases), {
+        limit: readPageSize(request.pageSize),
+        after: parseLogCursor(request.pageToken),
+        fromMs: readTimestampMs("since", request.since),
+        untilMs: readTimestampMs("until", request.until),
+      });
+      return { logs: [...events], nextPageToken: formatLogCursor(next) };
+    },
+  };
+}
+
+/** The kinds that the caller may read. Throws if the request selects another one. */
+function allowedCases(
+  { audit }: Pick<EventsServiceOptions, "audit">,
+  { kinds }: Pick<WatchEventsRequest, "kinds">,
+  context: HandlerContext,
+): ReadonlySet<EventCase> {
+  const principal = context.values.get(principalKey);
+  if (allows(principal.permissions, "debug.read")) {
+    return eventCases;
+  }
+  if (kinds.includes(EventKind.DEBUG)) {
+    audit.record({ kind: "permission_denied", origin: originOf(context), detail: "debug.read" });
+    throw insufficientScope("debug.read", context.requestHeader.has("authorization"));
+  }
+  return eventCases.difference(new Set<EventCase>(["debug"]));
+}
+
+/** The position after which the stream begins; undefined: now, with the current state before. */
+function readStart({ after, lastEventId, since }: WatchEventsRequest): number | undefined {
+  if (lastEventId !== "") {
+    return parsePosition(lastEventId, "Last-Event-ID");
+  }
+  if (after !== "") {
+    return parsePosition(after, "after");
+  }
+  return since === undefined ? undefined : positionBefore(Math.floor(timestampMs(since)));
+}
+
+/** The number of recorded events that are read at once. */
+const eventsPerRead = 200;
+
+/** The events between two positions that are not in memory any more: those that are recorded, and what is known of the others. */
+async function* replay(
+  { hub, journal }: Pick<EventsServiceOptions, "hub" | "journal">,
+  filter: EventFilter,
+  afterSeq: number,
+  untilSeq: number,
+): AsyncGenerator<Event> {
+  let next: JournalCursor | undefined = { seq: afterSeq, runtime: "" };
+  while (next !== undefined && next.seq < untilSeq) {
+    const page: JournalEvents = await journal.list(filter, { limit: eventsPerRead, order: "oldest", after: next });
+    yield* page.events.filter(({ id }) => parsePosition(id, "id") <= untilSeq);
+    ({ next } = page);
+  }
+  const lost = [...filter.cases.difference(recordedCases)];
+  if (lost.length > 0) {
+    yield hub.control(untilSeq, { case: "dropped", value: { reason: "expired", kinds: {} } });
+    // What was lost does not matter where the last one is known.
+    const isOld = ({ id, kind }: Event): boolean => kind.case === "nodeStatus" && parsePosition(id, "id") <= untilSeq;
+    yield* hub.states().filter((event) => isOld(event) && matches(filter, event));
+  }
+}
+
+function formatLogCursor(cursor: JournalCursor | undefined): string {
+  return cursor === undefined
+    ? ""
+    : Buffer.from(`${formatPosition(cursor.seq)} ${cursor.runtime}`).toString("base64url");
+}
+
+function parseLogCursor(token: string): JournalCursor | undefined {
+  if (token === "") {
+    return undefined;
+  }
+  const [, seq, runtime] = /^([0-9a-z]{1,11}) (.*)$/s.exec(Buffer.from(token, "base64url").toString()) ?? [];
+  if (seq === undefined || runtime === undefined) {
+    throw new FlowgateError("invalid_argument", "pageToken: must be the nextPageToken of the previous page");
+  }
+  return { seq: parsePosition(seq, "pageToken"), runtime };
+}

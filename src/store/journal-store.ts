@@ -1,0 +1,60 @@
+/** A recorded event. */
+export type JournalEntry = {
+  /** Increasing for each runtime, but not without gaps. */
+  readonly seq: number;
+  readonly timeMs: number;
+  /** The name of the flow runtime; empty if there can be only one. */
+  readonly runtime: string;
+  readonly kind: string;
+  /** The severity, 1 being the most severe; undefined for events that have none. */
+  readonly level: number | undefined;
+  /** Empty, like the following ones, if the event is about no node. */
+  readonly flowId: string;
+  readonly nodeId: string;
+  readonly nodeType: string;
+  readonly nodeName: string;
+  /** The encoded event. */
+  readonly data: Uint8Array;
+};
+
+export type JournalQuery = {
+  readonly limit: number;
+  readonly order: "newest" | "oldest";
+  /** Where the previous page has ended. */
+  readonly after?: JournalCursor | undefined;
+  /** Only entries of this runtime. */
+  readonly runtime?: string | undefined;
+  /** Only entries of these kinds. */
+  readonly kinds: readonly string[];
+  /** Only entries that have this level or a more severe one, or none. */
+  readonly maxLevel?: number | undefined;
+  readonly flowId?: string | undefined;
+  /** The id, type or name of a node. */
+  readonly node?: string | undefined;
+  readonly fromMs?: number | undefined;
+  /** Exclusive. */
+  readonly untilMs?: number | undefined;
+};
+
+/** Entries are in the order of their sequence numbers; of several runtimes, those with the same number in the order of their names. */
+export type JournalCursor = { readonly seq: number; readonly runtime: string };
+
+export type JournalPage = {
+  readonly entries: readonly JournalEntry[];
+  /** Undefined on the last page. */
+  readonly next: JournalCursor | undefined;
+};
+
+/**
+ * Keeps recorded events. It is not as durable as the rest of the store: the last seconds may be missing after a failure of the machine,
+ * but not after the end of the process.
+ */
+export interface JournalStore {
+  /** Rejects if the entries can't be written; none of them is kept then. */
+  append(entries: readonly JournalEntry[]): Promise<void>;
+  list(query: JournalQuery): Promise<JournalPage>;
+  /** The last sequence number of a runtime; 0 if it has no entries. */
+  lastSeq(runtime: string): Promise<number>;
+  /** Removes the oldest entries beyond these limits. Resolves with their number. */
+  prune(limits: { readonly maxBytes: number; readonly fromMs: number }): Promise<number>;
+}

@@ -63,6 +63,26 @@ const revision = {
   tokenId: "4f0c2a9be8d15c7763a1f20e",
 };
 const { clientAddress: _, requestId: __, tokenId: ___, ...summary } = revision;
+const nodeError = {
+  id: "20f6vz1hxc0",
+  time: "2026-11-20T16:42:09.572Z",
+  rev,
+  nodeId: "7f3a1c8e5b2d4e33",
+  nodeType: "function",
+  nodeName: "greet",
+  flowId,
+  nodeError: { level: "error", message: "TypeError: msg.payload.name is undefined", count: 1 },
+};
+const events = [
+  {
+    id: "20f6vz1e8lc",
+    time: "2026-11-20T16:42:08.530Z",
+    rev,
+    deployment: { outcome: "running", user: "admin", message: "new greeting", type: "full", parent: parentRev },
+  },
+  { id: "20f6vz1e8lc", time: "2026-11-20T16:42:08.601Z", snapshotEnd: {} },
+  nodeError,
+];
 const login = {
   client_id: "service-admin",
   grant_type: "password",
@@ -635,4 +655,33 @@ export const examples: Examples = {
       },
     },
   },
+  EventsService_WatchEvents: {
+    responses: {
+      200: {
+        "application/x-ndjson": { events: { value: events.map((event) => `${JSON.stringify(event)}\n`).join("") } },
+        "text/event-stream": {
+          events: { value: events.map((event) => formatEvent(event)).join("") },
+        },
+        "application/json": { events: { value: events } },
+      },
+    },
+  },
+  LogsService_ListLogs: {
+    responses: {
+      200: {
+        "application/json": {
+          logs: {
+            summary: "An error of a node",
+            value: { logs: [nodeError], nextPageToken: "MjBmNnZ6MWh4YzAg" },
+          },
+        },
+      },
+    },
+  },
 };
+
+function formatEvent({ id, ...event }: { readonly id: string }): string {
+  const kind = Object.keys(event).at(-1) ?? "";
+  const name = kind.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return `id: ${id}\nevent: ${name}\ndata: ${JSON.stringify({ id, ...event })}\n\n`;
+}

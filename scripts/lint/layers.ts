@@ -37,7 +37,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "runtime/child": ["base flows runtime", "@flowgate/gateway/json-text @node-red/*"],
     "runtime/replicas": ["base runtime store", "pino"],
     deployments: [
-      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas",
+      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas live",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
     live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* pino"],

@@ -15,7 +15,7 @@ import type { ServerOptions } from "../server/open-server.ts";
 import { permissions } from "../services/api.ts";
 import { openAuditRetention } from "../store/audit-store.ts";
 import type { Store } from "../store/store.ts";
-import { type UserReload, createUserReload } from "./reload-users.ts";
+import { type UserReload, type UserReloadOptions, createUserReload } from "./reload-users.ts";
 
 export type AuthenticationOptions = {
   readonly options: Options;
@@ -23,6 +23,7 @@ export type AuthenticationOptions = {
   readonly store: Store;
   /** Called when flows guess passwords. */
   readonly onRuntimeAbuse: (reason: string) => void;
+  readonly onUsersReload: UserReloadOptions["onReload"];
 };
 
 export type Authentication = {
@@ -33,7 +34,7 @@ export type Authentication = {
 
 /** Opens the authentication, and the recording of its events. Its resources are added to the stack. */
 export function openAuthentication(
-  { options, log, store, onRuntimeAbuse }: AuthenticationOptions,
+  { options, log, store, onRuntimeAbuse, onUsersReload }: AuthenticationOptions,
   stack: AsyncDisposableStack,
 ): Authentication {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
@@ -53,7 +54,7 @@ export function openAuthentication(
     identities: options.identity?.rules,
   });
   const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);
-  return { audit, authenticator, users: createUserReload({ options, replace, audit, log }) };
+  return { audit, authenticator, users: createUserReload({ options, replace, audit, onReload: onUsersReload, log }) };
 }
 
 /**

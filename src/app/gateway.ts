@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { drain } from "./drain.ts";
+import { openLive, replicaName } from "./live.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { openRuntimes } from "./runtimes.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
@@ -91,7 +91,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   }
   protectedPorts.add(options.metrics.port);
   protectServers(protectedPorts, [...store.endpoints, ...endpointOf(options.tracing?.endpoint)], options.runtime);
-  const runtimes = await openRuntimes({ options, log, store, processFile, protectedPorts }, stack);
+  const name = replicaName(listen ? options.port : 0);
+  const live = await openLive({ options, log, store, name }, stack);
+  const runtimes = await openRuntimes({ options, log, store, live, processFile, protectedPorts }, stack);
   const { runtime } = runtimes;
   // Loaded while the runtime process starts, which takes about as long.
   const [{ openServer }, { createMount }] = await Promise.all([
@@ -100,7 +102,18 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   ]);
   const metrics = await loadMetrics(version, options);
   const onRuntimeAbuse = (reason: string): void => runtime.distrust(reason);
-  const components = { options, version, log, store, ...runtimes, tracing, certificates, metrics, onRuntimeAbuse };
+  const components = {
+    options,
+    version,
+    log,
+    store,
+    live,
+    ...runtimes,
+    tracing,
+    certificates,
+    metrics,
+    onRuntimeAbuse,
+  };
   const { serverOptions, users } = openServices(components, stack);
   const server = listen ? stack.use(await openServer(serverOptions)) : createNoServer();
   if (listen) {
@@ -110,7 +123,6 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   stack.defer(() => closing.abort());
   const mount = createMount({ ...serverOptions, options, shutdownSignal: closing.signal });
   if (cluster !== undefined) {
-    const name = `${hostname()}:${listen ? server.port : `process ${process.pid}`}`;
     const { mode } = options.runtime;
     stack.use(reportReplica({ cluster, runtime, store: store.flows, name, version, mode }));
   }

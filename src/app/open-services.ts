@@ -2,12 +2,14 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { createGate, createPermissionCheck } from "../auth/gate.ts";
+import { OpenCalls } from "../auth/open-calls.ts";
 import { identifiedMethods } from "../auth/permissions.ts";
 import { Deployer } from "../deployments/deployer.ts";
 import { openAnalysis } from "../flows/analysis/analysis.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { openPreparation } from "../flows/preparation/preparation.ts";
+import { publishTokens } from "../live/token-events.ts";
 import type { Options } from "../options/parse.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { ReadinessOptions } from "../server/endpoints/health.ts";
@@ -17,6 +19,7 @@ import { accessRules, createRoutes } from "../services/api.ts";
 import { auditService } from "../services/audit.ts";
 import { authService } from "../services/auth.ts";
 import { catchUpInterceptor } from "../services/catch-up.ts";
+import { eventsService, logsService } from "../services/events.ts";
 import { flowsService } from "../services/flows.ts";
 import { revisionsService } from "../services/revisions.ts";
 import { runtimeService } from "../services/runtime.ts";
@@ -26,7 +29,14 @@ import type { Store } from "../store/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import type { Tracing } from "../telemetry/trace.ts";
-import { type Authentication, accessToServer, browserSafety, openAuthentication } from "./authentication.ts";
+import {
+  type Authentication,
+  type AuthenticationOptions,
+  accessToServer,
+  browserSafety,
+  openAuthentication,
+} from "./authentication.ts";
+import type { Live } from "./live.ts";
 import { wrapStore } from "../store/guard.ts";
 import type { UserReload } from "./reload-users.ts";
 import { type Runtimes, flowsCanReachApi } from "./runtimes.ts";
@@ -36,6 +46,7 @@ export type Components = Runtimes & {
   readonly version: string;
   readonly log: Logger;
   readonly store: Store;
+  readonly live: Live;
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
@@ -48,10 +59,13 @@ export function openServices(
   components: Components,
   stack: AsyncDisposableStack,
 ): { serverOptions: ServerOptions; users: UserReload } {
-  const { options, log, runtime, metrics, certificates, onRuntimeAbuse } = components;
+  const { options, log, runtime, live, metrics, certificates, onRuntimeAbuse } = components;
   const observer = metrics?.observer ?? silentObserver;
-  const store = metrics === undefined ? components.store : wrapStore(components.store, metrics.stores.measure);
-  const authentication = openAuthentication({ ...components, store }, stack);
+  const measured = metrics === undefined ? components.store : wrapStore(components.store, metrics.stores.measure);
+  const store = { ...measured, tokens: publishTokens(measured.tokens, live.hub) };
+  const onUsersReload: AuthenticationOptions["onUsersReload"] = (action, detail) =>
+    void live.hub.publish({ kind: { case: "users", value: { action, detail } } });
+  const authentication = openAuthentication({ ...components, store, onUsersReload }, stack);
   const { audit, authenticator, users } = authentication;
   const serverOptions: ServerOptions = {
     host: options.host,
@@ -95,7 +109,7 @@ type ServiceComponents = Components & Authentication & { readonly observer: Obse
 
 /** The services, with the worker threads that they use. */
 function openRoutes(
-  { options, version, log, store, runtime, allRuntimes, outcomes, probations, ...others }: ServiceComponents,
+  { options, version, log, store, runtime, live, allRuntimes, outcomes, probations, ...others }: ServiceComponents,
   stack: AsyncDisposableStack,
 ): ServerOptions["routes"] {
   const { audit, authenticator, observer } = others;
@@ -132,6 +146,8 @@ function openRoutes(
     settings: settingsService({ version, runtime, cluster }),
     tokens: tokensService(authenticator, store.tokens),
     audit: auditService(store.audit),
+    events: eventsService({ ...live, audit, calls: stack.use(new OpenCalls({ authenticator, tokens: store.tokens })) }),
+    logs: logsService(live.journal),
   });
 }
 

@@ -20,10 +20,12 @@ export type UserReloadOptions = {
   readonly options: Options;
   readonly replace: (adminAuth: AdminAuth) => void;
   readonly audit: Pick<AuditRecorder, "write">;
+  /** Called when changed users are in force, or were rejected. */
+  readonly onReload: (action: "reloaded" | "rejected", detail: string) => void;
   readonly log: Logger;
 };
 
-export function createUserReload({ options, replace, audit, log }: UserReloadOptions): UserReload {
+export function createUserReload({ options, replace, audit, onReload, log }: UserReloadOptions): UserReload {
   let { adminAuth } = options;
   let queue: Promise<void> = Promise.resolve();
 
@@ -42,7 +44,9 @@ export function createUserReload({ options, replace, audit, log }: UserReloadOpt
     replace(next.adminAuth);
     ({ adminAuth } = next);
     log.info({ difference }, "changed users are in force");
-    audit.write({ kind: "users_reloaded", origin: systemOrigin, detail: difference.slice(0, maxDetailChars) });
+    const detail = difference.slice(0, maxDetailChars);
+    audit.write({ kind: "users_reloaded", origin: systemOrigin, detail });
+    onReload("reloaded", detail);
   }
 
   async function reload(read: () => Promise<Options>): Promise<void> {
@@ -54,6 +58,7 @@ export function createUserReload({ options, replace, audit, log }: UserReloadOpt
       log.error({ reason }, "the changed configuration can't be used: the previous users stay in force");
       const detail = withoutPath(error).slice(0, maxDetailChars);
       audit.write({ kind: "users_rejected", origin: systemOrigin, detail });
+      onReload("rejected", detail);
       return;
     }
     apply(next);

@@ -13,6 +13,7 @@ import type { RuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Retention } from "../store/flow-store.ts";
 import type { Store } from "../store/store.ts";
+import { type Live, flowLogLevel } from "./live.ts";
 import { readTraceparent, traceIds } from "../telemetry/trace.ts";
 
 /** What runs the flows of revisions, and records what becomes of them. */
@@ -28,11 +29,12 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   readonly options: Options;
   readonly log: Logger;
   readonly store: Store;
+  readonly live: Pick<Live, "flowLog" | "deployments" | "follow">;
 };
 
 /** Starts the runtime. Resources are added to the stack. */
 export async function openRuntimes(
-  { options, log, store, processFile, protectedPorts }: RuntimesOptions,
+  { options, log, store, live, processFile, protectedPorts }: RuntimesOptions,
   stack: AsyncDisposableStack,
 ): Promise<Runtimes> {
   const { cluster } = store;
@@ -45,17 +47,20 @@ export async function openRuntimes(
         protectedPorts,
         hidden: findHidden(options),
         active: async () => store.flows.active(),
-        log: createRuntimeLog(log),
-        logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
+        log: createRuntimeLog(log, live.flowLog),
+        logLevel: flowLogLevel(options),
       },
       { ...options.runtime, cluster, activeSeq: () => store.flows.active().seq, log },
     ),
   );
+  live.follow(runtime);
   stack.use(followRevisions(store.flows, runtime));
   const { deadlineMs } = options.runtime;
   const allRuntimes = cluster === undefined ? runtime : createClusterRuntime({ runtime, cluster, deadlineMs });
   const followed = { store: store.flows, runtime, cluster, log };
-  const outcomes = stack.use(openOutcomeRecorder(followed));
+  const outcomes = stack.use(
+    openOutcomeRecorder({ ...followed, onRecorded: (entry) => live.deployments.recorded(entry) }),
+  );
   const probations = stack.use(new Probations({ ...followed, deadlineMs, outcomes }));
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
@@ -68,11 +73,21 @@ function findHidden({ dataDir, tls }: Options): string[] {
   return [dataDir, ...files.flatMap((path) => path || [])].map((path) => resolve(path));
 }
 
-/** Writes the log of the runtime and the flows to the log of the service. `source` marks the lines as untrusted. */
-function createRuntimeLog(log: Logger): RuntimeOptions["log"] {
+/**
+ * Writes the log of the runtime and the flows to the log of the service, and that of the flows to their events. `source` marks the
+ * lines as untrusted.
+ */
+function createRuntimeLog(log: Logger, flowLog: Live["flowLog"]): RuntimeOptions["log"] {
   const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };
-  return ({ level, message, traceparent, ...fields }, source) =>
+  return (entry, source) => {
+    const { level, message, traceparent, ...fields } = entry;
     logs[source][level]({ ...fields, ...traceIds(readTraceparent(ROOT_CONTEXT, traceparent)) }, message);
+    if (source === "flows") {
+      flowLog.publish(entry);
+    } else if (entry.dropped !== undefined) {
+      flowLog.drop("log", entry.dropped);
+    }
+  };
 }
 
 function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retention {

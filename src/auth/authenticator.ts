@@ -2,6 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import type { AuditRecord, Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
+import { createListeners } from "../base/listeners.ts";
 import { Accounts, type AdminAuth, type IdentityRule, createIdentities } from "./accounts.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { ClientKind, Peer, Principal } from "./caller.ts";
@@ -72,6 +73,7 @@ export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #now: () => number;
   readonly #findWorkload: (id: string) => Principal | undefined;
+  readonly #replacements = createListeners<void>();
   #users: Users | undefined;
   #cleanedUpAtMs = Number.NEGATIVE_INFINITY;
 
@@ -211,6 +213,12 @@ export class Authenticator {
       throw new TypeError("adminAuth is not set, and can't be added to a running service");
     }
     this.#users = createUsers(adminAuth, this.#options.limiter, this.#now);
+    this.#replacements.notify();
+  }
+
+  /** Calls the listener when users and defaults were replaced. Disposing ends the subscription. */
+  onReplaced(listener: () => void): Disposable {
+    return this.#replacements.add(listener);
   }
 
   #toPrincipal({ accounts }: Users, token: StoredToken | undefined): Principal {

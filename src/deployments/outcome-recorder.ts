@@ -3,7 +3,7 @@ import { handsOverAfter, ofSelf, runnersOf } from "../runtime/replicas/runs.ts";
 import { type DeploymentResult, type RevisionResult, type Runtime, outcomeMessage } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
-import type { Revision, RevisionOutcome } from "../store/revision.ts";
+import type { Revision, RevisionEntry, RevisionOutcome } from "../store/revision.ts";
 
 /** The outcome of a deployment. `replaced`: a newer one was made before the flows were started; `undone`: they failed, and the previous ones were deployed again. */
 export type Settlement = Omit<DeploymentResult, "outcome"> & {
@@ -25,6 +25,8 @@ type RecorderOptions = {
   readonly runtime: Pick<Runtime, "onResult">;
   /** Undefined: there are no other replicas. */
   readonly cluster?: Pick<Cluster, "replicas" | "onChange"> | undefined;
+  /** Called with each outcome that was recorded. */
+  readonly onRecorded?: ((entry: RevisionEntry) => void) | undefined;
   readonly log: Logger;
 };
 
@@ -34,7 +36,7 @@ type RecorderOptions = {
  * With several replicas, a failure of any of them is recorded at once, unless it hands the flows over to another one, and `running` when all that run flows run the revision:
  * it must not hide that another one has failed.
  */
-export function openOutcomeRecorder({ store, runtime, cluster, log }: RecorderOptions): OutcomeRecorder {
+export function openOutcomeRecorder({ store, runtime, cluster, onRecorded, log }: RecorderOptions): OutcomeRecorder {
   /** Writes one after another, so that the last outcome is kept. */
   let queue: Promise<void> = Promise.resolve();
 
@@ -47,7 +49,10 @@ export function openOutcomeRecorder({ store, runtime, cluster, log }: RecorderOp
     // Flows that have failed may be started once more before those that replace them.
     const hasFailed = entry.outcome.state === "failed" || entry.outcome.state === "crashed";
     if (!hasFailed || store.active().rev === rev) {
-      await store.update(rev, { outcome });
+      const updated = await store.update(rev, { outcome });
+      if (updated !== undefined) {
+        onRecorded?.(updated);
+      }
     }
   }
 

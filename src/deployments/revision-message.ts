@@ -19,7 +19,7 @@ export const outcomes: Readonly<Record<Settlement["outcome"], DeploymentOutcome>
   undone: DeploymentOutcome.UNDONE,
 };
 
-const types: Readonly<Record<DeploymentType, DeploymentTypeMessage>> = {
+export const types: Readonly<Record<DeploymentType, DeploymentTypeMessage>> = {
   full: DeploymentTypeMessage.FULL,
   nodes: DeploymentTypeMessage.NODES,
   flows: DeploymentTypeMessage.FLOWS,

@@ -111,10 +111,10 @@ export function matches({ cases, tab, node, level }: EventFilter, event: Event):
  * What an event describes the current state of: of several with the same key, only the last one is part of a snapshot. Undefined for
  * events that are no state.
  */
-export function stateKey({ kind, runtime, nodeId, subflowPath }: Event): string | undefined {
+export function stateKey({ kind, runtime, rev, nodeId, subflowPath }: Event): string | undefined {
   switch (kind.case) {
     case "deployment":
-      return "deployment";
+      return `deployment ${rev}`;
     case "runtimeState":
       return `runtime ${runtime}`;
     case "nodeStatus":

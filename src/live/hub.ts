@@ -25,6 +25,7 @@ export type WatchStart = {
   readonly lead?: AsyncIterator<Event, void>;
   /** The stream has the events after this one; the default is the last one, so that it has new events only. */
   readonly afterSeq?: number;
+  readonly onEnd?: () => void;
 };
 
 const defaultCapacityBytes = 8 * 1024 * 1024;
@@ -68,6 +69,11 @@ export class EventHub implements StreamSource {
     this.#startSeq = this.#lastSeq;
   }
 
+  /** The name of the flow runtime; empty if there can be only one. */
+  get runtime(): string {
+    return this.#runtime;
+  }
+
   /** The position after the last event. */
   get lastSeq(): number {
     return this.#lastSeq;
@@ -98,18 +104,31 @@ export class EventHub implements StreamSource {
     });
     // Frozen messages are encoded once for all streams.
     Object.freeze(event);
-    const key = stateKey(event);
-    if (key !== undefined) {
-      // Moves it behind the others.
-      this.#states.delete(key);
-      this.#states.set(key, event);
-    }
+    this.restore(event);
     this.#push({ seq: this.#lastSeq, event, bytes: sizeOf(event) });
     this.#published.notify(event);
     for (const stream of this.#streams) {
       stream.notify();
     }
     return event;
+  }
+
+  /** Adds a state that is not an event, at the current position. */
+  remember(init: EventInit, timeMs = this.#now()): void {
+    const id = formatPosition(this.#lastSeq);
+    this.restore(
+      Object.freeze(create(EventSchema, { runtime: this.#runtime, ...init, id, time: timestampFromMs(timeMs) })),
+    );
+  }
+
+  /** Adds the state that an earlier event describes, if it does. */
+  restore(event: Event): void {
+    const key = stateKey(event);
+    if (key !== undefined) {
+      // Moves it behind the others.
+      this.#states.delete(key);
+      this.#states.set(key, event);
+    }
   }
 
   /** Calls the listener with each event. */
@@ -141,9 +160,18 @@ export class EventHub implements StreamSource {
   }
 
   /** The stream ends when its iterator returns, or when the hub is closed. */
-  watch(filter: EventFilter, { before = [], lead, afterSeq = this.#lastSeq }: WatchStart = {}): EventStream {
-    const onEnd = (): void => void this.#streams.delete(stream);
-    const stream = new EventStream({ source: this, filter, before, lead, index: this.#find(afterSeq), onEnd });
+  watch(filter: EventFilter, { before = [], lead, afterSeq = this.#lastSeq, onEnd }: WatchStart = {}): EventStream {
+    const stream = new EventStream({
+      source: this,
+      filter,
+      before,
+      lead,
+      index: this.#find(afterSeq),
+      onEnd: () => {
+        this.#streams.delete(stream);
+        onEnd?.();
+      },
+    });
     this.#streams.add(stream);
     return stream;
   }
@@ -157,9 +185,10 @@ export class EventHub implements StreamSource {
     }
   }
 
-  close(): void {
+  /** Ends all streams, with the error if there is one. */
+  close(error?: Error): void {
     for (const stream of this.#streams) {
-      stream.end();
+      stream.end(error);
     }
   }
 

@@ -3,7 +3,7 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Logger } from "pino";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
 import type { JournalCursor, JournalEntry, JournalQuery, JournalStore } from "../store/journal-store.ts";
-import { type EventFilter, recordedCases } from "./events.ts";
+import { type EventCase, type EventFilter, recordedCases } from "./events.ts";
 import type { EventHub } from "./hub.ts";
 import { parsePosition } from "./position.ts";
 
@@ -25,6 +25,8 @@ export type JournalEvents = {
 
 /** Records events, and finds recorded ones. Disposing writes what was recorded. */
 export interface Journal extends AsyncDisposable {
+  /** The kinds that are recorded. */
+  readonly cases: ReadonlySet<EventCase>;
   /** `after` is where the previous page has ended; `order` defaults to newest first. */
   list(
     filter: EventFilter,
@@ -48,7 +50,18 @@ export function openJournal(options: JournalOptions): Journal {
   return new Recorder(options);
 }
 
+/** Stands for the journal if nothing is recorded. */
+export function createNoJournal(): Journal {
+  return {
+    cases: new Set(),
+    list: async () => ({ events: [], next: undefined }),
+    dropped: () => 0,
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
 class Recorder implements Journal {
+  readonly cases = recordedCases;
   readonly #options: JournalOptions;
   readonly #subscription: Disposable;
   readonly #pruning: NodeJS.Timeout;

@@ -47,9 +47,10 @@ export class EventStream implements AsyncIterableIterator<Event> {
   #missed: Map<DropReason, Map<string, number>> | undefined;
   #tokens: number;
   #tokensMs: number;
-  #waiting: ((result: IteratorResult<Event>) => void) | undefined;
+  #waiting: ((result: IteratorResult<Event> | Promise<IteratorResult<Event>>) => void) | undefined;
   #bookmark: Event | undefined;
   #isEnded = false;
+  #failure: Error | undefined;
 
   constructor({ source, filter, before, lead, index, onEnd }: StreamOptions) {
     this.#source = source;
@@ -68,6 +69,9 @@ export class EventStream implements AsyncIterableIterator<Event> {
   }
 
   next(): Promise<IteratorResult<Event>> {
+    if (this.#failure !== undefined) {
+      return Promise.reject(this.#failure);
+    }
     if (this.#lead !== undefined) {
       return this.#nextOfLead(this.#lead);
     }
@@ -84,6 +88,7 @@ export class EventStream implements AsyncIterableIterator<Event> {
   }
 
   return(): Promise<IteratorResult<Event>> {
+    this.#failure = undefined;
     void this.#lead?.return?.();
     this.#lead = undefined;
     this.#before = [];
@@ -92,11 +97,13 @@ export class EventStream implements AsyncIterableIterator<Event> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  end(): void {
+  /** With an error, events that were not read are dropped. */
+  end(error?: Error): void {
     if (!this.#isEnded) {
       this.#isEnded = true;
+      this.#failure = error;
       this.#onEnd();
-      this.#waiting?.({ done: true, value: undefined });
+      this.#waiting?.(error === undefined ? { done: true, value: undefined } : this.next());
       this.#waiting = undefined;
     }
   }

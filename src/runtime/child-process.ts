@@ -10,14 +10,21 @@ import { noteProcess } from "./leftover.ts";
 import { type FromChild, type Initialize, type LogEntry, type ToChild, messageFd, watchFd } from "./messages.ts";
 import type { CompleteOptions, Launcher } from "./options.ts";
 import { LogBudget, readOutput } from "./output.ts";
+import type { RuntimeStateReason } from "./runtime.ts";
 import { launchArguments, nameOptions, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
+
+/** How a process has ended. */
+export type ProcessExit = {
+  readonly cause: string;
+  readonly reason: Extract<RuntimeStateReason, "blocked" | "out_of_memory" | "crashed" | "killed"> | undefined;
+};
 
 export type ProcessEvents = {
   readonly onMessage: (message: FromChild) => void;
   /** Called with the reason for each line and message that is too many. */
   readonly onFlood: (reason: string) => void;
   /** Called once, also if the process could not be started. */
-  readonly onExit: (cause: string) => void;
+  readonly onExit: (exit: ProcessExit) => void;
 };
 
 /** Heartbeats, and replies to requests one after another, are far fewer. Log entries have their own budget. */
@@ -33,6 +40,7 @@ export class RuntimeProcess {
   readonly #messageBudget = new LogBudget(ignore, messageLimits);
   readonly #subscriptions = new DisposableStack();
   #isChannelInvalid = false;
+  #isOutOfMemory = false;
   #hasExited = false;
   #program: number | undefined;
 
@@ -43,13 +51,15 @@ export class RuntimeProcess {
       this.#child = spawnProgram(options);
     } catch (error) {
       // The system is out of processes or memory.
-      setImmediate(() => this.#handleExit(`it could not be started: ${(error as Error).message}`));
+      setImmediate(() =>
+        this.#handleExit({ cause: `it could not be started: ${(error as Error).message}`, reason: undefined }),
+      );
       return;
     }
     const child = this.#child;
     child.on("error", (error) => {
       if (child.pid === undefined) {
-        this.#handleExit(`it could not be started: ${error.message}`);
+        this.#handleExit({ cause: `it could not be started: ${error.message}`, reason: undefined });
       }
     });
     // Undefined if there were no file descriptors for the pipes, which Node's types omit.
@@ -116,7 +126,11 @@ export class RuntimeProcess {
       readOutput(stdout, (message) => logAsFlows(this.#options, { level: "info", message }), onFlood);
     }
     if (stderr) {
-      readOutput(stderr, (message) => logAsFlows(this.#options, { level: "warn", message }), onFlood);
+      const onLine = (message: string): void => {
+        this.#isOutOfMemory ||= outOfMemoryLine.test(message);
+        logAsFlows(this.#options, { level: "warn", message });
+      };
+      readOutput(stderr, onLine, onFlood);
     }
   }
 
@@ -156,7 +170,11 @@ export class RuntimeProcess {
       void Promise.race([channel.closed, delay(500, undefined, { ref: false })]).then(() => {
         channel.close();
         const ended = signalOf(code, launcher) ?? signal;
-        this.#handleExit(ended === null ? `it exited with code ${code}` : `it was ended by ${ended}`);
+        this.#handleExit(
+          ended === null
+            ? { cause: `it exited with code ${code}`, reason: "crashed" }
+            : { cause: `it was ended by ${ended}`, reason: this.#reasonOf(ended) },
+        );
       });
     });
     return channel;
@@ -169,12 +187,22 @@ export class RuntimeProcess {
     this.#events.onMessage(message);
   }
 
-  #handleExit(cause: string): void {
+  /** V8 aborts the process when its heap is full. */
+  #reasonOf(signal: NodeJS.Signals): ProcessExit["reason"] {
+    if (signal !== "SIGABRT") {
+      return "killed";
+    }
+    return this.#isOutOfMemory ? "out_of_memory" : "crashed";
+  }
+
+  #handleExit(exit: ProcessExit): void {
     if (this.#hasExited) {
       return;
     }
     this.#hasExited = true;
-    this.#events.onExit(this.#isChannelInvalid ? "a flow wrote into the runtime's own channel" : cause);
+    this.#events.onExit(
+      this.#isChannelInvalid ? { cause: "a flow wrote into the runtime's own channel", reason: "killed" } : exit,
+    );
   }
 }
 
@@ -278,3 +306,6 @@ function killGroup({ pid }: ChildProcess): void {
 
 /** Listener for errors of a channel or pipe whose process has exited, which `exit` reports. */
 function ignore(): void {}
+
+/** What V8 prints before it aborts the process. */
+const outOfMemoryLine = /^FATAL ERROR: .* out of memory$/;

@@ -155,7 +155,9 @@ export class InstanceKeeper {
     if (this.#queue.next !== undefined) {
       this.#deployNext();
     } else if (this.#crashLoop !== undefined) {
-      this.#reporter.set("safe", `${this.#crashLoop}; its flows are held back until the next deployment`);
+      this.#reporter.set("safe", `${this.#crashLoop}; its flows are held back until the next deployment`, {
+        reason: "safe_mode",
+      });
     } else {
       void this.#deployStored(instance);
     }
@@ -216,7 +218,7 @@ export class InstanceKeeper {
 
   #renew(instance: RuntimeInstance, next: Deployment, reason: string, stopMs: number): void {
     this.#isRenewing = true;
-    this.#reporter.set("starting", `in a new process: ${reason}`, next.trace);
+    this.#reporter.set("starting", `in a new process: ${reason}`, { trace: next.trace });
     void instance.stop(stopMs);
   }
 
@@ -225,7 +227,7 @@ export class InstanceKeeper {
       failure === undefined ? running : { outcome: "failed", missingTypes, lacksModules, message: failure };
     const reasons = [failure, this.#exclusion.reason].filter((reason) => reason !== undefined);
     const state = failure === undefined ? "running" : "failed";
-    this.#reporter.set(state, reasons.join("; ") || undefined, deployment.trace);
+    this.#reporter.set(state, reasons.join("; ") || undefined, { trace: deployment.trace });
     resolveWaiters(deployment, result);
     this.#onResult({ revision: deployment.revision, result });
     this.#deployNext();
@@ -244,7 +246,8 @@ export class InstanceKeeper {
     const { delayMs, cause } = exit.isExpected ? this.#handleExpectedExit(exit) : this.#handleCrash(exit);
     // Otherwise the state has the reason already.
     if (!this.#isRenewing) {
-      this.#reporter.set("restarting", cause, exit.unfinished?.trace);
+      const reason = exit.isExpected ? undefined : exit.reason;
+      this.#reporter.set("restarting", cause, { trace: exit.unfinished?.trace, reason });
     }
     this.#isRenewing = false;
     this.#timer = setTimeout(() => this.start(), delayMs);

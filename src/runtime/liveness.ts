@@ -46,33 +46,42 @@ export type Liveness = {
   readonly hasNewerDeployment: boolean;
 };
 
+/** Why an instance is killed: what completes the sentence "it was killed: …", and its kind. */
+export type Kill = { readonly cause: string; readonly reason: "blocked" | "killed" };
+
+const blocked: Kill = { cause: "a flow blocked it", reason: "blocked" };
+
 /** Returns why the instance must be killed, or undefined if it is healthy. */
 export function killReason(
   { phase, phaseMs, heartbeatAgeMs, isDeployStarted, deploymentBudgetMs, stopMs, hasNewerDeployment }: Liveness,
   limits: Pick<CompleteOptions, "unresponsiveMs" | "readyDeadlineMs">,
-): string | undefined {
+): Kill | undefined {
   const hasHung = isHang(heartbeatAgeMs, limits);
   const isUnresponsive = heartbeatAgeMs >= limits.unresponsiveMs;
   switch (phase) {
     case "prepared":
       return undefined;
     case "starting":
-      return phaseMs >= limits.readyDeadlineMs ? "it was not ready in time" : undefined;
+      return phaseMs >= limits.readyDeadlineMs ? late("it was not ready in time") : undefined;
     case "idle":
-      return isUnresponsive ? "a flow blocked it" : undefined;
+      return isUnresponsive ? blocked : undefined;
     case "deploying":
       // Otherwise the deployment would start in a process whose earlier flows are not trusted.
       if (hasHung && !isDeployStarted) {
-        return "a flow blocked it";
+        return blocked;
       }
       // Large flows block the event loop while they start, which is permitted unless a newer deployment has to wait for it.
       if (isUnresponsive && hasNewerDeployment) {
-        return "the flows blocked it while they started";
+        return { cause: "the flows blocked it while they started", reason: "blocked" };
       }
-      return phaseMs >= deploymentBudgetMs ? "the flows did not start in time" : undefined;
+      return phaseMs >= deploymentBudgetMs ? late("the flows did not start in time") : undefined;
     case "stopping":
-      return isUnresponsive || phaseMs >= stopMs ? "it did not stop in time" : undefined;
+      return isUnresponsive || phaseMs >= stopMs ? late("it did not stop in time") : undefined;
   }
+}
+
+function late(cause: string): Kill {
+  return { cause, reason: "killed" };
 }
 
 /** Whether the event loop was blocked for so long that its flows are not trusted any more. */

@@ -16,6 +16,10 @@ export type LogEntry = {
   readonly nodeType?: string;
   /** The node's label in the editor. */
   readonly nodeName?: string;
+  /** The tab that contains the node, or the instance of its subflow. */
+  readonly flowId?: string;
+  /** How many entries are missing before this one. */
+  readonly dropped?: number;
   /** The trace context of the deployment during which it was logged; absent outside of a trace. */
   readonly traceparent?: string;
 };
@@ -185,7 +189,7 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
   if (!isRecord(value)) {
     return undefined;
   }
-  const { message, nodeId, nodeType, nodeName, traceparent } = value;
+  const { message, nodeId, nodeType, nodeName, flowId, traceparent } = value;
   const level = logLevels.find((known) => known === value["level"]);
   if (level === undefined || typeof message !== "string") {
     return undefined;
@@ -196,6 +200,7 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
     ...(typeof nodeId === "string" && { nodeId: nodeId.slice(0, maxNameChars) }),
     ...(typeof nodeType === "string" && { nodeType: nodeType.slice(0, maxNameChars) }),
     ...(typeof nodeName === "string" && { nodeName: nodeName.slice(0, maxNameChars) }),
+    ...(typeof flowId === "string" && { flowId: flowId.slice(0, maxNameChars) }),
     ...(typeof traceparent === "string" && { traceparent: traceparent.slice(0, maxNameChars) }),
   };
 }

@@ -2,9 +2,9 @@ import type { Context } from "@opentelemetry/api";
 import type { CredentialSets } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
-import { RuntimeProcess, logAsFlows } from "./child-process.ts";
+import { type ProcessExit, RuntimeProcess, logAsFlows } from "./child-process.ts";
 import { type Deployment, deployMessage, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
-import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
+import { type HeartbeatMonitor, type Kill, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
   type DeployStarted,
@@ -34,8 +34,7 @@ export type InstanceEvents = {
   readonly hasNewerDeployment: () => boolean;
 };
 
-export type InstanceExit = {
-  readonly cause: string;
+export type InstanceExit = ProcessExit & {
   /** The deployment that was in progress. */
   readonly unfinished: Deployment | undefined;
   /** A deployment that was sent, but that the child did not receive: the previous flows caused the exit. */
@@ -76,7 +75,7 @@ export class RuntimeInstance {
   /** Why it has exited or will exit, as the child has reported it, which is more specific than the exit code. */
   #reportedCause: string | undefined;
   #hasListenFailed = false;
-  #killed: { readonly cause: string; readonly isExpected: boolean } | undefined;
+  #killed: (Kill & { readonly isExpected: boolean }) | undefined;
   #startSpan: OpenSpan | undefined;
   #deploySpan: OpenSpan | undefined;
 
@@ -85,12 +84,12 @@ export class RuntimeInstance {
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
     this.#logBudget = new LogBudget((entries) =>
-      options.log({ level: "warn", message: `${entries} log entries were dropped` }, "runtime"),
+      options.log({ level: "warn", message: `${entries} log entries were dropped`, dropped: entries }, "runtime"),
     );
     this.#process = new RuntimeProcess(options, {
       onMessage: (message) => this.#handleMessage(message),
       onFlood: events.onDistrust,
-      onExit: (cause) => this.#handleExit(cause),
+      onExit: (exit) => this.#handleExit(exit),
     });
     this.#heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => this.#checkLiveness(heartbeatAgeMs));
   }
@@ -265,7 +264,7 @@ export class RuntimeInstance {
     logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${cause}` });
   }
 
-  #handleExit(cause: string): void {
+  #handleExit({ cause, reason }: ProcessExit): void {
     this.#heartbeat.stop();
     this.#logBudget.flush();
     if (this.#phase === "starting") {
@@ -277,6 +276,7 @@ export class RuntimeInstance {
     const hadFlows = this.#lastRevision !== undefined || this.#isDeployStarted;
     this.#events.onExit({
       cause: this.#killed?.cause ?? (isStopped ? "it was stopped" : (this.#reportedCause ?? cause)),
+      reason: this.#killed?.reason ?? (this.#hasListenFailed ? undefined : reason),
       unfinished: this.#isDeployStarted ? this.#unfinished : undefined,
       undelivered: this.#isDeployStarted ? undefined : this.#unfinished,
       lastRevision: this.#lastRevision,
@@ -295,7 +295,7 @@ export class RuntimeInstance {
     }
     const hasNewerDeployment = this.#events.hasNewerDeployment();
     const { deadlineMs } = this.#options;
-    const cause = killReason(
+    const kill = killReason(
       {
         phase: this.#phase,
         phaseMs: this.#phaseMs,
@@ -307,10 +307,10 @@ export class RuntimeInstance {
       },
       this.#options,
     );
-    if (cause === undefined || this.#killed !== undefined) {
+    if (kill === undefined || this.#killed !== undefined) {
       return;
     }
-    this.#killed = { cause, isExpected: hasNewerDeployment };
+    this.#killed = { ...kill, isExpected: hasNewerDeployment };
     this.kill();
   }
 }

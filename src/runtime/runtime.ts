@@ -21,6 +21,12 @@ export const runtimeStates = [
   "disabled",
 ] as const;
 
+/**
+ * Why the process of the flows has ended unexpectedly. `blocked`: a flow blocked its event loop, and it was killed; `killed`: by the
+ * service for another reason, or by someone else. `safe_mode`: it has ended too often, and the flows are held back.
+ */
+export type RuntimeStateReason = "blocked" | "out_of_memory" | "crashed" | "killed" | "safe_mode";
+
 export type RuntimeStatus = {
   /** The name of the embedded flow runtime. */
   readonly name: string;
@@ -30,6 +36,8 @@ export type RuntimeStatus = {
   readonly httpPort: number;
   /** Why the newest revision is not running; undefined if it is. */
   readonly message: string | undefined;
+  /** What has led to this state; undefined after deployments and calls, or if it is not known. */
+  readonly reason?: RuntimeStateReason | undefined;
   /** What isolates the flows; undefined if there are none here. */
   readonly boundary?: Boundary | undefined;
 };

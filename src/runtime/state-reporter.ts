@@ -4,9 +4,11 @@ import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../base/listeners.ts";
 import { formatTraceparent } from "../telemetry/trace.ts";
 import type { CompleteOptions } from "./options.ts";
-import type { RuntimeState, RuntimeStatus } from "./runtime.ts";
+import type { RuntimeState, RuntimeStateReason, RuntimeStatus } from "./runtime.ts";
 
 const uneventful: ReadonlySet<RuntimeState> = new Set(["starting", "running", "stopped", "standby", "disabled"]);
+
+type StateChange = { readonly trace?: Context | undefined; readonly reason?: RuntimeStateReason | undefined };
 
 /** Keeps the state of the runtime, logs its changes and notifies listeners. */
 export class StateReporter {
@@ -16,6 +18,7 @@ export class StateReporter {
   #state: RuntimeState = "starting";
   /** Why the newest revision is not running. */
   #message: string | undefined;
+  #reason: RuntimeStateReason | undefined;
 
   constructor(log: CompleteOptions["log"]) {
     this.#log = log;
@@ -26,21 +29,29 @@ export class StateReporter {
   }
 
   status({ httpPort, boundary }: Pick<RuntimeStatus, "httpPort" | "boundary">): RuntimeStatus {
-    return { ...this.#flowRuntime, state: this.#state, httpPort, message: this.#message, boundary };
+    return {
+      ...this.#flowRuntime,
+      state: this.#state,
+      httpPort,
+      message: this.#message,
+      reason: this.#reason,
+      boundary,
+    };
   }
 
-  set(state: RuntimeState, message?: string, trace: Context = ROOT_CONTEXT): void {
+  set(state: RuntimeState, message?: string, { trace = ROOT_CONTEXT, reason }: StateChange = {}): void {
     const isChanged = state !== this.#state || message !== this.#message;
     this.#state = state;
     this.#message = message;
+    this.#reason = reason;
     const level = uneventful.has(state) ? "info" : "warn";
     const traceparent = formatTraceparent(trace);
     // Of the child process, where flows may have written it.
-    const reason = state === "failed" && message !== undefined ? JSON.stringify(message) : message;
+    const shown = state === "failed" && message !== undefined ? JSON.stringify(message) : message;
     this.#log(
       {
         level: isChanged ? level : "debug",
-        message: `the flow runtime is ${state}${reason === undefined ? "" : `: ${reason}`}`,
+        message: `the flow runtime is ${state}${shown === undefined ? "" : `: ${shown}`}`,
         ...(traceparent !== undefined && { traceparent }),
       },
       "runtime",

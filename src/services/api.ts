@@ -2,7 +2,9 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
@@ -17,6 +19,8 @@ const byName = {
   settings: SettingsService,
   tokens: TokensService,
   audit: AuditService,
+  events: EventsService,
+  logs: LogsService,
 } as const;
 
 /** All services of the API. */
@@ -25,8 +29,8 @@ export const services = Object.values(byName);
 /** Who may call the methods of these services. */
 export const accessRules = compileAccess(services);
 
-/** All permissions: those that RPCs require, and `metrics.read` for the metrics endpoint. */
-export const permissions: ReadonlySet<string> = new Set([...permissionsOf(accessRules), "metrics.read"]);
+/** All permissions: those that RPCs require, `debug.read` for one kind of events, and `metrics.read` for the metrics endpoint. */
+export const permissions: ReadonlySet<string> = new Set([...permissionsOf(accessRules), "debug.read", "metrics.read"]);
 
 export type Implementations = {
   readonly [Name in keyof typeof byName]: ServiceImpl<(typeof byName)[Name]>;

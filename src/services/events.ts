@@ -5,10 +5,11 @@ import type { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf, principalKey } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
+import type { OpenCalls } from "../auth/open-calls.ts";
 import { allows } from "../auth/permissions.ts";
 import { FlowgateError } from "../errors.ts";
 import { type EventCase, type EventFilter, eventCases, matches, readFilter, recordedCases } from "../live/events.ts";
-import type { EventHub } from "../live/hub.ts";
+import type { EventHub, WatchStart } from "../live/hub.ts";
 import type { Journal, JournalEvents } from "../live/journal.ts";
 import { formatPosition, parsePosition, positionBefore } from "../live/position.ts";
 import type { JournalCursor } from "../store/journal-store.ts";
@@ -16,33 +17,53 @@ import { readPageSize, readTimestampMs } from "./lists.ts";
 
 type EventsServiceOptions = {
   readonly hub: EventHub;
-  readonly journal: Pick<Journal, "list">;
+  readonly journal: Pick<Journal, "cases" | "list">;
   readonly audit: Pick<AuditRecorder, "record">;
+  /** Ends the streams of callers who lose their access. */
+  readonly calls: Pick<OpenCalls, "add">;
 };
 
 export function eventsService(options: EventsServiceOptions): ServiceImpl<typeof EventsService> {
-  const { hub, journal } = options;
   return {
     watchEvents(request, context) {
       const filter = readFilter(request, allowedCases(options, request, context));
-      const afterSeq = readStart(request);
-      // A position that this service has not reached is one of a journal that was lost.
-      const isUnknown = afterSeq !== undefined && afterSeq > hub.lastSeq;
-      if (afterSeq === undefined || isUnknown) {
-        return hub.watch(filter, {
-          before: [
-            ...(isUnknown ? [hub.control(hub.lastSeq, { case: "dropped", value: { reason: "expired" } })] : []),
-            ...hub.states().filter((event) => matches(filter, event)),
-            hub.control(hub.lastSeq, { case: "snapshotEnd", value: {} }),
-          ],
-        });
-      }
-      const { startSeq } = hub;
-      return afterSeq >= startSeq
-        ? hub.watch(filter, { afterSeq })
-        : hub.watch(filter, { afterSeq: startSeq, lead: replay({ hub, journal }, filter, afterSeq, startSeq) });
+      const observers = new DisposableStack();
+      const start = startOf(options, request, filter);
+      const stream = options.hub.watch(filter, { ...start, onEnd: () => observers.dispose() });
+      observers.use(
+        options.calls.add(context, {
+          permissions: filter.cases.has("debug") ? ["events.read", "debug.read"] : ["events.read"],
+          end: (error) => stream.end(error),
+        }),
+      );
+      return stream;
     },
   };
+}
+
+/** What a stream begins with, so that there is a first event at once, and with it a response. */
+function startOf(
+  { hub, journal }: Pick<EventsServiceOptions, "hub" | "journal">,
+  request: WatchEventsRequest,
+  filter: EventFilter,
+): WatchStart {
+  const afterSeq = readStart(request);
+  // A position that this service has not reached is one of a journal that was lost.
+  const isUnknown = afterSeq !== undefined && afterSeq > hub.lastSeq;
+  if (afterSeq === undefined || isUnknown) {
+    return {
+      before: [
+        ...(isUnknown ? [hub.control(hub.lastSeq, { case: "dropped", value: { reason: "expired" } })] : []),
+        ...hub.states().filter((event) => matches(filter, event)),
+        hub.control(hub.lastSeq, { case: "snapshotEnd", value: {} }),
+      ],
+    };
+  }
+  const resumed = hub.control(afterSeq, { case: "bookmark", value: {} });
+  const { startSeq } = hub;
+  return afterSeq >= startSeq
+    ? { before: [resumed], afterSeq }
+    : { afterSeq: startSeq, lead: replay({ hub, journal }, filter, { resumed, afterSeq, untilSeq: startSeq }) };
 }
 
 export function logsService(journal: Pick<Journal, "list">): ServiceImpl<typeof LogsService> {
@@ -94,18 +115,22 @@ const eventsPerRead = 200;
 async function* replay(
   { hub, journal }: Pick<EventsServiceOptions, "hub" | "journal">,
   filter: EventFilter,
-  afterSeq: number,
-  untilSeq: number,
+  { resumed, afterSeq, untilSeq }: { readonly resumed: Event; readonly afterSeq: number; readonly untilSeq: number },
 ): AsyncGenerator<Event> {
-  let next: JournalCursor | undefined = { seq: afterSeq, runtime: "" };
+  yield resumed;
+  let next: JournalCursor | undefined = { seq: afterSeq, runtime: hub.runtime };
   while (next !== undefined && next.seq < untilSeq) {
-    const page: JournalEvents = await journal.list(filter, { limit: eventsPerRead, order: "oldest", after: next });
+    const page: JournalEvents = await journal.list(filter, {
+      limit: eventsPerRead,
+      order: "oldest",
+      after: next,
+      runtime: hub.runtime,
+    });
     yield* page.events.filter(({ id }) => parsePosition(id, "id") <= untilSeq);
     ({ next } = page);
   }
-  const lost = [...filter.cases.difference(recordedCases)];
-  if (lost.length > 0) {
-    yield hub.control(untilSeq, { case: "dropped", value: { reason: "expired", kinds: {} } });
+  if (filter.cases.difference(journal.cases).size > 0) {
+    yield hub.control(untilSeq, { case: "dropped", value: { reason: "expired" } });
     // What was lost does not matter where the last one is known.
     const isOld = ({ id, kind }: Event): boolean => kind.case === "nodeStatus" && parsePosition(id, "id") <= untilSeq;
     yield* hub.states().filter((event) => isOld(event) && matches(filter, event));

@@ -15,20 +15,10 @@ import {
 import { method as methodExtension } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
 import { type Principal, principalKey } from "../auth/caller.ts";
 import { outcomes } from "../deployments/revision-message.ts";
+import { stateMessages } from "../live/runtime-events.ts";
 import type { Boundary, BoundaryLevel } from "../runtime/options.ts";
 import type { Runtime, RuntimeState, RuntimeStatus } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
-
-const states: Readonly<Record<RuntimeState, RuntimeStateMessage>> = {
-  starting: RuntimeStateMessage.STARTING,
-  running: RuntimeStateMessage.RUNNING,
-  failed: RuntimeStateMessage.FAILED,
-  restarting: RuntimeStateMessage.RESTARTING,
-  safe: RuntimeStateMessage.SAFE,
-  stopped: RuntimeStateMessage.STOPPED,
-  standby: RuntimeStateMessage.STANDBY,
-  disabled: RuntimeStateMessage.DISABLED,
-};
 
 const modes: Readonly<Record<Replica["mode"], RuntimeMode>> = {
   each: RuntimeMode.EACH,
@@ -89,7 +79,7 @@ function isSame(one: RuntimeStatus, other: RuntimeStatus): boolean {
 
 function toResponse(
   version: string,
-  { state, message, boundary, ...status }: RuntimeStatus,
+  { name, version: runtimeVersion, state, httpPort, message, boundary }: RuntimeStatus,
   { username, permissions }: Principal,
   replicas: readonly Replica[],
 ): GetSettingsResponse {
@@ -97,8 +87,10 @@ function toResponse(
     version,
     apiVersions,
     runtime: {
-      ...status,
-      state: states[state],
+      name,
+      version: runtimeVersion,
+      httpPort,
+      state: stateMessages[state],
       ...(message !== undefined && { message }),
       ...(boundary !== undefined && { isolation: toIsolation(boundary) }),
     },
@@ -120,7 +112,7 @@ function toReplica(replica: Replica): MessageInitShape<typeof ReplicaSchema> {
     version,
     mode: modes[mode],
     // Another version can have other states.
-    state: states[state as RuntimeState] ?? RuntimeStateMessage.UNSPECIFIED,
+    state: stateMessages[state as RuntimeState] ?? RuntimeStateMessage.UNSPECIFIED,
     ...(run !== undefined && { rev: run.rev, outcome: outcomes[run.outcome], message: run.message ?? "" }),
     self: isSelf,
     lastSeenTime: timestampFromMs(Date.now() - seenMsAgo),

@@ -12,18 +12,20 @@ function start(input: OptionsInput) {
   const { audit, events } = collectEvents();
   const lines: { msg: string; level: number; options?: string[]; reason?: string }[] = [];
   const replaced: AdminAuth[] = [];
+  const reloads: [action: string, detail: string][] = [];
   const reload = createUserReload({
     options: parseOptions(input),
     replace: (adminAuth) => void replaced.push(adminAuth),
     audit,
+    onReload: (...reload) => void reloads.push(reload),
     log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[number]) }),
   });
   const read = (next: OptionsInput) => reload.reload(async () => parseOptions(next));
-  return { reload, read, events, lines, replaced };
+  return { reload, read, events, lines, replaced, reloads };
 }
 
 test("replaces changed users, and records which", async () => {
-  const { reload, read, events, lines, replaced } = start({ adminAuth: { users: [ada, bob] } });
+  const { reload, read, events, lines, replaced, reloads } = start({ adminAuth: { users: [ada, bob] } });
   await read({
     adminAuth: { users: [{ ...ada, permissions: "read" }, eve], default: { permissions: "read" } },
   });
@@ -33,12 +35,13 @@ test("replaces changed users, and records which", async () => {
     default: { permissions: ["read"] },
   });
   expect(events).toMatchObject([{ kind: "users_reloaded", detail: "added: eve; removed: bob; changed: ada, default" }]);
+  expect(reloads).toEqual([["reloaded", "added: eve; removed: bob; changed: ada, default"]]);
   expect(lines).toMatchObject([{ msg: "changed users are in force", level: 30 }]);
   expect(JSON.stringify([events, lines])).not.toContain(ada.password);
 });
 
 test("changes nothing if the users are the same, or the options can't be read", async () => {
-  const { reload, read, events, lines, replaced } = start({ adminAuth: { users: [ada] } });
+  const { reload, read, events, lines, replaced, reloads } = start({ adminAuth: { users: [ada] } });
   await read({ adminAuth: { users: [ada] } });
   expect([events, lines.map(({ msg }) => msg)]).toEqual([
     [],
@@ -54,6 +57,7 @@ test("changes nothing if the users are the same, or the options can't be read", 
     { kind: "users_rejected", detail: "the configuration can't be read: the log has the reason" },
     { kind: "users_rejected", detail: "limits.inFlight: must be a whole number from 0 to 1000000" },
   ]);
+  expect(reloads).toEqual(events.map(({ detail }) => ["rejected", detail]));
   expect(replaced).toEqual([]);
 });
 

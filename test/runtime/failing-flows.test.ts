@@ -36,7 +36,7 @@ describe("a runtime", () => {
     await runtime.apply(next(endpoint("/loop", "for (;;);")), "full");
     await expect(runtime.get("/loop")).rejects.toThrow("fetch failed");
     await runtime.untilState("restarting");
-    expect(runtime.status().message).toBe("a flow blocked it");
+    expect(runtime.status()).toMatchObject({ message: "a flow blocked it", reason: "blocked" });
     await runtime.apply(next(good), "nodes");
     expect(await runtime.get("/hello")).toBe("hello");
   });
@@ -45,7 +45,7 @@ describe("a runtime", () => {
     await runtime.apply(next([tab("T"), { id: "p", type: "probe-throw", z: "T", wires: [] }]), "full");
     expect(await runtime.untilLogged(/crashed: Error: thrown by a timer/)).toMatchObject({ level: "fatal" });
     await runtime.untilState("restarting");
-    expect(runtime.status().message).toBe('it crashed: "Error: thrown by a timer"');
+    expect(runtime.status()).toMatchObject({ message: 'it crashed: "Error: thrown by a timer"', reason: "crashed" });
   });
 
   test("restarts after an unhandled rejection", async () => {
@@ -57,7 +57,11 @@ describe("a runtime", () => {
   test("restarts after flows that exhaust the memory", async () => {
     await runtime.apply(next(good), "full");
     await runtime.apply(next(starting("const all = []; for (;;) all.push(new Array(1e5).fill({}));")), "nodes");
-    expect(runtime.status()).toMatchObject({ state: "restarting", message: "it was ended by SIGABRT" });
+    expect(runtime.status()).toMatchObject({
+      state: "restarting",
+      message: "it was ended by SIGABRT",
+      reason: "out_of_memory",
+    });
     await runtime.apply(next(good), "nodes");
     expect(await runtime.get("/hello")).toBe("hello");
   });
@@ -70,9 +74,10 @@ test("enters safe mode after repeated crashes, and leaves it with a deployment o
     restart: { backoffMs: 1, safeModeAfter: 2 },
   });
   await runtime.untilState("safe");
+  expect(runtime.status().reason).toBe("safe_mode");
   expect(await runtime.get("/hello")).toContain("Cannot GET /hello");
   await runtime.apply(revision(2, good), "nodes");
-  expect(runtime.status().state).toBe("running");
+  expect(runtime.status()).toMatchObject({ state: "running", reason: undefined });
   expect(await runtime.get("/hello")).toBe("hello");
 });
 

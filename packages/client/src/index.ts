@@ -7,6 +7,15 @@ export {
   ListAuditEntriesResponseSchema,
   VerifyAuditResponseSchema,
 } from "../gen/flowgate/v1/audit_pb.ts";
+export {
+  type Event,
+  EventKind,
+  EventKindSchema,
+  EventSchema,
+  EventsService,
+  LogLevel,
+  LogLevelSchema,
+} from "../gen/flowgate/v1/events_pb.ts";
 export { FlowsDiffSchema, NodeChangeSchema } from "../gen/flowgate/v1/diff_pb.ts";
 export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
 export {
@@ -34,6 +43,7 @@ export {
   type SetFlowsResponse,
   SetFlowsResponseSchema,
 } from "../gen/flowgate/v1/flows_pb.ts";
+export { ListLogsResponseSchema, LogsService } from "../gen/flowgate/v1/logs_pb.ts";
 export {
   type DiffRevisionResponse,
   DiffRevisionResponseSchema,

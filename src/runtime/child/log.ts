@@ -9,6 +9,7 @@ type RuntimeLogRecord = {
   readonly id?: unknown;
   readonly type?: unknown;
   readonly name?: unknown;
+  readonly z?: unknown;
 };
 
 export type RuntimeLog = {
@@ -53,13 +54,14 @@ export function createRuntimeLog(
   };
 }
 
-function toEntry({ level, msg, id, type, name }: RuntimeLogRecord): LogEntry {
+function toEntry({ level, msg, id, type, name, z }: RuntimeLogRecord): LogEntry {
   return {
     level: levels[level] ?? "info",
     message: formatMessage(msg).slice(0, maxLineChars),
     ...(typeof id === "string" && { nodeId: id }),
     ...(typeof type === "string" && { nodeType: type }),
     ...(typeof name === "string" && { nodeName: name }),
+    ...(typeof z === "string" && { flowId: z }),
   };
 }
 

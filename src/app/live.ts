@@ -1,0 +1,109 @@
+import { hostname } from "node:os";
+import type { Logger } from "pino";
+import { DeploymentEvents } from "../deployments/deployment-events.ts";
+import { FlowgateError } from "../errors.ts";
+import type { CredentialSets } from "../flows/configuration.ts";
+import { FlowLog } from "../live/flow-log.ts";
+import { EventHub } from "../live/hub.ts";
+import { type Journal, createNoJournal } from "../live/journal.ts";
+import { Redactor } from "../live/redactor.ts";
+import { publishRuntimeStates } from "../live/runtime-events.ts";
+import type { Options } from "../options/parse.ts";
+import type { LogEntry } from "../runtime/messages.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { Revision } from "../store/revision.ts";
+import type { Store } from "../store/store.ts";
+
+/** The events of this process, and what publishes them. */
+export type Live = {
+  readonly hub: EventHub;
+  readonly journal: Journal;
+  readonly flowLog: FlowLog;
+  readonly deployments: DeploymentEvents;
+  /** Publishes the states of the runtime. */
+  follow(runtime: Pick<Runtime, "status" | "onChange" | "onResult">): void;
+};
+
+type LiveOptions = {
+  readonly options: Pick<Options, "log">;
+  readonly log: Logger;
+  readonly store: Store;
+  /** The name of this replica. */
+  readonly name: string;
+};
+
+const bookmarkMs = 20_000;
+
+/** Opens the events. Resources are added to the stack. */
+export async function openLive({ options, log, store, name }: LiveOptions, stack: AsyncDisposableStack): Promise<Live> {
+  const { flows, cluster } = store;
+  const hub = new EventHub({ runtime: cluster === undefined ? "" : name, lastSeq: 0 });
+  stack.defer(() => hub.close(new FlowgateError("unavailable", "the service is closing")));
+  const journal = stack.use(createNoJournal());
+  const secrets = stack.use(await openSecrets(flows));
+  const redactor = (): Redactor => secrets.redactor;
+  const rev = (): string => flows.active().rev;
+  const flowLog = stack.use(new FlowLog({ hub, redactor, rev, level: flowLogLevel(options) }));
+  const deployments = new DeploymentEvents({ hub, journal, store: flows, redactor, log });
+  stack.defer(() => deployments.flush());
+  stack.use(deployments);
+  await deployments.flush();
+  const timer = setInterval(() => {
+    deployments.refresh();
+    hub.bookmark();
+  }, bookmarkMs).unref();
+  stack.defer(() => clearInterval(timer));
+  return {
+    hub,
+    journal,
+    flowLog,
+    deployments,
+    follow(runtime) {
+      stack.use(publishRuntimeStates({ hub, runtime, redactor, rev }));
+      stack.use(runtime.onResult(({ revision }) => secrets.setRunning(revision)));
+    },
+  };
+}
+
+/** The lowest severity of flows' entries that is logged. */
+export function flowLogLevel({ log }: Pick<Options, "log">): LogEntry["level"] {
+  return log.level === "silent" ? "fatal" : log.level;
+}
+
+/** The name of this replica for operators. A port that is chosen at each start does not identify it. */
+export function replicaName(port: number): string {
+  return `${hostname()}:${port === 0 ? `process ${process.pid}` : port}`;
+}
+
+type Secrets = Disposable & {
+  /** Knows the credentials of the active revision, of the one before, and of the one that runs. */
+  readonly redactor: Redactor;
+  setRunning(revision: Pick<Revision, "credentials">): void;
+};
+
+async function openSecrets(store: Store["flows"]): Promise<Secrets> {
+  const { credentials, parent } = store.active();
+  const none: CredentialSets = new Map();
+  let [active, previous, running] = [credentials, none, none];
+  let redactor: Redactor | undefined;
+  const subscription = store.onRevision(({ revision }) => {
+    if (revision.credentials !== active) {
+      previous = active;
+      active = revision.credentials;
+      redactor = undefined;
+    }
+  });
+  previous = (parent === undefined ? undefined : await store.findCredentials(parent)) ?? none;
+  return {
+    get redactor() {
+      return (redactor ??= new Redactor(new Set([active, previous, running])));
+    },
+    setRunning(revision) {
+      if (revision.credentials !== running) {
+        running = revision.credentials;
+        redactor = undefined;
+      }
+    },
+    [Symbol.dispose]: () => subscription[Symbol.dispose](),
+  };
+}

@@ -1,0 +1,106 @@
+import { setImmediate } from "node:timers/promises";
+import type { HandlerContext } from "@connectrpc/connect";
+import { FlowgateError } from "../errors.ts";
+import type { TokenStore } from "../store/token-store.ts";
+import type { Authenticator } from "./authenticator.ts";
+import { type Principal, peerKey, principalKey } from "./caller.ts";
+import { insufficientScope } from "./errors.ts";
+import { allows } from "./permissions.ts";
+
+type OpenCallsOptions = {
+  readonly authenticator: Pick<Authenticator, "authenticate" | "onReplaced" | "required">;
+  readonly tokens: Pick<TokenStore, "onRevoked">;
+};
+
+type OpenCall = {
+  /** Permissions that the caller must keep. */
+  readonly permissions: readonly string[];
+  readonly end: (error: FlowgateError) => void;
+};
+
+/** How late an expired token is noticed. */
+const expiryMs = 20_000;
+
+/**
+ * The gate checks a call when it begins. Calls that stay open are ended by this when their token is revoked or expires, or when the
+ * user is removed or loses a permission. Workloads keep theirs, since their rules are read at the start only.
+ */
+export class OpenCalls implements Disposable {
+  readonly #options: OpenCallsOptions;
+  /** By the Authorization header; null: there is none. */
+  readonly #calls = new Map<string | null, Set<OpenCall>>();
+  readonly #subscriptions = new DisposableStack();
+  #check: Promise<void> | undefined;
+  #isAgain = false;
+
+  constructor(options: OpenCallsOptions) {
+    this.#options = options;
+    const { authenticator, tokens } = options;
+    const timer = setInterval(() => this.#schedule(), expiryMs).unref();
+    this.#subscriptions.defer(() => clearInterval(timer));
+    this.#subscriptions.use(authenticator.onReplaced(() => this.#schedule()));
+    this.#subscriptions.use(tokens.onRevoked(() => this.#schedule()));
+  }
+
+  /** Disposing ends the observation. */
+  add({ values, requestHeader }: Pick<HandlerContext, "values" | "requestHeader">, call: OpenCall): Disposable {
+    const { authorization = requestHeader.get("authorization") } = values.get(peerKey);
+    const isWorkload = authorization === null && values.get(principalKey).username !== undefined;
+    if (!this.#options.authenticator.required || isWorkload) {
+      return { [Symbol.dispose]() {} };
+    }
+    const calls = this.#calls.get(authorization) ?? new Set();
+    this.#calls.set(authorization, calls.add(call));
+    return {
+      [Symbol.dispose]: () => {
+        calls.delete(call);
+        if (calls.size === 0 && this.#calls.get(authorization) === calls) {
+          this.#calls.delete(authorization);
+        }
+      },
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscriptions.dispose();
+  }
+
+  #schedule(): void {
+    if (this.#check === undefined) {
+      this.#check = this.#checkAll().finally(() => {
+        this.#check = undefined;
+        if (this.#isAgain) {
+          this.#isAgain = false;
+          this.#schedule();
+        }
+      });
+    } else {
+      this.#isAgain = true;
+    }
+  }
+
+  async #checkAll(): Promise<void> {
+    // After the other listeners, and once for several revocations.
+    await setImmediate();
+    await Promise.all(Array.from(this.#calls, ([authorization, calls]) => this.#checkCalls(authorization, calls)));
+  }
+
+  async #checkCalls(authorization: string | null, calls: ReadonlySet<OpenCall>): Promise<void> {
+    let principal: Principal;
+    try {
+      principal = await this.#options.authenticator.authenticate(authorization);
+    } catch (error) {
+      // A store that can't be read says nothing about the token: it is checked again.
+      if (error instanceof FlowgateError && error.reason === "invalid_token") {
+        calls.forEach(({ end }) => end(error));
+      }
+      return;
+    }
+    for (const { permissions, end } of calls) {
+      const lost = permissions.find((permission) => !allows(principal.permissions, permission));
+      if (lost !== undefined) {
+        end(insufficientScope(lost, authorization !== null));
+      }
+    }
+  }
+}

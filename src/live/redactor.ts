@@ -1,0 +1,77 @@
+import { inspect } from "node:util";
+import type { CredentialSets } from "../flows/configuration.ts";
+
+/** Shorter values would also be found in texts that have nothing to do with them. */
+const minChars = 4;
+
+/** The lines of longer values, such as private keys, are found one by one. */
+const minLineChars = 8;
+
+const replacement = "[redacted]";
+
+/** Replaces the values of credentials in texts. */
+export class Redactor {
+  /** The values by their first characters, the longest first. */
+  readonly #values = new Map<string, string[]>();
+
+  constructor(sets: Iterable<CredentialSets>) {
+    const values = new Set<string>();
+    for (const credentials of sets) {
+      for (const value of credentials.values().flatMap((set) => set.values())) {
+        formsOf(value).forEach((form) => values.add(form));
+      }
+    }
+    for (const value of [...values].toSorted((one, other) => other.length - one.length)) {
+      const start = value.slice(0, minChars);
+      const known = this.#values.get(start);
+      if (known === undefined) {
+        this.#values.set(start, [value]);
+      } else {
+        known.push(value);
+      }
+    }
+  }
+
+  /** Returns the text without the values. `isCut`: it may end within one. */
+  redact(text: string, isCut = false): string {
+    if (this.#values.size === 0 || text.length < minChars) {
+      return text;
+    }
+    let redacted = "";
+    let from = 0;
+    for (let at = 0; at <= text.length - minChars; at++) {
+      const candidates = this.#values.get(text.slice(at, at + minChars));
+      const length = candidates && lengthOf(candidates, text, at, isCut);
+      if (length !== undefined) {
+        redacted += text.slice(from, at) + replacement;
+        from = at + length;
+        at = from - 1;
+      }
+    }
+    return from === 0 ? text : redacted + text.slice(from);
+  }
+}
+
+/** The number of characters of the value at this position; undefined if there is none. */
+function lengthOf(values: readonly string[], text: string, at: number, isCut: boolean): number | undefined {
+  const found = values.find((value) => text.startsWith(value, at));
+  if (found !== undefined) {
+    return found.length;
+  }
+  const rest = text.slice(at);
+  return isCut && values.some((value) => value.startsWith(rest)) ? rest.length : undefined;
+}
+
+/** A value as it can appear in texts: as it is, in JSON, in what `inspect` prints, and in a URL. */
+function formsOf(value: string): string[] {
+  const lines = value.split(/\r?\n/);
+  const parts = lines.length === 1 ? [value] : [value, ...lines.filter((line) => line.length >= minLineChars)];
+  return parts
+    .flatMap((part) => [
+      part,
+      JSON.stringify(part).slice(1, -1),
+      inspect(part).slice(1, -1),
+      encodeURIComponent(part.toWellFormed()),
+    ])
+    .filter((form) => form.length >= minChars);
+}

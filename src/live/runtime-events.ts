@@ -1,0 +1,61 @@
+import { RuntimeStateReason as ReasonMessage } from "../../gen/flowgate/v1/events_pb.ts";
+import { RuntimeState as StateMessage } from "../../gen/flowgate/v1/settings_pb.ts";
+import { type Runtime, type RuntimeState, type RuntimeStateReason, outcomeMessage } from "../runtime/runtime.ts";
+import type { EventInit } from "./events.ts";
+import type { EventHub } from "./hub.ts";
+import type { Redactor } from "./redactor.ts";
+
+export const stateMessages: Readonly<Record<RuntimeState, StateMessage>> = {
+  starting: StateMessage.STARTING,
+  running: StateMessage.RUNNING,
+  failed: StateMessage.FAILED,
+  restarting: StateMessage.RESTARTING,
+  safe: StateMessage.SAFE,
+  stopped: StateMessage.STOPPED,
+  standby: StateMessage.STANDBY,
+  disabled: StateMessage.DISABLED,
+};
+
+const reasonMessages: Readonly<Record<RuntimeStateReason, ReasonMessage>> = {
+  blocked: ReasonMessage.BLOCKED,
+  out_of_memory: ReasonMessage.OUT_OF_MEMORY,
+  crashed: ReasonMessage.CRASHED,
+  killed: ReasonMessage.KILLED,
+  safe_mode: ReasonMessage.SAFE_MODE,
+};
+
+type RuntimeEventsOptions = {
+  readonly hub: EventHub;
+  readonly runtime: Pick<Runtime, "status" | "onChange">;
+  readonly redactor: () => Redactor;
+  /** The active revision. */
+  readonly rev: () => string;
+};
+
+/** Publishes each change of the runtime's state. The state at first is known, but is no event. Disposing ends that. */
+export function publishRuntimeStates({ hub, runtime, redactor, rev }: RuntimeEventsOptions): Disposable {
+  const read = () => {
+    const { state, message, reason } = runtime.status();
+    return { state, message, reason };
+  };
+  let last = read();
+  const toEvent = ({ state, message, reason }: typeof last): EventInit => ({
+    rev: rev(),
+    kind: {
+      case: "runtimeState",
+      value: {
+        state: stateMessages[state],
+        message: redactor().redact(outcomeMessage({ message }) ?? ""),
+        ...(reason !== undefined && { reason: reasonMessages[reason] }),
+      },
+    },
+  });
+  hub.remember(toEvent(last));
+  return runtime.onChange(() => {
+    const next = read();
+    if (next.state !== last.state || next.message !== last.message || next.reason !== last.reason) {
+      last = next;
+      hub.publish(toEvent(next));
+    }
+  });
+}

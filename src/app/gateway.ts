@@ -91,8 +91,8 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   }
   protectedPorts.add(options.metrics.port);
   protectServers(protectedPorts, [...store.endpoints, ...endpointOf(options.tracing?.endpoint)], options.runtime);
-  const name = replicaName(listen ? options.port : 0);
-  const live = await openLive({ options, log, store, name }, stack);
+  const initialName = replicaName(listen ? options.port : undefined);
+  const live = await openLive({ options, log, store, name: initialName }, stack);
   const runtimes = await openRuntimes({ options, log, store, live, processFile, protectedPorts }, stack);
   const { runtime } = runtimes;
   // Loaded while the runtime process starts, which takes about as long.
@@ -123,11 +123,14 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   stack.defer(() => closing.abort());
   const mount = createMount({ ...serverOptions, options, shutdownSignal: closing.signal });
   if (cluster !== undefined) {
+    // The port may have been chosen by the system.
+    const name = replicaName(listen ? server.port : undefined);
+    live.rename(name);
     const { mode } = options.runtime;
     stack.use(reportReplica({ cluster, runtime, store: store.flows, name, version, mode }));
   }
   if (metrics !== undefined) {
-    watchWithMetrics(metrics, { runtime, cluster, server, certificates });
+    watchWithMetrics(metrics, { runtime, cluster, server, journal: live.journal, certificates });
   }
   const metricsServer = stack.use(await openMetricsPort(metrics, options, log));
   const { socketPath } = server;

@@ -5,12 +5,13 @@ import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "../flows/configuration.ts";
 import { FlowLog } from "../live/flow-log.ts";
 import { EventHub } from "../live/hub.ts";
-import { type Journal, createNoJournal } from "../live/journal.ts";
+import { type Journal, createNoJournal, openJournal } from "../live/journal.ts";
 import { Redactor } from "../live/redactor.ts";
 import { publishRuntimeStates } from "../live/runtime-events.ts";
 import type { Options } from "../options/parse.ts";
 import type { LogEntry } from "../runtime/messages.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { JournalStore } from "../store/journal-store.ts";
 import type { Revision } from "../store/revision.ts";
 import type { Store } from "../store/store.ts";
 
@@ -20,26 +21,38 @@ export type Live = {
   readonly journal: Journal;
   readonly flowLog: FlowLog;
   readonly deployments: DeploymentEvents;
+  /** Replaces the name of this replica. */
+  rename(name: string): void;
   /** Publishes the states of the runtime. */
   follow(runtime: Pick<Runtime, "status" | "onChange" | "onResult">): void;
 };
 
 type LiveOptions = {
-  readonly options: Pick<Options, "log">;
+  readonly options: Pick<Options, "live" | "log">;
   readonly log: Logger;
   readonly store: Store;
-  /** The name of this replica. */
+  /** The name of this replica, unless it is renamed. */
   readonly name: string;
 };
 
 const bookmarkMs = 20_000;
 
+const bytesPerMb = 1024 * 1024;
+const msPerDay = 24 * 60 * 60_000;
+
 /** Opens the events. Resources are added to the stack. */
 export async function openLive({ options, log, store, name }: LiveOptions, stack: AsyncDisposableStack): Promise<Live> {
   const { flows, cluster } = store;
-  const hub = new EventHub({ runtime: cluster === undefined ? "" : name, lastSeq: 0 });
+  const runtime = cluster === undefined ? "" : name;
+  const { size, age } = options.live.journal;
+  const journalStore = size > 0 && age > 0 ? openJournalStore(store, log) : undefined;
+  const hub = new EventHub({ runtime, lastSeq: (await findLastSeq(journalStore, runtime, log)) ?? 0 });
   stack.defer(() => hub.close(new FlowgateError("unavailable", "the service is closing")));
-  const journal = stack.use(createNoJournal());
+  const journal = stack.use(
+    journalStore === undefined
+      ? createNoJournal()
+      : openJournal({ store: journalStore, hub, log, maxBytes: size * bytesPerMb, maxAgeMs: age * msPerDay }),
+  );
   const secrets = stack.use(await openSecrets(flows));
   const redactor = (): Redactor => secrets.redactor;
   const rev = (): string => flows.active().rev;
@@ -58,6 +71,11 @@ export async function openLive({ options, log, store, name }: LiveOptions, stack
     journal,
     flowLog,
     deployments,
+    rename(replica) {
+      if (cluster !== undefined) {
+        hub.rename(replica);
+      }
+    },
     follow(runtime) {
       stack.use(publishRuntimeStates({ hub, runtime, redactor, rev }));
       stack.use(runtime.onResult(({ revision }) => secrets.setRunning(revision)));
@@ -65,14 +83,30 @@ export async function openLive({ options, log, store, name }: LiveOptions, stack
   };
 }
 
+function openJournalStore(store: Store, log: Logger): JournalStore {
+  return store.openJournal({
+    onReplaced: (reason) => log.warn({ reason }, "the journal of events could not be read: it begins anew"),
+  });
+}
+
+/** A journal that can't be read must not keep the service from starting: it may be written later. */
+async function findLastSeq(store: JournalStore | undefined, runtime: string, log: Logger): Promise<number | undefined> {
+  try {
+    return await store?.lastSeq(runtime);
+  } catch (err) {
+    log.warn({ err }, "the journal of events can't be read");
+    return undefined;
+  }
+}
+
 /** The lowest severity of flows' entries that is logged. */
 export function flowLogLevel({ log }: Pick<Options, "log">): LogEntry["level"] {
   return log.level === "silent" ? "fatal" : log.level;
 }
 
-/** The name of this replica for operators. A port that is chosen at each start does not identify it. */
-export function replicaName(port: number): string {
-  return `${hostname()}:${port === 0 ? `process ${process.pid}` : port}`;
+/** The name of this replica for operators; without a port, it is the only one of its process. */
+export function replicaName(port: number | undefined): string {
+  return `${hostname()}:${port ?? `process ${process.pid}`}`;
 }
 
 type Secrets = Disposable & {

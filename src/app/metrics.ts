@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { deploymentTypeNames } from "../flows/configuration.ts";
 import { isLoopback } from "../base/addresses.ts";
+import type { Journal } from "../live/journal.ts";
 import type { Options } from "../options/parse.ts";
 import { type Runtime, runtimeStates } from "../runtime/runtime.ts";
 import type { Server } from "../server/open-server.ts";
@@ -31,14 +32,16 @@ type Watched = {
   readonly runtime: Runtime;
   readonly cluster: Cluster | undefined;
   readonly server: Server;
+  readonly journal: Journal;
   readonly certificates: Certificates | undefined;
 };
 
 /** Adds the metrics that are read when they are queried. */
-export function watchWithMetrics(metrics: Metrics, { runtime, cluster, server, certificates }: Watched): void {
+export function watchWithMetrics(metrics: Metrics, { runtime, cluster, server, journal, certificates }: Watched): void {
   metrics.watchReplicas(runtimeStates, () => cluster?.replicas().map(({ state }) => state) ?? [runtime.status().state]);
   metrics.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
   metrics.watchConnections(() => server.connections());
+  metrics.watchJournal(() => journal.dropped());
   if (certificates !== undefined) {
     metrics.watchCertificate(() => certificates.notAfterMs());
   }

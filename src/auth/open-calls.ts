@@ -92,15 +92,20 @@ export class OpenCalls implements Disposable {
     } catch (error) {
       // A store that can't be read says nothing about the token: it is checked again.
       if (error instanceof FlowgateError && error.reason === "invalid_token") {
-        calls.forEach(({ end }) => end(error));
+        calls.forEach(({ end }) => end(withoutChallenge(error)));
       }
       return;
     }
     for (const { permissions, end } of calls) {
       const lost = permissions.find((permission) => !allows(principal.permissions, permission));
       if (lost !== undefined) {
-        end(insufficientScope(lost, authorization !== null));
+        end(withoutChallenge(insufficientScope(lost, authorization !== null)));
       }
     }
   }
+}
+
+/** A challenge would be a header of the response, which has begun. */
+function withoutChallenge({ reason, message }: FlowgateError): FlowgateError {
+  return new FlowgateError(reason, message);
 }

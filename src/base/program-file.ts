@@ -6,6 +6,7 @@ export const programs = [
   "auth/bcrypt-worker",
   "flows/preparation/thread",
   "runtime/child/main",
+  "store/sqlite/journal-thread",
   "store/sqlite/write-thread",
 ] as const;
 

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
 import { createListeners } from "../base/listeners.ts";
 import { type EventCase, type EventFilter, type EventInit, sizeOf, stateKey } from "./events.ts";
-import { formatPosition, nextSeq } from "./position.ts";
+import { formatPosition, maxOffset, nextSeq } from "./position.ts";
 import { type Entry, EventStream, type StreamSource } from "./stream.ts";
 
 export type EventHubOptions = {
@@ -38,7 +38,8 @@ const minPerSecond = 10;
  * that a slow reader takes no memory. What it misses is counted.
  */
 export class EventHub implements StreamSource {
-  readonly #runtime: string;
+  #runtime: string;
+  readonly #offset: number;
   readonly #capacityBytes: number;
   readonly #deliveriesPerSecond: number;
   readonly #now: () => number;
@@ -62,16 +63,12 @@ export class EventHub implements StreamSource {
     now = Date.now,
   }: EventHubOptions) {
     this.#runtime = runtime;
+    this.#offset = runtime === "" ? 0 : Math.floor(Math.random() * maxOffset);
     this.#capacityBytes = capacityBytes;
     this.#deliveriesPerSecond = deliveriesPerSecond;
     this.#now = now;
     this.#lastSeq = Math.max(lastSeq, nextSeq(lastSeq, now()) - 1);
     this.#startSeq = this.#lastSeq;
-  }
-
-  /** The name of the flow runtime; empty if there can be only one. */
-  get runtime(): string {
-    return this.#runtime;
   }
 
   /** The position after the last event. */
@@ -82,6 +79,16 @@ export class EventHub implements StreamSource {
   /** Events after this position are in memory; of those before, only the journal has some. */
   get startSeq(): number {
     return this.#startSeq;
+  }
+
+  /** Replaces the name, which may be known only when the service listens. */
+  rename(runtime: string): void {
+    const states = this.states().filter((event) => event.runtime === this.#runtime);
+    this.forget((event) => event.runtime === this.#runtime);
+    this.#runtime = runtime;
+    for (const event of states) {
+      this.restore(Object.freeze({ ...event, runtime }));
+    }
   }
 
   get streamCount(): number {
@@ -95,7 +102,7 @@ export class EventHub implements StreamSource {
 
   publish(init: EventInit): Event {
     const nowMs = this.#now();
-    this.#lastSeq = nextSeq(this.#lastSeq, nowMs);
+    this.#lastSeq = nextSeq(this.#lastSeq, nowMs, this.#offset);
     const event = create(EventSchema, {
       runtime: this.#runtime,
       ...init,

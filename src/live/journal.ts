@@ -6,8 +6,9 @@ import type { JournalCursor, JournalEntry, JournalQuery, JournalStore } from "..
 import { type EventCase, type EventFilter, recordedCases } from "./events.ts";
 import type { EventHub } from "./hub.ts";
 import { parsePosition } from "./position.ts";
+import type { DropReason } from "./stream.ts";
 
-export type JournalOptions = {
+type JournalOptions = {
   readonly store: JournalStore;
   readonly hub: EventHub;
   readonly log: Logger;
@@ -23,14 +24,14 @@ export type JournalEvents = {
   readonly next: JournalCursor | undefined;
 };
 
-/** Records events, and finds recorded ones. Disposing writes what was recorded. */
+/** Records events, and finds recorded ones. Disposing writes what was recorded, and disposes of the store. */
 export interface Journal extends AsyncDisposable {
   /** The kinds that are recorded. */
   readonly cases: ReadonlySet<EventCase>;
   /** `after` is where the previous page has ended; `order` defaults to newest first. */
   list(
     filter: EventFilter,
-    page: Pick<JournalQuery, "limit" | "after" | "fromMs" | "untilMs" | "runtime"> &
+    page: Pick<JournalQuery, "limit" | "after" | "afterSeq" | "fromMs" | "untilMs"> &
       Partial<Pick<JournalQuery, "order">>,
   ): Promise<JournalEvents>;
   /** The number of events that could not be recorded. */
@@ -44,6 +45,9 @@ const flushMs = 200;
 const maxPendingBytes = 4 * 1024 * 1024;
 
 const pruneMs = 30_000;
+
+/** After this share of its size was written, the journal is pruned before the time. */
+const pruneShare = 1 / 8;
 
 /** Records the events of a hub. */
 export function openJournal(options: JournalOptions): Journal {
@@ -69,7 +73,10 @@ class Recorder implements Journal {
   #pendingBytes = 0;
   #flush: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
+  #writtenBytes = 0;
   #dropped = 0;
+  /** Those of which no event has told yet, by kind. */
+  #untold = new Map<string, number>();
   #hasFailed = false;
 
   constructor(options: JournalOptions) {
@@ -91,7 +98,7 @@ class Recorder implements Journal {
     const { entries, next } = await this.#options.store.list({
       ...page,
       order,
-      kinds: [...cases.intersection(recordedCases)],
+      kinds: [...cases.intersection(recordedCases), "dropped"],
       maxLevel: level,
       flowId: tab,
       node,
@@ -103,16 +110,17 @@ class Recorder implements Journal {
     this.#subscription[Symbol.dispose]();
     clearInterval(this.#pruning);
     await this.#write();
+    await this.#options.store[Symbol.asyncDispose]();
   }
 
   #record(event: Event): void {
-    const { kind } = event;
-    if (kind.case === undefined || !recordedCases.has(kind.case)) {
+    if (!isRecorded(event)) {
       return;
     }
     const data = toBinary(EventSchema, event);
+    const { kind } = event;
     if (this.#pendingBytes + data.length > maxPendingBytes) {
-      this.#dropped += 1;
+      this.#drop(kind.case);
       return;
     }
     this.#pending.push({
@@ -131,41 +139,77 @@ class Recorder implements Journal {
     this.#flush ??= setTimeout(() => void this.#write(), flushMs).unref();
   }
 
+  #drop(kind: string): void {
+    this.#dropped += 1;
+    this.#untold.set(kind, (this.#untold.get(kind) ?? 0) + 1);
+  }
+
   /** Writes what is pending, after what is being written. Never rejects. */
   #write(): Promise<void> {
     clearTimeout(this.#flush);
     this.#flush = undefined;
-    this.#writing = this.#writing.then(async () => {
-      const entries = this.#pending;
-      if (entries.length === 0) {
-        return;
-      }
-      this.#pending = [];
-      try {
-        await this.#options.store.append(entries);
-        this.#hasFailed = false;
-      } catch (err) {
-        this.#dropped += entries.length;
-        if (!this.#hasFailed) {
-          this.#hasFailed = true;
-          this.#options.log.warn(
-            { err },
-            "events can't be recorded in the journal: they are dropped until it can be written",
-          );
-        }
-      } finally {
-        this.#pendingBytes -= entries.reduce((sum, { data }) => sum + data.length, 0);
-      }
-    });
+    this.#writing = this.#writing.then(() => this.#writePending());
     return this.#writing;
+  }
+
+  async #writePending(): Promise<void> {
+    const { store, log, maxBytes } = this.#options;
+    const entries = this.#pending;
+    if (entries.length === 0) {
+      return;
+    }
+    this.#pending = [];
+    const bytes = entries.reduce((sum, { data }) => sum + data.length, 0);
+    try {
+      await store.append(entries);
+      this.#hasFailed = false;
+      this.#writtenBytes += bytes;
+    } catch (err) {
+      entries.forEach(({ kind }) => this.#drop(kind));
+      if (!this.#hasFailed) {
+        this.#hasFailed = true;
+        log.warn({ err }, "events can't be recorded in the journal: they are dropped until it can be written");
+      }
+    } finally {
+      this.#pendingBytes -= bytes;
+    }
+    if (!this.#hasFailed) {
+      this.#tellDropped();
+    }
+    if (this.#writtenBytes > pruneShare * maxBytes) {
+      await this.#prune();
+    }
+  }
+
+  /** When the journal can be written again, it has an event about what it lacks. */
+  #tellDropped(): void {
+    const kinds = Object.fromEntries(this.#untold);
+    const count = this.#untold.values().reduce((sum, each) => sum + each, 0);
+    if (count > 0) {
+      this.#untold = new Map();
+      this.#options.hub.publish({ kind: { case: "dropped", value: { reason: notRecorded, count, kinds } } });
+    }
   }
 
   async #prune(): Promise<void> {
     const { store, maxBytes, maxAgeMs, log } = this.#options;
+    this.#writtenBytes = 0;
     try {
       await store.prune({ maxBytes, fromMs: Date.now() - maxAgeMs });
     } catch (err) {
       log.debug({ err }, "the journal was not pruned");
     }
   }
+}
+
+const notRecorded: DropReason = "not_recorded";
+
+type Recorded = Event & { readonly kind: Exclude<Event["kind"], { case: undefined }> };
+
+function isRecorded(event: Event): event is Recorded {
+  const { kind } = event;
+  return (
+    kind.case !== undefined &&
+    (recordedCases.has(kind.case) || (kind.case === "dropped" && kind.value.reason === notRecorded))
+  );
 }

@@ -6,9 +6,12 @@ import { FlowgateError } from "../errors.ts";
  */
 const unitsPerMs = 4_096;
 
+/** Replicas begin each millisecond with different numbers, so that those of their events rarely are the same. */
+export const maxOffset = unitsPerMs / 2;
+
 /** The number of the first event after `previous`. */
-export function nextSeq(previous: number, nowMs: number): number {
-  return Math.max(previous + 1, nowMs * unitsPerMs);
+export function nextSeq(previous: number, nowMs: number, offset = 0): number {
+  return Math.max(previous + 1, nowMs * unitsPerMs + offset);
 }
 
 /** The `id` of an event. */

@@ -9,7 +9,13 @@ export function publishTokens(store: TokenStore, hub: EventHub): TokenStore {
       kind: { case: "token", value: { action, subject: subject ?? detail ?? "", user: origin.by ?? "" } },
     });
   return {
-    ...store,
+    find: (hash) => store.find(hash),
+    get: (id) => store.get(id),
+    list: (query) => store.list(query),
+    removeExpired: (nowMs) => store.removeExpired(nowMs),
+    recordUses: (uses) => store.recordUses(uses),
+    onRevoked: (listener) => store.onRevoked(listener),
+    isCurrent: () => store.isCurrent(),
     async insert(token, entry, limits) {
       await store.insert(token, entry, limits);
       // Others are issued for logins.

@@ -28,7 +28,7 @@ const user = z.strictObject({
       "The argon2id or bcrypt hash of the password, never the password itself. `flowgate hash-password` creates one.",
     ),
   permissions: permissions.describe(
-    '`"*"` permits every operation, `"read"` every `*.read` permission, and a name such as `flows.write` only itself. A list combines several.',
+    '`"*"` permits every operation, `"read"` every `*.read` permission but `debug.read` and `logs.read`, and a name such as `flows.write` only itself. A list combines several.',
   ),
 });
 

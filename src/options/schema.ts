@@ -8,7 +8,7 @@ import { defaultDataDir } from "./data-dir.ts";
 import { limits } from "./limits.ts";
 import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
-import { flag, isWildcardPath, milliseconds, port, text, wholeNumber } from "./values.ts";
+import { flag, isWildcardPath, milliseconds, port, text, wholeNumber, wholeNumberOrOff } from "./values.ts";
 
 const history = z
   .strictObject({
@@ -119,6 +119,22 @@ export const optionsSchema = z
     history,
     runtime: runtime.prefault({}),
     limits,
+    live: z
+      .strictObject({
+        journal: z
+          .strictObject({
+            size: wholeNumberOrOff(1_048_576)
+              .default(64)
+              .describe(
+                "Size of the journal of events in MiB, about. The oldest are removed. 0 or false: nothing is recorded.",
+              ),
+            age: wholeNumberOrOff(36_500)
+              .default(7)
+              .describe("How long the journal keeps events, in days. 0 or false: nothing is recorded."),
+          })
+          .prefault({}),
+      })
+      .prefault({}),
     audit: z
       .strictObject({
         retentionDays: wholeNumber(0, 36_500)

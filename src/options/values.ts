@@ -20,6 +20,12 @@ export function wholeNumber(min: number, max: number) {
   return z.int(error).min(min, error).max(max, error);
 }
 
+/** false is the same as 0. */
+export function wholeNumberOrOff(max: number) {
+  const error = `must be a whole number from 0 to ${max}, or false`;
+  return z.union([z.int().min(0).max(max), z.literal(false)], error).transform(Number);
+}
+
 /** Adds an issue for each item that has the same key as an earlier one. */
 export function rejectDuplicates<Key extends string>(
   items: readonly Readonly<Record<Key, string>>[],

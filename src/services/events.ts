@@ -1,4 +1,3 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { type Event, EventKind, type EventsService, type WatchEventsRequest } from "../../gen/flowgate/v1/events_pb.ts";
 import type { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
@@ -47,9 +46,10 @@ function startOf(
   request: WatchEventsRequest,
   filter: EventFilter,
 ): WatchStart {
-  const afterSeq = readStart(request);
-  // A position that this service has not reached is one of a journal that was lost.
-  const isUnknown = afterSeq !== undefined && afterSeq > hub.lastSeq;
+  const afterSeq = readStart(request, hub.lastSeq);
+  // Another replica may have published events since the last one of this service, but none in the future.
+  const isUnknown =
+    afterSeq !== undefined && afterSeq > Math.max(hub.lastSeq, positionBefore(Date.now() + clockSkewMs));
   if (afterSeq === undefined || isUnknown) {
     return {
       before: [
@@ -65,6 +65,9 @@ function startOf(
     ? { before: [resumed], afterSeq }
     : { afterSeq: startSeq, lead: replay({ hub, journal }, filter, { resumed, afterSeq, untilSeq: startSeq }) };
 }
+
+/** By how much the clocks of replicas may differ. */
+const clockSkewMs = 60_000;
 
 export function logsService(journal: Pick<Journal, "list">): ServiceImpl<typeof LogsService> {
   return {
@@ -98,14 +101,15 @@ function allowedCases(
 }
 
 /** The position after which the stream begins; undefined: now, with the current state before. */
-function readStart({ after, lastEventId, since }: WatchEventsRequest): number | undefined {
+function readStart({ after, lastEventId, since }: WatchEventsRequest, lastSeq: number): number | undefined {
   if (lastEventId !== "") {
     return parsePosition(lastEventId, "Last-Event-ID");
   }
   if (after !== "") {
     return parsePosition(after, "after");
   }
-  return since === undefined ? undefined : positionBefore(Math.floor(timestampMs(since)));
+  const sinceMs = readTimestampMs("since", since);
+  return sinceMs === undefined ? undefined : Math.min(positionBefore(sinceMs), lastSeq);
 }
 
 /** The number of recorded events that are read at once. */
@@ -118,18 +122,21 @@ async function* replay(
   { resumed, afterSeq, untilSeq }: { readonly resumed: Event; readonly afterSeq: number; readonly untilSeq: number },
 ): AsyncGenerator<Event> {
   yield resumed;
-  let next: JournalCursor | undefined = { seq: afterSeq, runtime: hub.runtime };
-  while (next !== undefined && next.seq < untilSeq) {
+  let hasGap = filter.cases.difference(journal.cases).size > 0;
+  const [oldest] = (await journal.list({ cases: journal.cases }, { limit: 1, order: "oldest" })).events;
+  hasGap ||= oldest === undefined || parsePosition(oldest.id, "id") > afterSeq;
+  let next: JournalCursor | undefined;
+  do {
     const page: JournalEvents = await journal.list(filter, {
       limit: eventsPerRead,
       order: "oldest",
+      afterSeq,
       after: next,
-      runtime: hub.runtime,
     });
     yield* page.events.filter(({ id }) => parsePosition(id, "id") <= untilSeq);
     ({ next } = page);
-  }
-  if (filter.cases.difference(journal.cases).size > 0) {
+  } while (next !== undefined && next.seq < untilSeq);
+  if (hasGap) {
     yield hub.control(untilSeq, { case: "dropped", value: { reason: "expired" } });
     // What was lost does not matter where the last one is known.
     const isOld = ({ id, kind }: Event): boolean => kind.case === "nodeStatus" && parsePosition(id, "id") <= untilSeq;

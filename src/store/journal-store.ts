@@ -22,8 +22,8 @@ export type JournalQuery = {
   readonly order: "newest" | "oldest";
   /** Where the previous page has ended. */
   readonly after?: JournalCursor | undefined;
-  /** Only entries of this runtime. */
-  readonly runtime?: string | undefined;
+  /** Only entries with a greater sequence number. */
+  readonly afterSeq?: number | undefined;
   /** Only entries of these kinds. */
   readonly kinds: readonly string[];
   /** Only entries that have this level or a more severe one, or none. */
@@ -45,11 +45,16 @@ export type JournalPage = {
   readonly next: JournalCursor | undefined;
 };
 
+export type JournalOptions = {
+  /** Called with the reason when a journal was damaged, or was written by another version, and was replaced by an empty one. */
+  readonly onReplaced: (reason: string) => void;
+};
+
 /**
  * Keeps recorded events. It is not as durable as the rest of the store: the last seconds may be missing after a failure of the machine,
- * but not after the end of the process.
+ * but not after the end of the process. Nothing else in the store waits for it, and no failure of it is one of the store.
  */
-export interface JournalStore {
+export interface JournalStore extends AsyncDisposable {
   /** Rejects if the entries can't be written; none of them is kept then. */
   append(entries: readonly JournalEntry[]): Promise<void>;
   list(query: JournalQuery): Promise<JournalPage>;

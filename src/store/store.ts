@@ -2,6 +2,7 @@ import { createListeners } from "../base/listeners.ts";
 import type { AuditStore } from "./audit-store.ts";
 import type { Cluster } from "./cluster.ts";
 import type { FlowStore } from "./flow-store.ts";
+import type { JournalOptions, JournalStore } from "./journal-store.ts";
 import type { LoginAttempts } from "./login-attempts.ts";
 import type { TokenStore } from "./token-store.ts";
 
@@ -17,6 +18,8 @@ export interface Store extends AsyncDisposable {
   readonly tokens: TokenStore;
   readonly audit: AuditStore;
   readonly logins: LoginAttempts;
+  /** Opens the journal of events, once. It has to be disposed of before the store. */
+  openJournal(options: JournalOptions): JournalStore;
   /** The other processes that use the store; undefined if only one can. */
   readonly cluster: Cluster | undefined;
   /** The servers that it connects to, so that flows can't take their place; none if it is a file. */

@@ -20,6 +20,8 @@ export interface Metrics {
   /** `read` returns the state of each replica. */
   watchReplicas(states: readonly string[], read: () => readonly string[]): void;
   watchConnections(count: () => number | Promise<number>): void;
+  /** `dropped` returns the number of events that could not be recorded. */
+  watchJournal(dropped: () => number): void;
   /** `notAfterMs` returns the expiry of the certificate in use, in Unix time. */
   watchCertificate(notAfterMs: () => number): void;
   /** All metrics in Prometheus' text format. */
@@ -121,6 +123,14 @@ export function createMetrics(options: LabelValues & { readonly version: string 
         help: "Open connections to the API.",
         type: "gauge",
         values: async () => [{ value: await count() }],
+      });
+    },
+    watchJournal(dropped) {
+      registerSamples(registry, {
+        name: "flowgate_journal_dropped_events_total",
+        help: "Events that could not be recorded in the journal.",
+        type: "counter",
+        values: () => [{ value: dropped() }],
       });
     },
     watchCertificate(notAfterMs) {

@@ -1,10 +1,13 @@
+import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OperationObject } from "../../packages/gateway/src/openapi/document.ts";
 import { endpoints } from "../../scripts/openapi-endpoints.ts";
 import { examples } from "../../scripts/openapi-examples.ts";
 import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { functionNode, tab } from "./flow-builders.ts";
+import { eventually, type Service, startService } from "./service.ts";
 import { login, type TokenParameters, tokenParameters, user } from "./users.ts";
+import { openStream } from "./watch-events.ts";
 
 let service: Service;
 let admin: Record<string, string>;
@@ -56,7 +59,8 @@ function parse(body: unknown, mediaType: string): unknown {
   if (typeof body !== "string" || mediaType === "text/plain") {
     return body;
   }
-  const [line = ""] = mediaType === "application/json" ? [body] : body.split("\n");
+  const lines = mediaType === "application/json" ? [body] : body.split("\n");
+  const line = lines.find((each) => mediaType !== "text/event-stream" || each.startsWith("data: ")) ?? "";
   return JSON.parse(line.replace(/^data: /, ""));
 }
 
@@ -241,6 +245,30 @@ test("the endpoints are answered as in their examples", async () => {
   }
   const metric = (exampleOf("/metrics", "text/plain", "counter") as string).replace(/\d+\n$/, "");
   expect((await call("GET", "/metrics")).body).toContain(metric);
+});
+
+test("events are sent and listed as in their examples", async () => {
+  const flows = [
+    tab("t"),
+    { id: "i", type: "inject", z: "t", once: true, onceDelay: 0.1, props: [], x: 1, y: 1, wires: [["f"]] },
+    functionNode("f", { z: "t", name: "greet", func: `node.warn("one"); node.error("two");` }),
+  ];
+  const deployed = await call("POST", "/flows", { flows }, { ...v2, ...message });
+  expect(deployed.status).toBe(200);
+  for (const accept of ["application/x-ndjson", "text/event-stream"]) {
+    const response = await openStream(service.url, { kinds: ["deployment"] }, { ...admin, accept });
+    const [chunk] = (await once(response, "data")) as [Buffer];
+    response.destroy();
+    const { statusCode: status = 0, headers } = response;
+    const reply = { status, headers, body: chunk.toString(), json: () => undefined };
+    check(reply, 200, "EventsService_WatchEvents", "events", accept);
+  }
+  const listed = await eventually(async () => {
+    const reply = await call("GET", "/logs?kinds=node_error&pageSize=1&level=error");
+    expect((reply.json() as { logs: unknown[] }).logs).toHaveLength(1);
+    return await call("GET", "/logs?kinds=node_error&pageSize=1");
+  });
+  check(listed, 200, "LogsService_ListLogs", "logs");
 });
 
 test("tokens, settings, the audit log and the runtime are answered as in their examples", async () => {

@@ -186,3 +186,43 @@ test("a stream ends when it is returned, and when the hub is closed", async () =
   expect(await take(returned, 1)).toEqual(["end"]);
   expect(hub.streamCount).toBe(0);
 });
+
+test("a stream that is ended with an error has no further events", async () => {
+  const hub = createHub();
+  const [waiting, reading] = [hub.watch(all), hub.watch(all)];
+  const next = waiting.next();
+  hub.close(new Error("closing"));
+  await expect(next).rejects.toThrow("closing");
+  await expect(reading.next()).rejects.toThrow("closing");
+  expect(await reading.return()).toEqual({ done: true, value: undefined });
+  expect(await take(reading, 1)).toEqual(["end"]);
+});
+
+test("a state can be known without being an event", () => {
+  const hub = createHub();
+  const stream = hub.watch(all);
+  const next = stream.next();
+  hub.remember(status("a", "at the start"));
+  const event = hub.publish(log("first"));
+  expect(hub.states()).toMatchObject([{ nodeId: "a", kind: { value: { text: "at the start" } } }]);
+  expect(parsePosition(hub.states()[0]?.id ?? "", "after")).toBeLessThan(parsePosition(event.id, "after"));
+  return expect(next).resolves.toEqual({ done: false, value: event });
+});
+
+test("the end of a stream is reported once", async () => {
+  const hub = createHub();
+  let ends = 0;
+  const stream = hub.watch(all, { onEnd: () => void ends++ });
+  await stream.return();
+  hub.close();
+  expect(ends).toBe(1);
+});
+
+test("a hub that is renamed keeps its states, under the new name", () => {
+  const hub = createHub({ runtime: "host:0" });
+  hub.remember(status("a", "before"));
+  hub.rename("host:1");
+  expect(hub.states()).toMatchObject([{ runtime: "host:1", nodeId: "a" }]);
+  hub.publish(status("a", "after"));
+  expect(hub.states()).toMatchObject([{ runtime: "host:1", kind: { value: { text: "after" } } }]);
+});

@@ -115,6 +115,7 @@ test("has a default for everything", () => {
       invalidFrames: 1000,
       overheadBytesPerSecond: 65_536,
     },
+    live: { journal: { size: 64, age: 7 } },
     audit: { retentionDays: 400 },
     drain: { delayMs: 0, graceMs: 10_000 },
     log: { level: "info" },
@@ -409,6 +410,10 @@ function open(schema: z.core.$ZodType) {
   }
   return { inner, fallback, optional, description };
 }
+
+test("false turns the journal off, as 0 does", () => {
+  expect(parseOptions({ live: { journal: { size: false, age: 0 } } }).live.journal).toEqual({ size: 0, age: 0 });
+});
 
 test("docs/configuration.md has each key with its default, flag, variable and description", async () => {
   const page = await readFile(new URL("../../docs/configuration.md", import.meta.url), "utf8");

@@ -93,7 +93,7 @@ describe("a running child", () => {
     }
   });
 
-  test("logs messages of nodes with the node's id, type and name", async () => {
+  test("logs messages of nodes with the node's id, type, name and tab", async () => {
     const flows = [
       tab("T"),
       {
@@ -114,6 +114,7 @@ describe("a running child", () => {
       message: "no label",
       nodeId: "g",
       nodeType: "function",
+      flowId: "T",
     });
     const noise = runtime.entries.filter(({ message }) => /unencrypted|Welcome/.test(message));
     expect(noise).toEqual([]);

@@ -1,6 +1,7 @@
 import { describe } from "vitest";
 import { auditStoreContract } from "./audit-contract.ts";
 import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
+import { journalStoreContract } from "./journal-contract.ts";
 import { loginAttemptsContract } from "./login-contract.ts";
 
 /** The contract of `Store`, for an adapter. */
@@ -19,5 +20,9 @@ export function storeContract(createLocation: () => Promise<StoreLocation>): voi
 
   describe("the login attempts", () => {
     loginAttemptsContract(createLocation);
+  });
+
+  describe("the journal", () => {
+    journalStoreContract(createLocation);
   });
 }

@@ -174,7 +174,7 @@ export async function beginLongTransaction(database: Database, mode: string): Pr
 }
 
 /** Converts a client, or a pool, to the function that runs one statement. */
-function queryOf(client: Client | Pool | PoolClient): Query {
+export function queryOf(client: Client | Pool | PoolClient): Query {
   return async (text, values = [], withinMs = limits.queryMs) => {
     const config: QueryConfig & { readonly query_timeout: number } = {
       text,

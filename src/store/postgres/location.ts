@@ -8,7 +8,7 @@ import { type AuthMethod, type ServerConfig, authMethods } from "./authenticatio
 export type Location = {
   /** How to connect to each of the servers, one of which is the primary. */
   readonly servers: readonly ServerConfig[];
-  /** The maximum number of connections for queries. One more listens for changes. */
+  /** The maximum number of connections for queries. One more listens for changes, and one is for the journal. */
   readonly poolSize: number;
 };
 

@@ -9,6 +9,7 @@ import { DatabaseCluster } from "./cluster.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { toFlowgateError, unavailable } from "./errors.ts";
 import { createFlowStore, ensureRoot } from "./flow-store.ts";
+import { PostgresJournal } from "./journal-store.ts";
 import { endpointsOf, parseLocation } from "./location.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { migrate } from "./schema.ts";
@@ -63,6 +64,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
           return await operation(...parameters);
         });
     }),
+    openJournal: () => new PostgresJournal(database),
     cluster,
     endpoints: endpointsOf(parsed),
     health: () => database.health.get(),

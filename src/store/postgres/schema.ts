@@ -135,6 +135,22 @@ const migrations = [
   `
   ALTER TABLE flowgate.revision_content ADD COLUMN kept text NOT NULL DEFAULT '[]';
   `,
+  `
+  -- The journal; runtime is the name of the replica.
+  CREATE TABLE flowgate.event (
+    seq bigint NOT NULL,
+    runtime text COLLATE "C" NOT NULL,
+    time_ms bigint NOT NULL,
+    kind text NOT NULL,
+    level integer,
+    flow_id text NOT NULL,
+    node_id text NOT NULL,
+    node_type text NOT NULL,
+    node_name text NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (seq, runtime)
+  );
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -1,6 +1,6 @@
 import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { realpath } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { backup, type DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../../base/directories.ts";
 import type { StoreAdapter } from "../adapter.ts";
@@ -27,14 +27,15 @@ import { openTableReader, openTableWriter } from "./tables.ts";
 export const sqliteAdapter: StoreAdapter = {
   async open(location, { key, dataDir }) {
     const path = resolve(location);
+    const journalPath = join(dataDir, "journal.db");
     const folder = dirname(path);
     makeDirectory(folder);
     if ((await realpath(folder)) === (await realpath(dataDir))) {
-      return openSqliteStore({ path, key });
+      return openSqliteStore({ path, journalPath, key });
     }
     await using stack = new AsyncDisposableStack();
     stack.use(lockDataDir(folder));
-    const store = stack.use(await openSqliteStore({ path, key }));
+    const store = stack.use(await openSqliteStore({ path, journalPath, key }));
     const disposables = stack.move();
     return { ...store, [Symbol.asyncDispose]: () => disposables.disposeAsync() };
   },

@@ -71,7 +71,7 @@ export function checkDatabase(db: DatabaseSync): void {
  * closing a file drops all locks that this process has on it, those of other connections included
  * (https://sqlite.org/howtocorrupt.html, 2.2). Therefore the function is synchronous too.
  */
-function createPrivateFile(path: string): void {
+export function createPrivateFile(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {

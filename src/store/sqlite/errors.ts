@@ -14,6 +14,12 @@ export const SQLITE_FULL = 13;
 export const SQLITE_CONSTRAINT = 19;
 const SQLITE_NOTADB = 26;
 
+/** Whether the file is damaged, or not a database. */
+export function isDamaged(error: unknown): boolean {
+  const code = sqliteCode(error);
+  return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
+}
+
 /** Marks the error of a commit that may have been made. The mark is kept when the error is sent to another thread. */
 export function markInDoubt(error: unknown): void {
   Object.assign(error as Error, { isInDoubt: true });
@@ -47,16 +53,9 @@ export function toFlowgateError(error: unknown): unknown {
 
 /** As `toFlowgateError`, for an error of opening the database at `path`. */
 export function toOpenError(error: unknown, path: string): unknown {
-  switch (sqliteCode(error)) {
-    case SQLITE_NOTADB:
-    case SQLITE_CORRUPT:
-      return new Error(
-        `${path} is not a SQLite database, or is damaged: restore it from a backup, or use another file.`,
-        {
-          cause: error,
-        },
-      );
-    default:
-      return toFlowgateError(error);
-  }
+  return isDamaged(error)
+    ? new Error(`${path} is not a SQLite database, or is damaged: restore it from a backup, or use another file.`, {
+        cause: error,
+      })
+    : toFlowgateError(error);
 }

@@ -1,5 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
+import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { createListeners } from "../../base/listeners.ts";
 import { programFile } from "../../base/program-file.ts";
@@ -16,6 +17,7 @@ import { checkDatabase, openDatabase, reopenDatabase, reserveLog } from "./datab
 import { isInDoubt, storageFailure, toFlowgateError, toOpenError } from "./errors.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { RecoveringHealth } from "./health.ts";
+import { openSqliteJournal } from "./journal-store.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { assertFlowgateDatabase } from "./schema.ts";
 import type { ThreadWrites, WriteCall, WriteThreadData } from "./write-thread.ts";
@@ -23,11 +25,17 @@ import type { ThreadWrites, WriteCall, WriteThreadData } from "./write-thread.ts
 export type SqliteStoreOptions = {
   /** The database file. It and its directory are created if they are missing. */
   readonly path: string;
+  /** The file of the journal. Defaults to `journal.db` beside the database. */
+  readonly journalPath?: string;
   /** The key that encrypts credentials, 32 bytes. */
   readonly key: Buffer;
 };
 
-export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<Store> {
+export async function openSqliteStore({
+  path,
+  journalPath = join(dirname(path), "journal.db"),
+  key,
+}: SqliteStoreOptions): Promise<Store> {
   await using stack = new AsyncDisposableStack();
   const db = stack.use(openDatabase(path));
   const query = queryOf(db);
@@ -98,6 +106,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
           (...parameters) =>
             operations.run(() => operation(...parameters)),
       ),
+      openJournal: (options) => openSqliteJournal(journalPath, options),
       cluster: undefined,
       endpoints: [],
       health: () => health.get(),

@@ -1,0 +1,117 @@
+import type { JournalEntry, JournalPage, JournalQuery } from "../journal-store.ts";
+import { type Query, placeholders, toCondition, toPortable } from "./query.ts";
+
+/** The table `event`. */
+type EventRow = {
+  readonly seq: number;
+  readonly runtime: string;
+  readonly time_ms: number;
+  readonly kind: string;
+  readonly level: number | null;
+  readonly flow_id: string;
+  readonly node_id: string;
+  readonly node_type: string;
+  readonly node_name: string;
+  readonly data: Uint8Array;
+};
+
+const columns = "seq, runtime, time_ms, kind, level, flow_id, node_id, node_type, node_name, data";
+const columnCount = 10;
+
+/** A statement of PostgreSQL has at most 65,535 parameters, one of SQLite 32,766. */
+const rowsPerInsert = 500;
+
+/** The entries that are removed by one statement. */
+const pruneBatch = 1_000;
+
+/** To be called in a transaction. Those that are there already, since the outcome of an earlier attempt was not known, are left out. */
+export async function appendEvents(query: Query, entries: readonly JournalEntry[]): Promise<void> {
+  for (let start = 0; start < entries.length; start += rowsPerInsert) {
+    const rows = entries.slice(start, start + rowsPerInsert).map((entry) => valuesOf(entry));
+    const places = rows.map((_, row) => `(${placeholders(columnCount, row * columnCount)})`);
+    await query(
+      `INSERT INTO flowgate.event (${columns}) VALUES ${places.join(", ")} ON CONFLICT DO NOTHING`,
+      rows.flat(),
+    );
+  }
+}
+
+export async function listEvents(query: Query, page: JournalQuery): Promise<JournalPage> {
+  const { order, after, afterSeq, kinds, maxLevel, flowId, node, fromMs, untilMs, limit } = page;
+  const [operator, direction] = order === "newest" ? ["<", "DESC"] : [">", "ASC"];
+  if (kinds.length === 0) {
+    return { entries: [], next: undefined };
+  }
+  const { condition, values } = toCondition([
+    [`(seq, runtime) ${operator}`, after && [after.seq, after.runtime]],
+    ["seq >", afterSeq],
+    ["kind IN", kinds],
+    ["coalesce(level, 0) <=", maxLevel],
+    ["flow_id =", flowId],
+    ["time_ms >=", fromMs],
+    ["time_ms <", untilMs],
+  ]);
+  const byNode = node === undefined ? "" : ` AND $${values.push(node)} IN (node_id, node_type, node_name)`;
+  const rows = await query<EventRow>(
+    `SELECT ${columns} FROM flowgate.event WHERE ${condition}${byNode}
+     ORDER BY seq ${direction}, runtime ${direction} LIMIT $${values.push(limit + 1)}`,
+    values,
+  );
+  const entries = rows.slice(0, limit).map((row) => toEntry(row));
+  const last = entries.at(-1);
+  return { entries, next: rows.length > limit && last ? { seq: last.seq, runtime: last.runtime } : undefined };
+}
+
+export async function findLastSeq(query: Query, runtime: string): Promise<number> {
+  const [row] = await query<Pick<EventRow, "seq">>(
+    "SELECT seq FROM flowgate.event WHERE runtime = $1 ORDER BY seq DESC LIMIT 1",
+    [runtime],
+  );
+  return row?.seq ?? 0;
+}
+
+/** Removes some of the oldest entries; those that are older than a time, if there is one. Resolves with their number. */
+export async function removeOldest(query: Query, beforeMs = Number.MAX_SAFE_INTEGER): Promise<number> {
+  const removed = await query(
+    `DELETE FROM flowgate.event WHERE seq <=
+       (SELECT max(seq) FROM (SELECT seq, time_ms FROM flowgate.event ORDER BY seq LIMIT ${pruneBatch}) AS oldest
+        WHERE time_ms < $1)
+     RETURNING seq`,
+    [beforeMs],
+  );
+  return removed.length;
+}
+
+/** Removes all entries that are older than a time. Resolves with their number. */
+export async function removeOlder(query: Query, beforeMs: number): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const removed = await removeOldest(query, beforeMs);
+    total += removed;
+    if (removed < pruneBatch) {
+      return total;
+    }
+  }
+}
+
+function valuesOf(entry: JournalEntry): unknown[] {
+  const { seq, runtime, timeMs, kind, level = null, flowId, nodeId, nodeType, nodeName, data } = entry;
+  return [seq, runtime, timeMs, kind, level, flowId, nodeId, nodeType, nodeName, data].map((value) =>
+    toPortable(value),
+  );
+}
+
+function toEntry(row: EventRow): JournalEntry {
+  return {
+    seq: row.seq,
+    runtime: row.runtime,
+    timeMs: row.time_ms,
+    kind: row.kind,
+    level: row.level ?? undefined,
+    flowId: row.flow_id,
+    nodeId: row.node_id,
+    nodeType: row.node_type,
+    nodeName: row.node_name,
+    data: row.data,
+  };
+}

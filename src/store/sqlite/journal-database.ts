@@ -1,0 +1,147 @@
+import { rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import type { JournalStore } from "../journal-store.ts";
+import { appendEvents, findLastSeq, listEvents, removeOldest, removeOlder } from "../sql/journal.ts";
+import type { Query } from "../sql/query.ts";
+import { inSyncTransaction, inTransaction, lockTimeoutMs, queryOf } from "./connection.ts";
+import { createPrivateFile } from "./database.ts";
+import { isDamaged } from "./errors.ts";
+
+/** "FLGJ". The version is changed with the schema: a journal of another version is replaced. */
+const applicationId = 0x464c474a;
+const schemaVersion = 1;
+
+const schema = `
+  CREATE TABLE event (
+    seq INTEGER NOT NULL,
+    runtime TEXT NOT NULL,
+    time_ms INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    level INTEGER,
+    flow_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    node_type TEXT NOT NULL,
+    node_name TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (seq, runtime)
+  ) STRICT;
+  PRAGMA application_id = ${applicationId};
+  PRAGMA user_version = ${schemaVersion};
+`;
+
+/** The write-ahead log is truncated to this after a checkpoint. */
+const maxLogBytes = 4 * 1024 * 1024;
+
+/** Removing a little more than necessary makes room for some time. */
+const keptShare = 0.9;
+
+type Opened = { readonly db: DatabaseSync; readonly query: Query };
+
+/** The journal in a file of its own. It is replaced if it is damaged, since it is not worth more than the service. */
+export class JournalDatabase implements JournalStore {
+  readonly #path: string;
+  readonly #onReplaced: (reason: string) => void;
+  #opened: Opened | undefined;
+
+  constructor(path: string, onReplaced: (reason: string) => void) {
+    this.#path = path;
+    this.#onReplaced = onReplaced;
+  }
+
+  append(entries: Parameters<JournalStore["append"]>[0]): Promise<void> {
+    return this.#run(({ db, query }) => inTransaction(db, () => appendEvents(query, entries)));
+  }
+
+  list(page: Parameters<JournalStore["list"]>[0]): ReturnType<JournalStore["list"]> {
+    return this.#run(({ query }) => listEvents(query, page));
+  }
+
+  lastSeq(runtime: string): Promise<number> {
+    return this.#run(({ query }) => findLastSeq(query, runtime));
+  }
+
+  prune({ maxBytes, fromMs }: Parameters<JournalStore["prune"]>[0]): Promise<number> {
+    return this.#run(async ({ db, query }) => {
+      let total = await removeOlder(query, fromMs);
+      if (usedBytes(db) > maxBytes) {
+        for (let removed = 1; removed > 0 && usedBytes(db) > keptShare * maxBytes; total += removed) {
+          removed = await removeOldest(query);
+        }
+      }
+      if (total > 0) {
+        db.exec("PRAGMA incremental_vacuum");
+      }
+      return total;
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#opened?.db.close();
+    this.#opened = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this[Symbol.dispose]();
+  }
+
+  /** Runs the operation; if the file is damaged, once more with a new one. */
+  async #run<T>(operation: (opened: Opened) => Promise<T>): Promise<T> {
+    try {
+      return await operation((this.#opened ??= open(this.#path)));
+    } catch (error) {
+      if (!isDamaged(error) && !(error instanceof OtherFile)) {
+        throw error;
+      }
+      this.#replace((error as Error).message);
+      return operation((this.#opened ??= open(this.#path)));
+    }
+  }
+
+  #replace(reason: string): void {
+    this[Symbol.dispose]();
+    for (const suffix of ["", "-wal", "-shm"]) {
+      rmSync(`${this.#path}${suffix}`, { force: true });
+    }
+    this.#onReplaced(reason);
+  }
+}
+
+/** The file has another schema. */
+class OtherFile extends Error {}
+
+function open(path: string): Opened {
+  createPrivateFile(path);
+  const db = new DatabaseSync(path, { timeout: lockTimeoutMs.thread });
+  try {
+    const isNew = readPragma(db, "schema_version") === 0;
+    if (
+      !isNew &&
+      (readPragma(db, "application_id") !== applicationId || readPragma(db, "user_version") !== schemaVersion)
+    ) {
+      throw new OtherFile("it is not a journal of this version");
+    }
+    // Not on the disk at once, since a failure of the machine may cost the last events.
+    db.exec(`
+      PRAGMA auto_vacuum = INCREMENTAL;
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = NORMAL;
+      PRAGMA journal_size_limit = ${maxLogBytes};
+    `);
+    if (isNew) {
+      inSyncTransaction(db, () => db.exec(schema));
+    }
+    return { db, query: queryOf(db) };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** What the entries take, without pages that are free. */
+function usedBytes(db: DatabaseSync): number {
+  return (readPragma(db, "page_count") - readPragma(db, "freelist_count")) * readPragma(db, "page_size");
+}
+
+function readPragma(db: DatabaseSync, name: string): number {
+  return Number(Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+}

@@ -371,9 +371,9 @@ test("replicas publish what they do themselves, under their names, and each list
   await using others = watch(sse, second.url, { kinds: ["deployment"] });
   await Promise.all([events, others].map((each) => each.until(({ kind }) => kind === "snapshotEnd")));
   const rev = await deploy(second, { flows: noisy("a") });
-  const [pending] = (await others.until(isOutcome("pending"))).slice(-1);
-  const [running] = (await events.until(isOutcome("running"))).slice(-1);
-  expect([pending, running].map((seen) => seen?.event["rev"])).toEqual([rev, rev]);
+  const ofRev = (outcome: string) => (seen: Seen) => isOutcome(outcome)(seen) && seen.event["rev"] === rev;
+  const pending = (await others.until(ofRev("pending"))).find(ofRev("pending"));
+  const running = (await events.until(ofRev("running"))).find(ofRev("running"));
   const names = [running, pending].map((seen) => seen?.event["runtime"]);
   const settings = (await first.send("GET", "/settings")).json() as { replicas: { name: string; self?: boolean }[] };
   expect(new Set(names)).toEqual(new Set(settings.replicas.map(({ name }) => name)));
@@ -384,12 +384,12 @@ test("replicas publish what they do themselves, under their names, and each list
   });
   // A client that was connected to the other replica.
   await using resumed = watch(sse, first.url, { kinds: ["deployment"], after: pending?.id ?? "" });
-  await resumed.until(isOutcome("running"));
+  await resumed.until(ofRev("running"));
   await second.kill9();
   await first.kill9();
   await using third = await startService({ config });
   await using again = watch(sse, third.url, { kinds: ["deployment"], after: pending?.id ?? "" });
-  expect((await again.until(isOutcome("running"))).slice(1)).toEqual([running]);
+  expect((await again.until(ofRev("running"))).slice(1)).toEqual([running]);
 });
 
 test("streams end with unavailable when the service stops, so that clients reconnect", async () => {

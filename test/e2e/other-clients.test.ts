@@ -49,7 +49,9 @@ describe("buf curl, by reflection", () => {
     expect(stdout.trim().split("\n")).toEqual([
       "flowgate.v1.AuditService",
       "flowgate.v1.AuthService",
+      "flowgate.v1.EventsService",
       "flowgate.v1.FlowsService",
+      "flowgate.v1.LogsService",
       "flowgate.v1.RevisionsService",
       "flowgate.v1.RuntimeService",
       "flowgate.v1.SettingsService",

@@ -662,6 +662,7 @@ export const examples: Examples = {
         "text/event-stream": {
           events: { value: events.map((event) => formatEvent(event)).join("") },
         },
+        "application/json": { events: { value: events } },
       },
     },
   },

@@ -17,6 +17,8 @@ const open = (docs?: boolean) =>
       settings: {},
       tokens: {},
       audit: {},
+      events: {},
+      logs: {},
     } as never),
     gate: () => {},
     interceptors: [],

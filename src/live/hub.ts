@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
 import { createListeners } from "../base/listeners.ts";
-import { type EventCase, type EventFilter, type EventInit, sizeOf, stateKey } from "./events.ts";
+import { type EventFilter, type EventInit, sizeOf, stateKey } from "./events.ts";
 import { formatPosition, maxOffset, nextSeq } from "./position.ts";
 import { type Entry, EventStream, type StreamSource } from "./stream.ts";
 
@@ -93,11 +93,6 @@ export class EventHub implements StreamSource {
 
   get streamCount(): number {
     return this.#streams.size;
-  }
-
-  /** Whether a stream has events of this kind. */
-  isWatched(kind: EventCase): boolean {
-    return this.#streams.values().some(({ filter }) => filter.cases.has(kind));
   }
 
   publish(init: EventInit): Event {

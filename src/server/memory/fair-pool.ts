@@ -9,7 +9,13 @@ export type FairPoolOptions = {
   readonly createError: () => Error;
 };
 
-type Waiter = { readonly share: Share; readonly bytes: number; readonly settle: (error?: Error) => void };
+type Waiter = {
+  readonly share: Share;
+  readonly bytes: number;
+  /** How many smaller shares came later and are served earlier. */
+  overtaken: number;
+  readonly settle: (error?: Error) => void;
+};
 
 type Source = { readonly name: string; usedBytes: number; readonly waiters: Waiter[] };
 
@@ -18,10 +24,12 @@ type Source = { readonly name: string; usedBytes: number; readonly waiters: Wait
  *
  * A quarter of the capacity is a reserve for sources that hold nothing yet, each up to its whole size: no source can take
  * everything, and a small share of a new source is granted at once. Other shares wait: sources take turns, and the smallest share
- * of a source comes first. While the next share does not fit, other sources can only use the reserve; otherwise they could delay
+ * of a source comes first, but each is overtaken by a few only. While the next share does not fit, other sources can only use the reserve; otherwise they could delay
  * it indefinitely.
  */
 export class FairPool {
+  /** A larger share would wait indefinitely while smaller ones keep arriving. */
+  static readonly #maxOvertaken = 4;
   readonly #options: FairPoolOptions;
   readonly #reserveBytes: number;
   readonly #limitBytes: number;
@@ -132,6 +140,17 @@ export class FairPool {
     }
   }
 
+  /** Inserts the waiter before all larger ones that may be overtaken. */
+  #enqueue(waiters: Waiter[], waiter: Waiter): void {
+    const mayOvertake = ({ bytes, overtaken }: Waiter): boolean =>
+      bytes > waiter.bytes && overtaken < FairPool.#maxOvertaken;
+    const at = waiters.findLastIndex((each) => !mayOvertake(each)) + 1;
+    for (const each of waiters.slice(at)) {
+      each.overtaken += 1;
+    }
+    waiters.splice(at, 0, waiter);
+  }
+
   #wait(source: Source, share: Share, bytes: number): Promise<void> {
     const { createError, waitMs } = this.#options;
     return new Promise((resolve, reject) => {
@@ -144,6 +163,7 @@ export class FairPool {
       const waiter: Waiter = {
         share,
         bytes,
+        overtaken: 0,
         settle(error) {
           clearTimeout(timer);
           if (error === undefined) {
@@ -153,8 +173,7 @@ export class FairPool {
           }
         },
       };
-      const larger = source.waiters.findIndex((each) => each.bytes > bytes);
-      source.waiters.splice(larger === -1 ? source.waiters.length : larger, 0, waiter);
+      this.#enqueue(source.waiters, waiter);
       this.#waiting.add(source);
     });
   }

@@ -57,6 +57,19 @@ test("serves one source after another, and of each the smallest share first", as
   expect(granted).toEqual(["z", "a small", "b small", "a", "b", "a large"]);
 });
 
+test("serves a large share after a few smaller ones of its source, although others keep arriving", async () => {
+  const { take, granted } = open();
+  let last = take("a", 75);
+  const large = take("a large", 75);
+  for (const count of Array.from({ length: 10 }).keys()) {
+    const small = take(`a${count}`, 60);
+    last.give();
+    await Promise.race([large.outcome, small.outcome]);
+    last = granted.at(-1) === "a large" ? large : small;
+  }
+  expect(granted.slice(0, 7)).toEqual(["a", "a0", "a1", "a2", "a3", "a large", "a4"]);
+});
+
 test("does not let others overtake a share that does not fit yet", async () => {
   const { take, granted } = open();
   const [one, two] = [take("a", 40), take("a2", 30)];

@@ -22,46 +22,55 @@ import { stores } from "./benchmarks/stores.ts";
 import { connectJson, grpc, grpcWeb } from "./benchmarks/unary.ts";
 import { watch } from "./benchmarks/watch.ts";
 import { summarizeProfiles } from "./profile.ts";
-import { type Measured, writeReport } from "./report/document.ts";
+import { type Measured, type Suite, writeReport } from "./report/document.ts";
 import { rowOf } from "./report/verdict.ts";
 import { formatTable } from "./table.ts";
 
-const benchmarks = [
-  login,
-  post,
-  get,
-  honoPost,
-  honoGet,
-  settings,
-  connectJson,
-  grpc,
-  grpcWeb,
-  ...libraryBenchmarks,
-  readFlows,
-  notModified,
-  deployment,
-  largeDeployment,
-  polling,
-  watch,
-  start,
-  history,
-  stores,
-  diff,
-  slowClients,
-  matching,
-  body,
-];
+const gateway: Suite = {
+  benchmarks: [post, get, honoPost, honoGet, ...libraryBenchmarks, matching, body],
+  folder: fileURLToPath(new URL("../packages/gateway/docs", import.meta.url)),
+  subject:
+    "The gateway library alone, without the service that uses it. The peers on Node serve the same implementation: stock Connect by its adapter of the same server.",
+  analysis: undefined,
+};
 
-const docs = fileURLToPath(new URL("../docs", import.meta.url));
+const service: Suite = {
+  benchmarks: [
+    login,
+    settings,
+    connectJson,
+    grpc,
+    grpcWeb,
+    readFlows,
+    notModified,
+    deployment,
+    largeDeployment,
+    polling,
+    watch,
+    start,
+    history,
+    stores,
+    diff,
+    slowClients,
+  ],
+  folder: fileURLToPath(new URL("../docs", import.meta.url)),
+  subject:
+    "The service is started by its command with one user and default options, metrics and request log included. Limits are raised for 50 MB bodies and 1,000 streams. " +
+    'It caches the encoded response of GetLogin, which is constant; the peers encode it for each call. "GetSettings with a token" is a call whose response is encoded each time.',
+  analysis: "performance-analysis.md",
+};
 
-const help = `Measures the service and its peers in one run, since ratios are more portable than absolute numbers.
+const suites: Readonly<Record<string, Suite>> = { gateway, service };
+const benchmarks = Object.values(suites).flatMap((suite) => suite.benchmarks);
+
+const help = `Measures the service, the gateway library and their peers in one run, since ratios are more portable than absolute numbers.
 
 Usage: npm run bench -- [options]
 
+  --suite NAME  Run the benchmarks of the gateway library (gateway) or of the service (service) only
   --only NAME   Run this benchmark only; may be repeated
   --quick       Fewer and shorter rounds
-  --write       Write docs/performance.md and its charts
-  --out FOLDER  With --write: write them there instead of docs
+  --write       Write performance.md and its charts to the documents of each suite that runs: docs, packages/gateway/docs
   --profile     Take a CPU profile of the service, and print its summary; this slows the service down
   --help        Print this help
 
@@ -72,10 +81,10 @@ exit code, which is 1 if a benchmark failed.
 
 const { values } = readFlags({
   options: {
+    suite: { type: "string" },
     only: { type: "string", multiple: true },
     quick: { type: "boolean", default: false },
     write: { type: "boolean", default: false },
-    out: { type: "string", default: docs },
     profile: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -86,9 +95,13 @@ function readFlags<T extends ParseArgsConfig>(config: T): ReturnType<typeof pars
   try {
     return parseArgs(config);
   } catch (error) {
-    process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)} (--help lists the flags)\n`);
-    process.exit(2);
+    fail(error instanceof Error ? error.message : String(error));
   }
+}
+
+function fail(message: string): never {
+  process.stderr.write(`bench: ${message} (--help lists the flags)\n`);
+  process.exit(2);
 }
 
 // Runs the exit handlers, which stop the servers.
@@ -98,14 +111,17 @@ process.once("SIGTERM", () => process.exit(143));
 const unknown = values.only?.find((name) => !benchmarks.some((benchmark) => benchmark.name === name));
 if (values.help) {
   process.stdout.write(help);
-} else if (unknown === undefined) {
-  await runAll(benchmarks.filter(({ name }) => values.only?.includes(name) ?? true));
+} else if (unknown !== undefined) {
+  fail(`--only: there is no benchmark ${unknown}`);
+} else if (values.suite !== undefined && suites[values.suite] === undefined) {
+  fail(`--suite: must be one of: ${Object.keys(suites).join(", ")}`);
+} else if (values.write && values.only !== undefined) {
+  fail("--write: a document is about all benchmarks of a suite, so that --only can't be used");
 } else {
-  process.stderr.write(`Unknown benchmark: ${unknown}.\n\n${help}`);
-  process.exitCode = 2;
+  await runAll(Object.entries(suites).flatMap(([name, suite]) => ((values.suite ?? name) === name ? [suite] : [])));
 }
 
-async function runAll(selected: readonly Benchmark[]): Promise<void> {
+async function runAll(selected: readonly Suite[]): Promise<void> {
   const loadAverage = (loadavg()[0] ?? 0).toFixed(1);
   process.stdout.write(
     `Node ${process.version}, ${process.platform}, ${availableParallelism()} cores, load average ${loadAverage}\n`,
@@ -114,7 +130,21 @@ async function runAll(selected: readonly Benchmark[]): Promise<void> {
     ? { starts: 1, rounds: 4, sliceMs: 400, warmUpCalls: 10_000, warmUpMs: 3_000, profileDir: undefined }
     : { starts: 3, rounds: 8, sliceMs: 500, warmUpCalls: 30_000, warmUpMs: 8_000, profileDir: undefined };
   const measured: Measured[] = [];
-  for (const benchmark of selected) {
+  for (const suite of selected) {
+    const ofSuite = await runSuite(suite, effort);
+    if (values.write) {
+      await writeReport(suite, ofSuite, { ...effort, loadAverage });
+    }
+    measured.push(...ofSuite);
+  }
+  if (measured.length > 1) {
+    process.stdout.write(`\n${formatTable(measured.flatMap(({ result }) => result.figures.map(rowOf)))}`);
+  }
+}
+
+async function runSuite(suite: Suite, effort: Effort): Promise<Measured[]> {
+  const measured: Measured[] = [];
+  for (const benchmark of suite.benchmarks.filter(({ name }) => values.only?.includes(name) ?? true)) {
     const { name, title } = benchmark;
     process.stdout.write(`\n${name}: ${title}\n`);
     const profileDir = values.profile ? await mkdtemp(join(tmpdir(), `flowgate-profile-${name}-`)) : undefined;
@@ -126,12 +156,7 @@ async function runAll(selected: readonly Benchmark[]): Promise<void> {
       await printProfile(profileDir);
     }
   }
-  if (measured.length > 1) {
-    process.stdout.write(`\n${formatTable(measured.flatMap(({ result }) => result.figures.map(rowOf)))}`);
-  }
-  if (values.write) {
-    await writeReport(values.out, measured, { ...effort, loadAverage });
-  }
+  return measured;
 }
 
 /** Runs a benchmark; a failure is a note in its result, so that the other benchmarks still run. */

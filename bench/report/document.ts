@@ -11,26 +11,42 @@ export type RunFacts = Effort & {
   readonly loadAverage: string;
 };
 
+/** Benchmarks that are written to one document. */
+export type Suite = {
+  readonly benchmarks: readonly Benchmark[];
+  /** Where performance.md is, with its charts in performance/. */
+  readonly folder: string;
+  /** What is measured. */
+  readonly subject: string;
+  /** The document that explains missed goals. */
+  readonly analysis: string | undefined;
+};
+
 export type Measured = { readonly benchmark: Benchmark; readonly result: Result };
 
-/** Writes performance.md to the directory, and its charts to a new subdirectory performance/. */
-export async function writeReport(folder: string, measured: readonly Measured[], run: RunFacts): Promise<void> {
+/** Writes performance.md to the folder of the suite, and its charts to a new subfolder. */
+export async function writeReport(suite: Suite, measured: readonly Measured[], run: RunFacts): Promise<void> {
+  const { folder } = suite;
   const charts = join(folder, "performance");
   await rm(charts, { recursive: true, force: true });
   await mkdir(charts, { recursive: true });
   for (const { benchmark, result } of measured.filter(({ result: { rows } }) => rows.length > 0)) {
     await writeFile(join(charts, `${benchmark.name}.svg`), drawChart(benchmark.title, result.chart));
   }
-  await writeFile(join(folder, "performance.md"), formatReport(measured, run));
+  await writeFile(join(folder, "performance.md"), formatReport(suite, measured, run));
 }
 
-function formatReport(measured: readonly Measured[], { starts, rounds, sliceMs, loadAverage }: RunFacts): string {
+function formatReport(
+  { subject, analysis }: Suite,
+  measured: readonly Measured[],
+  { starts, rounds, sliceMs, loadAverage }: RunFacts,
+): string {
   const figures = measured.flatMap(({ result }) => result.figures.map(rowOf));
   return `# Performance
 
 Written by \`npm run bench -- --write\`; all numbers are of one run. The machine had ${availableParallelism()} cores and other
 work (load average ${loadAverage} before the run), with Node ${process.version} on ${process.platform} ${process.arch}. Unlike rates, ratios
-can be compared across machines. Goals that are missed are analysed in [performance-analysis.md](performance-analysis.md).
+can be compared across machines.${analysis === undefined ? "" : ` Goals that are missed are analysed in [${analysis}](${analysis}).`}
 
 ## Figures
 
@@ -41,9 +57,8 @@ ${formatMarkdownTable(figures)}
 
 ## How it is measured
 
-- The service is started by its command with one user and default options, metrics and request log included. Limits are
-  raised for 50 MB bodies and 1,000 streams. Benchmarks of the transcoder alone are named so. Each peer is a server in a
-  separate process.
+- ${subject}
+- Each contender is a server in a separate process.
 - Another process generates the load over loopback: for HTTP/1.1 on 64 connections with one request at a time (8 for
   2 MB bodies), for gRPC on 4 connections with 16 concurrent calls. It sends bytes that were formatted once, and only checks
   that each response has the status and length of the first one.
@@ -53,8 +68,6 @@ ${formatMarkdownTable(figures)}
   its rate was limited by something else, such as other work of the machine.
 - CPU per call is user and system time of all threads of the server, divided by the calls of the slice. Servers in Go use
   all cores, those on Node mostly one.
-- The service caches the encoded response of GetLogin, which is constant; the peers encode it for each call. "GetSettings
-  with a token" is a call whose response is encoded each time.
 - A stall is the longest interval between two iterations of the event loop, measured with \`monitorEventLoopDelay\` at its
   finest resolution of 1 ms.
 - The memory of a stream is the growth of the resident set of the process, measured after garbage collections.

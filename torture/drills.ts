@@ -1,6 +1,7 @@
 import type { Drill } from "./drill.ts";
 import { flowEscapes } from "./drills/flow-escapes.ts";
 import { costlyFlows } from "./drills/costly-flows.ts";
+import { events } from "./drills/events.ts";
 import { fsync } from "./drills/fsync.ts";
 import { hostileFlows } from "./drills/hostile-flows.ts";
 import { hostileInput } from "./drills/hostile-input.ts";
@@ -31,6 +32,7 @@ export const drills: readonly Drill[] = [
   flowEscapes,
   costlyFlows,
   protocolFloods,
+  events,
   onlyLoopback,
   exhaustion,
   memory,

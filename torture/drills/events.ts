@@ -1,0 +1,265 @@
+import { createServer, request as httpRequest } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { connect } from "node:http2";
+import { setTimeout as delay } from "node:timers/promises";
+import { tryDeploy } from "../../test/e2e/deploy.ts";
+import { endpoint, functionNode, type Node, tab } from "../../test/e2e/flow-builders.ts";
+import { bearer } from "../../test/e2e/rest.ts";
+import { eventually, type Service, startService } from "../../test/e2e/service.ts";
+import { login, user } from "../../test/e2e/users.ts";
+import { watchProtocols } from "../../test/e2e/watch-events.ts";
+import { escape } from "../../test/runtime/flow-builders.ts";
+import { freePort } from "../../test/free-port.ts";
+import type { Context, Size } from "../context.ts";
+import type { Control, Drill } from "../drill.ts";
+import { checkEvents, numbered, openReader, type Reader } from "../event-readers.ts";
+import { observe, overTcp } from "../operator.ts";
+import { readResources } from "../resources.ts";
+
+export const events: Drill = {
+  name: "events",
+  title: "Streams of events during floods and kills",
+  promise:
+    "Each reader of the events gets every deployment once and in order, and no event twice under another id or after a later one, however often it " +
+    "disconnects, flows flood the service with messages, or the flow runtime and the service are killed. Readers that stop reading take bounded memory.",
+  method:
+    "Clients read `/events` over SSE, NDJSON, Connect, gRPC and gRPC-Web, and some disconnect at random and resume. Meanwhile flows are deployed that warn " +
+    "100,000 times a second, forge messages on their channel to the service, or number their warnings; the process of the flows and the service " +
+    "itself are killed with SIGKILL at random, and some clients have opened a stream and never read it. Then the events of all clients are compared: " +
+    "with each other by their ids, and with the acknowledged deployments. In small size, the p99 of health and settings is a figure only. The " +
+    "controls are proxies that lose and that repeat the events of a deployment.",
+  async run(context) {
+    const { pick, size } = context;
+    const figures = await flood(context);
+    const { readers, revs, peakMiB, p99Ms, failures } = figures;
+    const count = readers.reduce((sum, { seen }) => sum + seen.length, 0);
+    return {
+      loads: [
+        { name: "deployments", count: revs.length, minimum: deployments[size] * 0.8 },
+        { name: "events that were read", count, minimum: pick(200, 20_000) },
+        {
+          name: "connections of readers",
+          count: readers.reduce((sum, { connections }) => sum + connections, 0),
+          minimum: pick(20, 500),
+        },
+        { name: "kills of the flow runtime", count: figures.childKills, minimum: pick(1, 10) },
+        { name: "kills of the service", count: figures.kills, minimum: pick(1, 4) },
+      ],
+      figures: [
+        { name: "p99 of health and settings", value: p99Ms, unit: "ms" },
+        { name: "highest memory", value: peakMiB, unit: "MiB" },
+      ],
+      violations: [
+        ...checkEvents(readers, revs),
+        ...failures,
+        ...(size === "full" && p99Ms > maxP99Ms ? [`the p99 of health and settings was ${p99Ms.toFixed(0)} ms`] : []),
+        ...(peakMiB > maxMiB ? [`memory was ${peakMiB.toFixed(0)} MiB`] : []),
+      ],
+      controls: [await throughProxy(context, "loses"), await throughProxy(context, "repeats")],
+    };
+  },
+};
+
+const deployments = { quick: 10, full: 100 } satisfies Record<Size, number>;
+const maxP99Ms = 50;
+const maxMiB = 400;
+const protocols = Object.keys(watchProtocols);
+
+const config = {
+  adminAuth: { users: [user("admin", "*")] },
+  log: { level: "error" },
+  // Streams that are not read stay open for the whole drill.
+  limits: { stallTimeoutMs: 3_600_000 },
+};
+
+/** Flows that warn a little, with numbers; that warn much; and that forge messages on their channel. */
+const floods: readonly (() => Node[])[] = [
+  () =>
+    onStart(`const run = Date.now() + "-" + Math.random(); let count = 0;
+    setInterval(() => { for (let at = 0; at < 4; at++) node.warn("${numbered}" + run + " " + count++); }, 40);`),
+  () => onStart(`setInterval(() => { for (let at = 0; at < 1_000; at++) node.warn("x".repeat(100)); }, 10);`),
+  () =>
+    onStart(
+      `${escape} const load = (name) => host.getBuiltinModule(name); setInterval(() => { for (const kind of ["log", "node-status", "debug", "dropped", "events"])
+        try { load("fs").writeSync(3, JSON.stringify({ kind, level: "warn", message: "forged".repeat(100), id: 1, events: [] }) + "\\n"); } catch {} }, 1);`,
+    ),
+];
+
+function onStart(initialize: string): Node[] {
+  return [tab("flood"), functionNode("writer", { z: "flood", func: "return msg;", initialize })];
+}
+
+function flowsOf(number: number): Node[] {
+  return [...endpoint("/n", `msg.payload = "${number}"`), ...(floods[number % floods.length]?.() ?? [])];
+}
+
+type Flooded = {
+  readonly readers: readonly Reader[];
+  /** The revisions of acknowledged deployments, in their order. */
+  readonly revs: readonly string[];
+  readonly childKills: number;
+  readonly kills: number;
+  readonly peakMiB: number;
+  readonly p99Ms: number;
+  readonly failures: readonly string[];
+};
+
+async function flood(context: Context): Promise<Flooded> {
+  const { createFolder, pick, progress, random, size } = context;
+  const [port, dataDir] = [await freePort(), await createFolder()];
+  const start = (): Promise<Service> => startService({ port, config, dataDir });
+  let service = await start();
+  const headers = bearer(await login(service, { username: "admin" }));
+  const ending = new AbortController();
+  const readers = Array.from({ length: pick(10, 40) }, (_, at) =>
+    openReader({
+      protocol: protocols[at % protocols.length] ?? "",
+      url: service.url,
+      headers,
+      // Every other one of each protocol.
+      leaveAfterMs: Math.floor(at / protocols.length) % 2 === 0 ? undefined : () => Math.round(200 + 3_000 * random() ** 3),
+      until: ending.signal,
+    }),
+  );
+  await Promise.all(readers.map(({ started }) => started));
+  const revs: string[] = [];
+  const [peaksMiB, p99sMs, failures]: [number[], number[], string[]] = [[], [], []];
+  let [childKills, kills] = [0, 0];
+  let [unread, observing] = [openUnread(service.url, headers, pick(5, 50)), observe(overTcp(service, headers))];
+  const finish = async (): Promise<void> => {
+    const { p99Ms, failures: found } = await observing.end();
+    p99sMs.push(p99Ms);
+    failures.push(...found.keys());
+    peaksMiB.push((await readResources(service.pid)).peakMiB);
+    unread[Symbol.dispose]();
+  };
+  for (let number = 0; revs.length < deployments[size] && number < 2 * deployments[size]; number++) {
+    progress(`${revs.length} deployments`);
+    revs.push(...(await deployNext(service, flowsOf(number), headers)));
+    await delay(300 * random());
+    if (number % 5 === 2) {
+      childKills += await killChild(service);
+    }
+    if (number % pick(6, 20) === 4) {
+      await finish();
+      await service.kill9();
+      kills += 1;
+      service = await start();
+      [unread, observing] = [openUnread(service.url, headers, pick(5, 50)), observe(overTcp(service, headers))];
+    }
+  }
+  revs.push(...(await deployNext(service, [], headers)));
+  // What is missing is a violation, which the check describes.
+  await eventually(async () => assertSeen(readers, revs.at(-1) ?? ""), 30_000).catch(() => {});
+  await finish();
+  ending.abort();
+  await Promise.all(readers.map(({ ended }) => ended));
+  await service[Symbol.asyncDispose]();
+  return {
+    readers,
+    revs,
+    childKills,
+    kills,
+    peakMiB: Math.max(...peaksMiB),
+    p99Ms: Math.max(...p99sMs),
+    failures,
+  };
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Returns the revision, if it was acknowledged. */
+async function deployNext(service: Service, flows: readonly Node[], headers: Headers): Promise<string[]> {
+  const reply = await tryDeploy(service, { flows }, "full", headers);
+  return reply.status === 200 ? [(reply.json() as { rev: string }).rev] : [];
+}
+
+async function killChild(service: Service): Promise<number> {
+  const [child] = await service.childPids();
+  if (child === undefined) {
+    return 0;
+  }
+  process.kill(child, "SIGKILL");
+  return 1;
+}
+
+function assertSeen(readers: readonly Reader[], rev: string): void {
+  for (const { protocol, seen } of readers) {
+    if (!seen.some(({ kind, event }) => kind === "deployment" && event["rev"] === rev)) {
+      throw new Error(`over ${protocol}, the last deployment did not come`);
+    }
+  }
+}
+
+/** Opens streams that are never read. */
+function openUnread(url: string, headers: Headers, count: number): Disposable {
+  const session = connect(url).on("error", () => {});
+  for (let at = 0; at < count; at++) {
+    session.request({ ...headers, ":path": "/events" }).on("error", () => {});
+  }
+  return { [Symbol.dispose]: () => session.destroy() };
+}
+
+type Fault = "loses" | "repeats";
+
+/** A reader over SSE, behind a proxy that loses or repeats the events of one deployment. */
+async function throughProxy({ createFolder }: Context, fault: Fault): Promise<Control> {
+  await using service = await startService({ config, dataDir: await createFolder() });
+  const headers = bearer(await login(service, { username: "admin" }));
+  await using proxy = await startProxy(service.url, fault);
+  const ending = new AbortController();
+  const readers = [service.url, proxy.url].map((url) =>
+    openReader({ protocol: "SSE", url, headers, until: ending.signal }),
+  );
+  await Promise.all(readers.map(({ started }) => started));
+  const revs: string[] = [];
+  for (let number = 0; number < 12; number++) {
+    revs.push(...(await deployNext(service, [tab(`T${number}`)], headers)));
+  }
+  await eventually(async () => assertSeen(readers, revs.at(-1) ?? ""), 10_000).catch(() => {});
+  ending.abort();
+  await Promise.all(readers.map(({ ended }) => ended));
+  return { planted: `a proxy ${fault} the events of a deployment`, found: checkEvents(readers, revs) };
+}
+
+async function startProxy(url: string, fault: Fault): Promise<AsyncDisposable & { readonly url: string }> {
+  const server = createServer((request, response) => {
+    const { method = "GET", headers } = request;
+    const upstream = httpRequest(`${url}${request.url ?? ""}`, { method, headers });
+    upstream.on("response", (reply) => {
+      response.writeHead(reply.statusCode ?? 502, reply.headers);
+      const change = changeEvents(fault);
+      reply.setEncoding("utf8").on("data", (chunk: string) => response.write(change(chunk)));
+    });
+    upstream.on("error", () => response.destroy());
+    response.on("close", () => void upstream.destroy());
+    upstream.end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** Changes the events of the fifth deployment in the chunks of a stream. */
+function changeEvents(fault: Fault): (chunk: string) => string {
+  const revs = new Set<string>();
+  let rest = "";
+  return (chunk) => {
+    const parts = `${rest}${chunk}`.split("\n\n");
+    rest = parts.pop() ?? "";
+    const changed = parts.map((part) => {
+      const [rev] = /(?<=event: deployment\n.*"rev":")[^"]+/s.exec(part) ?? [];
+      const isFifth = rev !== undefined && [...revs.add(rev)].indexOf(rev) === 4;
+      const copies = fault === "loses" ? 0 : 2;
+      return `${part}\n\n`.repeat(isFifth ? copies : 1);
+    });
+    return changed.join("");
+  };
+}

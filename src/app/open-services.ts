@@ -114,7 +114,7 @@ function openRoutes(
 ): ServerOptions["routes"] {
   const { audit, authenticator, observer } = others;
   const { credentialSecret } = options;
-  const decrypt: Decrypt = (encrypted, types) => decryptCredentials(credentialSecret, encrypted, types);
+  const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(credentialSecret, encrypted, findTypes);
   const { analysisMs, deploymentAnalysisMs, memoryMb } = options.limits;
   const timeLimits = {
     readLimit: { maxMs: analysisMs, option: "limits.analysisMs" },

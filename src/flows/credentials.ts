@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Credentials, NodeCredentials } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { CredentialSets, FlowNode } from "./configuration.ts";
+import type { CredentialSets } from "./configuration.ts";
 import {
   type Violation,
   findKeyViolation,
@@ -10,8 +10,11 @@ import {
   prependKeyIfFound,
 } from "./violation.ts";
 
-/** Decrypts credentials in the `$` format, of nodes with these types by id. Throws `invalid_credentials` if that fails. */
-export type Decrypt = (encrypted: string, types: ReadonlyMap<string, string>) => CredentialSets;
+/** Decrypts credentials in the `$` format. Throws `invalid_credentials` if that fails. */
+export type Decrypt = (encrypted: string, findTypes: FindTypes) => CredentialSets;
+
+/** Returns the types of those of the ids that are nodes of the flows. */
+export type FindTypes = (ids: ReadonlySet<string>) => ReadonlyMap<string, string>;
 
 /** The credentials of one request. */
 export type SubmittedCredentials = {
@@ -22,7 +25,8 @@ export type SubmittedCredentials = {
 };
 
 export type CredentialsChange = SubmittedCredentials & {
-  readonly flows: readonly FlowNode[];
+  /** Of the flows after the deployment, which are not read otherwise: parsing large ones takes long. */
+  readonly findTypes: FindTypes;
   readonly current: CredentialSets;
   readonly decrypt: Decrypt;
 };
@@ -33,10 +37,10 @@ export type CredentialsChange = SubmittedCredentials & {
  * empty string removes a name. Sets of nodes that are not in the flows are dropped. An unchanged set is the same Map as
  * before, and `current` is returned if nothing changed.
  */
-export function mergeCredentials({ flows, inline, topLevel, current, decrypt }: CredentialsChange): CredentialSets {
-  const replaced = topLevel === undefined ? current : replaceSets({ flows, current, decrypt }, topLevel);
+export function mergeCredentials({ findTypes, inline, topLevel, current, decrypt }: CredentialsChange): CredentialSets {
+  const replaced = topLevel === undefined ? current : replaceSets({ findTypes, current, decrypt }, topLevel);
   const merged = new Map<string, ReadonlyMap<string, string>>();
-  for (const { id } of flows) {
+  for (const id of findTypes(new Set([...replaced.keys(), ...inline.keys()])).keys()) {
     const set = mergeSet(replaced.get(id), inline.get(id));
     if (set !== undefined && set.size > 0) {
       merged.set(id, set);
@@ -47,17 +51,17 @@ export function mergeCredentials({ flows, inline, topLevel, current, decrypt }: 
 }
 
 function replaceSets(
-  { flows, current, decrypt }: Pick<CredentialsChange, "flows" | "current" | "decrypt">,
+  { findTypes, current, decrypt }: Pick<CredentialsChange, "findTypes" | "current" | "decrypt">,
   { nodes, encrypted }: Credentials,
 ): CredentialSets {
   const named = Object.entries(nodes);
-  const types = new Map(flows.map(({ id, type }) => [id, type]));
   if (encrypted !== undefined) {
     if (named.length > 0) {
       throw invalidFlows({ path: ["credentials"], message: 'must be either "$" alone or sets by node id, not both' });
     }
-    return decrypt(encrypted, types);
+    return decrypt(encrypted, findTypes);
   }
+  const types = findTypes(new Set(Object.keys(nodes)));
   const sets = new Map(current);
   for (const [id, set] of named) {
     const violation = findKeyViolation(id) ?? prependKeyIfFound(id, findCredentialsViolation(set, types.get(id)));

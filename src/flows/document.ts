@@ -19,9 +19,24 @@ export type NodeTypes = ReadonlyMap<string, string | undefined>;
 /** Returns the types of the nodes with these ids. Parses `json` if one is not known. */
 export function findTypes(document: FlowsDocument, ids: ReadonlySet<string>): ReadonlyMap<string, string> {
   const known = document.types;
-  const types =
-    known !== undefined && ids.values().every((id) => known.has(id)) ? known : readTypes(document.nodes, ids);
-  return new Map([...types].filter((entry): entry is [string, string] => entry[1] !== undefined));
+  if (ids.size === 0) {
+    return new Map();
+  }
+  const isKnown = known !== undefined && ids.values().every((id) => known.has(id));
+  return presentTypes(isKnown ? known : readTypes(document.nodes, ids), ids);
+}
+
+/** Returns the types of the nodes with these ids. */
+export function findTypesOf(nodes: readonly FlowNode[], ids: ReadonlySet<string>): ReadonlyMap<string, string> {
+  return presentTypes(readTypes(nodes, ids), ids);
+}
+
+function presentTypes(types: NodeTypes, ids: ReadonlySet<string>): ReadonlyMap<string, string> {
+  return new Map(
+    Array.from(ids, (id) => [id, types.get(id)] as const).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    ),
+  );
 }
 
 /** The types of these ids, for another thread. */

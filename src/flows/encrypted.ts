@@ -4,19 +4,19 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { parseJsonText } from "@flowgate/gateway/json-text";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "./configuration.ts";
-import { acceptsMap, flattenMap } from "./credentials.ts";
+import { type FindTypes, acceptsMap, flattenMap } from "./credentials.ts";
 import { findKeyViolation } from "./violation.ts";
 import { isJsonObject } from "./json.ts";
 
 /**
  * Decrypts Node-RED's `$` format: the IV as 32 hex digits, followed by the base64 of AES-256-CTR over
  * `{"<node id>": {"<name>": "<value>"}}`, with `map` between id and name for `global-config` nodes. The key is the SHA-256 of the
- * secret. `types` are those of the nodes, by id. Throws `invalid_credentials` with a message that contains nothing of the input.
+ * secret. Throws `invalid_credentials` with a message that contains nothing of the input.
  */
 export function decryptCredentials(
   secret: string | undefined,
   encrypted: string,
-  types: ReadonlyMap<string, string>,
+  findTypes: FindTypes,
 ): CredentialSets {
   if (secret === undefined) {
     throw invalidCredentials(
@@ -30,7 +30,7 @@ export function decryptCredentials(
       "can't be decrypted with the configured credentialSecret: encrypt them with that secret, or send credentials by node id",
     );
   }
-  const sets = isJsonObject(parsed) ? parseSets(parsed, types) : undefined;
+  const sets = isJsonObject(parsed) ? parseSets(parsed, findTypes(new Set(Object.keys(parsed)))) : undefined;
   if (sets === undefined) {
     throw invalidCredentials("must contain an object of objects of strings, by node id and name");
   }

@@ -7,6 +7,7 @@ import type { Change, DeploymentCall } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, CurrentCredentials } from "../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
+import { findTypes } from "../flows/document.ts";
 import type { Preparation } from "../flows/preparation/preparation.ts";
 import type {
   DeploymentFields,
@@ -108,7 +109,12 @@ export function toChange(
       const credentials =
         active.credentials === current
           ? outcome.credentials
-          : mergeCredentials({ ...submitted, flows: flows.nodes, current: active.credentials, decrypt });
+          : mergeCredentials({
+              ...submitted,
+              findTypes: (ids) => findTypes(flows, ids),
+              current: active.credentials,
+              decrypt,
+            });
       return { flows, credentials, submitted };
     },
     identity: () => [

@@ -13,7 +13,7 @@ import type { Change } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
 import type { DeploymentType, FlowNode } from "../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
-import { formatDocument } from "../flows/document.ts";
+import { findTypesOf, formatDocument } from "../flows/document.ts";
 import { type FlowParts, findFlow, findTab, nodesOf, parseFlow, replaceNodes, toFlow } from "../flows/single-flow.ts";
 import { type ParsedFlows, globalFlowId } from "../flows/parse-flows.ts";
 import type { DeploymentFields } from "../flows/preparation/prepare.ts";
@@ -196,7 +196,12 @@ function flowChange(
       const flows = replaceNodes(active.flows.nodes, new Set(replaced), replacements);
       const { credentials: current } = active;
       const submitted = { inline, topLevel: undefined };
-      const credentials = mergeCredentials({ ...submitted, flows, current, decrypt });
+      const credentials = mergeCredentials({
+        ...submitted,
+        findTypes: (ids) => findTypesOf(flows, ids),
+        current,
+        decrypt,
+      });
       return { flows: await formatDocument(flows), credentials, submitted };
     },
     identity: () => [rev ?? "", ...identity()],

@@ -2,6 +2,7 @@ import { type MessageInitShape, create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { CredentialsSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { type CredentialsChange, mergeCredentials } from "../../src/flows/credentials.ts";
+import { findTypesOf } from "../../src/flows/document.ts";
 import { decryptCredentials, encryptCredentials } from "../../src/flows/encrypted.ts";
 import { failure, sets } from "./builders.ts";
 
@@ -22,12 +23,13 @@ function change(
   topLevel: MessageInitShape<typeof CredentialsSchema> | undefined,
   ids: string[],
 ): CredentialsChange {
+  const nodes = ids.map((id) => ({ id, type: id === "g" ? "global-config" : "t" }));
   return {
-    flows: ids.map((id) => ({ id, type: id === "g" ? "global-config" : "t" })),
+    findTypes: (searched) => findTypesOf(nodes, searched),
     inline: sets(inline),
     topLevel: topLevel && create(CredentialsSchema, topLevel),
     current: sets(current),
-    decrypt: (encrypted, types) => decryptCredentials("secret", encrypted, types),
+    decrypt: (encrypted, findTypes) => decryptCredentials("secret", encrypted, findTypes),
   };
 }
 

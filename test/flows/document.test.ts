@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatDocument, parseDocument } from "../../src/flows/document.ts";
+import { findTypes, formatDocument, parseDocument } from "../../src/flows/document.ts";
 
 const kinds: [string, number][] = [
   ["no nodes", 0],
@@ -29,4 +29,11 @@ test("has the keys with escapes that were formatted", async () => {
   const later = await formatDocument([{ id: "a", type: "t", table: { x: 1, "\n": 1 } }]);
   expect(parseDocument(earlier.json).nodes[0]?.["table"]).toEqual({ x: 1, "\\": 1 });
   expect(parseDocument(later.json).nodes[0]?.["table"]).toEqual({ x: 1, "\n": 1 });
+});
+
+test("types that are known, and those of no node, are found without parsing", () => {
+  const document = parseDocument(Buffer.from("this is parsed only on demand"), 1, new Map([["a", "tab"]]));
+  expect(findTypes(document, new Set(["a"]))).toEqual(new Map([["a", "tab"]]));
+  expect(findTypes(parseDocument(document.json), new Set())).toEqual(new Map());
+  expect(() => findTypes(document, new Set(["b"]))).toThrow(SyntaxError);
 });

@@ -15,7 +15,8 @@ const types = new Map([
   ["a", "mqtt-broker"],
   ["g", "global-config"],
 ]);
-const decryptCredentials = (secret: string | undefined, encrypted: string) => decryptOfTypes(secret, encrypted, types);
+const decryptCredentials = (secret: string | undefined, encrypted: string) =>
+  decryptOfTypes(secret, encrypted, () => types);
 
 const credentials = sets({ a: { user: "Zoë", password: "🔑" }, b: {} });
 

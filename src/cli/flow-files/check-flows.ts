@@ -10,6 +10,7 @@ import {
 } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../../errors.ts";
 import { mergeCredentials } from "../../flows/credentials.ts";
+import { findTypesOf } from "../../flows/document.ts";
 import { findViolations, parseFlows } from "../../flows/parse-flows.ts";
 import type { FileValue, FlowFiles } from "./read-file.ts";
 import { type FileProblem, FlowFilesFailure, problemAt, splitPath } from "./source.ts";
@@ -35,7 +36,8 @@ export function checkFlows(files: FlowFiles): CheckedFlows {
   );
   try {
     const parsed = parseFlows(flows);
-    mergeCredentials({ ...parsed, topLevel: credentials, current: new Map(), decrypt: () => new Map() });
+    const findTypes = (ids: ReadonlySet<string>) => findTypesOf(parsed.flows, ids);
+    mergeCredentials({ ...parsed, findTypes, topLevel: credentials, current: new Map(), decrypt: () => new Map() });
   } catch (error) {
     if (!(error instanceof FlowgateError)) {
       throw error;

@@ -2,7 +2,7 @@ import { OnFailure, type PlanFlowsRequest, type SetFlowsRequest } from "../../..
 import { FlowgateError } from "../../errors.ts";
 import { type CredentialSets, type DeploymentType, parseDeploymentType } from "../configuration.ts";
 import { type Decrypt, type SubmittedCredentials, mergeCredentials } from "../credentials.ts";
-import { type FlowsDocument, formatDocument } from "../document.ts";
+import { type FlowsDocument, findTypesOf, formatDocument } from "../document.ts";
 import { parseFlows } from "../parse-flows.ts";
 
 /** The fields of a request that are not about the content of the flows. Not validated. */
@@ -81,7 +81,12 @@ async function prepareFlows(
   try {
     const { flows, inline } = parseFlows(request.flows);
     const submitted = { inline, topLevel: request.credentials };
-    const credentials = mergeCredentials({ ...submitted, flows, current, decrypt });
+    const credentials = mergeCredentials({
+      ...submitted,
+      findTypes: (ids) => findTypesOf(flows, ids),
+      current,
+      decrypt,
+    });
     return { kind: "flows", flows: await formatDocument(flows), credentials, submitted };
   } catch (error) {
     if (error instanceof FlowgateError) {

@@ -28,7 +28,7 @@ serveThread<PreparationCall, PreparationReply>(async (call) => {
 async function prepare({ source, typeName, current }: PreparationCall): Promise<PreparationReply> {
   try {
     const request = (await decoders[typeName](source)) as FlowsRequest;
-    const decrypt: Decrypt = (encrypted, types) => decryptCredentials(credentialSecret, encrypted, types);
+    const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(credentialSecret, encrypted, findTypes);
     const { type, rev, fields, base, outcome } = await prepareDeployment(request, current.credentials, decrypt);
     return { kind: "prepared", type, rev, fields, base, outcome: serializeOutcome(outcome, current) };
   } catch (error) {
@@ -55,12 +55,15 @@ function serializeOutcome(
     return { kind: "rejected", error: serializeError(outcome.error) };
   }
   const { json, count, nodes } = outcome.flows;
-  const ids = [...current.kept.keys(), ...current.credentials.keys(), ...outcome.credentials.keys()];
+  const { inline, topLevel } = outcome.submitted;
+  const ids = [current.kept, current.credentials, outcome.credentials, inline].flatMap((entries) => [
+    ...entries.keys(),
+  ]);
   return {
     kind: "flows",
     json: json as Uint8Array<ArrayBuffer>,
     count,
-    types: readTypes(nodes, new Set(ids)),
+    types: readTypes(nodes, new Set([...ids, ...Object.keys(topLevel?.nodes ?? {})])),
     credentials: outcome.credentials === current.credentials ? undefined : outcome.credentials,
     submitted: outcome.submitted,
   };

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { tryDeploy } from "../../test/e2e/deploy.ts";
 import { endpoint, type Node } from "../../test/e2e/flow-builders.ts";
 import { bearer, form } from "../../test/e2e/rest.ts";
-import { parseScrape } from "../../test/e2e/scrape.ts";
+import { parseScrape, type Scrape } from "../../test/e2e/scrape.ts";
 import { type Service, startService } from "../../test/e2e/service.ts";
 import { login, tokenParameters, user } from "../../test/e2e/users.ts";
 import { freePort } from "../../test/free-port.ts";
@@ -50,6 +50,11 @@ export const exhaustion: Drill = {
           count: direct.surplus + proxied.surplus,
           minimum: 1_000 * context.pick(1, 10),
         },
+        {
+          name: "failed logins of flows",
+          count: direct.failedLogins + proxied.failedLogins,
+          minimum: 2 * loginsOfEach,
+        },
       ],
       figures: [
         {
@@ -79,7 +84,12 @@ type Attacked = {
   readonly violations: readonly string[];
   /** How many connections and calls of flows were ended. */
   readonly surplus: number;
+  readonly failedLogins: number;
 };
+
+/** How many connections and calls of an attack have to be ended before operators try to correct it. */
+const surplusOfEach = 200;
+const loginsOfEach = 60;
 
 async function attack(
   { createFolder, pick, progress, size }: Context,
@@ -101,23 +111,38 @@ async function attack(
   for (const [name, flows] of Object.entries(flowsOf(port))) {
     for (const way of Array.from({ length: pick(1, 10) }, () => present).flat()) {
       progress(`${name}, ${way.name}`);
-      // If there is a socket, the attack is deployed over it: the one before may not have ended yet.
-      const deployed = tryDeploy(present.at(-1) ?? way, { flows }).catch(() => undefined);
-      await Promise.race([deployed, delay(2_000)]);
-      await delay(1_000);
+      // If there is a socket, it is used for this: the attack before may not have ended yet.
+      const free = present.at(-1) ?? way;
+      const before = await readSurplus(free);
+      void tryDeploy(free, { flows }).catch(() => undefined);
+      await until(async () => (await readSurplus(free)) >= before + surplusOfEach);
       const { ms, problem } = await correct(way, correction, withinMs[size]);
       corrections.push({ ms, problem: problem && `${name}: ${problem}` });
     }
   }
-  violations.push(...(await attackLogins(service, present)));
-  return { corrections, violations, surplus: await readSurplus(tcp) };
+  const logins = await attackLogins(service, present);
+  violations.push(...logins.violations);
+  return { corrections, violations, surplus: await readSurplus(tcp), failedLogins: logins.count };
+}
+
+/** Waits until an attack has begun. Where it does not, the load is too small, and the drill is void. */
+async function until(isBegun: () => Promise<boolean>): Promise<void> {
+  const untilMs = performance.now() + 20_000;
+  while (!(await isBegun().catch(() => false)) && performance.now() < untilMs) {
+    await delay(25);
+  }
 }
 
 /** Failed logins of flows do not prevent those of operators. */
-async function attackLogins(service: Service, ways: readonly Way[]): Promise<string[]> {
+async function attackLogins(
+  service: Service,
+  ways: readonly Way[],
+): Promise<{ readonly count: number; readonly violations: readonly string[] }> {
   const violations: string[] = [];
-  await tryDeploy(ways.at(-1) ?? service, { flows: failLogins(service.port, 60) }).catch(() => undefined);
-  await delay(1_000);
+  const free = ways.at(-1) ?? service;
+  await tryDeploy(free, { flows: failLogins(service.port, loginsOfEach) }).catch(() => undefined);
+  await until(async () => (await countFailedLogins(free)) >= loginsOfEach);
+  const count = await countFailedLogins(free);
   for (const way of ways) {
     const body = new URLSearchParams(tokenParameters()).toString();
     const reply = await way
@@ -129,12 +154,23 @@ async function attackLogins(service: Service, ways: readonly Way[]): Promise<str
       );
     }
   }
-  return violations;
+  return { count, violations };
+}
+
+async function readMetrics(way: Pick<Way, "send">): Promise<Scrape> {
+  return parseScrape((await way.send("GET", "/metrics", { signal: AbortSignal.timeout(5_000) })).body);
 }
 
 async function readSurplus(way: Way): Promise<number> {
-  const { body } = await way.send("GET", "/metrics");
-  return parseScrape(body).sum("flowgate_limits_exceeded_total", { limit: "runtime" });
+  return (await readMetrics(way)).sum("flowgate_limits_exceeded_total", { limit: "runtime" });
+}
+
+async function countFailedLogins(way: Pick<Way, "send">): Promise<number> {
+  const scrape = await readMetrics(way);
+  const count = (code: string): number =>
+    scrape.sum("flowgate_requests_total", { method: "flowgate.v1.AuthService/IssueToken", code });
+  // A wrong password, and a client that is locked out.
+  return count("unauthenticated") + count("resource_exhausted");
 }
 
 async function withoutReserve({ createFolder }: Context): Promise<Control> {

@@ -571,6 +571,14 @@ export const examples: Examples = {
       },
     },
   },
+  RuntimeService_StartFlows: {
+    request: { "application/json": { start: { value: {} } } },
+    responses: { 200: { "application/json": { running: { value: { rev, outcome: "running" } } } } },
+  },
+  RuntimeService_StopFlows: {
+    request: { "application/json": { stop: { value: {} } } },
+    responses: { 200: { "application/json": { stopped: { value: { rev } } } } },
+  },
   RuntimeService_RestartRuntime: {
     request: { "application/json": { restart: { value: {} } } },
     responses: { 200: { "application/json": { running: { value: { rev, outcome: "running" } } } } },

@@ -12,6 +12,7 @@ export type Reason =
   | "idempotency_key_reused"
   | "nothing_to_undo"
   | "no_runtime"
+  | "flows_stopped"
   | "payload_too_large"
   // Access to a call.
   | "no_token"

@@ -129,7 +129,8 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     const name = replicaName(listen ? server.port : undefined);
     live.rename(name);
     const { mode } = options.runtime;
-    stack.use(reportReplica({ cluster, runtime, store: store.flows, name, version, mode }));
+    const { flows, desired } = store;
+    stack.use(reportReplica({ cluster, runtime, store: flows, desired, name, version, mode }));
   }
   if (metrics !== undefined) {
     watchWithMetrics(metrics, { runtime, cluster, server, journal: live.journal, certificates });

@@ -121,7 +121,7 @@ function openRoutes(
     deploymentLimit: { maxMs: deploymentAnalysisMs, option: "limits.deploymentAnalysisMs" },
   };
   const analysis = stack.use(openAnalysis({ log, memoryMb, ...timeLimits }));
-  const { flows, cluster } = store;
+  const { flows, cluster, desired } = store;
   const deployer = new Deployer({
     store: flows,
     audit: store.audit,
@@ -134,7 +134,7 @@ function openRoutes(
   const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, memoryMb, ...timeLimits }));
   return createRoutes({
     auth: authService(authenticator),
-    flows: flowsService({ store: flows, deployer, preparation, decrypt, analysis, runtime, cluster }),
+    flows: flowsService({ store: flows, deployer, preparation, decrypt, analysis, runtime, cluster, desired }),
     revisions: revisionsService({
       store: flows,
       deployer,
@@ -142,7 +142,13 @@ function openRoutes(
       analysis,
       maxPinned: options.history.maxRevisions,
     }),
-    runtime: runtimeService({ store: flows, audit, runtime, cluster }),
+    runtime: runtimeService({
+      store: flows,
+      audit,
+      runtime,
+      cluster,
+      control: { desired, runtime, allRuntimes, outcomes, cluster, store: flows },
+    }),
     settings: settingsService({ version, runtime, cluster }),
     tokens: tokensService(authenticator, store.tokens),
     audit: auditService(store.audit),
@@ -162,13 +168,13 @@ function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
 const settledStates: ReadonlySet<RuntimeState> = new Set(["running", "failed", "safe", "standby", "disabled"]);
 
 /**
- * Ready once the runtime has started the stored flows, has failed to, or has none to start in this replica. It stays ready when
- * flows fail later, since the service must be reachable for the deployment that fixes them.
+ * Ready once the runtime has started the stored flows, has failed to, or has none to start in this replica; or the flows are to be
+ * stopped. It stays ready when flows fail later, since the service must be reachable for the deployment that fixes them.
  */
 function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
   let applied = false;
   const observe = (): void => {
-    applied ||= settledStates.has(runtime.status().state);
+    applied ||= !store.desired.current().isStarted || settledStates.has(runtime.status().state);
   };
   observe();
   runtime.onChange(observe);

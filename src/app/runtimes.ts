@@ -37,7 +37,7 @@ export async function openRuntimes(
   { options, log, store, live, processFile, protectedPorts }: RuntimesOptions,
   stack: AsyncDisposableStack,
 ): Promise<Runtimes> {
-  const { cluster } = store;
+  const { cluster, desired } = store;
   const runtime = stack.use(
     openRuntimeByMode(
       {
@@ -47,6 +47,7 @@ export async function openRuntimes(
         protectedPorts,
         hidden: findHidden(options),
         active: async () => store.flows.active(),
+        desired,
         log: createRuntimeLog(log, live.flowLog),
         logLevel: flowLogLevel(options),
       },
@@ -56,8 +57,8 @@ export async function openRuntimes(
   live.follow(runtime);
   stack.use(followRevisions(store.flows, runtime));
   const { deadlineMs } = options.runtime;
-  const allRuntimes = cluster === undefined ? runtime : createClusterRuntime({ runtime, cluster, deadlineMs });
-  const followed = { store: store.flows, runtime, cluster, log };
+  const allRuntimes = cluster === undefined ? runtime : createClusterRuntime({ runtime, cluster, desired, deadlineMs });
+  const followed = { store: store.flows, runtime, cluster, desired, log };
   const outcomes = stack.use(
     openOutcomeRecorder({ ...followed, onRecorded: (entry) => live.deployments.recorded(entry) }),
   );

@@ -1,7 +1,14 @@
 import type { Logger } from "pino";
 import { handsOverAfter, ofSelf, runnersOf } from "../runtime/replicas/runs.ts";
-import { type DeploymentResult, type RevisionResult, type Runtime, outcomeMessage } from "../runtime/runtime.ts";
+import {
+  type DeploymentResult,
+  type RevisionResult,
+  type Runtime,
+  outcomeMessage,
+  stopped,
+} from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
+import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision, RevisionEntry, RevisionOutcome } from "../store/revision.ts";
 
@@ -14,6 +21,11 @@ export type Settlement = Omit<DeploymentResult, "outcome"> & {
 
 /** Records the outcomes of revisions. */
 export interface OutcomeRecorder extends Disposable {
+  /**
+   * Records that the flows of the active revision are stopped, unless they have failed before, which remains known. Must be called when
+   * this process has stopped them; for revisions that are committed afterwards, it is recorded without a call. Never rejects.
+   */
+  recordStop(): Promise<void>;
   /** Records an outcome after those before it. Never rejects: failures are logged. */
   record(rev: string, outcome: RevisionOutcome): Promise<void>;
   /** Resolves when all outcomes so far are in the store. */
@@ -25,6 +37,8 @@ type RecorderOptions = {
   readonly runtime: Pick<Runtime, "onResult">;
   /** Undefined: there are no other replicas. */
   readonly cluster?: Pick<Cluster, "replicas" | "onChange"> | undefined;
+  /** Whether the flows are to run. */
+  readonly desired: Pick<DesiredStateStore, "current">;
   /** Called with each outcome that was recorded. */
   readonly onRecorded?: ((entry: RevisionEntry) => void) | undefined;
   readonly log: Logger;
@@ -36,7 +50,14 @@ type RecorderOptions = {
  * With several replicas, a failure of any of them is recorded at once, unless it hands the flows over to another one, and `running` when all that run flows run the revision:
  * it must not hide that another one has failed.
  */
-export function openOutcomeRecorder({ store, runtime, cluster, onRecorded, log }: RecorderOptions): OutcomeRecorder {
+export function openOutcomeRecorder({
+  store,
+  runtime,
+  cluster,
+  desired,
+  onRecorded,
+  log,
+}: RecorderOptions): OutcomeRecorder {
   /** Writes one after another, so that the last outcome is kept. */
   let queue: Promise<void> = Promise.resolve();
 
@@ -46,9 +67,14 @@ export function openOutcomeRecorder({ store, runtime, cluster, onRecorded, log }
     if (entry === undefined || isSame(entry.outcome, outcome)) {
       return;
     }
+    const { isStarted } = desired.current();
+    if (outcome.state === "stopped" && isStarted) {
+      return;
+    }
     // Flows that have failed may be started once more before those that replace them.
     const hasFailed = entry.outcome.state === "failed" || entry.outcome.state === "crashed";
-    if (!hasFailed || store.active().rev === rev) {
+    const isFinal = hasFailed && (outcome.state === "stopped" || store.active().rev !== rev);
+    if (!isFinal) {
       const updated = await store.update(rev, { outcome });
       if (updated !== undefined) {
         onRecorded?.(updated);
@@ -67,6 +93,9 @@ export function openOutcomeRecorder({ store, runtime, cluster, onRecorded, log }
   let heldBack: RevisionResult | undefined;
 
   function recordWhenAllRun(): void {
+    if (!desired.current().isStarted) {
+      heldBack = undefined;
+    }
     if (heldBack === undefined) {
       return;
     }
@@ -91,7 +120,22 @@ export function openOutcomeRecorder({ store, runtime, cluster, onRecorded, log }
       : { ...outcome, message: ofSelf(cluster.replicas(), message) };
   }
 
+  async function recordStop(): Promise<void> {
+    if (!desired.current().isStarted) {
+      await record(store.active().rev, toOutcome(stopped));
+    }
+  }
+
+  // An earlier process may have ended before it recorded that.
+  void recordStop();
   const subscriptions = new DisposableStack();
+  subscriptions.use(
+    store.onRevision(({ isOwn }) => {
+      if (isOwn) {
+        void recordStop();
+      }
+    }),
+  );
   subscriptions.use(
     runtime.onResult((result) => {
       heldBack = result;
@@ -104,6 +148,7 @@ export function openOutcomeRecorder({ store, runtime, cluster, onRecorded, log }
 
   return {
     record,
+    recordStop,
     flush: () => queue,
     [Symbol.dispose]: () => subscriptions.dispose(),
   };

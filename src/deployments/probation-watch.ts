@@ -1,6 +1,7 @@
 import { combineRuns } from "../runtime/replicas/runs.ts";
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
+import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 
@@ -15,6 +16,7 @@ export type ProbationWatch = Disposable & { readonly verdict: Promise<ProbationV
 export type Watched = {
   readonly runtime: Pick<Runtime, "lastResult" | "onResult" | "onChange" | "status">;
   readonly store: Pick<FlowStore, "active" | "onRevision">;
+  readonly desired: Pick<DesiredStateStore, "current" | "onChange">;
 };
 
 /** What an observer of the flows reports to the watch. */
@@ -26,11 +28,14 @@ type WatchReporter = {
   failed(result: DeploymentResult): void;
 };
 
-/** Watches an active revision until its flows have run for `forMs`, or have failed, as `observe` reports. */
+/**
+ * Watches an active revision until its flows have run for `forMs`, or have failed, as `observe` reports. The time begins anew when the
+ * flows were stopped and are started again.
+ */
 function openWatch(
   { seq }: Revision,
   forMs: number,
-  { runtime, store }: Watched,
+  { runtime, store, desired }: Watched,
   observe: (health: WatchReporter) => Disposable,
 ): ProbationWatch {
   const { promise: verdict, resolve } = Promise.withResolvers<ProbationVerdict>();
@@ -44,7 +49,8 @@ function openWatch(
 
   subscriptions.use(
     runtime.onChange(() => {
-      if (runtime.status().state === "stopped") {
+      // Otherwise the service is closing.
+      if (runtime.status().state === "stopped" && desired.current().isStarted) {
         finish({ kind: "stopped" });
       }
     }),
@@ -56,15 +62,25 @@ function openWatch(
       }
     }),
   );
+  const interrupted = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+  };
+  subscriptions.use(
+    desired.onChange(() => {
+      if (!desired.current().isStarted) {
+        interrupted();
+      }
+    }),
+  );
   if (store.active().seq === seq) {
     const observer = observe({
       started() {
-        timer ??= setTimeout(() => finish({ kind: "healthy" }), forMs);
+        if (desired.current().isStarted) {
+          timer ??= setTimeout(() => finish({ kind: "healthy" }), forMs);
+        }
       },
-      interrupted() {
-        clearTimeout(timer);
-        timer = undefined;
-      },
+      interrupted,
       failed: (result) => finish({ kind: "failed", result }),
     });
     if (subscriptions.disposed) {
@@ -104,8 +120,8 @@ export function watchRuntime(
     subscriptions.use(
       runtime.onChange(() => {
         const { state, message } = runtime.status();
-        if (isRunning && state === "starting") {
-          // In a new process, on demand.
+        if (isRunning && (state === "starting" || state === "stopped")) {
+          // On demand: in a new process, or until they are started.
           isRunning = false;
           health.interrupted();
         } else if (isRunning && state !== "running") {

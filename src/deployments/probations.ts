@@ -2,8 +2,9 @@ import type { Logger } from "pino";
 import type { DeploymentType } from "../flows/configuration.ts";
 import { deploymentBudgetMs } from "../runtime/deployment.ts";
 import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
-import { type DeploymentResult, type Runtime, type WaitOptions, outcomeMessage } from "../runtime/runtime.ts";
+import { type DeploymentResult, type Runtime, type WaitOptions, outcomeMessage, stopped } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
+import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { Revision, RevisionEntry } from "../store/revision.ts";
@@ -21,7 +22,10 @@ type ProbationOptions = {
 };
 
 type Probation = {
-  /** Resolves with the result, or with `pending` when the caller stops waiting; that does not end the probation. Never rejects. */
+  /**
+   * Resolves with the result, with `stopped` when the flows are to be stopped, or with `pending` when the caller stops waiting; neither
+   * ends the probation. Never rejects.
+   */
   within(wait: WaitOptions): Promise<Settlement>;
 };
 
@@ -29,6 +33,8 @@ type ProbationsOptions = {
   readonly store: FlowStore;
   /** Undefined: there are no other replicas. */
   readonly cluster?: Pick<Cluster, "replicas" | "onChange"> | undefined;
+  /** Whether the flows are to run. */
+  readonly desired: Pick<DesiredStateStore, "current" | "onChange">;
   /** Time limit of a deployment; longer for very large ones. */
   readonly deadlineMs: number;
   readonly runtime: Pick<Runtime, "apply" | "lastResult" | "onResult" | "onChange" | "status">;
@@ -39,7 +45,8 @@ type ProbationsOptions = {
 /**
  * Watches deployed revisions for a while, and undoes those that fail. With several replicas, the replica that committed the
  * revision watches all replicas, and each other replica watches itself, in case the first one exits. A revision can't be undone
- * twice: its undo is a commit with this revision as the parent.
+ * twice: its undo is a commit with this revision as the parent. While the flows are stopped, nothing fails; their time begins when they
+ * are started.
  */
 export class Probations implements Disposable {
   readonly #options: ProbationsOptions;
@@ -62,12 +69,13 @@ export class Probations implements Disposable {
 
   /** A reload is watched on this replica only. */
   begin(revision: Revision, { type, forMs, undoFor }: ProbationOptions): Probation {
-    const { store, cluster, runtime, deadlineMs, log } = this.#options;
+    const { store, cluster, desired, runtime, deadlineMs, log } = this.#options;
+    const watched = { runtime, store, desired };
     const watch = this.#keep(
       cluster === undefined || type === "reload"
         ? // A reload starts flows of which there are results already.
-          watchRuntime(revision, forMs, { runtime, store }, { countsEarlier: type !== "reload" })
-        : watchReplicas(revision, forMs, { runtime, store, cluster }),
+          watchRuntime(revision, forMs, watched, { countsEarlier: type !== "reload" })
+        : watchReplicas(revision, forMs, { ...watched, cluster }),
     );
     // Without other replicas, flows that do not start in time are a failure.
     const limitMs = cluster === undefined ? Infinity : deploymentBudgetMs(revision, deadlineMs) + forMs;
@@ -81,7 +89,12 @@ export class Probations implements Disposable {
       });
     return {
       within: ({ withinMs = Infinity, signal }) =>
-        settledWithin(settled, Math.min(withinMs, endMs - performance.now()), signal, unsettled),
+        settledWithin(settled, {
+          timeMs: Math.min(withinMs, endMs - performance.now()),
+          signal,
+          unsettled,
+          desired,
+        }),
     };
   }
 
@@ -111,14 +124,14 @@ export class Probations implements Disposable {
 
   /** Undoes the revision of another replica if it fails here. */
   async #join(revision: Revision): Promise<void> {
-    const { store, cluster, runtime } = this.#options;
+    const { store, cluster, desired, runtime } = this.#options;
     const { rev } = revision;
     const entry = await store.findEntry(rev);
     if (entry?.probationMs === undefined) {
       return;
     }
     const verdict = await this.#keep(
-      watchRuntime(revision, entry.probationMs, { runtime, store }, { countsEarlier: true }),
+      watchRuntime(revision, entry.probationMs, { runtime, store, desired }, { countsEarlier: true }),
     ).verdict;
     // The other replica may have ended the probation long ago, if this one did not run the flows until now.
     const isOver = (await store.findEntry(rev))?.probationMs === undefined;
@@ -165,15 +178,26 @@ function originOf({ by, token, address, protocol, requestId }: RevisionEntry): O
   return { by, token, address, protocol, requestId };
 }
 
-/** Resolves with `unsettled` when the time is over or the signal is aborted. */
+type SettleOptions = Pick<ProbationsOptions, "desired"> & {
+  readonly timeMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly unsettled: Settlement;
+};
+
+/** Resolves with `unsettled` when the time is over or the signal is aborted, and with `stopped` when the flows are to be stopped. */
 async function settledWithin(
   settled: Promise<Settlement>,
-  timeMs: number,
-  signal: AbortSignal | undefined,
-  unsettled: Settlement,
+  { timeMs, signal, unsettled, desired }: SettleOptions,
 ): Promise<Settlement> {
   const { promise: ended, resolve } = Promise.withResolvers<Settlement>();
   const giveUp = (): void => resolve(unsettled);
+  const endIfStopped = (): void => {
+    if (!desired.current().isStarted) {
+      resolve({ ...stopped, rev: unsettled.rev });
+    }
+  };
+  using _ = desired.onChange(endIfStopped);
+  endIfStopped();
   const timer = timeMs === Infinity ? undefined : setTimeout(giveUp, timeMs);
   signal?.addEventListener("abort", giveUp, { once: true });
   if (signal?.aborted === true) {

@@ -17,6 +17,7 @@ export const outcomes: Readonly<Record<Settlement["outcome"], DeploymentOutcome>
   crashed: DeploymentOutcome.CRASHED,
   replaced: DeploymentOutcome.REPLACED,
   undone: DeploymentOutcome.UNDONE,
+  stopped: DeploymentOutcome.STOPPED,
 };
 
 export const types: Readonly<Record<DeploymentType, DeploymentTypeMessage>> = {

@@ -41,6 +41,8 @@ export class InstanceKeeper {
   #clearing: Promise<void> | undefined;
   /** Whether the instance was stopped for a new one. */
   #isRenewing = false;
+  /** Whether no instance may be started. */
+  #isStopped = false;
 
   constructor({ options, queue, renewals, reporter, onResult }: KeeperOptions) {
     this.#options = options;
@@ -70,8 +72,9 @@ export class InstanceKeeper {
     return { restarts: this.#restarts, heartbeatAgeMs: performance.now() - this.#lastActivityMs };
   }
 
-  /** Starts an instance, which deploys the newest revision when it is ready. Must be called once. */
+  /** Starts an instance, which deploys the newest revision when it is ready. Must be called once, unless it was stopped. */
   start(): void {
+    this.#isStopped = false;
     clearTimeout(this.#timer);
     if (this.#mustClear || this.#clearing !== undefined) {
       this.#clearing ??= this.#clearThenStart();
@@ -108,8 +111,24 @@ export class InstanceKeeper {
     this.#prepared ??= this.#prepare();
   }
 
-  /** Must be called when the state is `stopped`. Resolves when all processes have exited. */
+  /** Starts an instance after `stop`, as soon as the one before has exited, and forgets earlier crashes. */
+  startAgain(): void {
+    this.#backoff.reset();
+    this.#crashLoop = undefined;
+    this.#renewals.clear();
+    this.retryModules();
+    if (this.#instance === undefined) {
+      this.start();
+    } else {
+      this.#isStopped = false;
+      this.#isRenewing = true;
+    }
+  }
+
+  /** Ends all processes, and starts none until `startAgain`. Resolves when they have exited. */
   async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#isRenewing = false;
     clearTimeout(this.#timer);
     await Promise.all([this.#instance?.stop(), this.#prepared?.stop(0), this.#clearing]);
   }
@@ -123,7 +142,7 @@ export class InstanceKeeper {
     this.#mustClear = false;
     await removeContent(this.#options);
     this.#clearing = undefined;
-    if (this.#reporter.state !== "stopped") {
+    if (!this.#isStopped) {
       this.start();
     }
   }
@@ -131,7 +150,7 @@ export class InstanceKeeper {
   #prepare(): RuntimeInstance {
     const options = this.#exclusion.reason === undefined ? this.#options : { ...this.#options, modulesDir: undefined };
     const instance = new RuntimeInstance(options, {
-      hasNewerDeployment: () => this.#queue.next !== undefined,
+      hasNewerDeployment: () => this.#queue.next !== undefined || this.#isRenewing,
       onActivity: () => {
         this.#lastActivityMs = performance.now();
       },
@@ -172,7 +191,7 @@ export class InstanceKeeper {
       const reason = error instanceof Error ? error.message : String(error);
       log({ level: "error", message: `the active revision could not be read: ${reason}` }, "runtime");
     }
-    if (this.#reporter.state === "stopped" || this.#instance !== instance || !instance.isEmpty) {
+    if (this.#isStopped || this.#instance !== instance || !instance.isEmpty) {
       return;
     }
     const revision = this.#queue.newest;
@@ -237,7 +256,7 @@ export class InstanceKeeper {
     clearTimeout(this.#timer);
     this.#instance = undefined;
     this.#httpPort = 0;
-    if (this.#reporter.state === "stopped") {
+    if (this.#isStopped) {
       return;
     }
     if (exit.undelivered !== undefined) {

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { programFile } from "../base/program-file.ts";
+import { type DesiredStateStore, initialState } from "../store/desired-state.ts";
 import type { Revision } from "../store/revision.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
@@ -65,6 +66,8 @@ export type BackoffLimits = {
 export type RuntimeOptions = {
   /** Returns the newest revision. Called at each start of the child. */
   readonly active: () => Promise<Revision>;
+  /** Whether the flows are to run. Defaults to always. */
+  readonly desired?: Pick<DesiredStateStore, "current" | "onChange">;
   /** The runtime's directory, where nodes can write files. No code is loaded from there. Created if missing. */
   readonly dir: string;
   /** The folder of added modules, which flows can read. Created if missing. Absent: no modules are added. */
@@ -148,6 +151,7 @@ export function completeOptions(
   options: RuntimeOptions,
 ): Omit<CompleteOptions, "launcher"> & Pick<RuntimeOptions, "launcher"> {
   return {
+    desired: { current: () => initialState, onChange: () => ({ [Symbol.dispose]() {} }) },
     logLevel: "info",
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,

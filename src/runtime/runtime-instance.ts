@@ -117,13 +117,16 @@ export class RuntimeInstance {
     return this.#hasRunNodes;
   }
 
-  /** The deployment in progress. */
+  /** The deployment in progress; undefined if it will not be finished, since the process ends. */
   get currentDeployment(): Deployment | undefined {
-    return this.#unfinished;
+    return this.#phase === "stopping" ? undefined : this.#unfinished;
   }
 
   /** Whether its last deployment, failed or not, makes this one unnecessary. */
   hasApplied({ revision, type }: Pick<Deployment, "revision" | "type">): boolean {
+    if (this.#phase === "stopping") {
+      return false;
+    }
     if (this.#lastRevision === undefined || this.#lastRevision.seq < revision.seq || type === "reload") {
       return false;
     }

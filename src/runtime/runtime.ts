@@ -5,8 +5,9 @@ import type { Boundary } from "./options.ts";
 
 /**
  * `failed`: the last result of the flows is `failed`. `restarting`: its process exited and will be restarted.
- * `safe`: it exited too often in a row and does not start the flows until the next deployment. `standby`: another replica
- * runs the flows. `disabled`: this replica never runs flows.
+ * `safe`: it exited too often in a row and does not start the flows until the next deployment. `stopped`: the flows are to be
+ * stopped, and have ended; or the service is closing. `standby`: another replica runs the flows. `disabled`: this replica never runs
+ * flows.
  */
 export type RuntimeState = (typeof runtimeStates)[number];
 
@@ -51,10 +52,10 @@ export type RuntimeProcessStats = {
 
 /**
  * The result of a deployment. `failed`: the runtime can't start the flows, or nodes logged errors while they were started;
- * `crashed`: its process exited, or hung and was killed; `pending`: not known yet.
+ * `crashed`: its process exited, or hung and was killed; `pending`: not known yet; `stopped`: the flows are to be stopped.
  */
 export type DeploymentResult = {
-  readonly outcome: "running" | "failed" | "crashed" | "pending";
+  readonly outcome: "running" | "failed" | "crashed" | "pending" | "stopped";
   /** The node types that are not installed, if the flows failed because of them. */
   readonly missingTypes: readonly string[];
   /** Whether the flows failed because modules that the code of nodes requires are not installed. */
@@ -65,6 +66,7 @@ export type DeploymentResult = {
 
 export const running: DeploymentResult = { outcome: "running", missingTypes: [] };
 export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
+export const stopped: DeploymentResult = { outcome: "stopped", missingTypes: [] };
 
 /** Whether the flows failed because node types or modules are not installed. */
 export function isIncomplete({ missingTypes, lacksModules = false }: DeploymentResult): boolean {
@@ -85,13 +87,15 @@ export type WaitOptions = {
 /**
  * Runs flows in a separate process, which it supervises.
  *
- * It keeps the newest revision running that was passed to `apply`, and restarts the process if it exits or hangs.
+ * It keeps the newest revision running that was passed to `apply`, and restarts the process if it exits or hangs. While the flows are to
+ * be stopped, there is no process.
  */
 export interface Runtime extends AsyncDisposable {
   /**
    * Resolves when the runtime runs this revision or a newer one, can't start it, or has exited because of it; at the
    * latest at the deadline, or when the caller stops waiting. Never rejects: a failure is a result, and the revision
-   * remains the newest one. Calls may overlap and may be in any order. `trace` is the parent of its spans.
+   * remains the newest one. Calls may overlap and may be in any order. `trace` is the parent of its spans. While the flows are to be
+   * stopped, the result is `stopped`, at once.
    */
   apply(revision: Revision, type: DeploymentType, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
   /**

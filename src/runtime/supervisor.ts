@@ -17,6 +17,7 @@ import {
   type WaitOptions,
   isIncomplete,
   pending,
+  stopped,
 } from "./runtime.ts";
 import { StateReporter } from "./state-reporter.ts";
 
@@ -44,6 +45,9 @@ function openFolders(options: RuntimeOptions): CompleteOptions {
   return problem === undefined ? completed : { ...completed, modulesDir: undefined };
 }
 
+/** The message of the state `stopped` if it is desired. Public: it does not name who has stopped the flows. */
+const onRequest = "on request, until the flows are started";
+
 /** Queues deployments for the current instance of the runtime, and reports their results. */
 class Supervisor implements Runtime {
   readonly #options: CompleteOptions;
@@ -52,9 +56,12 @@ class Supervisor implements Runtime {
   readonly #reporter: StateReporter;
   readonly #keeper: InstanceKeeper;
   readonly #results = createListeners<RevisionResult>();
+  readonly #following: Disposable;
+  /** Whether the flows run, or are started: what was last done about what is desired. */
+  #isStarted: boolean;
   #lastResult: RevisionResult | undefined;
   #isReleased = false;
-  #stopped: Promise<void> | undefined;
+  #closed: Promise<void> | undefined;
 
   constructor(options: CompleteOptions) {
     this.#options = options;
@@ -67,7 +74,39 @@ class Supervisor implements Runtime {
       reporter: this.#reporter,
       onResult: (result) => this.#handleResult(result),
     });
-    this.#keeper.start();
+    const { desired } = options;
+    this.#isStarted = desired.current().isStarted;
+    if (this.#isStarted) {
+      this.#keeper.start();
+    } else {
+      this.#reporter.set("stopped", onRequest);
+    }
+    this.#following = desired.onChange(() => this.#follow());
+  }
+
+  /** Starts or stops the flows, as is desired. */
+  #follow(): void {
+    const { isStarted } = this.#options.desired.current();
+    if (isStarted === this.#isStarted) {
+      return;
+    }
+    this.#isStarted = isStarted;
+    if (isStarted) {
+      this.#reporter.set("starting");
+      this.#keeper.startAgain();
+    } else {
+      void this.#stopFlows();
+    }
+  }
+
+  async #stopFlows(): Promise<void> {
+    this.#lastResult = undefined;
+    resolveWaiters(this.#queue.take(), stopped);
+    resolveWaiters(this.#keeper.current?.currentDeployment, stopped);
+    await this.#keeper.stop();
+    if (!this.#isStarted && this.#closed === undefined) {
+      this.#reporter.set("stopped", onRequest);
+    }
   }
 
   #handleResult(result: RevisionResult): void {
@@ -83,6 +122,10 @@ class Supervisor implements Runtime {
   ): Promise<DeploymentResult> {
     if (this.#isOver()) {
       return pending;
+    }
+    if (!this.#isStarted) {
+      this.#queue.record(revision);
+      return stopped;
     }
     const instance = this.#keeper.current;
     if (instance?.hasApplied({ revision, type }) === true) {
@@ -108,6 +151,9 @@ class Supervisor implements Runtime {
     if (this.#isOver()) {
       return pending;
     }
+    if (!this.#isStarted) {
+      return stopped;
+    }
     if (clearFiles) {
       this.#keeper.clearFiles();
     }
@@ -121,7 +167,8 @@ class Supervisor implements Runtime {
 
   distrust(reason: string): void {
     const instance = this.#keeper.current;
-    if (!this.#renewals.distrust(reason, 0) || instance === undefined || this.#reporter.state === "stopped") {
+    const hasEnded = !this.#isStarted || this.#closed !== undefined;
+    if (hasEnded || !this.#renewals.distrust(reason, 0) || instance === undefined) {
       return;
     }
     // Its flows would take the CPU from the operators and from the next process.
@@ -174,16 +221,17 @@ class Supervisor implements Runtime {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return (this.#stopped ??= this.#stop());
+    return (this.#closed ??= this.#close());
   }
 
-  #stop(): Promise<void> {
-    this.#reporter.set("stopped");
+  #close(): Promise<void> {
+    this.#following[Symbol.dispose]();
     this.release();
+    this.#reporter.set("stopped");
     return this.#keeper.stop();
   }
 
   #isOver(): boolean {
-    return this.#isReleased || this.#reporter.state === "stopped";
+    return this.#isReleased || this.#closed !== undefined;
   }
 }

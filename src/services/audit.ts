@@ -25,6 +25,8 @@ const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {
   store_migrated: AuditKindMessage.STORE_MIGRATED,
   runtime_restarted: AuditKindMessage.RUNTIME_RESTARTED,
   revisions_pruned: AuditKindMessage.REVISIONS_PRUNED,
+  flows_started: AuditKindMessage.FLOWS_STARTED,
+  flows_stopped: AuditKindMessage.FLOWS_STOPPED,
 };
 
 /** The number of entries that an export reads at once, which takes a few milliseconds. */

@@ -20,6 +20,7 @@ import type { RuntimeView } from "../flows/plan/plan.ts";
 import { resultOf } from "../runtime/replicas/runs.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
+import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { prepareRequest, readDeploymentCall, toChange } from "./deployment-request.ts";
@@ -42,6 +43,7 @@ export function flowsService({
   analysis,
   runtime,
   cluster,
+  desired,
 }: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
   const responses = new WeakMap<Revision, GetFlowsResponse>();
 
@@ -79,7 +81,8 @@ export function flowsService({
       );
     },
 
-    planFlows: (request, context) => planFlows(request, context, { store, preparation, analysis, runtime, cluster }),
+    planFlows: (request, context) =>
+      planFlows(request, context, { store, preparation, analysis, runtime, cluster, desired }),
 
     async undoFlows(request, context) {
       const change = undoChange(request.rev, request.deploymentType, context, { store, analysis });
@@ -97,13 +100,15 @@ export type PlanFlowsOptions = {
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "nodeTypes">;
   /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
+  /** Whether the flows are to run. */
+  readonly desired: Pick<DesiredStateStore, "current">;
 };
 
 /** Checks a request as a deployment would, and describes what that would do. */
 export async function planFlows(
   request: PlanFlowsRequest,
   context: HandlerContext,
-  { store, preparation, analysis, runtime, cluster }: PlanFlowsOptions,
+  { store, preparation, analysis, runtime, cluster, desired }: PlanFlowsOptions,
 ): Promise<PlanFlowsResponse> {
   const active = store.active();
   // One time limit for both steps.
@@ -121,7 +126,7 @@ export async function planFlows(
     requireWritePermission(context);
   }
   const from = base === "" ? active : await findRevision(store, base, context);
-  const result = resultOf(active, runtime, cluster);
+  const result = resultOf(active, { runtime, cluster, desired });
   const call = {
     base: from,
     target: outcome.kind === "reload" ? active : await keepCredentials(active, outcome, store),

@@ -163,5 +163,6 @@ async function recallDeployment(
   store: DiffRevisionOptions["store"],
 ): Promise<DiffCall["deployment"]> {
   const missingTypes = (await store.findEntry(rev))?.outcome.missingTypes ?? [];
-  return { type, missingTypes, isRunning: (await store.findEntry(parent))?.outcome.state !== "crashed" };
+  const before = (await store.findEntry(parent))?.outcome.state;
+  return { type, missingTypes, isRunning: before !== "crashed" && before !== "stopped" };
 }

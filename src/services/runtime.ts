@@ -9,6 +9,7 @@ import type { Cluster } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { runtimeTimeoutMs } from "./deployment-request.ts";
+import { assertStarted, type ControlOptions, controlMethods } from "./runtime-control.ts";
 
 type RuntimeServiceOptions = {
   readonly store: Pick<FlowStore, "active">;
@@ -17,6 +18,7 @@ type RuntimeServiceOptions = {
   readonly runtime: Pick<Runtime, "restart" | "status">;
   /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
+  readonly control: ControlOptions;
 };
 
 export function runtimeService({
@@ -24,9 +26,13 @@ export function runtimeService({
   audit,
   runtime,
   cluster,
+  control,
 }: RuntimeServiceOptions): ServiceImpl<typeof RuntimeService> {
   return {
+    ...controlMethods(control),
+
     async restartRuntime({ clearFiles }, context) {
+      assertStarted(control.desired);
       assertRunner(runtime.status().state);
       const active = store.active();
       const replica = cluster?.replicas().find(({ isSelf }) => isSelf)?.name;

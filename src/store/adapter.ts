@@ -33,7 +33,14 @@ export interface StoreAdapter {
  * The tables that make up a store, in the order in which they are copied. They have the same columns in all adapters. Adapters
  * have further tables, whose content matters to running services only.
  */
-export const tableNames = ["revision", "revision_content", "idempotency_key", "token", "audit"] as const;
+export const tableNames = [
+  "revision",
+  "revision_content",
+  "idempotency_key",
+  "desired_state",
+  "token",
+  "audit",
+] as const;
 
 export type TableName = (typeof tableNames)[number];
 

@@ -15,7 +15,9 @@ export type AuditKind =
   | "revisions_pruned"
   | "store_restored"
   | "store_migrated"
-  | "runtime_restarted";
+  | "runtime_restarted"
+  | "flows_started"
+  | "flows_stopped";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {

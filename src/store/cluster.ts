@@ -4,7 +4,7 @@ export type ReplicaRun = {
   /** The sequence number of the revision. */
   readonly seq: number;
   /** As `DeploymentResult.outcome`; `pending` while the flows are being started. */
-  readonly outcome: "pending" | "running" | "failed" | "crashed";
+  readonly outcome: "pending" | "running" | "failed" | "crashed" | "stopped";
   readonly message: string | undefined;
   readonly missingTypes: readonly string[];
 };
@@ -22,6 +22,8 @@ export type ReplicaStatus = {
   readonly run: ReplicaRun | undefined;
   /** The sequence number of a revision for which node types or modules are missing on this replica. Kept in standby. */
   readonly incompleteSeq?: number | undefined;
+  /** Whether it has read last that the flows are to be stopped. Absent: they are to run. */
+  readonly isStopped?: boolean;
 };
 
 /** A process that uses the store. */

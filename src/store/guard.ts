@@ -2,7 +2,7 @@ import { FlowgateError } from "../errors.ts";
 import type { Store } from "./store.ts";
 
 /** The parts of a store whose methods are operations. */
-type Parts = Pick<Store, "flows" | "tokens" | "audit" | "logins">;
+type Parts = Pick<Store, "flows" | "desired" | "tokens" | "audit" | "logins">;
 
 export type Operation = (...parameters: unknown[]) => Promise<unknown>;
 
@@ -14,7 +14,9 @@ type SynchronousName<Part> = {
 /** The methods that read memory only. The compiler names those that are missing. */
 const synchronous: Readonly<Record<{ [Name in keyof Parts]: SynchronousName<Parts[Name]> }[keyof Parts], true>> = {
   active: true,
+  current: true,
   isCurrent: true,
+  onChange: true,
   onRevision: true,
   onRevoked: true,
 };
@@ -29,6 +31,7 @@ export function wrapStore<S extends Parts>(store: S, wrap: (operation: Operation
   return {
     ...store,
     flows: wrapPart("flows"),
+    desired: wrapPart("desired"),
     tokens: wrapPart("tokens"),
     audit: wrapPart("audit"),
     logins: wrapPart("logins"),

@@ -33,7 +33,7 @@ export type Revision = RevisionSummary & {
 
 /**
  * What became of a revision in the runtime. `pending`: not known yet; `replaced`: a newer revision was committed before this
- * one was started.
+ * one was started; `stopped`: the flows were stopped while it was the active one, or before it was started.
  */
 export type RevisionOutcome = {
   readonly state: (typeof outcomeStates)[number];
@@ -43,7 +43,7 @@ export type RevisionOutcome = {
   readonly missingTypes: readonly string[];
 };
 
-export const outcomeStates = ["pending", "running", "failed", "crashed", "replaced"] as const;
+export const outcomeStates = ["pending", "running", "failed", "crashed", "replaced", "stopped"] as const;
 
 /** The properties of a revision that may change. */
 export type RevisionState = {

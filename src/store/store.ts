@@ -1,6 +1,7 @@
 import { createListeners } from "../base/listeners.ts";
 import type { AuditStore } from "./audit-store.ts";
 import type { Cluster } from "./cluster.ts";
+import type { DesiredStateStore } from "./desired-state.ts";
 import type { FlowStore } from "./flow-store.ts";
 import type { JournalOptions, JournalStore } from "./journal-store.ts";
 import type { LoginAttempts } from "./login-attempts.ts";
@@ -15,6 +16,7 @@ export type Endpoint = { readonly host: string; readonly port: number } | { read
 /** The contract of every store, which `test/store/contract.ts` tests. Disposing waits for pending operations. */
 export interface Store extends AsyncDisposable {
   readonly flows: FlowStore;
+  readonly desired: DesiredStateStore;
   readonly tokens: TokenStore;
   readonly audit: AuditStore;
   readonly logins: LoginAttempts;

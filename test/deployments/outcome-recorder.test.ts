@@ -24,6 +24,7 @@ test("records a failure of one of several replicas at once, and that flows run w
     store: store.flows,
     runtime: { onResult: (listener) => results.add(listener) },
     cluster: here,
+    desired: store.desired,
     log: pino({ level: "silent" }),
   });
   /** Resolves with the outcome after all notifications and writes. */

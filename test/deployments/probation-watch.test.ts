@@ -1,8 +1,9 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createListeners } from "../../src/base/listeners.ts";
 import { type ProbationVerdict, type Watched, watchReplicas } from "../../src/deployments/probation-watch.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
 import { revision } from "../runtime/builders.ts";
+import { createDesiredState } from "../runtime/desired-state.ts";
 import { createMemoryCluster } from "../runtime/replicas/memory-cluster.ts";
 import { run, status } from "../runtime/replicas/statuses.ts";
 
@@ -10,6 +11,7 @@ const longMs = 600_000;
 
 /** Two replicas that run the first revision, and a watch of the second one for `forMs`. */
 function openWatched(forMs: number) {
+  const desired = createDesiredState();
   const cluster = createMemoryCluster();
   const [here, there] = [cluster.join(), cluster.join()];
   here.report(status("here"));
@@ -17,6 +19,7 @@ function openWatched(forMs: number) {
   const revisions = createListeners<RevisionEvent>();
   const none = () => ({ [Symbol.dispose]() {} });
   const watched: Watched = {
+    desired,
     store: { active: () => revision(2, []), onRevision: (listener) => revisions.add(listener) },
     runtime: {
       lastResult: () => undefined,
@@ -26,7 +29,7 @@ function openWatched(forMs: number) {
     },
   };
   const watch = watchReplicas(revision(2, []), forMs, { ...watched, cluster: here });
-  return { cluster, here, there, revisions, watch };
+  return { cluster, here, there, revisions, desired, watch };
 }
 
 const second = status("there", { run: run({ seq: 2 }) });
@@ -78,4 +81,34 @@ test("a newer revision ends the watch, a reload of the same one does not", async
   there.report(second);
   revisions.notify({ revision: revision(3, []), isOwn: false });
   expect(await watch.verdict).toEqual({ kind: "replaced" });
+});
+
+test("while the flows are stopped nothing fails, and the time begins when they are started", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const { here, there, desired, watch } = openWatched(1_000);
+    let verdict: ProbationVerdict | undefined;
+    void watch.verdict.then((given) => (verdict = given));
+    const afterSecond = async (): Promise<ProbationVerdict | undefined> => {
+      await new Promise(setImmediate);
+      vi.advanceTimersByTime(1_000);
+      await new Promise(setImmediate);
+      return verdict;
+    };
+    here.report(second);
+    there.report(second);
+    await new Promise(setImmediate);
+    desired.set(false);
+    expect(await afterSecond()).toBeUndefined();
+    there.report(status("there", { state: "stopped", run: undefined, isStopped: true }));
+    here.report(status("here", { state: "stopped", run: undefined, isStopped: true }));
+    expect(await afterSecond()).toBeUndefined();
+    desired.set(true);
+    expect(await afterSecond()).toBeUndefined();
+    here.report(second);
+    there.report(second);
+    expect(await afterSecond()).toEqual({ kind: "healthy" });
+  } finally {
+    vi.useRealTimers();
+  }
 });

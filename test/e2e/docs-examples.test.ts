@@ -275,6 +275,10 @@ test("events are sent and listed as in their examples", async () => {
 
 test("tokens, settings, the audit log and the runtime are answered as in their examples", async () => {
   check(await call("GET", "/settings"), 200, "SettingsService_GetSettings", "running");
+  const stop = await call("POST", "/runtime:stop", sent("RuntimeService_StopFlows", "stop"));
+  check(stop, 200, "RuntimeService_StopFlows", "stopped");
+  const start = await call("POST", "/runtime:start", sent("RuntimeService_StartFlows", "start"));
+  check(start, 200, "RuntimeService_StartFlows", "running");
   const restart = await call("POST", "/runtime:restart", sent("RuntimeService_RestartRuntime", "restart"));
   check(restart, 200, "RuntimeService_RestartRuntime", "running");
   const created = await call("POST", "/tokens", sent("TokensService_CreateToken", "year"));

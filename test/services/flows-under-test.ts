@@ -71,11 +71,11 @@ export async function openFlows({
   const folder = stack.use(await createFolder());
   const opened = stack.use(await openSqliteStore({ path: join(folder.path, "flowgate.db"), key: randomBytes(32) }));
   const store = wrap(opened.flows);
+  const { audit, desired } = opened;
   const runtime = { ...anyRuntime, apply };
-  const outcomes = stack.use(openOutcomeRecorder({ store, runtime, log }));
-  const probations = new Probations({ store, runtime, outcomes, deadlineMs: 30_000, log });
+  const outcomes = stack.use(openOutcomeRecorder({ store, runtime, desired, log }));
+  const probations = new Probations({ store, runtime, desired, outcomes, deadlineMs: 30_000, log });
   const analysis = stack.use(openAnalysis({ log, memoryMb: 512, readLimit: limit, deploymentLimit: limit }));
-  const { audit } = opened;
   const deployer = new Deployer({
     store,
     audit,
@@ -92,6 +92,7 @@ export async function openFlows({
     analysis,
     runtime,
     cluster: undefined,
+    desired,
     preparation: { prepare: prepare(store) },
   });
   const revisions = revisionsService({ store, deployer, outcomes, analysis, maxPinned: 100 });

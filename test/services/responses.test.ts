@@ -12,6 +12,7 @@ import { restoreChange } from "../../src/services/restore.ts";
 import { diffRevision } from "../../src/services/revisions.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { draft } from "../store/builders.ts";
+import { createDesiredState } from "../runtime/desired-state.ts";
 import { openFlows } from "./flows-under-test.ts";
 
 type Call = (rev: string, context: HandlerContext, store: FlowStore, analysis: Analysis) => Promise<unknown>;
@@ -43,6 +44,7 @@ const calls: Readonly<Record<string, Call>> = {
       analysis,
       runtime,
       cluster: undefined,
+      desired: createDesiredState(),
     });
   },
 };

@@ -10,17 +10,24 @@ test("wraps every operation of a store, and no method that reads memory", async 
   await using store = await openStore(place);
   const called: string[] = [];
   const wrapped: string[] = [];
-  const { flows, tokens, audit, logins } = wrapStore(store, (operation, name) => {
+  const { flows, desired, tokens, audit, logins } = wrapStore(store, (operation, name) => {
     wrapped.push(name);
     return (...parameters) => {
       called.push(name);
       return operation(...parameters);
     };
   });
-  const names = Object.entries({ flows, tokens, audit, logins }).flatMap(([part, methods]) =>
+  const names = Object.entries({ flows, desired, tokens, audit, logins }).flatMap(([part, methods]) =>
     Object.keys(methods).map((name) => `${part}.${name}`),
   );
-  const inMemory = ["flows.active", "flows.onRevision", "tokens.onRevoked", "tokens.isCurrent"];
+  const inMemory = [
+    "flows.active",
+    "flows.onRevision",
+    "desired.current",
+    "desired.onChange",
+    "tokens.onRevoked",
+    "tokens.isCurrent",
+  ];
   expect(wrapped.toSorted()).toEqual(names.filter((name) => !inMemory.includes(name)).toSorted());
   expect(wrapped).toEqual(expect.arrayContaining(["flows.commit", "flows.catchUp", "tokens.find", "logins.begin"]));
 

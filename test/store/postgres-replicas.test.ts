@@ -60,6 +60,18 @@ test("a reload by another replica is reported, its own is not", async () => {
   expect(events).toEqual([{ revision, isOwn: true }]);
 });
 
+test("another replica reads that the flows are to be stopped, and that they are to run", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  for (const isStarted of [false, true]) {
+    const { promise: noticed, resolve } = Promise.withResolvers<void>();
+    using _ = here.desired.onChange(resolve);
+    const written = await there.desired.set(isStarted, entry);
+    await noticed;
+    expect(here.desired.current()).toEqual(written);
+  }
+});
+
 test("the age of what it removes is measured by the clock of the database", async () => {
   await using stores = await openTwo();
   const { here, there } = stores;

@@ -1,6 +1,7 @@
 import { describe } from "vitest";
 import { auditStoreContract } from "./audit-contract.ts";
 import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
+import { desiredStateContract } from "./desired-state-contract.ts";
 import { journalStoreContract } from "./journal-contract.ts";
 import { loginAttemptsContract } from "./login-contract.ts";
 
@@ -8,6 +9,10 @@ import { loginAttemptsContract } from "./login-contract.ts";
 export function storeContract(createLocation: () => Promise<StoreLocation>): void {
   describe("the flow store", () => {
     flowStoreContract(createLocation);
+  });
+
+  describe("the desired state", () => {
+    desiredStateContract(createLocation);
   });
 
   describe("the token store", () => {

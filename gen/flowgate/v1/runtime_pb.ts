@@ -15,7 +15,92 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCTKmAQoOUnVudGltZVNlcnZpY2USkwEKDlJlc3RhcnRSdW50aW1lEiIuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXF1ZXN0GiMuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXNwb25zZSI4woIZDxoNcnVudGltZS53cml0ZYLT5JMCFToBKiIQL3J1bnRpbWU6cmVzdGFydNrjsqwKBFiAgARCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiOgoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkiLAoVUmVzdGFydFJ1bnRpbWVSZXF1ZXN0EhMKC2NsZWFyX2ZpbGVzGAEgASgIIn4KFlJlc3RhcnRSdW50aW1lUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJEg8KB3JlcGxpY2EYBCABKAkyuAMKDlJ1bnRpbWVTZXJ2aWNlEogBCgpTdGFydEZsb3dzEh4uZmxvd2dhdGUudjEuU3RhcnRGbG93c1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVzcG9uc2UiOZACAsKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhM6ASoiDi9ydW50aW1lOnN0YXJ02uOyrAoEWICABBKEAQoJU3RvcEZsb3dzEh0uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlN0b3BGbG93c1Jlc3BvbnNlIjiQAgLCghkPGg1ydW50aW1lLndyaXRlgtPkkwISOgEqIg0vcnVudGltZTpzdG9w2uOyrAoEWICABBKTAQoOUmVzdGFydFJ1bnRpbWUSIi5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlcXVlc3QaIy5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlc3BvbnNlIjjCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ02uOyrAoEWICABEIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
+
+/**
+ * @generated from message flowgate.v1.StartFlowsRequest
+ */
+export type StartFlowsRequest = Message<"flowgate.v1.StartFlowsRequest"> & {
+};
+
+/**
+ * Describes the message flowgate.v1.StartFlowsRequest.
+ * Use `create(StartFlowsRequestSchema)` to create a new message.
+ */
+export const StartFlowsRequestSchema: GenMessage<StartFlowsRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 0);
+
+/**
+ * @generated from message flowgate.v1.StartFlowsResponse
+ */
+export type StartFlowsResponse = Message<"flowgate.v1.StartFlowsResponse"> & {
+  /**
+   * The active revision.
+   *
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
+
+  /**
+   * The result of starting the flows at the time of the response.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 2;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * The node types that are not installed, because of which the flows are not started.
+   *
+   * @generated from field: repeated string missing_types = 3;
+   */
+  missingTypes: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.StartFlowsResponse.
+ * Use `create(StartFlowsResponseSchema)` to create a new message.
+ */
+export const StartFlowsResponseSchema: GenMessage<StartFlowsResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 1);
+
+/**
+ * @generated from message flowgate.v1.StopFlowsRequest
+ */
+export type StopFlowsRequest = Message<"flowgate.v1.StopFlowsRequest"> & {
+};
+
+/**
+ * Describes the message flowgate.v1.StopFlowsRequest.
+ * Use `create(StopFlowsRequestSchema)` to create a new message.
+ */
+export const StopFlowsRequestSchema: GenMessage<StopFlowsRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 2);
+
+/**
+ * @generated from message flowgate.v1.StopFlowsResponse
+ */
+export type StopFlowsResponse = Message<"flowgate.v1.StopFlowsResponse"> & {
+  /**
+   * The active revision.
+   *
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
+
+  /**
+   * The replicas whose flows had not ended at the time of the response; absent if there are none.
+   *
+   * @generated from field: repeated string running_replicas = 2;
+   */
+  runningReplicas: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.StopFlowsResponse.
+ * Use `create(StopFlowsResponseSchema)` to create a new message.
+ */
+export const StopFlowsResponseSchema: GenMessage<StopFlowsResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 3);
 
 /**
  * @generated from message flowgate.v1.RestartRuntimeRequest
@@ -35,7 +120,7 @@ export type RestartRuntimeRequest = Message<"flowgate.v1.RestartRuntimeRequest">
  * Use `create(RestartRuntimeRequestSchema)` to create a new message.
  */
 export const RestartRuntimeRequestSchema: GenMessage<RestartRuntimeRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 0);
+  messageDesc(file_flowgate_v1_runtime, 4);
 
 /**
  * @generated from message flowgate.v1.RestartRuntimeResponse
@@ -75,7 +160,7 @@ export type RestartRuntimeResponse = Message<"flowgate.v1.RestartRuntimeResponse
  * Use `create(RestartRuntimeResponseSchema)` to create a new message.
  */
 export const RestartRuntimeResponseSchema: GenMessage<RestartRuntimeResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 1);
+  messageDesc(file_flowgate_v1_runtime, 5);
 
 /**
  * The flow runtime.
@@ -84,8 +169,30 @@ export const RestartRuntimeResponseSchema: GenMessage<RestartRuntimeResponse> = 
  */
 export const RuntimeService: GenService<{
   /**
+   * Starts the active flows after StopFlows, on all replicas. If they are started already, nothing changes, except that they leave safe
+   * mode. The response is sent when they run or have failed, like that of a deployment.
+   *
+   * @generated from rpc flowgate.v1.RuntimeService.StartFlows
+   */
+  startFlows: {
+    methodKind: "unary";
+    input: typeof StartFlowsRequestSchema;
+    output: typeof StartFlowsResponseSchema;
+  },
+  /**
+   * Stops the flows on all replicas, and ends their processes. They remain stopped until StartFlows, also after a restart of the service
+   * and after deployments, which are committed. The response is sent when they have ended.
+   *
+   * @generated from rpc flowgate.v1.RuntimeService.StopFlows
+   */
+  stopFlows: {
+    methodKind: "unary";
+    input: typeof StopFlowsRequestSchema;
+    output: typeof StopFlowsResponseSchema;
+  },
+  /**
    * Starts the active flows in a new process, which ends all code of the previous one. Also leaves safe mode. Applies to the
-   * replica that receives the call; fails if this replica does not run the flows.
+   * replica that receives the call; fails if this replica does not run the flows, or the flows are stopped.
    *
    * @generated from rpc flowgate.v1.RuntimeService.RestartRuntime
    */

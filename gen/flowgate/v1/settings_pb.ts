@@ -353,6 +353,8 @@ export const RuntimeState = {
   SAFE: 5,
 
   /**
+   * The flows were stopped, or the service is stopping.
+   *
    * @generated from enum value: RUNTIME_STATE_STOPPED = 6;
    */
   STOPPED: 6,

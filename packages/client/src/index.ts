@@ -51,7 +51,12 @@ export {
   RevisionsService,
   RevisionView,
 } from "../gen/flowgate/v1/revisions_pb.ts";
-export { RestartRuntimeResponseSchema, RuntimeService } from "../gen/flowgate/v1/runtime_pb.ts";
+export {
+  RestartRuntimeResponseSchema,
+  RuntimeService,
+  StartFlowsResponseSchema,
+  StopFlowsResponseSchema,
+} from "../gen/flowgate/v1/runtime_pb.ts";
 export {
   type GetSettingsResponse,
   GetSettingsResponseSchema,

@@ -1,13 +1,16 @@
 import type { Cluster } from "../../store/cluster.ts";
+import type { DesiredStateStore } from "../../store/desired-state.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
 import { type Waiter, createWaiter, deploymentBudgetMs } from "../deployment.ts";
-import { type DeploymentResult, type Runtime, pending } from "../runtime.ts";
-import { combineRuns, handsOverAfter, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
+import { type DeploymentResult, type Runtime, pending, stopped } from "../runtime.ts";
+import { awaitsStart, combineRuns, handsOverAfter, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
 
 type ClusterRuntimeOptions = {
   /** That of this replica. */
   readonly runtime: Pick<Runtime, "apply">;
   readonly cluster: Pick<Cluster, "replicas" | "onChange">;
+  /** Whether the flows are to run. */
+  readonly desired: Pick<DesiredStateStore, "current" | "onChange">;
   /** Time limit of a deployment; longer for very large ones. */
   readonly deadlineMs: number;
 };
@@ -19,6 +22,7 @@ type ClusterRuntimeOptions = {
 export function createClusterRuntime({
   runtime,
   cluster,
+  desired,
   deadlineMs,
 }: ClusterRuntimeOptions): Pick<Runtime, "apply" | "release"> {
   const waiters = new Set<Waiter>();
@@ -26,7 +30,13 @@ export function createClusterRuntime({
 
   /** `own` is more recent than the report of this replica. */
   function combine(own: DeploymentResult, seq: number): DeploymentResult | undefined {
+    if (!desired.current().isStarted) {
+      return stopped;
+    }
     const replicas = cluster.replicas();
+    if (replicas.some(awaitsStart)) {
+      return undefined;
+    }
     if (own.outcome === "pending") {
       return isApiOnly(replicas) ? pending : combineRuns(replicas, seq);
     }
@@ -58,7 +68,9 @@ export function createClusterRuntime({
           waiter.resolve(result);
         }
       };
-      using _ = cluster.onChange(check);
+      using subscriptions = new DisposableStack();
+      subscriptions.use(cluster.onChange(check));
+      subscriptions.use(desired.onChange(check));
       check();
       void runtime.apply(revision, type, trace, wait).then((result) => {
         own = result;

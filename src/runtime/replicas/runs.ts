@@ -1,20 +1,39 @@
 import type { Cluster, Replica, ReplicaRun, ReplicaStatus } from "../../store/cluster.ts";
+import type { DesiredStateStore } from "../../store/desired-state.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
 import type { Revision } from "../../store/revision.ts";
-import { type DeploymentResult, type Runtime, isIncomplete, outcomeMessage, pending, running } from "../runtime.ts";
+import {
+  type DeploymentResult,
+  type Runtime,
+  isIncomplete,
+  outcomeMessage,
+  pending,
+  running,
+  stopped,
+} from "../runtime.ts";
 
 type Runner = Replica & { readonly run: ReplicaRun };
 
 const idleStates: ReadonlySet<string> = new Set(["standby", "disabled", "stopped"]);
 
 /** Whether a replica in this state of its runtime runs flows, or is going to. */
-function isRunnerState(state: ReplicaStatus["state"]): boolean {
+export function isRunnerState(state: ReplicaStatus["state"]): boolean {
   return !idleStates.has(state);
 }
 
 /** The replicas that run flows. */
 export function runnersOf(replicas: readonly Replica[]): Runner[] {
   return replicas.filter((replica): replica is Runner => replica.run !== undefined && isRunnerState(replica.state));
+}
+
+/** The names of the replicas whose flows have not ended. */
+export function namesOfRunning(replicas: readonly Replica[]): string[] {
+  return replicas.filter(({ state }) => isRunnerState(state)).map(({ name }) => name);
+}
+
+/** Whether a replica is going to run flows that were stopped, but has not read yet that they are to be started. */
+export function awaitsStart({ isStopped = false, mode, isSelf }: Replica): boolean {
+  return isStopped && mode === "each" && !isSelf;
 }
 
 /** Whether none of them will run flows, so that there is nothing to wait for. */
@@ -96,12 +115,24 @@ function runOf(
   return { rev, seq, outcome, message: outcomeMessage(last.result), missingTypes };
 }
 
-/** Whether the flows of the active revision run now, on all replicas that run flows; `pending` if that is not known yet. */
+type ResultOptions = {
+  readonly runtime: Pick<Runtime, "status" | "lastResult">;
+  /** Undefined: there are no other replicas. */
+  readonly cluster: Pick<Cluster, "replicas"> | undefined;
+  readonly desired: Pick<DesiredStateStore, "current">;
+};
+
+/**
+ * Whether the flows of the active revision run now, on all replicas that run flows; `pending` if that is not known yet, `stopped` if
+ * they are to be stopped.
+ */
 export function resultOf(
   active: Pick<Revision, "rev" | "seq">,
-  runtime: Pick<Runtime, "status" | "lastResult">,
-  cluster: Pick<Cluster, "replicas"> | undefined,
+  { runtime, cluster, desired }: ResultOptions,
 ): DeploymentResult {
+  if (!desired.current().isStarted) {
+    return stopped;
+  }
   if (cluster !== undefined) {
     return combineRuns(cluster.replicas(), active.seq) ?? pending;
   }
@@ -114,20 +145,23 @@ type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode"> & {
   readonly cluster: Pick<Cluster, "report">;
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "incompleteSeq" | "onChange" | "onResult">;
   readonly store: Pick<FlowStore, "active">;
+  readonly desired: Pick<DesiredStateStore, "current" | "onChange">;
 };
 
 /** Reports this replica to the others, now and after each change of its runtime. Disposing ends that. */
-export function reportReplica({ cluster, runtime, store, ...replica }: ReportOptions): Disposable {
+export function reportReplica({ cluster, runtime, store, desired, ...replica }: ReportOptions): Disposable {
   const report = (): void =>
     cluster.report({
       ...replica,
       state: runtime.status().state,
       run: runOf(runtime, store.active()),
       incompleteSeq: runtime.incompleteSeq(),
+      ...(!desired.current().isStarted && { isStopped: true }),
     });
   const subscriptions = new DisposableStack();
   subscriptions.use(runtime.onChange(report));
   subscriptions.use(runtime.onResult(report));
+  subscriptions.use(desired.onChange(report));
   report();
   return subscriptions;
 }

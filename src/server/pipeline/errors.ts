@@ -63,6 +63,7 @@ const codes: Readonly<Record<Reason, Code>> = {
   idempotency_key_reused: Code.FailedPrecondition,
   nothing_to_undo: Code.FailedPrecondition,
   no_runtime: Code.FailedPrecondition,
+  flows_stopped: Code.FailedPrecondition,
   payload_too_large: Code.ResourceExhausted,
 
   no_token: Code.Unauthenticated,

@@ -9,6 +9,8 @@ export type ChangeCounts = {
   readonly rev: string;
   readonly reloads: number;
   readonly revocations: number;
+  /** The number of the desired state; null: there is none. */
+  readonly desiredSeq: number | null;
 };
 
 type Listener = (counts: ChangeCounts) => void | Promise<void>;
@@ -167,7 +169,7 @@ export class Changes implements AsyncDisposable {
 }
 export async function readCounts(query: Query): Promise<ChangeCounts> {
   const [counts] = await query<ChangeCounts>(
-    `SELECT seq, rev, reloads, revocations
+    `SELECT seq, rev, reloads, revocations, (SELECT max(seq) FROM flowgate.desired_state) AS "desiredSeq"
      FROM flowgate.change, (SELECT seq, rev FROM flowgate.revision ORDER BY seq DESC LIMIT 1) AS newest`,
     [],
     readMs,

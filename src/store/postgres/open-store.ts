@@ -8,6 +8,7 @@ import { openChanges } from "./changes.ts";
 import { DatabaseCluster } from "./cluster.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { toFlowgateError, unavailable } from "./errors.ts";
+import { createSharedDesiredState } from "./desired-state.ts";
 import { createFlowStore, ensureRoot } from "./flow-store.ts";
 import { PostgresJournal } from "./journal-store.ts";
 import { endpointsOf, parseLocation } from "./location.ts";
@@ -41,11 +42,14 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
   const access = createAccess(database);
   // First, so that revocations are noticed also while the others can't process a change, or wait for a commit.
   const tokens = createSharedTokenStore(database, access, changes);
+  // Before the others too: they read together what is valid for this state.
+  const desired = await createSharedDesiredState(database, changes);
   const cluster = stack.use(new DatabaseCluster(database, changes));
   const operations = new Operations(toFlowgateError);
   const parts = {
     flows: await createFlowStore(database, access, changes, key),
     tokens,
+    desired,
     audit: createAuditStore(access, (expected) => verifyAuditLog(database, expected)),
     logins: createLoginAttempts(database),
   };

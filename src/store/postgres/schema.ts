@@ -151,6 +151,14 @@ const migrations = [
     PRIMARY KEY (seq, runtime)
   );
   `,
+  `
+  CREATE TABLE flowgate.desired_state (
+    seq bigint PRIMARY KEY,
+    started integer NOT NULL,
+    changed_by text,
+    changed_at_ms bigint NOT NULL
+  );
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -2,7 +2,9 @@ import type { Listeners } from "../../base/listeners.ts";
 import type { AuditRecord, AuditStore } from "../audit-store.ts";
 import type { FlowStore } from "../flow-store.ts";
 import type { TokenStore } from "../token-store.ts";
+import type { DesiredStateStore } from "../desired-state.ts";
 import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
+import { type KnownState, setDesiredState } from "./desired-state.ts";
 import type { Query } from "./query.ts";
 import { toEntry, toStateColumns } from "./revision-row.ts";
 import {
@@ -38,6 +40,7 @@ export const writes = {
   removeTokens,
   removeExpiredTokens,
   recordTokenUses,
+  setDesiredState,
   pruneAudit,
   appendAudit: async (query: Query, records: readonly AuditRecord[]) => appendAudit(await lockAudit(query), records),
 };
@@ -59,6 +62,18 @@ export function createAuditStore({ query, write }: Access, verify: AuditStore["v
     list: (page) => listAudit(query, page),
     prune: (maxAgeMs) => write("pruneAudit", maxAgeMs),
     verify,
+  };
+}
+
+/** The desired state of a single process. */
+export function createDesiredState({ write }: Access, known: KnownState): DesiredStateStore {
+  return {
+    current: () => known.state,
+    async set(isStarted, entry) {
+      known.replace(await write("setDesiredState", { isStarted, entry }));
+      return known.state;
+    },
+    onChange: (listener) => known.onChange(listener),
   };
 }
 

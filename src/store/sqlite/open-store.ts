@@ -9,7 +9,8 @@ import type { AuditHead, AuditVerification } from "../audit-store.ts";
 import type { FlowStore } from "../flow-store.ts";
 import { Operations, wrapStore } from "../guard.ts";
 import { verifyAudit } from "../sql/audit-verification.ts";
-import { createAuditStore, createTokenStore, type Write } from "../sql/stores.ts";
+import { findDesiredState, KnownState } from "../sql/desired-state.ts";
+import { createAuditStore, createDesiredState, createTokenStore, type Write } from "../sql/stores.ts";
 import type { Store } from "../store.ts";
 import { lockTimeoutMs, queryOf } from "./connection.ts";
 import { assertExists, storeHint } from "./database-file.ts";
@@ -53,6 +54,7 @@ export async function openSqliteStore({
   /** Whether a commit may have been made that has failed: nothing is written until the database was opened anew. */
   let hasDoubt = false;
   let flows: FlowStore | undefined;
+  let known: KnownState | undefined;
 
   async function recover(): Promise<void> {
     if (!hasDoubt) {
@@ -68,6 +70,7 @@ export async function openSqliteStore({
     reopenDatabase(db, path);
     // The commit may have been made, as well as the removal of tokens.
     await flows?.reload();
+    known?.replace(await findDesiredState(query));
     revoked.notify(undefined);
     hasDoubt = false;
   }
@@ -92,8 +95,10 @@ export async function openSqliteStore({
   try {
     const write = call as Write<ThreadWrites>;
     flows = await createFlowStore({ query, write }, key);
+    known = new KnownState(await findDesiredState(query));
     const parts = {
       flows,
+      desired: createDesiredState({ query, write }, known),
       tokens: createTokenStore({ query, write }, revoked),
       audit: createAuditStore({ query, write }, (expected) => verifyAuditLog(path, expected)),
       logins: await createLoginAttempts(query, write, (operation) => operations.run(operation)),

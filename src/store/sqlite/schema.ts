@@ -159,6 +159,15 @@ const migrations = [
   `
   ALTER TABLE revision_content ADD COLUMN kept TEXT NOT NULL DEFAULT '[]';
   `,
+  // Whether the flows are to run. Without a row, they are.
+  `
+  CREATE TABLE desired_state (
+    seq INTEGER PRIMARY KEY,
+    started INTEGER NOT NULL,
+    changed_by TEXT,
+    changed_at_ms INTEGER NOT NULL
+  ) STRICT;
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -21,14 +21,30 @@ beforeAll(async () => {
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
+// RPCs have the name of the enum's value.
+const running = expect.stringMatching(/^(?:DEPLOYMENT_OUTCOME_RUNNING|running)$/);
+
 const restarting: Row[] = [
+  {
+    name: "the flows are stopped",
+    as: "good",
+    rest: [["POST", "/runtime:stop"]],
+    rpc: rpc(RuntimeService.method.stopFlows, {}),
+    response: { rev: expect.any(String) },
+  },
+  {
+    name: "the flows are started",
+    as: "good",
+    rest: [["POST", "/runtime:start"]],
+    rpc: rpc(RuntimeService.method.startFlows, {}),
+    response: { rev: expect.any(String), outcome: running },
+  },
   {
     name: "the flows run in a new process",
     as: "good",
     rest: [["POST", "/runtime:restart"]],
     rpc: rpc(RuntimeService.method.restartRuntime, {}),
-    // RPCs have the name of the enum's value.
-    response: { rev: expect.any(String), outcome: expect.stringMatching(/^(?:DEPLOYMENT_OUTCOME_RUNNING|running)$/) },
+    response: { rev: expect.any(String), outcome: running },
   },
 ];
 

@@ -66,6 +66,16 @@ const protectedCalls: readonly (Pick<Row, "rest" | "rpc"> & { name: string })[] 
     rpc: rpc(RuntimeService.method.restartRuntime, {}),
   },
   {
+    name: "StartFlows",
+    rest: [["POST", "/runtime:start", json, "{}"]],
+    rpc: rpc(RuntimeService.method.startFlows, {}),
+  },
+  {
+    name: "StopFlows",
+    rest: [["POST", "/runtime:stop", json, "{}"]],
+    rpc: rpc(RuntimeService.method.stopFlows, {}),
+  },
+  {
     name: "RevokeToken",
     rest: [["POST", "/auth/revoke", form, "token=x"]],
     rpc: rpc(AuthService.method.revokeToken, { token: "x" }),
@@ -100,6 +110,8 @@ const refused: Row[] = [
       ["SetFlows", "readOnly", "flows.write"],
       ["GetSettings", "narrow", "settings.read"],
       ["RestartRuntime", "narrow", "runtime.write"],
+      ["StartFlows", "readOnly", "runtime.write"],
+      ["StopFlows", "readOnly", "runtime.write"],
     ] as const
   ).map(([operation, as, permission]): Row => {
     const { rest = [], rpc } = protectedCalls.find(({ name }) => name === operation) ?? {};

@@ -7,14 +7,19 @@ import { type DeploymentResult, type Runtime, pending, running } from "../../../
 import type { RevisionEvent } from "../../../src/store/flow-store.ts";
 import type { Revision } from "../../../src/store/revision.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open-store.ts";
+import { createDesiredState } from "../desired-state.ts";
 import { createFolder, draft } from "../../store/builders.ts";
 import { revision } from "../builders.ts";
 import { type Member, createMemoryCluster } from "./memory-cluster.ts";
 import { run, status } from "./statuses.ts";
 
 /** The runtimes of all replicas, as a replica sees them whose own result is `own`. */
-function runtimesOf(member: Member, own: DeploymentResult): Pick<Runtime, "apply" | "release"> {
-  return createClusterRuntime({ runtime: { apply: async () => own }, cluster: member, deadlineMs: 600_000 });
+function runtimesOf(
+  member: Member,
+  own: DeploymentResult,
+  desired = createDesiredState(),
+): Pick<Runtime, "apply" | "release"> {
+  return createClusterRuntime({ runtime: { apply: async () => own }, cluster: member, desired, deadlineMs: 600_000 });
 }
 
 function openPair(): { here: Member; there: Member } {
@@ -72,6 +77,27 @@ test("a replica that runs no flows returns the result of those that do", async (
   const applied = runtimesOf(here, pending).apply(second, "full");
   there.report(status("there", { run: run({ seq: 2 }) }));
   expect((await applied).outcome).toBe("running");
+});
+
+test("is stopped while the flows are to be stopped, also for callers who wait already", async () => {
+  const { here } = openPair();
+  const desired = createDesiredState();
+  const runtimes = runtimesOf(here, running, desired);
+  const applied = runtimes.apply(second, "full");
+  desired.set(false);
+  expect((await applied).outcome).toBe("stopped");
+  expect((await runtimes.apply(revision(3, []), "full")).outcome).toBe("stopped");
+});
+
+test("waits for a replica that has not read yet that the flows are to be started", async () => {
+  const { here, there } = openPair();
+  there.report(status("there", { state: "stopped", run: undefined, isStopped: true }));
+  const applied = runtimesOf(here, running).apply(second, "nodes");
+  await new Promise(setImmediate);
+  there.report(status("there", { state: "starting", run: run({ seq: 2, outcome: "pending" }) }));
+  await new Promise(setImmediate);
+  there.report(status("there", { run: run({ seq: 2, outcome: "failed", message: "missing node types: x" }) }));
+  expect((await applied).outcome).toBe("failed");
 });
 
 test("is pending at once if there are only replicas for the API", async () => {

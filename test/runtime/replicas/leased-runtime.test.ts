@@ -11,6 +11,7 @@ import type { Runtime, RuntimeState } from "../../../src/runtime/runtime.ts";
 import { openRuntime } from "../../../src/runtime/supervisor.ts";
 import { type Folder, createFolder } from "../../store/builders.ts";
 import { fixture, revision } from "../builders.ts";
+import { createDesiredState } from "../desired-state.ts";
 import { type Member, createMemoryCluster } from "./memory-cluster.ts";
 
 const log = pino({ level: "silent" });
@@ -152,7 +153,7 @@ describe("flows that need a node type", () => {
   function openReporting(folder: Folder, name: string, cluster: Member): Runtime {
     const { runtime } = openReplica(folder, name, { cluster, leaseMs: 60_000, active });
     const store = { active: () => revision(1, active) };
-    reportReplica({ name, version: "0", mode: "one", cluster, runtime, store });
+    reportReplica({ name, version: "0", mode: "one", cluster, runtime, store, desired: createDesiredState() });
     return runtime;
   }
 

@@ -4,6 +4,7 @@ import { combineRuns, reportReplica } from "../../../src/runtime/replicas/runs.t
 import type { DeploymentResult, RevisionResult, RuntimeState } from "../../../src/runtime/runtime.ts";
 import type { Replica } from "../../../src/store/cluster.ts";
 import { revision } from "../builders.ts";
+import { createDesiredState } from "../desired-state.ts";
 import { createMemoryCluster } from "./memory-cluster.ts";
 import { replica, run } from "./statuses.ts";
 
@@ -47,6 +48,7 @@ test("a failure names the replica, and the missing types", () => {
 
 test("reports what the runtime runs, at each change", () => {
   const member = createMemoryCluster().join();
+  const desired = createDesiredState();
   const changes = createListeners<void>();
   const results = createListeners<RevisionResult>();
   let state: RuntimeState = "starting";
@@ -59,6 +61,7 @@ test("reports what the runtime runs, at each change", () => {
     mode: "one",
     cluster: member,
     store: { active: () => revision(7, []) },
+    desired,
     runtime: {
       status: () => ({ name: "none", version: "0", state, httpPort: 0, message }),
       lastResult: () => last,
@@ -92,6 +95,10 @@ test("reports what the runtime runs, at each change", () => {
   incompleteSeq = 7;
   change("standby");
   expect(member.replicas()).toMatchObject([{ state: "standby", incompleteSeq: 7 }]);
+  desired.set(false);
+  expect(member.replicas()).toMatchObject([{ isStopped: true }]);
+  desired.set(true);
+  expect(member.replicas()[0]).not.toHaveProperty("isStopped");
   reporting[Symbol.dispose]();
   change("running");
   expect(reported()?.state).toBe("standby");

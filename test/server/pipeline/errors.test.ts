@@ -20,6 +20,7 @@ const outcomes: Record<Reason, [code: Code, status: number]> = {
   idempotency_key_reused: [Code.FailedPrecondition, 400],
   nothing_to_undo: [Code.FailedPrecondition, 400],
   no_runtime: [Code.FailedPrecondition, 400],
+  flows_stopped: [Code.FailedPrecondition, 400],
   payload_too_large: [Code.ResourceExhausted, 429],
   no_token: [Code.Unauthenticated, 401],
   invalid_token: [Code.Unauthenticated, 401],

@@ -21,7 +21,7 @@ const introduction = `# Command line
 | 130, 143 | ended by SIGINT or SIGTERM |
 
 Errors and progress go to stderr, results to stdout. Where the output is not a terminal, or \`NO_COLOR\` is set, it has no colours
-and no progress. \`-o json\` and \`-o yaml\` print the responses of the HTTP API.
+and no progress. \`-o json\` and \`-o yaml\` print the responses of the HTTP API; logs and events as one JSON object in each line.
 
 The server is that of \`--server\` or \`--context\`, else of \`FLOWGATE_SERVER\` or \`FLOWGATE_CONTEXT\`, else the current context, else
 \`http://127.0.0.1:8080\`. Contexts and tokens are in \`$XDG_CONFIG_HOME/flowgate/config.yaml\` (\`~/.config\` by default), which only

@@ -77,6 +77,61 @@ export function revisionArgument(): Argument {
   return new Argument("<rev>", `revision: ${revisionNames}`);
 }
 
+/** As the API names them, in the order of its documentation. */
+const eventKinds = [
+  "deployment",
+  "runtime_state",
+  "node_status",
+  "node_error",
+  "debug",
+  "log",
+  "module",
+  "token",
+  "users",
+] as const;
+
+/** The most severe one first. */
+const logLevels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;
+
+/** The flags by which commands select events. */
+export type EventFlags = {
+  readonly kinds?: readonly (typeof eventKinds)[number][];
+  readonly tab?: string;
+  readonly node?: string;
+  readonly level?: (typeof logLevels)[number];
+};
+
+/** `kinds`: those that the command can show. */
+export function addEventFlags(command: Command, kinds: readonly (typeof eventKinds)[number][] = eventKinds): Command {
+  const isKind = (word: string) => kinds.some((kind) => kind === word);
+  const parseKinds = (text: string, previous: readonly string[] = []): string[] => {
+    const words = text.split(",").map((word) => word.trim().replaceAll("-", "_"));
+    const unknown = words.find((word) => !isKind(word));
+    if (unknown !== undefined) {
+      throw new InvalidArgumentError(`There is no kind ${JSON.stringify(unknown)}, only ${kinds.join(", ")}.`);
+    }
+    return [...previous, ...words];
+  };
+  return command
+    .addOption(
+      new Option("--kinds <kinds>", `only these kinds, separated by commas: ${kinds.join(", ")}`)
+        // The shell completes the first one. The parser takes several.
+        .choices(kinds)
+        .argParser(parseKinds),
+    )
+    .option("--tab <tab>", "only of this tab, by its label or id")
+    .option("--node <node>", "only of nodes with this id, name or type")
+    .addOption(
+      new Option(
+        "--level <level>",
+        "only logs and errors of this level or a more severe one; without --kinds, no other events",
+      ).choices(logLevels),
+    );
+}
+
+/** The kinds that the service records. */
+export const recordedKinds = eventKinds.filter((kind) => kind !== "node_status" && kind !== "debug");
+
 const secondsOf = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 
 /** Parses a duration such as `30d`, `12h`, `15m` or `90s`, into seconds. */

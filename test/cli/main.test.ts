@@ -98,7 +98,7 @@ test.each([
   [["frobnicate"], "Unknown command 'frobnicate'."],
   [["audit", "verfy"], "Unknown command 'verfy'. Did you mean verify?", "audit"],
   [["hash"], "Unknown command 'hash'. Did you mean hash-password?"],
-  [["log"], "Unknown command 'log'. Did you mean one of login, logout?"],
+  [["log"], "Unknown command 'log'. Did you mean one of login, logout, logs?"],
   [["token", "cre"], "Unknown command 'cre'. Did you mean create?", "token"],
   [[""], "Unknown command ''."],
   [["--prot", "1"], "Unknown option '--prot'. Did you mean --port?", "serve"],
@@ -132,6 +132,22 @@ test.each([
     "Option '--since <time>' argument 'yesterday' is invalid. It must be a time such as 2026-03-01T09:30:00Z, or a duration before now such as 24h.",
     "audit list",
   ],
+  [
+    ["events", "--kinds", "deployment,nothing"],
+    "Option '--kinds <kinds>' argument 'deployment,nothing' is invalid. There is no kind \"nothing\", only deployment, runtime_state, node_status, node_error, debug, log, module, token, users.",
+    "events",
+  ],
+  [
+    ["logs", "--kinds", "debug"],
+    "Option '--kinds <kinds>' argument 'debug' is invalid. There is no kind \"debug\", only deployment, runtime_state, node_error, log, module, token, users.",
+    "logs",
+  ],
+  [
+    ["logs", "--level", "loud"],
+    "Option '--level <level>' argument 'loud' is invalid. Allowed choices are fatal, error, warn, info, debug, trace.",
+    "logs",
+  ],
+  [["logs", "-f", "--until", "1h"], "-f waits for what comes, and --until ends before now: use one of them.", "logs"],
   [
     ["token", "list", "--limit", "0"],
     "Option '--limit <number>' argument '0' is invalid. It must be a whole number from 1 to 9999999.",

@@ -13,6 +13,7 @@ import {
 import type { ClientContext } from "../client/action.ts";
 import { printable } from "../printable.ts";
 import { enumWord, formatTime } from "../output/values.ts";
+import { nameOf, textOf } from "./find-node.ts";
 import { findRevision } from "./history.ts";
 
 export async function getFlows({ session, output }: ClientContext, { rev }: { readonly rev?: string }): Promise<void> {
@@ -107,13 +108,4 @@ function listTabs(nodes: readonly Node[]): string[][] {
   function countOf(id: string): number {
     return counts.get(id)?.length ?? 0;
   }
-}
-
-function nameOf(node: Node): string {
-  return node.label ?? textOf(node, "name");
-}
-
-function textOf({ properties }: Node, key: string): string {
-  const value = properties?.[key];
-  return typeof value === "string" ? value : "";
 }

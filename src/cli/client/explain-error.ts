@@ -53,7 +53,8 @@ function isUnknown(error: ConnectError, reason: string | undefined): boolean {
   return reason === undefined && hasCode(error, /^(ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE|ETIMEDOUT)$/);
 }
 
-function hasCode(error: unknown, codes: RegExp): boolean {
+/** Whether Node has reported the error, or one of its causes, with such a code. */
+export function hasCode(error: unknown, codes: RegExp): boolean {
   for (let each = error; each instanceof Error; each = each.cause) {
     if ("code" in each && typeof each.code === "string" && codes.test(each.code)) {
       return true;

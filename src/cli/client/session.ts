@@ -7,7 +7,9 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import {
   AuditService,
   AuthService,
+  EventsService,
   FlowsService,
+  LogsService,
   retryInterceptor,
   RevisionsService,
   RuntimeService,
@@ -22,7 +24,9 @@ import type { Connection } from "./connection.ts";
 export type Session = {
   readonly audit: Client<typeof AuditService>;
   readonly auth: Client<typeof AuthService>;
+  readonly events: Client<typeof EventsService>;
   readonly flows: Client<typeof FlowsService>;
+  readonly logs: Client<typeof LogsService>;
   readonly revisions: Client<typeof RevisionsService>;
   readonly runtime: Client<typeof RuntimeService>;
   readonly settings: Client<typeof SettingsService>;
@@ -58,7 +62,9 @@ export function openSession(
   return {
     audit: createClient(AuditService, transport),
     auth: createClient(AuthService, transport),
+    events: createClient(EventsService, transport),
     flows: createClient(FlowsService, transport),
+    logs: createClient(LogsService, transport),
     revisions: createClient(RevisionsService, transport),
     runtime: createClient(RuntimeService, transport),
     settings: createClient(SettingsService, transport),

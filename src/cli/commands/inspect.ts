@@ -1,7 +1,14 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/action.ts";
 import { defineCommand } from "./define-command.ts";
-import { revisionArgument, revisionNames } from "../shared-flags.ts";
+import {
+  addEventFlags,
+  parseLimit,
+  parseTime,
+  recordedKinds,
+  revisionArgument,
+  revisionNames,
+} from "../shared-flags.ts";
 
 export function defineInspectCommands(root: Command): void {
   defineCommand(root, "status", {
@@ -17,7 +24,67 @@ export function defineInspectCommands(root: Command): void {
   }).action(clientAction(async () => (await import("../administration/status.ts")).showStatus));
 
   defineGet(root);
+
+  const logs = defineCommand(root, "logs", {
+    summary: "show logs and errors of the flows",
+    description:
+      "Show what the service has recorded: logs, errors and warnings of the flows, deployments, and states of the flow runtime; the last " +
+      "100, or as many as --limit says, the oldest first. With -f, also what comes.",
+    details: streamDetails,
+    examples: {
+      "flowgate logs": "the last 100",
+      "flowgate logs -f": "and what comes, until Ctrl-C",
+      "flowgate logs --since 1h --level error": "the errors of the last hour",
+      "flowgate logs --tab Invoices --node greet -n 20": "of one node",
+      "flowgate logs --since 7d -n 10000 -o json | jq -r .nodeError.message": "for a program, a line for each",
+    },
+  })
+    .option("-f, --follow", "show what comes, until Ctrl-C")
+    .option("--since <time>", `only since this time: ${timeNames}`, parseTime)
+    .option("--until <time>", "only before this time", parseTime)
+    .option("-n, --limit <number>", "show at most the last this many (default: 100)", parseLimit);
+  addEventFlags(logs, recordedKinds).action(clientAction(async () => (await import("../live/logs.ts")).showLogs));
+
+  const events = defineCommand(root, "events", {
+    summary: "show what happens in the service and its flows",
+    description:
+      "Show the current state, and then each event as it happens: deployments and their outcomes, states of the flow runtime, errors, logs, " +
+      "statuses and debug messages of nodes, tokens and users.",
+    details: streamDetails,
+    examples: {
+      "flowgate events": "all that this user may read, until Ctrl-C",
+      "flowgate events --kinds deployment,runtime_state": "deployments, and whether the flows run",
+      "flowgate events --kinds node_status --tab Invoices": "the statuses of the nodes of a tab",
+      "flowgate events --since 15m --level warn": "errors and warnings, beginning with those of the last 15 minutes",
+      "flowgate events --kinds deployment -o json | jq -c .deployment": "for a program, a line for each event",
+    },
+  }).option("--since <time>", `begin with what was recorded since this time: ${timeNames}`, parseTime);
+  addEventFlags(events).action(clientAction(async () => (await import("../live/events.ts")).showEvents));
+
+  defineCommand(root, "debug", {
+    summary: "show the messages of debug nodes",
+    description:
+      "Show the messages that debug nodes receive from now on, until Ctrl-C. They are not recorded. Requires the permission debug.read.",
+    details: streamDetails,
+    examples: {
+      "flowgate debug": "of all debug nodes",
+      "flowgate debug -f 'after parsing'": "of one, by its name",
+      "flowgate debug --tab Invoices -o json | jq -r .debug.value": "for a program",
+    },
+  })
+    .argument("[node]", "id or name of a debug node")
+    .option("-f, --follow", "the default, as for flowgate logs -f")
+    .option("--tab <tab>", "only of this tab, by its label or id")
+    .action(clientAction(async () => (await import("../live/events.ts")).showDebug));
 }
+
+const timeNames = "such as 2026-03-01T09:30:00Z, or a duration before now, such as 15m, 24h or 7d";
+
+const streamDetails = `
+Each event has a line: its time, its kind or level, the node and its type, the tab, and what it says, with ×12 if that happened 12
+times. The stack of an error is indented. -o json prints one object in each line, as GET /events and GET /logs have it.
+
+When the connection is lost, it is made again, and continues after the last event. Ctrl-C ends the command with the exit code 130.`;
 
 function defineGet(root: Command): void {
   const get = defineCommand(root, "get", {

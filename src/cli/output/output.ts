@@ -43,6 +43,16 @@ export class Output {
     this.#print(text, ({ toJson }) => ({ ...(toJson(schema, message) as object), ...more }));
   }
 
+  /** Prints one message of a list or stream: for programs as a line of JSON, or a YAML document. Nothing, if its text is empty. */
+  item<D extends DescMessage>(schema: D, message: MessageShape<D>, text: () => string): void {
+    const serializer = this.#serializer;
+    const shown =
+      serializer === undefined ? printableLines(text()) : serializer.formatItem(serializer.toJson(schema, message));
+    if (shown !== "") {
+      process.stdout.write(`${shown}\n`);
+    }
+  }
+
   /** Prints several messages: for programs as the members of one object. */
   messages(parts: Readonly<Record<string, readonly [DescMessage, Message]>>, text: () => string): void {
     this.#print(text, ({ toJson }) =>

@@ -2,6 +2,7 @@ import { createRegistry, type DescMessage, type Message } from "@bufbuild/protob
 import { createJsonEncoder } from "@flowgate/gateway";
 import { file_flowgate_v1_audit } from "../../../gen/flowgate/v1/audit_pb.ts";
 import { file_flowgate_v1_diff } from "../../../gen/flowgate/v1/diff_pb.ts";
+import { file_flowgate_v1_events } from "../../../gen/flowgate/v1/events_pb.ts";
 import { file_flowgate_v1_flows } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { file_flowgate_v1_revisions } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { file_flowgate_v1_runtime } from "../../../gen/flowgate/v1/runtime_pb.ts";
@@ -13,6 +14,7 @@ import { printableData } from "../printable.ts";
 const registry = createRegistry(
   file_flowgate_v1_audit,
   file_flowgate_v1_diff,
+  file_flowgate_v1_events,
   file_flowgate_v1_flows,
   file_flowgate_v1_revisions,
   file_flowgate_v1_runtime,
@@ -23,23 +25,38 @@ const registry = createRegistry(
 /** What -o prints for programs. */
 export type OutputFormat = "json" | "yaml";
 
+/** Compiling one takes longer than using it. */
+const encoders = new Map<DescMessage, (message: Message) => Uint8Array>();
+
 /** The JSON value of a message as the REST API has it. */
 function toJson(schema: DescMessage, message: Message): unknown {
-  const desc = registry.getMessage(schema.typeName) ?? schema;
-  return JSON.parse(new TextDecoder().decode(createJsonEncoder(desc)(message)));
+  let encode = encoders.get(schema);
+  if (encode === undefined) {
+    encode = createJsonEncoder(registry.getMessage(schema.typeName) ?? schema);
+    encoders.set(schema, encode);
+  }
+  return JSON.parse(new TextDecoder().decode(encode(message)));
 }
 
 export type Serializer = {
   readonly toJson: typeof toJson;
   /** Without a line break at the end. */
   readonly format: (value: unknown) => string;
+  /** One of several values: a line of JSON, or a YAML document. */
+  readonly formatItem: (value: unknown) => string;
 };
 
 /** Loads only what the format needs. */
 export async function createSerializer(format: OutputFormat): Promise<Serializer> {
   if (format === "json") {
-    return { toJson, format: (value) => printableData(JSON.stringify(value, null, 2)) };
+    return {
+      toJson,
+      format: (value) => printableData(JSON.stringify(value, null, 2)),
+      formatItem: (value) => printableData(JSON.stringify(value)),
+    };
   }
   const [{ Document }, { formatYaml }] = await Promise.all([import("yaml"), import("../yaml.ts")]);
-  return { toJson, format: (value) => formatYaml(new Document(value, { aliasDuplicateObjects: false })).trimEnd() };
+  const toYaml = (value: unknown): string =>
+    formatYaml(new Document(value, { aliasDuplicateObjects: false })).trimEnd();
+  return { toJson, format: toYaml, formatItem: (value) => `---\n${toYaml(value)}` };
 }

@@ -1,0 +1,247 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fromJson, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import {
+  DeploymentOutcome,
+  EventKindSchema,
+  type EventSchema,
+  EventsService,
+  LogLevel,
+  LogsService,
+  RuntimeState,
+} from "@flowgate/client";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { runCli } from "../run-cli.ts";
+import { atTerminal, hasTerminal } from "../terminal.ts";
+
+type EventInit = Omit<MessageInitShape<typeof EventSchema>, "$typeName">;
+type KindInit = Exclude<EventInit["kind"], undefined | { case: undefined }>;
+
+// Control characters of terminals, and a mark that reverses text.
+const hostile = "\x1b[2J\x1b[8m\u009b1A\u202e";
+
+const greet = { nodeId: "7f3a1c8e", nodeType: "function", nodeName: "greet", flowId: "9b1c", flowLabel: "Invoices" };
+
+/** An event of each kind, and how it is shown. */
+const cases: readonly (readonly [kind: KindInit, source: Partial<EventInit>, shown: string])[] = [
+  [
+    {
+      case: "deployment",
+      value: { outcome: DeploymentOutcome.RUNNING, user: "ada", tokenName: "ci", message: "new tariff" },
+    },
+    {},
+    `deployment  revision 4fGx0aQz by ada (token ci) "new tariff": running`,
+  ],
+  [
+    { case: "deployment", value: { outcome: DeploymentOutcome.FAILED, failure: "missing node types: x" } },
+    {},
+    "deployment  revision 4fGx0aQz: failed: missing node types: x",
+  ],
+  [
+    { case: "runtimeState", value: { state: RuntimeState.RESTARTING, message: "a flow blocked it" } },
+    { runtime: "replica-2" },
+    "runtime     [replica-2]  restarting: a flow blocked it",
+  ],
+  [
+    { case: "nodeStatus", value: { fill: "red", shape: "ring", text: "disconnected" } },
+    { ...greet, nodeType: "mqtt in", nodeName: "" },
+    "status      mqtt in 7f3a1c8e · Invoices  [red ring] disconnected",
+  ],
+  [{ case: "nodeStatus", value: {} }, { ...greet, flowLabel: "" }, "status      greet (function) · 9b1c  cleared"],
+  [
+    {
+      case: "nodeError",
+      value: {
+        level: LogLevel.ERROR,
+        message: "TypeError: no name",
+        stack: "    at first:3:7\n    at second:9:1",
+        line: 3,
+        column: 7,
+        count: 12,
+        caught: true,
+        truncated: true,
+      },
+    },
+    greet,
+    "error       greet (function) · Invoices  TypeError: no name (line 3) (caught) (shortened) ×12\n    at first:3:7\n    at second:9:1",
+  ],
+  [
+    { case: "nodeError", value: { level: LogLevel.WARN, message: "one\n\ttwo\n", count: 1 } },
+    greet,
+    "warn        greet (function) · Invoices  one\n      two",
+  ],
+  [
+    { case: "debug", value: { topic: "t", property: "payload", format: "string[5]", value: "hello", truncated: true } },
+    { ...greet, nodeType: "debug" },
+    "debug       greet (debug) · Invoices  t msg.payload (string[5]): hello (shortened)",
+  ],
+  [
+    { case: "debug", value: { format: "Object", value: '{"payload":1}' } },
+    { ...greet, nodeType: "debug", nodeName: "" },
+    'debug       debug 7f3a1c8e · Invoices  msg (Object): {"payload":1}',
+  ],
+  [
+    { case: "log", value: { level: LogLevel.INFO, message: "Started flows", count: 2 } },
+    {},
+    "info        Started flows ×2",
+  ],
+  [
+    {
+      case: "module",
+      value: { name: "cron-plus", version: "2.1.0", action: "install", state: "failed", message: "no such version" },
+    },
+    {},
+    "module      install cron-plus@2.1.0 failed: no such version",
+  ],
+  [{ case: "token", value: { action: "revoked", subject: "ci", user: "ada" } }, {}, "token       revoked ci by ada"],
+  [{ case: "users", value: { action: "rejected", detail: "no password" } }, {}, "users       rejected: no password"],
+  [{ case: "snapshotEnd", value: {} }, {}, ""],
+  [
+    { case: "dropped", value: { count: 120, kinds: { debug: 100, log: 20 }, reason: "flood" } },
+    {},
+    "dropped     120 events are missing here (100 debug, 20 log): there were too many",
+  ],
+  [
+    { case: "dropped", value: { reason: "expired" } },
+    {},
+    "dropped     some events are missing here: they are not known any more",
+  ],
+  [{ case: "bookmark", value: {} }, {}, ""],
+  [
+    { case: "log", value: { level: LogLevel.FATAL, message: `a${hostile}b` } },
+    { ...greet, nodeName: `n${hostile}` },
+    String.raw`fatal       n\x1b[2J\x1b[8m\x9b1A\u202e (function) · Invoices  a\x1b[2J\x1b[8m\x9b1A\u202eb`,
+  ],
+];
+
+const time = fromJson(TimestampSchema, "2026-03-01T09:30:00.250Z");
+const events = cases.map(([kind, source], index): EventInit => ({
+  id: `id-${index}`,
+  time,
+  rev: "4fGx0aQzW5",
+  ...source,
+  kind,
+}));
+
+/** The `after` of each request for a stream. */
+const positions: string[] = [];
+
+const server = createServer(
+  connectNodeAdapter({
+    routes(router) {
+      router.rpc(EventsService.method.watchEvents, async function* watch({ after }) {
+        positions.push(after);
+        yield* events;
+        throw new ConnectError("the test has ended", Code.Unauthenticated);
+      });
+      router.rpc(LogsService.method.listLogs, ({ pageSize, pageToken, level }) => {
+        if (level === LogLevel.TRACE) {
+          return { logs: [], nextPageToken: "" };
+        }
+        const start = Number(pageToken);
+        const logs = events.toReversed().slice(start, start + Math.min(pageSize, 5));
+        const end = start + logs.length;
+        return { logs, nextPageToken: end === events.length ? "" : String(end) };
+      });
+    },
+  }),
+);
+let env: Record<string, string>;
+beforeAll(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  env = { FLOWGATE_SERVER: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, TZ: "UTC" };
+});
+afterAll(() => void server.close());
+
+const lines = cases.flatMap(([, , shown]) => (shown === "" ? [] : [`2026-03-01 09:30:00.250  ${shown}`]));
+
+test("every kind of event has a case", () => {
+  const shown = new Set(cases.map(([kind]) => kind.case.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)));
+  const kinds = EventKindSchema.values.slice(1).map(({ localName }) => localName.toLowerCase());
+  expect(kinds.filter((kind) => !shown.has(kind))).toEqual([]);
+});
+
+test("events are lines of text", async () => {
+  const { code, stdout, stderr } = await runCli(["events"], { env });
+  expect(stdout.split("\n")).toEqual([...lines.join("\n").split("\n"), ""]);
+  expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("requires a login") as string });
+});
+
+test("events are JSON objects of one line each, as the REST API has them", async () => {
+  const { stdout } = await runCli(["events", "-o", "json"], { env });
+  const parsed = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as JsonObject);
+  const isShown = ({ kind }: EventInit): boolean => kind?.case !== "bookmark";
+  expect(parsed.map(({ id }) => id)).toEqual(events.filter(isShown).map(({ id }) => id));
+  expect(parsed[5]).toEqual({
+    id: "id-5",
+    time: "2026-03-01T09:30:00.250Z",
+    rev: "4fGx0aQzW5",
+    ...greet,
+    nodeError: {
+      level: "error",
+      message: "TypeError: no name",
+      stack: "    at first:3:7\n    at second:9:1",
+      line: 3,
+      column: 7,
+      count: 12,
+      caught: true,
+      truncated: true,
+    },
+  });
+  expect(parsed.at(-1)).toMatchObject({ log: { message: `a${hostile}b` } });
+  expect(stdout).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
+  const yaml = await runCli(["events", "-o", "yaml"], { env });
+  expect(parseAllDocuments(yaml.stdout).map((document) => document.toJSON() as unknown)).toEqual(parsed);
+});
+
+test("logs are the same lines, the last ones with the oldest first", async () => {
+  expect(await runCli(["logs", "-n", "7"], { env })).toEqual({
+    code: 0,
+    stdout: `${lines.slice(-5).join("\n")}\n`,
+    stderr: "",
+  });
+  expect((await runCli(["logs", "-n", "7", "--since", "1h"], { env })).stderr).toBe(
+    "flowgate: only the last 7 are shown: use a larger --limit.\n",
+  );
+  expect(await runCli(["logs"], { env })).toEqual({ code: 0, stdout: `${lines.join("\n")}\n`, stderr: "" });
+  const json = await runCli(["logs", "-n", "2", "-o", "json"], { env });
+  expect(
+    json.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as JsonObject)["id"]),
+  ).toEqual(events.slice(-2).map(({ id }) => id));
+});
+
+test.each([
+  ["the last entry of the list", ["-n", "3"], "id-17"],
+  ["the last one that was recorded, if the list is empty", ["--level", "trace"], "id-17"],
+])("logs -f continues after %s", async (_, flags, position) => {
+  positions.length = 0;
+  const { stdout } = await runCli(["logs", "-f", "-o", "json", ...flags], { env });
+  expect(positions).toEqual([position]);
+  // The current state is left out.
+  const ids = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as JsonObject)["id"]);
+  expect(ids.slice(flags[0] === "-n" ? 3 : 0)).toEqual(["id-13", "id-14", "id-15", "id-17"]);
+});
+
+test.runIf(hasTerminal)("levels have colours at a terminal, unless NO_COLOR is set", async () => {
+  const { shown } = await atTerminal(["events"], [], env);
+  expect(shown).toContain("\x1b[31merror\x1b[39m       \x1b[1mgreet (function) · Invoices\x1b[22m  TypeError");
+  expect(shown).toContain("\x1b[33mwarn\x1b[39m");
+  const plain = await atTerminal(["events"], [], { ...env, NO_COLOR: "1" });
+  expect(plain.shown).toContain("error       greet (function) · Invoices  TypeError");
+  expect(plain.shown).not.toContain("\x1b[3");
+});

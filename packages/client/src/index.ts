@@ -19,6 +19,8 @@ export {
 export { FlowsDiffSchema, NodeChangeSchema } from "../gen/flowgate/v1/diff_pb.ts";
 export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
 export {
+  type ChangeFlowResponse,
+  ChangeFlowResponseSchema,
   type ConcurrentChange,
   type Credentials,
   DeploymentErrorReason,

@@ -1,5 +1,6 @@
 import type { Node } from "@flowgate/client";
 import { CliFailure } from "../failure.ts";
+import { printable } from "../printable.ts";
 
 /** Finds a tab by its id or label. Undefined: there is none. Throws a CliFailure if several have the label. */
 export function findTab(nodes: readonly Node[], name: string): Node | undefined {
@@ -28,4 +29,10 @@ export function nameOf(node: Node): string {
 export function textOf({ properties }: Node, key: string): string {
   const value = properties?.[key];
   return typeof value === "string" ? value : "";
+}
+
+/** What people know a tab by: `"Invoices" (7f3a1c8e)`. */
+export function describeTab(tab: Node): string {
+  const name = nameOf(tab);
+  return printable(name === "" ? tab.id : `${JSON.stringify(name)} (${tab.id})`);
 }

@@ -73,6 +73,8 @@ export function defineDeployCommands(root: Command): void {
   addFlowsFlags(deploy, "[file...]");
   addForceFlag(addDeploymentFlags(deploy, ["full", "nodes", "flows", "reload"]));
 
+  defineFlow(root);
+
   defineCommand(root, "export", {
     summary: "write the active flows to a file or a folder",
     description: "Write the active flows, or those of a revision, to stdout, a file or a folder.",
@@ -122,6 +124,44 @@ export function defineDeployCommands(root: Command): void {
     .action(clientAction(async () => (await import("../node-red/import.ts")).importFolder));
   addForceFlag(addDeploymentFlags(importing));
 }
+
+function defineFlow(root: Command): void {
+  const flow = defineCommand(root, "flow", {
+    summary: "enable and disable single flows",
+    description: "Enable and disable single flows, the tabs of the editor.",
+    examples: {
+      "flowgate get flows": "which flows there are, and which are disabled",
+      "flowgate flow disable Invoices": "stop the nodes of a tab",
+      "flowgate flow enable Invoices": "and start them again",
+    },
+  });
+  for (const [name, effect] of [
+    ["enable", "start"],
+    ["disable", "stop"],
+  ] as const) {
+    const command = defineCommand(flow, name, {
+      summary: `${name} a flow, and ${effect} its nodes`,
+      description: `Deploy the active flows with one tab ${name}d, so that its nodes ${effect}. With --type full, all flows restart.`,
+      details: setFlowDetails,
+      examples: {
+        [`flowgate flow ${name} Invoices`]: "show the plan, ask, and deploy",
+        [`flowgate flow ${name} 2b1c0fd8 --yes -m 'since the tariff is wrong'`]: "by its id, without a question",
+      },
+    })
+      .argument("<tab>", "label or id of a tab")
+      .action(
+        clientAction(async () => {
+          const { disableFlow, enableFlow } = await import("../deployment/set-flow.ts");
+          return name === "enable" ? enableFlow : disableFlow;
+        }),
+      );
+    addForceFlag(addDeploymentFlags(command, ["flows", "nodes", "full"]));
+  }
+}
+
+const setFlowDetails = `
+Like flowgate deploy, shows the plan and, in a terminal, asks. If someone else deploys in between, nothing is deployed and the exit
+code is 3. A flow that is in this state already is not deployed again. flowgate undo takes it back.`;
 
 const planDetails = `
 The exit code is 4 if node types are not installed, because of which no flow would run, and otherwise 0, with or without

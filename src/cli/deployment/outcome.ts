@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import {
+  type ChangeFlowResponse,
+  ChangeFlowResponseSchema,
   DeploymentOutcome,
   DeploymentOutcomeSchema,
   type DeploymentType,
@@ -35,10 +37,13 @@ export function deploymentType({ type = "" }: Pick<DeploymentFlags, "type">): De
   return enumValue(DeploymentTypeSchema, type);
 }
 
+/** The response to a deployment of all flows, or of one. */
+type DeploymentResponse = SetFlowsResponse | ChangeFlowResponse;
+
 /** Deploys, and reports the outcome. Throws a CliFailure unless its flows run. */
 export async function finishDeployment(
   context: ClientContext,
-  deploy: () => Promise<SetFlowsResponse>,
+  deploy: () => Promise<DeploymentResponse>,
   flags: Pick<DeploymentFlags, "wait">,
 ): Promise<void> {
   await reportOutcome(context, await context.progress.during("Deploying", deploy), flags);
@@ -47,7 +52,7 @@ export async function finishDeployment(
 /** Prints the outcome of a deployment. Throws a CliFailure if its flows do not run, or not yet although the caller waited. */
 async function reportOutcome(
   { session, output }: ClientContext,
-  response: SetFlowsResponse,
+  response: DeploymentResponse,
   { wait }: { readonly wait?: number | undefined },
 ): Promise<void> {
   const isFailure =
@@ -81,7 +86,7 @@ function isNotRunning(outcome: DeploymentOutcome): boolean {
   );
 }
 
-function finish(output: Output, response: SetFlowsResponse, lines: readonly string[], isFailure: boolean): void {
+function finish(output: Output, response: DeploymentResponse, lines: readonly string[], isFailure: boolean): void {
   const text = lines.join("\n");
   if (output.format !== undefined || !isFailure) {
     printResponse(output, response, text);
@@ -91,8 +96,9 @@ function finish(output: Output, response: SetFlowsResponse, lines: readonly stri
   }
 }
 
-async function describe(session: Session, response: SetFlowsResponse): Promise<string[]> {
-  const { rev, outcome, undoneRev, mergedRev } = response;
+async function describe(session: Session, response: DeploymentResponse): Promise<string[]> {
+  const { rev, outcome, undoneRev } = response;
+  const mergedRev = mergedRevOf(response);
   const revision = `revision ${shortRev(rev)}`;
   const deployed = `Deployed ${revision}${mergedRev === "" ? "" : `, merged with ${shortRev(mergedRev)}`}`;
   switch (outcome) {
@@ -114,7 +120,7 @@ async function describe(session: Session, response: SetFlowsResponse): Promise<s
 }
 
 /** The response has no reason but missing types; the history has, for those who may read it. */
-async function findReason({ revisions }: Session, rev: string, { missingTypes }: SetFlowsResponse): Promise<string> {
+async function findReason({ revisions }: Session, rev: string, { missingTypes }: DeploymentResponse): Promise<string> {
   const known =
     missingTypes.length > 0
       ? `these node types are not installed: ${missingTypes.join(", ")}`
@@ -131,12 +137,24 @@ async function findReason({ revisions }: Session, rev: string, { missingTypes }:
 }
 
 /** Prints the response to a deployment: for programs with the fields that REST has in headers. */
-function printResponse(output: Output, response: SetFlowsResponse, text: string): void {
-  const { outcome, missingTypes, undoneRev, mergedRev } = response;
-  output.message(SetFlowsResponseSchema, response, () => output.style("green", text), {
+function printResponse(output: Output, response: DeploymentResponse, text: string): void {
+  const { outcome, missingTypes, undoneRev } = response;
+  const mergedRev = mergedRevOf(response);
+  const styled = (): string => output.style("green", text);
+  const headers = {
     ...(outcome !== 0 && { outcome: enumWord(DeploymentOutcomeSchema, outcome) }),
     ...(missingTypes.length > 0 && { missingTypes }),
     ...(undoneRev !== "" && { undoneRev }),
     ...(mergedRev !== "" && { mergedRev }),
-  });
+  };
+  if ("mergedRev" in response) {
+    output.message(SetFlowsResponseSchema, response, styled, headers);
+  } else {
+    output.message(ChangeFlowResponseSchema, response, styled, headers);
+  }
+}
+
+/** Changes of one flow are not merged. */
+function mergedRevOf(response: DeploymentResponse): string {
+  return "mergedRev" in response ? response.mergedRev : "";
 }

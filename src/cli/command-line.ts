@@ -3,6 +3,7 @@ import { addConnectionFlags, globalOptionsOf } from "./client/connection-flags.t
 import { defineAdministerCommands } from "./commands/administer.ts";
 import { defineConnectCommands } from "./commands/connect.ts";
 import { examples, title } from "./commands/define-command.ts";
+import { defineControlCommands } from "./commands/control.ts";
 import { defineDeployCommands } from "./commands/deploy.ts";
 import { defineHistoryCommands } from "./commands/history.ts";
 import { defineInspectCommands } from "./commands/inspect.ts";
@@ -28,6 +29,7 @@ export function createCommandLine(program: Program): Command {
   defineInspectCommands(root.commandsGroup("Inspect:"));
   defineDeployCommands(root.commandsGroup("Deploy:"));
   defineHistoryCommands(root.commandsGroup("History:"));
+  defineControlCommands(root.commandsGroup("Control:"));
   defineAdministerCommands(root.commandsGroup("Administer:"), program);
   defineServiceCommands(root.commandsGroup("Run the service:"), program);
   defineOtherCommands(root.commandsGroup("Other:"), program);

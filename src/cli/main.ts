@@ -33,7 +33,7 @@ await runCommandLine({
 /** Whether these are the arguments of `serve`, whose compile cache is in its data directory. A bare command has its flags. */
 function startsService(first = "serve"): boolean {
   const isFlag = first.startsWith("-") && !["--help", "-h", "--version", "-V"].includes(first);
-  return isFlag || first === "serve" || first === "start";
+  return isFlag || first === "serve";
 }
 
 /**

@@ -21,7 +21,7 @@ const listing = `data:text/javascript,${encodeURIComponent(`
 const env = { NODE_COMPILE_CACHE: "" };
 
 // The port is invalid, so that the command ends after checking its options.
-const start = ["start", "--port", "many"];
+const start = ["serve", "--port", "many"];
 
 test.each([
   ["help", ["--help"], []],

@@ -166,7 +166,12 @@ test.each([
     "--from and --to are the same store. The one that is left out is the configured store.",
     "migrate",
   ],
-  [["start", "now"], "Too many arguments for 'serve'. Expected 0 arguments but got 1: now.", "serve"],
+  [["serve", "now"], "Too many arguments for 'serve'. Expected 0 arguments but got 1: now.", "serve"],
+  [
+    ["start", "--config", "flowgate.yaml"],
+    "--config is a flag of the service: start it with flowgate serve. flowgate start starts the flows of a service that runs.",
+    "start",
+  ],
   [["serve", "--server", "x"], "serve takes no --server, since it connects to no server.", "serve"],
   [["version", "-o", "json"], "version takes no --output, since it connects to no server.", "version"],
   [["context", "list", "--timeout", "1"], "list takes no --timeout, since it connects to no server.", "context list"],

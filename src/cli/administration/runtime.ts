@@ -1,8 +1,16 @@
-import { DeploymentOutcome, DeploymentOutcomeSchema, RestartRuntimeResponseSchema } from "@flowgate/client";
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import {
+  DeploymentOutcome,
+  DeploymentOutcomeSchema,
+  RestartRuntimeResponseSchema,
+  StartFlowsResponseSchema,
+  StopFlowsResponseSchema,
+} from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
+import type { Output } from "../output/output.ts";
 import { printable } from "../printable.ts";
-import { confirm } from "../output/prompts.ts";
+import { askConfirmation, canAsk, confirm } from "../output/prompts.ts";
 import { enumWord } from "../output/values.ts";
 
 export type RestartFlags = { readonly clearFiles?: boolean; readonly yes?: boolean };
@@ -21,19 +29,63 @@ export async function restartRuntime(
   const response = await progress.during("Restarting the runtime", () =>
     session.runtime.restartRuntime({ clearFiles }),
   );
-  const { outcome, rev, missingTypes } = response;
+  finish(output, RestartRuntimeResponseSchema, response, {
+    running: `The flows of revision ${printable(response.rev)} are running in a new process.`,
+    failed: "The runtime was restarted, but its flows do not run",
+  });
+}
+
+/** Starts the flows after they were stopped. Throws a CliFailure if they do not run then. */
+export async function startFlows({ session, output, progress }: ClientContext): Promise<void> {
+  const response = await progress.during("Starting the flows", () => session.runtime.startFlows({}));
+  finish(output, StartFlowsResponseSchema, response, {
+    running: `The flows of revision ${printable(response.rev)} are running.`,
+    failed: "The flows were started, but do not run",
+  });
+}
+
+/** Prints the response to a start of the flows. Throws a CliFailure if they do not run. */
+function finish<D extends DescMessage>(
+  output: Output,
+  schema: D,
+  response: MessageShape<D> & { readonly outcome: DeploymentOutcome; readonly missingTypes: readonly string[] },
+  texts: { readonly running: string; readonly failed: string },
+): void {
+  const { outcome, missingTypes } = response;
   const isRunning = outcome === DeploymentOutcome.RUNNING;
   if (isRunning || output.format !== undefined) {
-    output.message(RestartRuntimeResponseSchema, response, () =>
-      output.style("green", `The flows of revision ${printable(rev)} are running in a new process.`),
-    );
+    output.message(schema, response, () => output.style("green", texts.running));
   }
   if (!isRunning) {
     const missing =
       missingTypes.length === 0 ? "" : ` These node types are not installed: ${printable(missingTypes.join(", "))}.`;
     throw new CliFailure(
-      `The runtime was restarted, but its flows do not run (${enumWord(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
+      `${texts.failed} (${enumWord(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
       { exitCode: exitCodes.notRunning },
+    );
+  }
+}
+
+/** Asks at a terminal, and stops the flows. Throws a CliFailure if some still run. */
+export async function stopFlows(
+  { session, output, progress, connection }: ClientContext,
+  { yes }: { readonly yes?: true },
+): Promise<void> {
+  if (yes !== true && canAsk() && !(await askConfirmation(`Stop all flows at ${connection.server}?`))) {
+    throw new CliFailure("Nothing was stopped.");
+  }
+  const response = await progress.during("Stopping the flows", () => session.runtime.stopFlows({}));
+  const { runningReplicas } = response;
+  if (runningReplicas.length === 0 || output.format !== undefined) {
+    output.message(
+      StopFlowsResponseSchema,
+      response,
+      () => "The flows are stopped. They remain so, also after deployments and restarts, until flowgate start.",
+    );
+  }
+  if (runningReplicas.length > 0) {
+    throw new CliFailure(
+      `The flows are being stopped, but still run on: ${printable(runningReplicas.join(", "))}. See flowgate status.`,
     );
   }
 }

@@ -23,6 +23,7 @@ export function defineHistoryCommands(root: Command): void {
         "crashed",
         "pending",
         "replaced",
+        "stopped",
       ]),
     )
     .option("--pinned", "only pinned ones")

@@ -18,12 +18,10 @@ export function defineServiceCommands(root: Command, program: Program): void {
       "flowgate status": "what runs",
     },
     connects: false,
-  })
-    .alias("start")
-    .action(async () => {
-      const { serve } = await import("../service/serve.ts");
-      await serve(readFlags(command), program);
-    });
+  }).action(async () => {
+    const { serve } = await import("../service/serve.ts");
+    await serve(readFlags(command), program);
+  });
   addSettings(command);
 
   const copies = [

@@ -67,16 +67,27 @@ export function reportUnchanged(
   { wait }: { readonly wait?: number | undefined },
 ): void {
   const unchanged = `No changes: revision ${shortRev(rev)} remains active`;
-  const isPending = outcome === DeploymentOutcome.PENDING;
+  const note = noteOf(outcome);
   const text = isNotRunning(outcome)
     ? [`${unchanged}, but its flows do not run: ${printable(outcomeMessage || "see flowgate status")}`, remedy]
-    : [isPending ? `${unchanged}. ${unknown}` : `${unchanged}.`];
-  const isFailure = isNotRunning(outcome) || (isPending && wait !== undefined);
+    : [note === "" ? `${unchanged}.` : `${unchanged}. ${note}`];
+  const isFailure = isNotRunning(outcome) || (note !== "" && wait !== undefined);
   finish(output, create(SetFlowsResponseSchema, { rev, outcome }), text, isFailure);
 }
 
 const remedy = "Correct them and deploy again, or deploy the previous ones with flowgate undo.";
-const unknown = "It is not known yet whether its flows run: see flowgate status.";
+
+/** Why flows that have not failed may not run. Empty if they do. */
+function noteOf(outcome: DeploymentOutcome): string {
+  switch (outcome) {
+    case DeploymentOutcome.PENDING:
+      return "It is not known yet whether its flows run: see flowgate status.";
+    case DeploymentOutcome.STOPPED:
+      return "The flows are stopped: start them with flowgate start.";
+    default:
+      return "";
+  }
+}
 
 function isNotRunning(outcome: DeploymentOutcome): boolean {
   return (
@@ -115,7 +126,7 @@ async function describe(session: Session, response: DeploymentResponse): Promise
     case DeploymentOutcome.REPLACED:
       return [`${deployed}. A newer deployment has replaced it.`];
     default:
-      return [`${deployed}. ${unknown}`];
+      return [`${deployed}. ${noteOf(outcome) || noteOf(DeploymentOutcome.PENDING)}`];
   }
 }
 

@@ -48,18 +48,18 @@ test("events shows the current state and what comes, until Ctrl-C", async () => 
   expect(state).toMatch(/^\S+ \S+ {2}deployment {2}revision \S{8} by admin: running$/m);
   expect(state).toMatch(/^\S+ \S+ {2}runtime {5}running$/m);
   await fail("events");
-  await events.until(/error {7}function \/fail function · .*tab of \/fail {2}it failed: events\n/);
+  await events.until(/error {7}function \/fail function · .*tab of \/fail {2}it failed: events/);
   expect(await events.end("SIGINT")).toMatchObject({ code: 130, stderr: "" });
 });
 
 test("logs lists what was recorded, selected by level, tab, node and time", async () => {
   await fail("logs");
-  expect((await lines("logs", "-n", "1"))[0]).toMatch(/ {2}it failed: logs$/);
+  expect((await lines("logs", "-n", "1"))[0]).toMatch(/ {2}it failed: logs/);
   expect(await lines("logs", "--level", "error", "--since", "1h")).toContainEqual(
     expect.stringMatching("failed: logs"),
   );
   const byTab = await lines("logs", "--tab", "Second");
-  expect(byTab.every((line) => line.endsWith("  it is late"))).toBe(true);
+  expect(byTab.every((line) => line.includes("  it is late"))).toBe(true);
   expect(await lines("logs", "--tab", "second")).toEqual(byTab);
   expect(await lines("logs", "--node", "Timer")).toEqual(byTab);
   expect(await runCli(["logs", "--since", "1h", "--until", "59m"], { env })).toEqual({

@@ -110,6 +110,29 @@ async function sendHttp2(
   }
 }
 
+/** The body of a response, as it arrives; the connection ends when the iterator returns, or with the signal. */
+export async function* readStream(
+  { url, tls, httpVersion }: HttpClient,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  if (httpVersion === "2") {
+    const session = http2.connect(url, tls);
+    session.on("error", () => {});
+    try {
+      yield* session.request({ ":path": path, ...headers }, { signal }).setEncoding("utf8");
+    } finally {
+      session.destroy();
+    }
+  } else {
+    const { get } = url.startsWith("https:") ? https : http;
+    const request = get(`${url}${path}`, { ...tls, servername: "localhost", agent: false, headers, signal });
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    yield* response.setEncoding("utf8");
+  }
+}
+
 function toResponse(
   status: number,
   headers: IncomingHttpHeaders,

@@ -3,6 +3,7 @@ import { Agent as HttpAgent, type ClientRequest, get as httpGet, type IncomingMe
 import { Agent as HttpsAgent, get as httpsGet } from "node:https";
 import { Code, createClient } from "@connectrpc/connect";
 import { expect } from "vitest";
+import { EventKind, EventsService } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { ServerReflection } from "@flowgate/gateway/gen/grpc/reflection/v1/reflection_pb.js";
@@ -13,7 +14,7 @@ import { call } from "./rpc.ts";
 import { scrape } from "./scrape.ts";
 import { eventually, type Service, withoutRuntime } from "./service.ts";
 import { tokenParameters } from "./users.ts";
-import { sendRequest, transportsOf, type HttpClient } from "./http-client.ts";
+import { readStream, sendRequest, transportsOf, type HttpClient } from "./http-client.ts";
 
 /** The service behind the proxy. */
 export type Behind = {
@@ -117,6 +118,46 @@ async function checkStreams(httpClient: HttpClient, { metricsUrl, timeoutMs = 10
     leaving.abort();
     await expect(statuses.next()).rejects.toMatchObject({ code: Code.Canceled });
     await eventually(async () => expect([protocol, await cancelled()]).toEqual([protocol, before + 1]), timeoutMs);
+  }
+}
+
+/** Each event arrives while the stream is open, also after the client has resumed it. */
+async function checkEvents(httpClient: HttpClient, { token, timeoutMs = 10_000 }: Behind): Promise<void> {
+  const own = bearer(token);
+  const deploy = async (): Promise<string> => {
+    const headers = { ...own, ...json, ...v2 };
+    const body = JSON.stringify({ flows: node(String(Math.random())) });
+    return ((await sendRequest(httpClient, "POST", "/flows", { headers, body })).json() as { rev: string }).rev;
+  };
+  let lastId = "";
+  for (const start of ["event: snapshot_end", "event: bookmark"]) {
+    const headers = { ...own, accept: "text/event-stream", ...(lastId !== "" && { "last-event-id": lastId }) };
+    const signal = AbortSignal.timeout(timeoutMs);
+    let [received, rev] = ["", ""];
+    for await (const part of readStream(httpClient, "/events?kinds=deployment", headers, signal)) {
+      received += part;
+      if (rev === "" && received.includes(start)) {
+        rev = await deploy();
+      }
+      if (rev !== "" && received.slice(received.indexOf(start)).includes(`"rev":"${rev}"`)) {
+        break;
+      }
+    }
+    lastId = /^id: (\S+)$/m.exec(received.slice(received.lastIndexOf("id: ")))?.[1] ?? "";
+    expect(lastId).not.toBe("");
+  }
+  for (const [protocol, transport] of Object.entries(transportsOf(httpClient))) {
+    const request = { kinds: [EventKind.DEPLOYMENT], after: lastId };
+    const options = { headers: own, signal: AbortSignal.timeout(timeoutMs) };
+    let rev: string | undefined;
+    for await (const event of createClient(EventsService, transport).watchEvents(request, options)) {
+      if (event.kind.case === "bookmark") {
+        rev = await deploy();
+      } else if (event.rev === rev) {
+        break;
+      }
+    }
+    expect([protocol, rev]).toEqual([protocol, expect.any(String)]);
   }
 }
 
@@ -294,6 +335,7 @@ export const checks = {
   "a login by form parameters": checkForm,
   "unary calls, and the details of their errors": checkUnary,
   "streams, and their end when the client disconnects": checkStreams,
+  "events as they happen, and from where the client left": checkEvents,
   "streams in both directions": checkBidirectional,
   deadlines: checkDeadlines,
   "large bodies, and rejections of larger ones": checkLargeBodies,

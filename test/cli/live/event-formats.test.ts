@@ -128,14 +128,16 @@ const events = cases.map(([kind, source], index): EventInit => ({
   kind,
 }));
 
-/** The `after` of each request for a stream. */
+/** The `after` of each request for a stream, and its deadline. */
 const positions: string[] = [];
+const deadlines: (string | null)[] = [];
 
 const server = createServer(
   connectNodeAdapter({
     routes(router) {
-      router.rpc(EventsService.method.watchEvents, async function* watch({ after }) {
+      router.rpc(EventsService.method.watchEvents, async function* watch({ after }, { requestHeader }) {
         positions.push(after);
+        deadlines.push(requestHeader.get("connect-timeout-ms"));
         yield* events;
         throw new ConnectError("the test has ended", Code.Unauthenticated);
       });
@@ -235,6 +237,12 @@ test.each([
     .split("\n")
     .map((line) => (JSON.parse(line) as JsonObject)["id"]);
   expect(ids.slice(flags[0] === "-n" ? 3 : 0)).toEqual(["id-13", "id-14", "id-15", "id-17"]);
+});
+
+test("a stream has no deadline, whatever --timeout is", async () => {
+  deadlines.length = 0;
+  await runCli(["events", "--timeout", "5"], { env });
+  expect(deadlines).toEqual([null]);
 });
 
 test.runIf(hasTerminal)("levels have colours at a terminal, unless NO_COLOR is set", async () => {

@@ -41,9 +41,11 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
     live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* pino"],
+    // The events of other replicas.
+    "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
     auth: ["base errors.ts store", "gen/* @bufbuild/protobuf @connectrpc/connect bcryptjs pino"],
     services: [
-      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas auth deployments live",
+      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas auth deployments live live/replicas",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@flowgate/gateway/server"],
@@ -66,9 +68,9 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     options: ["base runtime auth services server/http server/pipeline", "@flowgate/gateway/json-path zod"],
     app: [
-      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas auth deployments live
+      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas auth deployments live live/replicas
         services server server/endpoints server/http server/pipeline server/pipeline/guards options`,
-      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* @opentelemetry/api pino",
+      "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
     "index.ts": ["errors.ts flows store store/open-store.ts runtime options app"],
     // The commands. Those that call a service load nothing of one.

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { drain } from "./drain.ts";
 import { openLive, replicaName } from "./live.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
+import { leafOf, replicaAddress } from "./replica-events.ts";
 import { openRuntimes } from "./runtimes.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
 import { reportReplica } from "../runtime/replicas/runs.ts";
@@ -92,7 +93,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   protectedPorts.add(options.metrics.port);
   protectServers(protectedPorts, [...store.endpoints, ...endpointOf(options.tracing?.endpoint)], options.runtime);
   const initialName = replicaName(listen ? options.port : undefined);
-  const live = await openLive({ options, log, store, name: initialName }, stack);
+  const live = await openLive({ options, log, store, certificates, name: initialName }, stack);
   const runtimes = await openRuntimes({ options, log, store, live, processFile, protectedPorts }, stack);
   const { runtime } = runtimes;
   // Node loads `Headers` when it is first used, with all of fetch: 40 ms of CPU time that would delay a request.
@@ -130,7 +131,11 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     live.rename(name);
     const { mode } = options.runtime;
     const { flows, desired } = store;
-    stack.use(reportReplica({ cluster, runtime, store: flows, desired, name, version, mode }));
+    const certificate = (): string | undefined => leafOf(certificates);
+    const onCertificateChange = (listener: () => void): void => certificates?.onChange(listener);
+    const address = replicaAddress(options, server);
+    const self = { name, version, mode, address, certificate, onCertificateChange };
+    stack.use(reportReplica({ cluster, runtime, store: flows, desired, ...self }));
   }
   if (metrics !== undefined) {
     watchWithMetrics(metrics, { runtime, cluster, server, journal: live.journal, certificates });

@@ -4,6 +4,7 @@ import { DeploymentEvents } from "../deployments/deployment-events.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "../flows/configuration.ts";
 import { FlowLog } from "../live/flow-log.ts";
+import type { JoinedFeed } from "../live/feed.ts";
 import { EventHub } from "../live/hub.ts";
 import { type Journal, createNoJournal, openJournal } from "../live/journal.ts";
 import { Redactor } from "../live/redactor.ts";
@@ -11,9 +12,11 @@ import { publishRuntimeStates } from "../live/runtime-events.ts";
 import type { Options } from "../options/parse.ts";
 import type { LogEntry } from "../runtime/messages.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { Certificates } from "../server/http/certificates.ts";
 import type { JournalStore } from "../store/journal-store.ts";
 import type { Revision } from "../store/revision.ts";
 import type { Store } from "../store/store.ts";
+import { createReplicaEvents, type ReplicaEvents } from "./replica-events.ts";
 
 /** The events of this process, and what publishes them. */
 export type Live = {
@@ -21,6 +24,10 @@ export type Live = {
   readonly journal: Journal;
   readonly flowLog: FlowLog;
   readonly deployments: DeploymentEvents;
+  /** How replicas exchange their events; undefined if there can be only one. */
+  readonly replicas: ReplicaEvents | undefined;
+  /** Opens the events of all replicas for a reader that starts after a position; undefined: now. */
+  join(afterSeq: number | undefined): JoinedFeed;
   /** Replaces the name of this replica. */
   rename(name: string): void;
   /** Publishes the states of the runtime. */
@@ -28,9 +35,10 @@ export type Live = {
 };
 
 type LiveOptions = {
-  readonly options: Pick<Options, "live" | "log">;
+  readonly options: Pick<Options, "live" | "log" | "credentialSecret">;
   readonly log: Logger;
   readonly store: Store;
+  readonly certificates: Certificates | undefined;
   /** The name of this replica, unless it is renamed. */
   readonly name: string;
 };
@@ -41,18 +49,28 @@ const bytesPerMb = 1024 * 1024;
 const msPerDay = 24 * 60 * 60_000;
 
 /** Opens the events. Resources are added to the stack. */
-export async function openLive({ options, log, store, name }: LiveOptions, stack: AsyncDisposableStack): Promise<Live> {
+export async function openLive(
+  { options, log, store, certificates, name }: LiveOptions,
+  stack: AsyncDisposableStack,
+): Promise<Live> {
   const { flows, cluster } = store;
   const runtime = cluster === undefined ? "" : name;
   const { size, age } = options.live.journal;
   const journalStore = size > 0 && age > 0 ? openJournalStore(store, log) : undefined;
   const hub = new EventHub({ runtime, lastSeq: (await findLastSeq(journalStore, runtime, log)) ?? 0 });
-  stack.defer(() => hub.close(new FlowgateError("unavailable", "the service is closing")));
+  const closing = new FlowgateError("unavailable", "the service is closing");
+  stack.defer(() => hub.close(closing));
   const journal = stack.use(
     journalStore === undefined
       ? createNoJournal()
       : openJournal({ store: journalStore, hub, log, maxBytes: size * bytesPerMb, maxAgeMs: age * msPerDay }),
   );
+  const { credentialSecret } = options;
+  const replicas =
+    cluster === undefined || credentialSecret === undefined
+      ? undefined
+      : stack.use(createReplicaEvents({ hub, journal, cluster, credentialSecret, certificates, log }));
+  stack.defer(() => replicas?.views.close(closing));
   const secrets = stack.use(await openSecrets(flows));
   const redactor = (): Redactor => secrets.redactor;
   const rev = (): string => flows.active().rev;
@@ -64,6 +82,7 @@ export async function openLive({ options, log, store, name }: LiveOptions, stack
   const timer = setInterval(() => {
     deployments.refresh();
     hub.bookmark();
+    replicas?.views.bookmark();
   }, bookmarkMs).unref();
   stack.defer(() => clearInterval(timer));
   return {
@@ -71,6 +90,8 @@ export async function openLive({ options, log, store, name }: LiveOptions, stack
     journal,
     flowLog,
     deployments,
+    replicas,
+    join: (afterSeq) => replicas?.views.join(afterSeq) ?? { feed: hub, ready: undefined, [Symbol.dispose]() {} },
     rename(replica) {
       if (cluster !== undefined) {
         hub.rename(replica);

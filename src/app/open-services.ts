@@ -72,7 +72,7 @@ export function openServices(
     port: options.port,
     socket: socketOptions(options),
     log,
-    gate: createGate(authenticator, accessRules, audit, accessToServer(options.reflection)),
+    gate: createGate(authenticator, accessRules, audit, accessToServer(options.reflection), live.replicas?.findReplica),
     identified: identifiedMethods(accessRules),
     runtimeProcess: flowsCanReachApi(options)
       ? { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess }
@@ -154,6 +154,7 @@ function openRoutes(
     audit: auditService(store.audit),
     events: eventsService({ ...live, audit, calls: stack.use(new OpenCalls({ authenticator, tokens: store.tokens })) }),
     logs: logsService(live.journal),
+    replicas: live.replicas?.service,
   });
 }
 

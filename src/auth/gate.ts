@@ -10,13 +10,14 @@ import { insufficientScope, invalidToken, noIdentity, noToken } from "./errors.t
 /**
  * Creates a gate, which authenticates and authorizes a call before its body is read, and sets `principalKey`. `foreign` has the
  * rules of third-party services, whose .proto files can't declare them. `audit` records which authenticated callers lacked a
- * permission.
+ * permission. `findReplica` authenticates calls between replicas.
  */
 export function createGate(
   authenticator: Authenticator,
   declared: AccessRules,
   audit: AuditRecorder,
   foreign: ReadonlyMap<DescService, AccessRule> = new Map(),
+  findReplica: FindReplica = () => undefined,
 ): (context: HandlerContext) => void | Promise<void> {
   const rules = new Map(declared);
   for (const [{ methods }, rule] of foreign) {
@@ -32,6 +33,9 @@ export function createGate(
         `${context.service.typeName}.${context.method.name} is served, but the gate has no access rule for it`,
       );
     }
+    if (rule.kind === "replica") {
+      return admitReplica(context, findReplica);
+    }
     return authorize(authenticator, context, rule, (principal, permission) =>
       audit.record({
         kind: "permission_denied",
@@ -41,6 +45,19 @@ export function createGate(
       }),
     );
   };
+}
+
+/** Returns the id of the replica that has sent this Authorization header; undefined: none has. */
+export type FindReplica = (authorization: string | null) => string | undefined;
+
+function admitReplica({ requestHeader, values }: GatedRequest, findReplica: FindReplica): void {
+  const peer = values.get(peerKey);
+  const id = findReplica(peer.authorization ?? requestHeader.get("authorization"));
+  if (id === undefined) {
+    throw peer.overloaded?.() ?? invalidToken("Only replicas of this service may call this.");
+  }
+  peer.authenticated?.();
+  values.set(principalKey, { username: `replica ${id}`, permissions: [] });
 }
 
 /** The properties of a call, or of another request, that the gate reads. */
@@ -67,7 +84,7 @@ export function createPermissionCheck(
 function authorize(
   authenticator: Authenticator,
   request: GatedRequest,
-  rule: AccessRule,
+  rule: Exclude<AccessRule, { readonly kind: "replica" }>,
   onDenied: (principal: Principal, permission: string) => void,
 ): void | Promise<void> {
   if (rule.kind === "public") {

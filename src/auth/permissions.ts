@@ -60,6 +60,7 @@ function includes(granted: string, requested: string): boolean {
 export type AccessRule =
   | { readonly kind: "public" }
   | { readonly kind: "authenticated" }
+  | { readonly kind: "replica" }
   | { readonly kind: "permission"; readonly permission: string };
 
 export type AccessRules = ReadonlyMap<DescMethod, AccessRule>;
@@ -87,7 +88,7 @@ function readRule(method: DescMethod): AccessRule {
   const rule = toRule(getOption(method, access));
   if (rule === undefined) {
     throw new TypeError(
-      `${name}: its option (flowgate.v1.access) must be public: true, authenticated: true, or a permission such as "flows.read"`,
+      `${name}: its option (flowgate.v1.access) must be public: true, authenticated: true, replica: true, or a permission such as "flows.read"`,
     );
   }
   return rule;

@@ -17,6 +17,9 @@ type DeploymentEventsOptions = {
   readonly log: Logger;
 };
 
+/** What an event has of a revision. */
+type Published = Pick<RevisionEntry, "rev" | "parent" | "by" | "token" | "message" | "deploymentType" | "outcome">;
+
 /** Publishes the revisions that this process commits, and the outcomes that it records. Disposing ends the former. */
 export class DeploymentEvents implements Disposable {
   readonly #options: DeploymentEventsOptions;
@@ -27,18 +30,18 @@ export class DeploymentEvents implements Disposable {
   constructor(options: DeploymentEventsOptions) {
     this.#options = options;
     const { store } = options;
-    this.#subscription = store.onRevision(({ revision, isOwn, isReload = false }) => {
+    this.#subscription = store.onRevision(({ revision, isOwn, message, isReload = false }) => {
       if (isReload) {
+        return;
+      }
+      if (isOwn) {
+        // At once, so that the event comes before those of deployments that are made after the response to this one.
+        this.#publish({ ...revision, message, outcome: { state: "pending", message: undefined, missingTypes: [] } });
         return;
       }
       this.#enqueue(async () => {
         const entry = await store.findEntry(revision.rev);
-        if (entry === undefined) {
-          return;
-        }
-        if (isOwn) {
-          this.#publish({ ...entry, outcome: { state: "pending", message: undefined, missingTypes: [] } });
-        } else {
+        if (entry !== undefined) {
           this.#remember(entry);
         }
       });
@@ -97,7 +100,7 @@ export class DeploymentEvents implements Disposable {
     }
   }
 
-  #publish(entry: RevisionEntry): void {
+  #publish(entry: Published): void {
     this.#options.hub.publish(this.#toEvent(entry));
     this.#forgetOthers();
   }
@@ -113,7 +116,7 @@ export class DeploymentEvents implements Disposable {
     hub.forget((event) => event.kind.case === "deployment" && event.rev !== rev);
   }
 
-  #toEvent({ rev, parent = "", by = "", token, message = "", deploymentType, outcome }: RevisionEntry): EventInit {
+  #toEvent({ rev, parent = "", by = "", token, message = "", deploymentType, outcome }: Published): EventInit {
     const redactor = this.#options.redactor();
     return {
       rev,

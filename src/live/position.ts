@@ -32,3 +32,11 @@ export function parsePosition(text: string, field: string): number {
 export function positionBefore(timeMs: number): number {
   return Math.max(0, timeMs * unitsPerMs - 1);
 }
+
+/** By how much the clocks of replicas may differ. */
+const clockSkewMs = 60_000;
+
+/** The position of the last event that a replica may have published by now. */
+export function latestSeq(nowMs: number): number {
+  return positionBefore(nowMs + clockSkewMs);
+}

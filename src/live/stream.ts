@@ -10,6 +10,8 @@ export type Entry = { readonly seq: number; readonly event: Event; readonly byte
 /** What a stream reads from. */
 export interface StreamSource {
   readonly lastSeq: number;
+  /** The index of the first entry after a position. */
+  find(seq: number): number;
   /** The entry at an index, which counts from the first event of the process. */
   entryAt(index: number): Entry | undefined;
   /** The events of lossy kinds that one stream gets in a second. */
@@ -19,6 +21,9 @@ export interface StreamSource {
   control(seq: number, kind: EventInit["kind"]): Event;
 }
 
+/** Yields what a stream begins with. It calls `seek` with the position after which the stream then continues. */
+export type Lead = (seek: (seq: number) => void) => AsyncGenerator<Event, void>;
+
 /** What a stream may get at once. */
 const burstSeconds = 2;
 
@@ -26,7 +31,7 @@ type StreamOptions = {
   readonly source: StreamSource;
   readonly filter: EventFilter;
   readonly before: readonly Event[];
-  readonly lead: AsyncIterator<Event, void> | undefined;
+  readonly lead: Lead | undefined;
   /** The index of the first entry to read. */
   readonly index: number;
   readonly onEnd: () => void;
@@ -48,7 +53,7 @@ export class EventStream implements AsyncIterableIterator<Event> {
   #tokens: number;
   #tokensMs: number;
   #waiting: ((result: IteratorResult<Event> | Promise<IteratorResult<Event>>) => void) | undefined;
-  #bookmark: Event | undefined;
+  #bookmark: Pick<Entry, "event" | "seq"> | undefined;
   #isEnded = false;
   #failure: Error | undefined;
 
@@ -56,8 +61,10 @@ export class EventStream implements AsyncIterableIterator<Event> {
     this.#source = source;
     this.filter = filter;
     this.#before = [...before];
-    this.#lead = lead;
     this.#index = index;
+    this.#lead = lead?.((seq) => {
+      this.#index = source.find(seq);
+    });
     this.#seq = source.lastSeq;
     this.#onEnd = onEnd;
     this.#tokens = source.ratePerSecond() * burstSeconds;
@@ -131,12 +138,10 @@ export class EventStream implements AsyncIterableIterator<Event> {
     }
   }
 
-  bookmark(event: Event): void {
-    // A stream that does not wait has more recent events to send.
-    if (this.#waiting !== undefined) {
-      this.#bookmark = event;
-      this.notify();
-    }
+  /** Sends a bookmark with the position `seq` after the events so far, unless a later event is sent first. */
+  bookmark(event: Event, seq: number): void {
+    this.#bookmark = { event, seq };
+    this.notify();
   }
 
   async #nextOfLead(lead: AsyncIterator<Event, void>): Promise<IteratorResult<Event>> {
@@ -178,7 +183,8 @@ export class EventStream implements AsyncIterableIterator<Event> {
       this.#index += 1;
     }
     const bookmark = this.#bookmark;
-    if (bookmark === undefined) {
+    if (bookmark === undefined || bookmark.seq < this.#seq) {
+      this.#bookmark = undefined;
       return undefined;
     }
     const dropped = this.#takeMissed();
@@ -186,7 +192,7 @@ export class EventStream implements AsyncIterableIterator<Event> {
       return dropped;
     }
     this.#bookmark = undefined;
-    return bookmark;
+    return bookmark.event;
   }
 
   #isOverBudget(event: Event): boolean {

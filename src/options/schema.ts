@@ -121,6 +121,16 @@ export const optionsSchema = z
     limits,
     live: z
       .strictObject({
+        address: z
+          .string("must be a URL")
+          .refine(
+            isBaseUrl,
+            "must be an http or https URL such as http://10.0.0.5:8080, without a path, user and password",
+          )
+          .optional()
+          .describe(
+            "URL at which the other replicas reach this one for its events. A name in it must also be one of `hosts`. Absent: from `host` and `port`; with a `host` such as 0.0.0.0, the first address of the machine that is not loopback.",
+          ),
         journal: z
           .strictObject({
             size: wholeNumberOrOff(1_048_576)
@@ -243,6 +253,12 @@ export const optionsSchema = z
       });
     }
   });
+
+/** Whether a text is the origin of a URL. */
+function isBaseUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.href === `${url.origin}/`;
+}
 
 /** Whether listening on the same port of both addresses conflicts. */
 function overlap(first: string, second: string): boolean {

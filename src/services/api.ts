@@ -4,6 +4,7 @@ import { AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
 import { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
@@ -26,20 +27,26 @@ const byName = {
 /** All services of the API. */
 export const services = Object.values(byName);
 
-/** Who may call the methods of these services. */
-export const accessRules = compileAccess(services);
+/** Who may call the methods of these services, and those that replicas call of each other. */
+export const accessRules = compileAccess([...services, ReplicasService]);
 
 /** All permissions: those that RPCs require, `debug.read` for one kind of events, and `metrics.read` for the metrics endpoint. */
 export const permissions: ReadonlySet<string> = new Set([...permissionsOf(accessRules), "debug.read", "metrics.read"]);
 
 export type Implementations = {
   readonly [Name in keyof typeof byName]: ServiceImpl<(typeof byName)[Name]>;
+} & {
+  /** Absent: there can be no other replicas. */
+  readonly replicas?: ServiceImpl<typeof ReplicasService> | undefined;
 };
 
 /** Returns a function that registers the services with Connect's router or the gateway's. */
 export function createRoutes(implementations: Implementations): (router: ConnectRouter) => void {
   return (router) => {
-    for (const name of Object.keys(byName) as (keyof Implementations)[]) {
+    if (implementations.replicas !== undefined) {
+      router.service(ReplicasService, implementations.replicas);
+    }
+    for (const name of Object.keys(byName) as (keyof typeof byName)[]) {
       router.service<DescService>(byName[name], implementations[name] as ServiceImpl<DescService>);
     }
   };

@@ -8,14 +8,17 @@ import type { OpenCalls } from "../auth/open-calls.ts";
 import { allows } from "../auth/permissions.ts";
 import { FlowgateError } from "../errors.ts";
 import { type EventCase, type EventFilter, eventCases, matches, readFilter, recordedCases } from "../live/events.ts";
-import type { EventHub, WatchStart } from "../live/hub.ts";
+import type { EventFeed, JoinedFeed } from "../live/feed.ts";
 import type { Journal, JournalEvents } from "../live/journal.ts";
-import { formatPosition, parsePosition, positionBefore } from "../live/position.ts";
+import { formatPosition, latestSeq, parsePosition, positionBefore } from "../live/position.ts";
+import type { WatchStart } from "../live/ring.ts";
+import type { Entry, Lead } from "../live/stream.ts";
 import type { JournalCursor } from "../store/journal-store.ts";
 import { readPageSize, readTimestampMs } from "./lists.ts";
 
 type EventsServiceOptions = {
-  readonly hub: EventHub;
+  /** Opens the events for a reader that starts after a position; undefined: now. */
+  readonly join: (afterSeq: number | undefined) => JoinedFeed;
   readonly journal: Pick<Journal, "cases" | "list">;
   readonly audit: Pick<AuditRecorder, "record">;
   /** Ends the streams of callers who lose their access. */
@@ -26,9 +29,12 @@ export function eventsService(options: EventsServiceOptions): ServiceImpl<typeof
   return {
     watchEvents(request, context) {
       const filter = readFilter(request, allowedCases(options, request, context));
+      const afterSeq = readStart(request);
       const observers = new DisposableStack();
-      const start = startOf(options, request, filter);
-      const stream = options.hub.watch(filter, { ...start, onEnd: () => observers.dispose() });
+      const { feed, ready } = observers.use(options.join(afterSeq));
+      const watch: Watch = { feed, journal: options.journal, filter, afterSeq };
+      const start = ready === undefined ? startOf(watch) : { lead: leadWhenReady(watch, ready) };
+      const stream = feed.watch(filter, { ...start, onEnd: () => observers.dispose() });
       observers.use(
         options.calls.add(context, {
           permissions: filter.cases.has("debug") ? ["events.read", "debug.read"] : ["events.read"],
@@ -40,34 +46,59 @@ export function eventsService(options: EventsServiceOptions): ServiceImpl<typeof
   };
 }
 
+type Watch = Pick<EventsServiceOptions, "journal"> & {
+  readonly feed: EventFeed;
+  readonly filter: EventFilter;
+  /** Undefined: the stream starts with the current state. */
+  readonly afterSeq: number | undefined;
+};
+
 /** What a stream begins with, so that there is a first event at once, and with it a response. */
-function startOf(
-  { hub, journal }: Pick<EventsServiceOptions, "hub" | "journal">,
-  request: WatchEventsRequest,
-  filter: EventFilter,
-): WatchStart {
-  const afterSeq = readStart(request, hub.lastSeq);
-  // Another replica may have published events since the last one of this service, but none in the future.
-  const isUnknown =
-    afterSeq !== undefined && afterSeq > Math.max(hub.lastSeq, positionBefore(Date.now() + clockSkewMs));
+function startOf(watch: Watch): WatchStart {
+  const { feed, filter, afterSeq } = watch;
+  const isUnknown = isInFuture(watch);
   if (afterSeq === undefined || isUnknown) {
     return {
       before: [
-        ...(isUnknown ? [hub.control(hub.lastSeq, { case: "dropped", value: { reason: "expired" } })] : []),
-        ...hub.states().filter((event) => matches(filter, event)),
-        hub.control(hub.lastSeq, { case: "snapshotEnd", value: {} }),
+        ...(isUnknown ? [feed.control(feed.lastSeq, { case: "dropped", value: { reason: "expired" } })] : []),
+        ...feed.states().filter((event) => matches(filter, event)),
+        ...feed.missing(),
+        feed.control(feed.lastSeq, { case: "snapshotEnd", value: {} }),
       ],
     };
   }
-  const resumed = hub.control(afterSeq, { case: "bookmark", value: {} });
-  const { startSeq } = hub;
+  const before = [feed.control(afterSeq, { case: "bookmark", value: {} }), ...feed.missing()];
+  const { startSeq } = feed;
   return afterSeq >= startSeq
-    ? { before: [resumed], afterSeq }
-    : { afterSeq: startSeq, lead: replay({ hub, journal }, filter, { resumed, afterSeq, untilSeq: startSeq }) };
+    ? { before, afterSeq }
+    : { afterSeq: startSeq, lead: () => replay(watch, { before, afterSeq, untilSeq: startSeq }) };
 }
 
-/** By how much the clocks of replicas may differ. */
-const clockSkewMs = 60_000;
+/** Another replica may have published events since the last one of this service, but none in the future. */
+function isInFuture({ feed, afterSeq }: Watch): boolean {
+  return afterSeq !== undefined && afterSeq > Math.max(feed.lastSeq, latestSeq(Date.now()));
+}
+
+/** The same when the other replicas were reached. */
+function leadWhenReady(watch: Watch, ready: Promise<void>): Lead {
+  return async function* lead(seek) {
+    const { feed, afterSeq } = watch;
+    const hasBookmark = afterSeq !== undefined && !isInFuture(watch);
+    if (hasBookmark) {
+      yield feed.control(afterSeq, { case: "bookmark", value: {} });
+    }
+    await ready;
+    const start = startOf(watch);
+    seek(start.afterSeq ?? feed.lastSeq);
+    let isFirst = hasBookmark;
+    for await (const event of start.lead?.(seek) ?? start.before ?? []) {
+      if (!isFirst) {
+        yield event;
+      }
+      isFirst = false;
+    }
+  };
+}
 
 export function logsService(journal: Pick<Journal, "list">): ServiceImpl<typeof LogsService> {
   return {
@@ -101,7 +132,7 @@ function allowedCases(
 }
 
 /** The position after which the stream begins; undefined: now, with the current state before. */
-function readStart({ after, lastEventId, since }: WatchEventsRequest, lastSeq: number): number | undefined {
+function readStart({ after, lastEventId, since }: WatchEventsRequest): number | undefined {
   if (lastEventId !== "") {
     return parsePosition(lastEventId, "Last-Event-ID");
   }
@@ -109,22 +140,40 @@ function readStart({ after, lastEventId, since }: WatchEventsRequest, lastSeq: n
     return parsePosition(after, "after");
   }
   const sinceMs = readTimestampMs("since", since);
-  return sinceMs === undefined ? undefined : Math.min(positionBefore(sinceMs), lastSeq);
+  return sinceMs === undefined ? undefined : positionBefore(Math.min(sinceMs, Date.now()));
 }
 
 /** The number of recorded events that are read at once. */
 const eventsPerRead = 200;
 
-/** The events between two positions that are not in memory any more: those that are recorded, and what is known of the others. */
-async function* replay(
-  { hub, journal }: Pick<EventsServiceOptions, "hub" | "journal">,
-  filter: EventFilter,
-  { resumed, afterSeq, untilSeq }: { readonly resumed: Event; readonly afterSeq: number; readonly untilSeq: number },
-): AsyncGenerator<Event> {
-  yield resumed;
-  let hasGap = filter.cases.difference(journal.cases).size > 0;
-  const [oldest] = (await journal.list({ cases: journal.cases }, { limit: 1, order: "oldest" })).events;
-  hasGap ||= oldest === undefined || parsePosition(oldest.id, "id") > afterSeq;
+type Replay = { readonly before: readonly Event[]; readonly afterSeq: number; readonly untilSeq: number };
+
+/**
+ * The events between two positions of which some are not in memory: those that are, those that are recorded, and what is known of the
+ * others.
+ */
+function replay(watch: Watch, range: Replay): AsyncGenerator<Event, void> {
+  const { feed, filter } = watch;
+  // Taken at once, since the stream continues after them.
+  const known = feed.between(range.afterSeq, range.untilSeq).filter(({ event }) => matches(filter, event));
+  return merge(watch, range, known, feed.hasAllAfter(range.afterSeq));
+}
+
+async function* merge(
+  { feed, journal, filter }: Watch,
+  { before, afterSeq, untilSeq }: Replay,
+  known: readonly Entry[],
+  isComplete: boolean,
+): AsyncGenerator<Event, void> {
+  yield* before;
+  const hasOthers = filter.cases.difference(journal.cases).size > 0;
+  let hasGap = !isComplete && hasOthers;
+  if (!isComplete) {
+    const [oldest] = (await journal.list({ cases: journal.cases }, { limit: 1, order: "oldest" })).events;
+    hasGap ||= oldest === undefined || parsePosition(oldest.id, "id") > afterSeq;
+  }
+  const isKnown = new Set(known.map(({ event }) => identify(event)));
+  let at = 0;
   let next: JournalCursor | undefined;
   do {
     const page: JournalEvents = await journal.list(filter, {
@@ -133,15 +182,31 @@ async function* replay(
       afterSeq,
       after: next,
     });
-    yield* page.events.filter(({ id }) => parsePosition(id, "id") <= untilSeq);
+    for (const event of page.events) {
+      const seq = parsePosition(event.id, "id");
+      if (seq <= untilSeq && !isKnown.has(identify(event))) {
+        for (; at < known.length && (known[at] as Entry).seq < seq; at += 1) {
+          yield (known[at] as Entry).event;
+        }
+        yield event;
+        // It comes from a replica that is not there any more, of which other events may be missing.
+        hasGap ||= hasOthers;
+      }
+    }
     ({ next } = page);
   } while (next !== undefined && next.seq < untilSeq);
+  yield* known.slice(at).map(({ event }) => event);
   if (hasGap) {
-    yield hub.control(untilSeq, { case: "dropped", value: { reason: "expired" } });
+    yield feed.control(untilSeq, { case: "dropped", value: { reason: "expired" } });
     // What was lost does not matter where the last one is known.
     const isOld = ({ id, kind }: Event): boolean => kind.case === "nodeStatus" && parsePosition(id, "id") <= untilSeq;
-    yield* hub.states().filter((event) => isOld(event) && matches(filter, event));
+    yield* feed.states().filter((event) => isOld(event) && matches(filter, event));
   }
+}
+
+/** Positions of different runtimes may be the same. */
+function identify({ id, runtime }: Event): string {
+  return `${id} ${runtime}`;
 }
 
 function formatLogCursor(cursor: JournalCursor | undefined): string {

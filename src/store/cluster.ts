@@ -20,6 +20,10 @@ export type ReplicaStatus = {
   readonly state: string;
   /** Undefined if it does not run flows. */
   readonly run: ReplicaRun | undefined;
+  /** The URL at which the others reach it; undefined: they can't. */
+  readonly address?: string | undefined;
+  /** The certificate that it presents there, in PEM format; undefined: without TLS, or one that a public authority has issued. */
+  readonly certificate?: string | undefined;
   /** The sequence number of a revision for which node types or modules are missing on this replica. Kept in standby. */
   readonly incompleteSeq?: number | undefined;
   /** Whether it has read last that the flows are to be stopped. Absent: they are to run. */

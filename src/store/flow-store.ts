@@ -48,6 +48,8 @@ export type RevisionEvent = {
   readonly revision: Revision;
   /** Whether it was committed through this store object. */
   readonly isOwn: boolean;
+  /** The comment of a revision that was committed through this store object. */
+  readonly message?: string | undefined;
   /** Whether another process has called `reload`, which restarts all nodes of an unchanged revision. */
   readonly isReload?: boolean | undefined;
 };

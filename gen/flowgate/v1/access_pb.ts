@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/access.proto.
  */
 export const file_flowgate_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChhmbG93Z2F0ZS92MS9hY2Nlc3MucHJvdG8SC2Zsb3dnYXRlLnYxInQKBkFjY2VzcxIQCgZwdWJsaWMYASABKAhIABIXCg1hdXRoZW50aWNhdGVkGAIgASgISAASFAoKcGVybWlzc2lvbhgDIAEoCUgAEiEKGWV4ZW1wdF9mcm9tX2xvYWRfc2hlZGRpbmcYBCABKAhCBgoEcnVsZSJGCgxVbmF1dGhvcml6ZWQSKwoJY2hhbGxlbmdlGAEgASgJQhja47KsChIKEFdXVy1BdXRoZW50aWNhdGU6CdrjsqwKAwiRAzpNCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiokAMgASgLMhMuZmxvd2dhdGUudjEuQWNjZXNzUgZhY2Nlc3NCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_google_protobuf_descriptor, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChhmbG93Z2F0ZS92MS9hY2Nlc3MucHJvdG8SC2Zsb3dnYXRlLnYxIocBCgZBY2Nlc3MSEAoGcHVibGljGAEgASgISAASFwoNYXV0aGVudGljYXRlZBgCIAEoCEgAEhQKCnBlcm1pc3Npb24YAyABKAlIABIRCgdyZXBsaWNhGAUgASgISAASIQoZZXhlbXB0X2Zyb21fbG9hZF9zaGVkZGluZxgEIAEoCEIGCgRydWxlIkYKDFVuYXV0aG9yaXplZBIrCgljaGFsbGVuZ2UYASABKAlCGNrjsqwKEgoQV1dXLUF1dGhlbnRpY2F0ZToJ2uOyrAoDCJEDOk0KBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKiQAyABKAsyEy5mbG93Z2F0ZS52MS5BY2Nlc3NSBmFjY2Vzc0IlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_google_protobuf_descriptor, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.Access
@@ -46,6 +46,14 @@ export type Access = Message<"flowgate.v1.Access"> & {
      */
     value: string;
     case: "permission";
+  } | {
+    /**
+     * Only replicas of the service may call it, which share its secret.
+     *
+     * @generated from field: bool replica = 5;
+     */
+    value: boolean;
+    case: "replica";
   } | { case: undefined; value?: undefined };
 
   /**

@@ -141,7 +141,10 @@ export function resultOf(
   return isCurrent ? run : pending;
 }
 
-type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode"> & {
+type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode" | "address"> & {
+  /** The current `ReplicaStatus.certificate`. */
+  readonly certificate?: () => string | undefined;
+  readonly onCertificateChange?: (listener: () => void) => void;
   readonly cluster: Pick<Cluster, "report">;
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "incompleteSeq" | "onChange" | "onResult">;
   readonly store: Pick<FlowStore, "active">;
@@ -149,10 +152,12 @@ type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode"> & {
 };
 
 /** Reports this replica to the others, now and after each change of its runtime. Disposing ends that. */
-export function reportReplica({ cluster, runtime, store, desired, ...replica }: ReportOptions): Disposable {
+export function reportReplica(options: ReportOptions): Disposable {
+  const { cluster, runtime, store, desired, certificate, onCertificateChange, ...replica } = options;
   const report = (): void =>
     cluster.report({
       ...replica,
+      certificate: certificate?.(),
       state: runtime.status().state,
       run: runOf(runtime, store.active()),
       incompleteSeq: runtime.incompleteSeq(),
@@ -162,6 +167,7 @@ export function reportReplica({ cluster, runtime, store, desired, ...replica }: 
   subscriptions.use(runtime.onChange(report));
   subscriptions.use(runtime.onResult(report));
   subscriptions.use(desired.onChange(report));
+  onCertificateChange?.(report);
   report();
   return subscriptions;
 }

@@ -126,7 +126,7 @@ class SharedRevisions {
       return reply;
     }
     const revision = toCommitted(draft, call, reply);
-    this.active.activate(revision, true);
+    this.active.activate(revision, true, draft.message);
     return { kind: reply.kind, revision };
   }
 

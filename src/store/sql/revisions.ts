@@ -52,10 +52,10 @@ export class ActiveRevision {
   }
 
   /** Makes the revision the active one, and reports it, if it is newer. */
-  activate(revision: Revision, isOwn: boolean): void {
+  activate(revision: Revision, isOwn: boolean, message?: string): void {
     if (revision.seq > this.#revision.seq) {
       this.#revision = revision;
-      this.#listeners.notify({ revision, isOwn });
+      this.#listeners.notify({ revision, isOwn, message });
     }
   }
 

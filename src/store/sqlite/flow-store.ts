@@ -50,7 +50,7 @@ export async function createFlowStore({ query, write }: Access, key: Buffer): Pr
       switch (reply.kind) {
         case "committed": {
           const revision = toCommitted(draft, call, reply);
-          active.activate(revision, true);
+          active.activate(revision, true, draft.message);
           return revision;
         }
         case "mismatch":

@@ -1,0 +1,65 @@
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { X509Certificate } from "node:crypto";
+import type { SecureClientSessionOptions } from "node:http2";
+import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
+import type { ReplicaConnection } from "../live/replicas/link.ts";
+import { formatAuthorization, isProof } from "../live/replicas/proof.ts";
+import type { Certificates } from "../server/http/certificates.ts";
+import type { Cluster, Replica } from "../store/cluster.ts";
+
+// Loaded when events of other replicas are read.
+
+export type ReplicaConnectionOptions = {
+  readonly cluster: Pick<Cluster, "id">;
+  readonly key: Buffer;
+  /** Those of this replica. */
+  readonly certificates: Certificates | undefined;
+};
+
+/** How often a connection is checked, and how long its response may take. */
+const pingMs = 2_000;
+
+/** More than any event. */
+const maxMessageBytes = 16 * 1024 * 1024;
+
+/** Nothing is sent until the first call. Throws if the replica has no address. */
+export function openReplicaConnection(
+  { cluster, key, certificates }: ReplicaConnectionOptions,
+  { id, address, certificate }: Pick<Replica, "id" | "address" | "certificate">,
+): ReplicaConnection {
+  if (address === undefined) {
+    throw new Error("it has no address: set its option live.address");
+  }
+  const session = new Http2SessionManager(
+    address,
+    { pingIntervalMs: pingMs, pingTimeoutMs: pingMs, pingIdleConnection: true },
+    certificate === undefined ? {} : tlsOptions(certificate, certificates),
+  );
+  const transport = createGrpcTransport({
+    baseUrl: address,
+    sessionManager: session,
+    acceptCompression: [],
+    readMaxBytes: maxMessageBytes,
+  });
+  return {
+    client: createClient(ReplicasService, transport),
+    authorize: () => formatAuthorization(key, cluster.id, id),
+    isProof: (authorization, proof) => isProof(key, authorization, proof),
+    [Symbol.dispose]: () => session.abort(),
+  };
+}
+
+/** The replica presents the certificate that it has written to the store, whichever name it contains. */
+function tlsOptions(certificate: string, certificates: Certificates | undefined): SecureClientSessionOptions {
+  const { fingerprint256 } = new X509Certificate(certificate);
+  return {
+    ...certificates?.current(),
+    ca: [certificate],
+    allowPartialTrustChain: true,
+    checkServerIdentity: (_, presented) =>
+      presented.fingerprint256 === fingerprint256
+        ? undefined
+        : new Error("it presents another certificate than the one that it has written to the store"),
+  };
+}

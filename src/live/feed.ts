@@ -1,0 +1,30 @@
+import type { Event } from "../../gen/flowgate/v1/events_pb.ts";
+import type { EventFilter, EventInit } from "./events.ts";
+import type { WatchStart } from "./ring.ts";
+import type { Entry, EventStream } from "./stream.ts";
+
+/** Events that streams read: those of this process, or of all replicas. */
+export interface EventFeed {
+  /** The position after the last event. */
+  readonly lastSeq: number;
+  /** All events after this position are in memory, or will be; of those before, the journal may have some that are not. */
+  readonly startSeq: number;
+  /** Whether all events after a position are in memory, as far as this process knows. */
+  hasAllAfter(seq: number): boolean;
+  /** The events in memory after one position and up to another one, in the order of their positions. */
+  between(afterSeq: number, untilSeq: number): readonly Entry[];
+  /** The last event about each state, in their order. */
+  states(): readonly Event[];
+  /** An event for each replica whose events and states are missing. */
+  missing(): readonly Event[];
+  /** Creates an event that only one stream has, which is no event of its own but has a position. */
+  control(seq: number, kind: EventInit["kind"]): Event;
+  watch(filter: EventFilter, start?: WatchStart): EventStream;
+}
+
+/** A feed for one reader, who disposes of it at the end. */
+export interface JoinedFeed extends Disposable {
+  readonly feed: EventFeed;
+  /** Resolves when the feed has what the other replicas know, or can't have it; undefined: it has. */
+  readonly ready: Promise<void> | undefined;
+}

@@ -1,0 +1,360 @@
+import type { Logger } from "pino";
+import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
+import type { Replica } from "../../store/cluster.ts";
+import { type EventFilter, type EventInit, eventCases, recordedCases, stateKey } from "../events.ts";
+import type { EventFeed } from "../feed.ts";
+import type { EventHub } from "../hub.ts";
+import type { Journal } from "../journal.ts";
+import { parsePosition, positionBefore } from "../position.ts";
+import { EventRing, type WatchStart } from "../ring.ts";
+import type { DropReason, Entry, EventStream } from "../stream.ts";
+import { type ReplicaConnection, ReplicaLink } from "./link.ts";
+
+export type ViewOptions = {
+  readonly hub: EventHub;
+  readonly journal: Pick<Journal, "list">;
+  readonly log: Logger;
+  /** Rejects if the replica has no address. */
+  readonly connect: (replica: Pick<Replica, "id">) => Promise<ReplicaConnection>;
+  /** The events after this position are received, as far as replicas have them in memory. */
+  readonly sinceSeq: number;
+  /** How long the events of other replicas are waited for. */
+  readonly waitMs?: number;
+};
+
+/** Another replica. */
+type Member = {
+  readonly name: string;
+  readonly link: ReplicaLink;
+  /** Events wait for those of replicas that are `live`, and at the beginning of those that are `joining`. */
+  status: "joining" | "live" | "lost";
+  /** All events between these positions were received, or could not be. */
+  startSeq: number;
+  lastSeq: number;
+  readonly states: Map<string, Event>;
+  readonly sinceMs: number;
+};
+
+/** An event that waits for those of other replicas that come before it. */
+type Held = Pick<Entry, "seq" | "event"> & { readonly member: Member | undefined; readonly sinceMs: number };
+
+const defaultWaitMs = 1_500;
+
+/** Timers may be early. */
+const timerErrorMs = 10;
+
+/** The recorded events that are read from the journal for a replica that was not reached meanwhile. */
+const eventsPerPage = 200;
+const maxPages = 10;
+
+/**
+ * The events of this replica and of all others, in the order of their positions: an event is distributed when the others have confirmed
+ * that none of theirs comes before it. So a client can resume after any event at any replica. Events of a replica that confirms
+ * nothing come late, after an event that says so.
+ */
+export class ReplicaView implements EventFeed, Disposable {
+  readonly ready: Promise<void>;
+  readonly #options: ViewOptions & { readonly waitMs: number };
+  readonly #ring: EventRing;
+  readonly #members = new Map<string, Member>();
+  readonly #subscriptions = new DisposableStack();
+  #held: Held[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  /** Where the view begins. */
+  readonly #beginSeq: number;
+  #isReady = false;
+  #setReady: () => void;
+
+  constructor(options: ViewOptions, replicas: readonly Replica[]) {
+    const { hub, sinceSeq } = options;
+    this.#options = { waitMs: defaultWaitMs, ...options };
+    this.#ring = new EventRing({ runtime: hub.runtime, startSeq: sinceSeq });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.ready = promise;
+    this.#setReady = resolve;
+    this.#beginSeq = Math.max(hub.lastSeq, positionBefore(Date.now()));
+    hub.advance(this.#beginSeq);
+    this.#held = hub.between(sinceSeq, this.#beginSeq).map(({ seq, event }) => this.#toHeld(seq, event, undefined));
+    this.#subscriptions.use(hub.onEvent((event) => this.#hold(parsePosition(event.id, "id"), event, undefined)));
+    // So that the hub knows that its events are wanted. Nothing reads it.
+    const demand = hub.watch({ cases: eventCases });
+    this.#subscriptions.defer(() => demand.end());
+    this.update(replicas);
+    this.#release();
+  }
+
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  get lastSeq(): number {
+    return this.#ring.lastSeq;
+  }
+
+  get startSeq(): number {
+    return Math.max(this.#beginSeq, this.#ring.startSeq);
+  }
+
+  hasAllAfter(seq: number): boolean {
+    const { hub } = this.#options;
+    return (
+      seq >= Math.max(hub.startSeq, this.#ring.startSeq) &&
+      this.#members.values().every(({ status, startSeq }) => status === "live" && startSeq <= seq)
+    );
+  }
+
+  between(afterSeq: number, untilSeq: number): readonly Entry[] {
+    return this.#ring.between(afterSeq, untilSeq).toSorted((one, other) => one.seq - other.seq);
+  }
+
+  states(): readonly Event[] {
+    const held = new Set(this.#held.map(({ event }) => event));
+    const states = new Map<string, Event>();
+    for (const event of this.#options.hub.states()) {
+      if (!held.has(event)) {
+        states.set(stateKey(event) ?? "", event);
+      }
+    }
+    for (const member of this.#members.values()) {
+      for (const [key, event] of member.states) {
+        states.set(key, event);
+      }
+    }
+    return [...states.values()];
+  }
+
+  missing(): readonly Event[] {
+    return this.#lostNames().map((name) => this.#toMissing(name));
+  }
+
+  control(seq: number, kind: EventInit["kind"]): Event {
+    return this.#ring.control(seq, kind);
+  }
+
+  watch(filter: EventFilter, start?: WatchStart): EventStream {
+    return this.#ring.watch(filter, start);
+  }
+
+  bookmark(): void {
+    this.#ring.bookmark();
+  }
+
+  close(error?: Error): void {
+    this.#ring.close(error);
+  }
+
+  /** Takes up the replicas that are there now. */
+  update(replicas: readonly Replica[]): void {
+    const others = new Map(replicas.filter(({ isSelf }) => !isSelf).map((replica) => [replica.id, replica]));
+    for (const [id, member] of this.#members) {
+      if (!others.has(id)) {
+        this.#members.delete(id);
+        member.link[Symbol.dispose]();
+        const successor = this.#members.values().find(({ name, status }) => name === member.name && status === "live");
+        void this.#fill(member.name, member.lastSeq, successor?.startSeq ?? Number.MAX_SAFE_INTEGER);
+      }
+    }
+    for (const [id, replica] of others) {
+      if (!this.#members.has(id)) {
+        this.#members.set(id, this.#open(replica));
+      }
+    }
+    this.#release();
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscriptions.dispose();
+    clearTimeout(this.#timer);
+    for (const { link } of this.#members.values()) {
+      link[Symbol.dispose]();
+    }
+    this.#members.clear();
+    this.#isReady = true;
+    this.#setReady();
+  }
+
+  #open(replica: Replica): Member {
+    const { sinceSeq, connect } = this.#options;
+    const { name } = replica;
+    const states = new Map<string, Event>();
+    const own = { name, startSeq: sinceSeq, lastSeq: sinceSeq, states, sinceMs: performance.now() };
+    const link = new ReplicaLink({
+      connect: () => connect(replica),
+      afterSeq: sinceSeq,
+      onStart: (afterSeq, since) => {
+        const isFirst = member.status === "joining";
+        member.startSeq = isFirst ? afterSeq : member.startSeq;
+        member.status = "live";
+        member.states.clear();
+        this.#received(member, afterSeq);
+        if (!isFirst && afterSeq > since) {
+          void this.#fill(name, since, afterSeq);
+        }
+        link.confirm(Math.max(this.#beginSeq, this.#held.at(-1)?.seq ?? 0));
+      },
+      onState: (event) => setState(member, event),
+      onEvent: (seq, event) => {
+        this.#hold(seq, event, member);
+        this.#received(member, seq);
+      },
+      onPosition: (seq) => this.#received(member, seq),
+      onLost: (err) => this.#lose(member, err),
+    });
+    const member: Member = { ...own, link, status: "joining" };
+    this.#schedule();
+    return member;
+  }
+
+  #received(member: Member, seq: number): void {
+    member.lastSeq = Math.max(member.lastSeq, seq);
+    this.#release();
+  }
+
+  #lose(member: Member, err: unknown): void {
+    if (member.status === "lost") {
+      return;
+    }
+    member.status = "lost";
+    member.states.clear();
+    this.#options.log.warn({ err, replica: member.name }, "another replica can't be reached for its events");
+    // Streams that begin later have it from `missing`.
+    const hasStreams = this.#isReady;
+    // What was received before comes before the event that says so.
+    this.#release();
+    if (hasStreams && this.#lostNames().includes(member.name)) {
+      this.#ring.push(this.lastSeq, this.#toMissing(member.name));
+    }
+  }
+
+  #lostNames(): string[] {
+    const live = new Set(this.#members.values().flatMap(({ name, status }) => (status === "live" ? [name] : [])));
+    const lost = this.#members.values().flatMap(({ name, status }) => (status === "lost" ? [name] : []));
+    return [...new Set(lost)].filter((name) => !live.has(name));
+  }
+
+  #toMissing(name: string): Event {
+    const reason: DropReason = "replica_unreachable";
+    return Object.freeze(this.#ring.control(this.lastSeq, { case: "dropped", value: { reason } }, name));
+  }
+
+  #toHeld(seq: number, event: Event, member: Member | undefined): Held {
+    return { seq, event, member, sinceMs: performance.now() };
+  }
+
+  #hold(seq: number, event: Event, member: Member | undefined): void {
+    if (member !== undefined) {
+      this.#options.hub.advance(seq);
+    }
+    const before = this.#held.findLastIndex((held) => held.seq <= seq);
+    this.#held.splice(before + 1, 0, this.#toHeld(seq, event, member));
+    for (const other of this.#members.values()) {
+      if (other.status === "live" && other.lastSeq < seq && other !== member) {
+        other.link.confirm(seq);
+      }
+    }
+    if (member === undefined) {
+      this.#release();
+    }
+  }
+
+  /** Distributes the events before which no replica can have another one. */
+  #release(): void {
+    if (!this.#isReady) {
+      const isWaiting = this.#members
+        .values()
+        .some(({ status, lastSeq }) => status === "joining" || (status === "live" && lastSeq < this.#beginSeq));
+      if (isWaiting) {
+        return;
+      }
+    }
+    let limit = Number.MAX_SAFE_INTEGER;
+    for (const { status, lastSeq } of this.#members.values()) {
+      if (status === "live") {
+        limit = Math.min(limit, lastSeq);
+      }
+    }
+    const end = this.#held.findIndex(({ seq }) => seq > limit);
+    const released = this.#held.splice(0, end === -1 ? this.#held.length : end);
+    for (const { seq, event, member } of released) {
+      if (member !== undefined) {
+        setState(member, event);
+      }
+      this.#ring.push(seq, event);
+    }
+    if (!this.#isReady) {
+      this.#ring.advance(this.#beginSeq);
+      this.#isReady = true;
+      this.#setReady();
+    }
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    const isJoining = this.#members.values().some(({ status }) => status === "joining");
+    if (this.#timer === undefined && (this.#held.length > 0 || !this.#isReady || isJoining)) {
+      this.#timer = setTimeout(() => {
+        this.#timer = undefined;
+        this.#expire();
+      }, this.#options.waitMs).unref();
+    }
+  }
+
+  /** Gives up waiting for replicas that have confirmed nothing for too long. */
+  #expire(): void {
+    const untilMs = performance.now() - this.#options.waitMs + timerErrorMs;
+    const [oldest] = this.#held;
+    const neededSeq = oldest !== undefined && oldest.sinceMs <= untilMs ? oldest.seq : 0;
+    for (const member of this.#members.values()) {
+      const { status, lastSeq, sinceMs } = member;
+      const isBehind = status === "live" && lastSeq < (this.#isReady ? neededSeq : this.#beginSeq);
+      if (isBehind || (status === "joining" && sinceMs <= untilMs)) {
+        this.#lose(member, new Error("it does not respond in time"));
+        member.link.restart();
+      }
+    }
+    this.#release();
+    this.#schedule();
+  }
+
+  /** Adds what the journal has of a replica whose events were not received. */
+  async #fill(name: string, afterSeq: number, untilSeq: number): Promise<void> {
+    const { journal, log } = this.#options;
+    try {
+      for (let page = 0, after; page < maxPages; page += 1) {
+        const found = await journal.list(
+          { cases: recordedCases },
+          { limit: eventsPerPage, order: "oldest", afterSeq, after },
+        );
+        for (const event of found.events) {
+          const seq = parsePosition(event.id, "id");
+          if (event.runtime === name && seq <= untilSeq) {
+            this.#ring.push(seq, Object.freeze(event));
+          }
+        }
+        after = found.next;
+        if (after === undefined || after.seq > untilSeq) {
+          return;
+        }
+      }
+    } catch (err) {
+      log.debug({ err, replica: name }, "the journal was not read for the events of another replica");
+    }
+  }
+}
+
+function setState({ states }: Member, event: Event): void {
+  const key = stateKey(event);
+  if (key === undefined) {
+    return;
+  }
+  if (event.kind.case === "deployment") {
+    // There is one active revision.
+    for (const [other, { kind }] of states) {
+      if (kind.case === "deployment") {
+        states.delete(other);
+      }
+    }
+  }
+  states.delete(key);
+  states.set(key, event);
+}

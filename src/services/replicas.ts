@@ -1,0 +1,52 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ReplicasService, WatchReplicaResponseSchema } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
+import { eventCases } from "../live/events.ts";
+import type { EventHub } from "../live/hub.ts";
+import { formatPosition, parsePosition } from "../live/position.ts";
+import { createProof } from "../live/replicas/proof.ts";
+
+type ReplicasServiceOptions = {
+  readonly hub: EventHub;
+  readonly key: Buffer;
+};
+
+type Message = Exclude<MessageInitShape<typeof WatchReplicaResponseSchema>["message"], undefined>;
+
+/** Serves the events of this replica to the others, never those that it has from them. */
+export function replicasService({ hub, key }: ReplicasServiceOptions): ServiceImpl<typeof ReplicasService> {
+  return {
+    async *watchReplica({ after }, context) {
+      const afterSeq = Math.max(parsePosition(after, "after"), hub.startSeq);
+      const stream = hub.watch({ cases: eventCases }, { afterSeq });
+      context.signal.addEventListener("abort", () => stream.end());
+      try {
+        const proof = createProof(key, authorizationOf(context));
+        yield toMessage({ case: "start", value: { after: formatPosition(afterSeq), proof } });
+        for (const state of hub.states()) {
+          yield toMessage({ case: "state", value: state });
+        }
+        for await (const event of stream) {
+          yield toMessage(
+            event.kind.case === "bookmark" ? { case: "position", value: event.id } : { case: "event", value: event },
+          );
+        }
+      } finally {
+        stream.end();
+      }
+    },
+    confirmPosition({ position }) {
+      hub.advance(parsePosition(position, "position"));
+      hub.bookmark();
+      return {};
+    },
+  };
+}
+
+function toMessage(message: Message): MessageInitShape<typeof WatchReplicaResponseSchema> {
+  return { message };
+}
+
+function authorizationOf({ requestHeader }: HandlerContext): string {
+  return requestHeader.get("authorization") ?? "";
+}

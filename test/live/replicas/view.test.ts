@@ -1,0 +1,135 @@
+import { createClient, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { ReplicasService } from "../../../gen/flowgate/replicas/v1/replicas_pb.ts";
+import { type Event, LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
+import { eventCases } from "../../../src/live/events.ts";
+import { EventHub } from "../../../src/live/hub.ts";
+import { createNoJournal } from "../../../src/live/journal.ts";
+import { ReplicaView } from "../../../src/live/replicas/view.ts";
+import { replicasService } from "../../../src/services/replicas.ts";
+import type { Replica } from "../../../src/store/cluster.ts";
+
+const key = Buffer.alloc(32, 1);
+
+type Service = ServiceImpl<typeof ReplicasService>;
+
+function replica(name: string): Replica {
+  const status = { name, version: "1", mode: "each", state: "running", run: undefined } as const;
+  return { ...status, id: name, isSelf: false, seenMsAgo: 0 };
+}
+
+/** A view of the hub with these other replicas. */
+function openView(hub: EventHub, others: Record<string, Service>, { isProof = true, waitMs = 5_000 } = {}) {
+  return new ReplicaView(
+    {
+      hub,
+      journal: createNoJournal(),
+      log: pino({ level: "silent" }),
+      sinceSeq: 0,
+      waitMs,
+      connect: async ({ id }) => ({
+        client: createClient(
+          ReplicasService,
+          createRouterTransport(({ service }) => void service(ReplicasService, others[id] as Service)),
+        ),
+        authorize: () => "x",
+        isProof: () => isProof,
+        [Symbol.dispose]() {},
+      }),
+    },
+    Object.keys(others).map((name) => replica(name)),
+  );
+}
+
+function createHub(runtime: string, aheadMs = 0): EventHub {
+  return new EventHub({ runtime, lastSeq: 0, now: () => Date.now() + aheadMs });
+}
+
+function publish(hub: EventHub, message: string): Event {
+  return hub.publish({ kind: { case: "log", value: { level: LogLevel.INFO, message } } });
+}
+
+async function take(events: AsyncIterator<Event>, count: number): Promise<Event[]> {
+  const taken: Event[] = [];
+  while (taken.length < count) {
+    const { value } = (await events.next()) as { value: Event };
+    taken.push(value);
+  }
+  return taken;
+}
+
+function describe({ kind, runtime }: Event): string {
+  return kind.case === "log" ? kind.value.message : `${kind.case} ${runtime}`;
+}
+
+test("events are in the order of their positions, also if a replica's clock is behind", async () => {
+  const [own, late] = [createHub("a"), createHub("b", -5_000)];
+  using view = openView(own, { b: replicasService({ hub: late, key }) });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases });
+  const published = [publish(own, "1"), publish(own, "2")];
+  const first = await take(stream, 2);
+  published.push(publish(late, "3"));
+  const third = await take(stream, 1);
+  published.push(publish(own, "4"), publish(late, "5"));
+  const events = [...first, ...third, ...(await take(stream, 2))];
+  expect(events.map(({ id }) => id)).toEqual(events.map(({ id }) => id).toSorted());
+  expect(events.map((event) => describe(event)).toSorted()).toEqual(["1", "2", "3", "4", "5"]);
+  expect(events.map(({ id }) => id).toSorted()).toEqual(published.map(({ id }) => id).toSorted());
+});
+
+test("what others have published before is there when the view is ready, and their states", async () => {
+  const [own, other] = [createHub("a"), createHub("b")];
+  publish(other, "1");
+  publish(own, "2");
+  other.publish({ kind: { case: "runtimeState", value: { message: "state" } } });
+  using view = openView(own, { b: replicasService({ hub: other, key }) });
+  await view.ready;
+  const known = view.between(0, view.lastSeq).map(({ event }) => describe(event));
+  // Those of the same millisecond are in any order.
+  expect(known.toSorted()).toEqual(["1", "2", "runtimeState b"]);
+  expect(view.states().map(({ runtime }) => runtime)).toEqual(["b"]);
+  expect(view.missing()).toEqual([]);
+});
+
+test("events that others have from a replica are not sent to a third one", async () => {
+  const [a, b, c] = [createHub("a"), createHub("b"), createHub("c")];
+  using viewOfB = openView(b, { c: replicasService({ hub: c, key }) });
+  await viewOfB.ready;
+  using view = openView(a, { b: replicasService({ hub: b, key }), c: replicasService({ hub: c, key }) });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases });
+  publish(c, "1");
+  publish(b, "2");
+  expect((await take(stream, 2)).map((event) => describe(event)).toSorted()).toEqual(["1", "2"]);
+});
+
+/** A replica that sends a start, and then nothing. */
+const stalled: Service = {
+  async *watchReplica({ after }, { signal }) {
+    yield { message: { case: "start", value: { after, proof: "" } } } as const;
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  },
+  confirmPosition: () => new Promise(() => {}),
+};
+
+test("a replica that confirms nothing is named, and is not waited for", async () => {
+  const own = createHub("a");
+  using view = openView(own, { b: stalled }, { waitMs: 20 });
+  await view.ready;
+  expect(view.missing().map((event) => describe(event))).toEqual(["dropped b"]);
+  const stream = view.watch({ cases: eventCases });
+  publish(own, "1");
+  const events = await take(stream, 1);
+  expect(events.map((event) => describe(event))).toEqual(["1"]);
+});
+
+test("a stream that does not prove the secret is not read", async () => {
+  const [own, other] = [createHub("a"), createHub("b")];
+  publish(other, "1");
+  using view = openView(own, { b: replicasService({ hub: other, key }) }, { isProof: false });
+  await view.ready;
+  expect(view.missing().map((event) => describe(event))).toEqual(["dropped b"]);
+  expect(view.between(0, view.lastSeq)).toEqual([]);
+});

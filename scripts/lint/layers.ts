@@ -63,8 +63,8 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
     server: [
-      "base/decoding-limit.ts telemetry server/endpoints server/http server/memory server/pipeline server/pipeline/guards",
-      "@flowgate/gateway/server pino",
+      "base/decoding-limit.ts errors.ts telemetry auth server/endpoints server/http server/memory server/pipeline server/pipeline/guards",
+      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
     options: ["base runtime auth services server/http server/pipeline", "@flowgate/gateway/json-path zod"],
     app: [

@@ -1,7 +1,7 @@
 import { isDeferred } from "@flowgate/gateway/server";
 import type { Logger } from "pino";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
-import { createHandlers, type HandlerOptions } from "./endpoints/handlers.ts";
+import { createHandlers, type HandlerOptions } from "./create-handlers.ts";
 import { createLimitLog } from "./http/limit-log.ts";
 import { listenUnix, UnixSocketError } from "./http/listen-unix.ts";
 import type { ListenerLimits, ListenerOptions } from "./http/listener-options.ts";

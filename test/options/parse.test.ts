@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { settings } from "../../src/cli/service/settings.ts";
+import { settings } from "../../src/cli/service/option-flags.ts";
 import { defaultMemoryMb } from "../../src/options/limits.ts";
 import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { optionsSchema } from "../../src/options/schema.ts";

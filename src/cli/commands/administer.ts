@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { clientAction, outputAction } from "../client/action.ts";
 import { UsageFailure } from "../failure.ts";
 import type { Program } from "../service/program.ts";
-import { addSettings, readFlags, storeSettings } from "../service/settings.ts";
+import { addSettings, readFlags, storeSettings } from "../service/option-flags.ts";
 import { defineCommand } from "./define-command.ts";
 import { parseDuration, parseLimit, parseTime } from "../shared-flags.ts";
 

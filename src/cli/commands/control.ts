@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { clientAction } from "../client/action.ts";
 import { UsageFailure } from "../failure.ts";
-import { settings } from "../service/settings.ts";
+import { settings } from "../service/option-flags.ts";
 import { defineCommand } from "./define-command.ts";
 
 export function defineControlCommands(root: Command): void {

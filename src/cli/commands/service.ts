@@ -3,7 +3,7 @@ import { outputAction } from "../client/action.ts";
 import { UsageFailure } from "../failure.ts";
 import type { Program } from "../service/program.ts";
 import type { InstallFlags } from "../service/modules.ts";
-import { addSettings, readFlags, storeSettings } from "../service/settings.ts";
+import { addSettings, readFlags, storeSettings } from "../service/option-flags.ts";
 import { defineCommand } from "./define-command.ts";
 
 export function defineServiceCommands(root: Command, program: Program): void {

@@ -2,7 +2,7 @@ import { defaultDataDir } from "../../options/data-dir.ts";
 import type { Options, OptionsProblem } from "../../options/parse.ts";
 import type { ConfigFile } from "../config-file.ts";
 import { CliFailure } from "../failure.ts";
-import { type Flags, readSetting, settings } from "./settings.ts";
+import { type Flags, readSetting, settings } from "./option-flags.ts";
 
 /**
  * Reads the complete options from flags, environment and configuration file. Throws a CliFailure with all problems and

@@ -5,7 +5,7 @@ import type { Options } from "../../options/parse.ts";
 import { CliFailure } from "../failure.ts";
 import type { Program, RunningGateway } from "./program.ts";
 import { configPathOf, readOptions } from "./read-options.ts";
-import type { Flags } from "./settings.ts";
+import type { Flags } from "./option-flags.ts";
 import { untilSignal } from "./until-signal.ts";
 
 /** Runs the service until a signal, and ends the process. */

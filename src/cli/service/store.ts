@@ -8,7 +8,7 @@ import type { Output } from "../output/output.ts";
 import { createProgress } from "../output/progress.ts";
 import type { Program } from "./program.ts";
 import { readOptions } from "./read-options.ts";
-import type { Flags } from "./settings.ts";
+import type { Flags } from "./option-flags.ts";
 import { signalExitCodes, untilSignal } from "./until-signal.ts";
 
 /** Copies a store to another one, and prints the remaining steps. A signal ends it, and nothing is copied. */

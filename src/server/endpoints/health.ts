@@ -87,24 +87,24 @@ function healthResponse(status: number, body: object): GatewayResponse {
 }
 
 /** Limited, since watches have no time limit and need no token. */
-const maxWatches = 1_000;
+const maxHealthWatches = 1_000;
 /** Limit per IPv4 address or IPv6 /64, and on the Unix socket. */
-const maxWatchesPerClient = 100;
+const maxHealthWatchesPerClient = 100;
 /** Limit of the flow runtime, a tenth of that of one client. */
 const maxRuntimeWatches = 10;
 
 /** Limits the health watches of each client. Those of flows are counted apart from those of operators with the same address. */
-export function createWatchLimits(isProxy: ListenerOptions["isProxy"]): NonNullable<HealthOptions["admitWatch"]> {
+export function limitHealthWatches(isProxy: ListenerOptions["isProxy"]): NonNullable<HealthOptions["admitWatch"]> {
   const counters: Readonly<Record<ClientKind, ClientCounter>> = {
-    network: createClientCounter(maxWatchesPerClient, isProxy),
-    socket: createClientCounter(maxWatchesPerClient, () => false),
+    network: createClientCounter(maxHealthWatchesPerClient, isProxy),
+    socket: createClientCounter(maxHealthWatchesPerClient, () => false),
     runtime: createClientCounter(maxRuntimeWatches, () => false),
   };
   let open = 0;
   return async ({ values }) => {
     const peer = values.get(peerKey);
     const kind = (await peer.clientKind?.()) ?? "network";
-    const isFull = kind === "network" && open >= maxWatches;
+    const isFull = kind === "network" && open >= maxHealthWatches;
     const release = isFull ? undefined : counters[kind].admit(kind === "network" ? peer.address : kind);
     if (release === undefined) {
       throw new FlowgateError("limit_exceeded", "too many open watches: use Check");

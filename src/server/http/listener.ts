@@ -16,7 +16,7 @@ const maxTimerMs = 2 ** 31 - 1;
 
 /** An HTTP server that can listen on several addresses. */
 export type Listener = http.Server & {
-  /** Listens, see listen.ts. Resolves to the address, which is 127.0.0.1 for `localhost`. */
+  /** Listens, as `listen` in src/base/addresses.ts does. Resolves to the address, which is 127.0.0.1 for `localhost`. */
   listenOn(host: string, port: number): Promise<AddressInfo>;
   /** Also takes the connections of this server, which closes together with the listener. */
   attach(other: Server): void;

@@ -2,7 +2,7 @@
  * Runs one statement, and returns its rows. `withinMs` limits how long it waits for the server.
  *
  * The statements that the adapters share are written for PostgreSQL: tables have the schema `flowgate`, and placeholders are numbered.
- * SQLite's adapter translates them (`translate` in `sqlite/database.ts`).
+ * SQLite's adapter translates them (`translate` in `sqlite/connection.ts`).
  */
 export type Query = <Row extends object>(
   text: string,

@@ -22,7 +22,7 @@ import { openGateway } from "../../../src/app/gateway.ts";
 import { parseOptions } from "../../../src/options/parse.ts";
 import { openServer } from "../../../src/server/open-server.ts";
 import { createRouter } from "../../../src/server/pipeline/router.ts";
-import { createWatchLimits, type Readiness } from "../../../src/server/endpoints/health.ts";
+import { limitHealthWatches, type Readiness } from "../../../src/server/endpoints/health.ts";
 import { toFailure } from "../../../src/server/pipeline/errors.ts";
 import { createLog } from "../../../src/telemetry/log.ts";
 import { eventually } from "../../e2e/service.ts";
@@ -82,7 +82,7 @@ async function serveAlone() {
 /** Health with the limits of the server, without a network. No client is counted alone, as if each were a proxy. */
 function serveInProcess() {
   const closing = new AbortController();
-  const admitWatch = createWatchLimits(() => true);
+  const admitWatch = limitHealthWatches(() => true);
   const handle = createFetchHandler({
     routes() {},
     health: { admitWatch },

@@ -1,20 +1,20 @@
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import { createGateway } from "@flowgate/gateway";
-import { access } from "../../../gen/flowgate/v1/access_pb.ts";
+import { access } from "../../gen/flowgate/v1/access_pb.ts";
 import { Health as HealthService } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import type { Logger } from "pino";
-import type { PermissionCheck } from "../../auth/gate.ts";
-import { FlowgateError } from "../../errors.ts";
-import type { Metrics } from "../../telemetry/metrics.ts";
-import { type Tracing, activateTrace } from "../../telemetry/trace.ts";
-import { createDocs } from "./docs.ts";
-import { type Gate, toConnectError, toFailure } from "../pipeline/errors.ts";
-import { gatewayOptions } from "../pipeline/gateway-options.ts";
-import { createHealth, createHealthEndpoints, createWatchLimits, type ReadinessOptions } from "./health.ts";
-import type { ListenerOptions } from "../http/listener-options.ts";
-import { createMetricsEndpoint } from "./metrics.ts";
-import { createRouter } from "../pipeline/router.ts";
+import type { PermissionCheck } from "../auth/gate.ts";
+import { FlowgateError } from "../errors.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { type Tracing, activateTrace } from "../telemetry/trace.ts";
+import { createDocs } from "./endpoints/docs.ts";
+import { type Gate, toConnectError, toFailure } from "./pipeline/errors.ts";
+import { gatewayOptions } from "./pipeline/gateway-options.ts";
+import { createHealth, createHealthEndpoints, limitHealthWatches, type ReadinessOptions } from "./endpoints/health.ts";
+import type { ListenerOptions } from "./http/listener-options.ts";
+import { createMetricsEndpoint } from "./endpoints/metrics.ts";
+import { createRouter } from "./pipeline/router.ts";
 
 export type HandlerOptions = ReadinessOptions & {
   readonly log: Logger;
@@ -52,7 +52,7 @@ export function createHandlers(
   const gateway = createGateway({
     ...gatewayOptions,
     routes: options.routes,
-    health: { serves: health.serves, onChange: health.onChange, admitWatch: createWatchLimits(isProxy) },
+    health: { serves: health.serves, onChange: health.onChange, admitWatch: limitHealthWatches(isProxy) },
     reflection: options.reflection ?? false,
     requestGate: options.gate,
     interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],

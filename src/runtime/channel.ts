@@ -107,6 +107,8 @@ function parse(text: string): FromChild | undefined {
 export type ParentChannel = {
   /** `onSent` is called when the message is written, or can't be written. */
   send(message: FromChild, onSent?: () => void): void;
+  /** As `send`, of a message that is JSON already. */
+  sendJson(message: string, onSent?: () => void): void;
 };
 
 export type ParentChannelEvents = {
@@ -127,10 +129,10 @@ export function openParentChannel(events: ParentChannelEvents): ParentChannel {
   pipe.on("error", () => {});
   pipe.on("close", events.onClose);
 
+  const sendJson = (message: string, onSent?: () => void): void => void pipe.write(`${message}\n`, () => onSent?.());
   return {
-    send(message, onSent) {
-      pipe.write(`${JSON.stringify(message)}\n`, () => onSent?.());
-    },
+    send: (message, onSent) => sendJson(JSON.stringify(message), onSent),
+    sendJson,
   };
 }
 

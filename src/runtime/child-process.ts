@@ -27,7 +27,7 @@ export type ProcessEvents = {
   readonly onExit: (exit: ProcessExit) => void;
 };
 
-/** Heartbeats, and replies to requests one after another, are far fewer. Log entries have their own budget. */
+/** Heartbeats, reports and replies to requests one after another are far fewer. Log entries have their own budget. */
 const messageLimits = { lines: 2_000, windowMs: 5_000 };
 
 /** A process of the flow runtime, which it starts and initializes. Its output is written to the log. */
@@ -74,6 +74,7 @@ export class RuntimeProcess {
     this.#followFence(pipes[watchFd] as Duplex);
     this.#channel = this.#openChannel(pipes[messageFd] as Duplex, child);
     this.send(initializeMessage(options));
+    this.#followDemand(options);
   }
 
   /** Whether the operating system has started it. */
@@ -141,6 +142,22 @@ export class RuntimeProcess {
     if (fence !== undefined) {
       this.#subscriptions.use(fence.onRenewed((deadline) => void watch.write(formatDeadline(deadline))));
     }
+  }
+
+  /** Debug messages are reported while somebody has them. */
+  #followDemand({ nodes }: CompleteOptions): void {
+    if (nodes === undefined) {
+      return;
+    }
+    let isWanted = false;
+    const follow = (): void => {
+      if (isWanted !== nodes.wantsDebug()) {
+        isWanted = !isWanted;
+        this.send({ kind: "report-debug", isWanted });
+      }
+    };
+    follow();
+    this.#subscriptions.use(nodes.onDemand(follow));
   }
 
   #openChannel(pipe: Duplex, child: ChildProcess): ChildChannel {

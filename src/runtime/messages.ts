@@ -1,6 +1,7 @@
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Instant } from "./fence.ts";
 import type { NetworkAccess } from "./network-policy.ts";
+import { type NodeEvents, type NodeRef, parseNodeEvents, parseNodeRef } from "./node-events.ts";
 import { maxLineChars } from "./output.ts";
 
 /** By severity, the most severe first. */
@@ -8,16 +9,10 @@ const logLevels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;
 
 export type LogLevel = (typeof logLevels)[number];
 
-export type LogEntry = {
+/** With the node that logged the entry, if it was logged by one. */
+export type LogEntry = Partial<NodeRef> & {
   readonly level: LogLevel;
   readonly message: string;
-  /** The node that logged the entry; absent if it was not logged by a node. */
-  readonly nodeId?: string;
-  readonly nodeType?: string;
-  /** The node's label in the editor. */
-  readonly nodeName?: string;
-  /** The tab that contains the node, or the instance of its subflow. */
-  readonly flowId?: string;
   /** How many entries are missing before this one. */
   readonly dropped?: number;
   /** The trace context of the deployment during which it was logged; absent outside of a trace. */
@@ -66,9 +61,12 @@ export type Deploy = {
 /** Keeps flows from a port of the service, its store or its collector. Can be sent before `initialize`. */
 type ProtectPort = { readonly kind: "protect-port"; readonly port: number };
 
+/** Whether the child reports debug messages. It does not at first. */
+type ReportDebug = { readonly kind: "report-debug"; readonly isWanted: boolean };
+
 type Stop = { readonly kind: "stop" };
 
-export type ToChild = Initialize | Listen | Deploy | ProtectPort | Stop;
+export type ToChild = Initialize | Listen | Deploy | ProtectPort | ReportDebug | Stop;
 
 export type Ready = {
   readonly kind: "ready";
@@ -105,7 +103,7 @@ export type ListenFailed = { readonly kind: "listen-failed"; readonly address: s
 /** An uncaught exception or unhandled rejection. The child exits after it. */
 export type Crashed = { readonly kind: "crashed"; readonly cause: string };
 
-export type FromChild = Heartbeat | Log | Ready | ListenFailed | DeployStarted | Deployed | Crashed;
+export type FromChild = Heartbeat | Log | NodeEvents | Ready | ListenFailed | DeployStarted | Deployed | Crashed;
 
 /** The interval at which a child sends heartbeats, which a blocked event loop delays. */
 export const heartbeatIntervalMs = 250;
@@ -134,6 +132,7 @@ const decoders: {
     const entry = parseLogEntry(fields["entry"]);
     return entry && { kind: "log", entry };
   },
+  nodes: parseNodeEvents,
   ready({ httpPort, nodeTypes }) {
     if (typeof httpPort !== "number") {
       return undefined;
@@ -189,7 +188,7 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
   if (!isRecord(value)) {
     return undefined;
   }
-  const { message, nodeId, nodeType, nodeName, flowId, traceparent } = value;
+  const { message, dropped, traceparent } = value;
   const level = logLevels.find((known) => known === value["level"]);
   if (level === undefined || typeof message !== "string") {
     return undefined;
@@ -197,10 +196,8 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
   return {
     level,
     message: message.slice(0, maxLineChars),
-    ...(typeof nodeId === "string" && { nodeId: nodeId.slice(0, maxNameChars) }),
-    ...(typeof nodeType === "string" && { nodeType: nodeType.slice(0, maxNameChars) }),
-    ...(typeof nodeName === "string" && { nodeName: nodeName.slice(0, maxNameChars) }),
-    ...(typeof flowId === "string" && { flowId: flowId.slice(0, maxNameChars) }),
+    ...parseNodeRef(value),
+    ...(typeof dropped === "number" && Number.isSafeInteger(dropped) && dropped > 0 && { dropped }),
     ...(typeof traceparent === "string" && { traceparent: traceparent.slice(0, maxNameChars) }),
   };
 }

@@ -17,8 +17,16 @@ declare module "@node-red/util" {
       on(event: "runtime-event", listener: (event: RuntimeEvent) => void): void;
       /** After the flows of a deployment were stopped. Not emitted if a node type or module is missing. */
       on(event: "flows:starting", listener: () => void): void;
+      /** A node has set its status, or was removed, without one. */
+      on(event: "node-status", listener: (event: { readonly id: unknown; readonly status?: unknown }) => void): void;
     };
-    log: { _(key: string): string };
+    log: {
+      _(key: string): string;
+      /** Records have levels from 10 (fatal) to 60 (trace); those of nodes have an id. */
+      addHandler(handler: {
+        emit(event: "log", record: { readonly level: number; readonly id?: unknown; readonly msg?: unknown }): void;
+      }): void;
+    };
   };
   export default util;
 }
@@ -31,6 +39,12 @@ declare module "@node-red/runtime" {
     start(): Promise<void>;
     stop(): Promise<void>;
     httpNode: RequestListener;
+    comms: {
+      /** Adds a connection as that of an editor. It receives every topic. */
+      addConnection(options: {
+        client: { readonly session: string; send(topic: string, data: unknown): void };
+      }): Promise<void>;
+    };
     nodes: {
       /** The modules' files, which each define node types. `err` is why a file was not loaded. */
       getNodeList(

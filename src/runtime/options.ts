@@ -5,6 +5,7 @@ import type { Revision } from "../store/revision.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
+import type { NodeObserver } from "./node-events.ts";
 import { ProtectedPorts } from "./protected-ports.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
@@ -77,6 +78,8 @@ export type RuntimeOptions = {
   readonly port: number;
   /** `source` is `runtime` for entries of this process, and `flows` for entries and output of the child. */
   readonly log: (entry: LogEntry, source: LogSource) => void;
+  /** Receives what happens to nodes. Absent: nobody does. */
+  readonly nodes?: NodeObserver | undefined;
   /** The lowest severity of flows' entries that is logged. Defaults to `info`. */
   readonly logLevel?: LogLevel;
   /** Time limit of a deployment; longer for very large ones. Defaults to 30 s. */
@@ -115,8 +118,12 @@ export type RuntimeOptions = {
 };
 
 export type CompleteOptions = Required<
-  Omit<RuntimeOptions, "modulesDir" | "maxOldSpaceMb" | "fence" | "processFile" | "allow" | "restart" | "limits">
+  Omit<
+    RuntimeOptions,
+    "modulesDir" | "maxOldSpaceMb" | "fence" | "processFile" | "nodes" | "allow" | "restart" | "limits"
+  >
 > & {
+  readonly nodes: NodeObserver | undefined;
   readonly modulesDir: string | undefined;
   readonly maxOldSpaceMb: number | undefined;
   readonly fence: Fence | undefined;
@@ -159,6 +166,7 @@ export function completeOptions(
     maxOldSpaceMb: undefined,
     fence: undefined,
     processFile: undefined,
+    nodes: undefined,
     entry: programFile("runtime/child/main"),
     network: { deny: [] },
     hidden: [],

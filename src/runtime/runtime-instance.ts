@@ -188,6 +188,9 @@ export class RuntimeInstance {
       case "log":
         this.#handleLog(message.entry);
         return;
+      case "nodes":
+        this.#options.nodes?.onEvents(message);
+        return;
       case "ready":
         this.#handleReady(message);
         return;
@@ -275,6 +278,9 @@ export class RuntimeInstance {
     }
     this.#deploySpan?.end("ended");
     this.#exited.resolve();
+    if (this.#phase !== "prepared") {
+      this.#options.nodes?.onEnd();
+    }
     const isStopped = this.#phase === "stopping";
     const hadFlows = this.#lastRevision !== undefined || this.#isDeployStarted;
     this.#events.onExit({

@@ -115,6 +115,7 @@ describe("a running child", () => {
       nodeId: "g",
       nodeType: "function",
       flowId: "T",
+      flowLabel: "tab T",
     });
     const noise = runtime.entries.filter(({ message }) => /unencrypted|Welcome/.test(message));
     expect(noise).toEqual([]);

@@ -1,9 +1,9 @@
-import { inspect } from "node:util";
 import type { LogEntry, LogLevel } from "../messages.ts";
 import { LogBudget, maxLineChars } from "../output.ts";
+import { formatLogged } from "./error-text.ts";
 
 /** A record as the flow runtime passes it to its log handlers. */
-type RuntimeLogRecord = {
+export type RuntimeLogRecord = {
   readonly level: number;
   readonly msg?: unknown;
   readonly id?: unknown;
@@ -28,8 +28,15 @@ export function createRuntimeLog(
   emit: (entry: LogEntry) => void,
   levelOf: (entry: LogEntry) => LogLevel | undefined,
 ): RuntimeLog {
+  /** The dropped lines that are not reported in another way, as errors and warnings of nodes are. */
+  let dropped = 0;
   const budget = new LogBudget((lines) => {
-    emit({ level: "warn", message: `${lines} log lines of the flows were dropped` });
+    emit({
+      level: "warn",
+      message: `${lines} log lines of the flows were dropped`,
+      ...(dropped > 0 && { dropped }),
+    });
+    dropped = 0;
   });
   let isEnabled = false;
 
@@ -40,6 +47,7 @@ export function createRuntimeLog(
       }
       if (!budget.take()) {
         budget.countDropped(1);
+        dropped += typeof record.id === "string" && record.level <= 30 ? 0 : 1;
         return;
       }
       const entry = toEntry(record);
@@ -57,25 +65,10 @@ export function createRuntimeLog(
 function toEntry({ level, msg, id, type, name, z }: RuntimeLogRecord): LogEntry {
   return {
     level: levels[level] ?? "info",
-    message: formatMessage(msg).slice(0, maxLineChars),
+    message: formatLogged(msg).slice(0, maxLineChars),
     ...(typeof id === "string" && { nodeId: id }),
     ...(typeof type === "string" && { nodeType: type }),
     ...(typeof name === "string" && { nodeName: name }),
     ...(typeof z === "string" && { flowId: z }),
   };
-}
-
-function formatMessage(msg: unknown): string {
-  if (typeof msg === "string") {
-    return msg;
-  }
-  try {
-    if (msg instanceof Error) {
-      return msg.stack ?? msg.message;
-    }
-    return inspect(msg, { depth: 4, maxArrayLength: 100, maxStringLength: maxLineChars, breakLength: Infinity });
-  } catch {
-    // A getter or custom inspect function of a flow's object must not end the process.
-    return "(a value that cannot be shown)";
-  }
 }

@@ -20,6 +20,8 @@ import { maxLineChars } from "../output.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
 import { createRuntimeLog } from "./log.ts";
 import { createNetworkGuard } from "./network-guard.ts";
+import { NodeCapture } from "./node-capture.ts";
+import { NodeLocator } from "./node-locator.ts";
 import { createSettings, loadModulesFrom, loadNodeRed } from "./node-red.ts";
 import { assertLinksStayInside, hardenSandbox } from "./sandbox-hardening.ts";
 import { shareDeadline, startDeadlineWatchdog, startFence, startParentWatchdog } from "./watchdog.ts";
@@ -46,8 +48,14 @@ parent.send({ kind: "heartbeat" });
 const nodeRed = loadNodeRed(warn);
 const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed);
+const locator = new NodeLocator();
+const capture = new NodeCapture(nodeRed, locator, parent);
 const log = createRuntimeLog(
-  (entry) => parent.send({ kind: "log", entry: deployer.annotate(entry) }),
+  (entry) => {
+    const annotated = deployer.annotate(entry);
+    const node = entry.nodeId === undefined ? {} : locator.locate(entry.nodeId);
+    parent.send({ kind: "log", entry: { ...annotated, ...node } });
+  },
   ({ level, message }) => {
     // This warning does not apply: the parent encrypts credentials at rest.
     if (message === util.log._("nodes.credentials.unencrypted")) {
@@ -79,6 +87,9 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
     case "protect-port":
       networkGuard.protectPort(message.port);
       return;
+    case "report-debug":
+      capture.setDebug(message.isWanted);
+      return;
     case "stop":
       await stop();
   }
@@ -108,6 +119,7 @@ async function initialize(message: Initialize): Promise<void> {
   const settings = createSettings(message, deployer.storageModule, log.handle);
   util.init(settings);
   runtime.init(settings, server);
+  capture.start(warn);
   networkGuard.enforce(createNetworkPolicy(message.network));
   await deployer.start();
   log.enable();
@@ -141,7 +153,12 @@ async function readNodeTypes(): Promise<Pick<Ready, "nodeTypes">> {
 
 async function deploy(message: Deploy, payload: Buffer): Promise<void> {
   parent.send({ kind: "deploy-started", id: message.id });
-  const result = await deployer.deploy(message, parseJsonText(payload.toString()) as FlowNode[]);
+  const nodes = parseJsonText(payload.toString()) as FlowNode[];
+  locator.replace(nodes);
+  const result = await deployer.deploy(message, nodes);
+  if (result.rejected === true) {
+    locator.revert();
+  }
   parent.send({ kind: "deployed", id: message.id, ...result });
 }
 
@@ -158,6 +175,7 @@ function warn(message: string): void {
 }
 
 function crash(error: unknown): void {
+  capture.flush();
   const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
   exitAfter({ kind: "crashed", cause: cause.slice(0, maxLineChars) });
 }

@@ -11,7 +11,22 @@ export type NodeRed = {
   readonly runtime: typeof flowRuntime;
   /** Undocumented: whether a node runs. */
   readonly getNode: (id: string) => object | null;
+  /** Undocumented methods of the classes of nodes, and of tabs and subflow instances. */
+  readonly Node: {
+    readonly prototype: {
+      _emitInput: (this: RunningNode, message: unknown) => void;
+      close: (this: RunningNode, removed: unknown) => unknown;
+    };
+  };
+  readonly Flow: {
+    readonly prototype: {
+      /** Returns whether a catch node receives the error. */
+      handleError: (this: object, node: RunningNode, error: unknown, ...others: unknown[]) => boolean;
+    };
+  };
 };
+
+type RunningNode = { readonly id: string };
 
 /** Loads the flow runtime. Must be called after `hardenSandbox`. `onSkipped`: see `patchNodeRed`. */
 export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
@@ -21,7 +36,9 @@ export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
   const util = require("@node-red/util") as NodeRed["util"];
   const runtime = require("@node-red/runtime") as NodeRed["runtime"];
   const { getNode } = require("@node-red/runtime/lib/nodes") as Pick<NodeRed, "getNode">;
-  return { util, runtime, getNode };
+  const Node = require("@node-red/runtime/lib/nodes/Node") as NodeRed["Node"];
+  const { Flow } = require("@node-red/runtime/lib/flows/Flow") as Pick<NodeRed, "Flow">;
+  return { util, runtime, getNode, Node, Flow };
 }
 
 /** Returns the settings of a flow runtime without editor, admin API and module installation. */

@@ -1,0 +1,307 @@
+import type { ParentChannel } from "../channel.ts";
+import { type NodeDebug, type NodeErrorLevel, type NodeEvent, type NodeStatus, maxNameChars } from "../node-events.ts";
+import { formatLogged } from "./error-text.ts";
+import type { RuntimeLogRecord } from "./log.ts";
+import { NodeCounters } from "./node-counters.ts";
+import { NodeErrors } from "./node-errors.ts";
+import { formatEvents, packEvents, shorten } from "./node-frames.ts";
+import type { NodeLocator } from "./node-locator.ts";
+import type { NodeRed } from "./node-red.ts";
+
+/** The time in which events are collected. */
+const flushMs = 100;
+
+/** The debug messages that are reported at once. */
+const maxDebug = 100;
+
+/** The nodes of which a status or a stop can wait to be reported. */
+const maxWaiting = 10_000;
+
+/** More statuses are not cleared when their nodes are removed. */
+const maxShown = 20_000;
+
+/** Those that are reported at once. */
+const maxReported = 300;
+
+const maxStatusChars = 1_000;
+
+/** The debug node shortens longer strings and arrays itself. */
+const maxDebugLength = 1_000;
+
+const errorLevels: Readonly<Record<number, NodeErrorLevel>> = { 10: "fatal", 20: "error", 30: "warn" };
+
+type StatusFields = Pick<NodeStatus, "text" | "fill" | "shape">;
+
+/**
+ * Reports what happens to nodes: statuses and debug messages as the runtime sends them to an editor, errors and warnings, whether or not a
+ * catch node receives them, and counts. It reports in batches, and no more than the parent reads; what is dropped is counted.
+ */
+export class NodeCapture {
+  readonly #nodeRed: NodeRed;
+  readonly #locator: NodeLocator;
+  readonly #parent: Pick<ParentChannel, "sendJson">;
+  readonly #errors: NodeErrors;
+  readonly #counters = new NodeCounters(() => this.#schedule());
+  readonly #statuses = new Map<string, StatusFields>();
+  /** The nodes whose last status was not cleared. */
+  readonly #shown = new Set<string>();
+  readonly #stopped = new Set<string>();
+  #debug: NodeDebug[] = [];
+  #dropped = { status: 0, error: 0, debug: 0 };
+  #wantsDebug = false;
+  #timer: NodeJS.Timeout | undefined;
+  /** The messages that were not written to the pipe yet. */
+  #unsent = 0;
+
+  constructor(nodeRed: NodeRed, locator: NodeLocator, parent: Pick<ParentChannel, "sendJson">) {
+    this.#nodeRed = nodeRed;
+    this.#locator = locator;
+    this.#parent = parent;
+    this.#errors = new NodeErrors((id) => locator.locate(id));
+  }
+
+  /** Must be called when the runtime is initialized and has loaded no nodes. `onSkipped` is called with what can't be captured. */
+  start(onSkipped: (reason: string) => void): void {
+    const { util, runtime } = this.#nodeRed;
+    // The handler of the debug node, which changes the records, is added later.
+    util.log.addHandler({ emit: (_, record) => this.#handleLog(record) });
+    void runtime.comms.addConnection({
+      client: { session: "flowgate", send: (topic, data) => this.#handleTopic(topic, data) },
+    });
+    util.events.on("node-status", ({ id, status }) => {
+      // The node was removed, of which an editor is not told.
+      if (status === undefined) {
+        this.#setStatus(String(id), {});
+      }
+    });
+    this.#intercept(onSkipped);
+  }
+
+  setDebug(wantsDebug: boolean): void {
+    this.#wantsDebug = wantsDebug;
+  }
+
+  /** Reports what has happened until now. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const nowMs = performance.now();
+    const locate = this.#locator.locate.bind(this.#locator);
+    const stopped = [...this.#stopped].slice(0, maxReported);
+    const statuses = [...this.#statuses].slice(0, maxReported);
+    const { errors, dropped } = this.#errors.take(nowMs);
+    const others: NodeEvent[] = [
+      ...errors.map((error) => {
+        const message = shorten(error.message, 6_000);
+        const stack = shorten(error.stack ?? "", 8_000);
+        return {
+          ...error,
+          message: message.text,
+          ...(stack.text !== "" && { stack: stack.text }),
+          ...((message.truncated || stack.truncated) && { truncated: true }),
+        };
+      }),
+      ...this.#debug,
+    ];
+    const events: NodeEvent[] = [
+      ...stopped.map((id): NodeEvent => ({ kind: "stopped", ...locate(id) })),
+      ...statuses.map(([id, status]): NodeEvent => ({ kind: "status", ...locate(id), ...status })),
+      ...others,
+      ...this.#counters.take(nowMs, locate),
+    ];
+    const { packed, count } = packEvents(events);
+    stopped.slice(0, count).forEach((id) => this.#stopped.delete(id));
+    statuses.slice(0, Math.max(0, count - stopped.length)).forEach(([id]) => this.#statuses.delete(id));
+    this.#dropped.error += dropped;
+    for (const event of others.slice(Math.max(0, count - stopped.length - statuses.length))) {
+      this.#drop(event);
+    }
+    this.#debug = [];
+    this.#send(packed);
+    if (this.#isPending) {
+      this.#schedule();
+    }
+  }
+
+  get #isPending(): boolean {
+    return (
+      this.#stopped.size > 0 ||
+      this.#statuses.size > 0 ||
+      this.#debug.length > 0 ||
+      this.#errors.isPending ||
+      this.#counters.isPending
+    );
+  }
+
+  #drop(event: NodeEvent): void {
+    if (event.kind === "error") {
+      this.#dropped.error += event.count;
+    } else if (event.kind === "debug") {
+      this.#dropped.debug += 1;
+    }
+  }
+
+  #send(packed: readonly string[][]): void {
+    const dropped = Object.fromEntries(Object.entries(this.#dropped).filter(([, count]) => count > 0));
+    const hasDropped = Object.keys(dropped).length > 0;
+    this.#dropped = { status: 0, error: 0, debug: 0 };
+    const messages = packed.length === 0 && hasDropped ? [[]] : packed;
+    for (const [index, events] of messages.entries()) {
+      this.#unsent += 1;
+      const isLast = index === messages.length - 1;
+      this.#parent.sendJson(formatEvents(events, isLast && hasDropped ? dropped : undefined), () => {
+        this.#unsent -= 1;
+      });
+    }
+  }
+
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      // The parent is behind. Meanwhile, events are counted and not kept.
+      if (this.#unsent > 0) {
+        this.#schedule();
+      } else {
+        this.flush();
+      }
+    }, flushMs);
+  }
+
+  /** Must not throw: it is called by nodes. */
+  #handleLog({ level, id, msg }: RuntimeLogRecord): void {
+    const name = errorLevels[level];
+    if (name !== undefined && typeof id === "string") {
+      this.#recordError(id, name, msg, false);
+    }
+  }
+
+  #recordError(id: string, level: NodeErrorLevel, value: unknown, caught: boolean): void {
+    try {
+      this.#errors.record({ id, level, value, caught });
+      this.#counters.countError(id, level === "warn");
+      this.#schedule();
+    } catch {
+      this.#dropped.error += 1;
+    }
+  }
+
+  /** Must not throw, as above. */
+  #handleTopic(topic: string, data: unknown): void {
+    try {
+      if (topic.startsWith("status/")) {
+        this.#setStatus(topic.slice("status/".length), readStatus(data));
+      } else if (topic === "debug" && this.#wantsDebug) {
+        this.#addDebug(data as DebugData);
+      }
+    } catch {
+      this.#dropped[topic === "debug" ? "debug" : "status"] += 1;
+    }
+  }
+
+  #setStatus(id: string, status: StatusFields): void {
+    if (Object.values(status).some((text) => text !== "")) {
+      if (this.#shown.size < maxShown) {
+        this.#shown.add(id);
+      }
+    } else if (!this.#shown.delete(id)) {
+      return;
+    }
+    if (!this.#statuses.has(id) && this.#statuses.size >= maxWaiting) {
+      this.#dropped.status += 1;
+      return;
+    }
+    this.#statuses.set(id, status);
+    this.#schedule();
+  }
+
+  #addDebug(data: DebugData): void {
+    // The debug node also shows errors and warnings, which the log has.
+    if (data.level !== undefined || typeof data.id !== "string") {
+      return;
+    }
+    this.#schedule();
+    if (this.#debug.length >= maxDebug) {
+      this.#dropped.debug += 1;
+      return;
+    }
+    const { id, topic, property, format, msg } = data;
+    const value = shorten(typeof msg === "string" ? msg : formatLogged(msg));
+    const isCut = Number(/\[(\d+)\]$/.exec(String(format))?.[1] ?? 0) > maxDebugLength;
+    this.#debug.push({
+      kind: "debug",
+      ...this.#locator.locate(id),
+      ...textField("topic", topic),
+      ...textField("property", property),
+      ...textField("format", format),
+      value: value.text,
+      ...((value.truncated || isCut) && { truncated: true }),
+    });
+  }
+
+  /** Observes what the runtime reports to nobody. */
+  #intercept(onSkipped: (reason: string) => void): void {
+    const node = this.#nodeRed.Node.prototype;
+    const flow = this.#nodeRed.Flow.prototype;
+    // oxlint-disable-next-line typescript/unbound-method
+    const [emitInput, close, handleError] = [node._emitInput, node.close, flow.handleError];
+    if ([emitInput, close, handleError].some((method) => typeof method !== "function")) {
+      onSkipped(
+        "counts of messages, and errors that catch nodes receive, are not known with this version of the flow runtime",
+      );
+      return;
+    }
+    const counters = this.#counters;
+    node._emitInput = function (message) {
+      counters.countMessage(this.id);
+      emitInput.call(this, message);
+    };
+    const stop = (id: string): void => {
+      if (counters.remove(id) && this.#stopped.size < maxWaiting) {
+        this.#stopped.add(id);
+        this.#schedule();
+      }
+    };
+    node.close = function (removed) {
+      stop(this.id);
+      return close.call(this, removed);
+    };
+    // Flows pass an error to others, which contain them.
+    let current: object | undefined;
+    const record = (id: string, value: unknown): void => this.#recordError(id, "error", value, true);
+    flow.handleError = function (source, value, ...others) {
+      const outer = current;
+      current = source;
+      try {
+        const handled = handleError.call(this, source, value, ...others);
+        if (handled && outer !== source) {
+          record(source.id, value);
+        }
+        return handled;
+      } finally {
+        current = outer;
+      }
+    };
+  }
+}
+
+/** What the debug node sends. */
+type DebugData = Readonly<Partial<Record<"level" | "id" | "topic" | "property" | "format" | "msg", unknown>>>;
+
+function readStatus(data: unknown): StatusFields {
+  const { text, fill, shape } = data as Readonly<Record<string, unknown>>;
+  return {
+    ...textField("text", text, maxStatusChars),
+    ...textField("fill", fill),
+    ...textField("shape", shape),
+  };
+}
+
+function textField<Name extends string>(
+  name: Name,
+  value: unknown,
+  maxChars = maxNameChars,
+): { readonly [N in Name]?: string } {
+  return ["string", "number", "boolean"].includes(typeof value)
+    ? ({ [name]: String(value).slice(0, maxChars) } as { [N in Name]: string })
+    : {};
+}

@@ -1,0 +1,228 @@
+import { maxLineChars } from "./output.ts";
+
+// What the child reports of the nodes that it runs. Flows can write these messages too: values are checked, and their lengths limited.
+
+/** A node of the flows as they were deployed, though the runtime gives the nodes of each subflow instance ids of their own. */
+export type NodeRef = {
+  readonly nodeId: string;
+  readonly nodeType?: string;
+  /** The node's label in the editor. */
+  readonly nodeName?: string;
+  /** The tab that contains the node, or the outermost instance of its subflow. */
+  readonly flowId?: string;
+  readonly flowLabel?: string;
+  /** The ids of the subflow instances that contain the node, the outermost first. */
+  readonly subflowPath?: readonly string[];
+};
+
+/** The last status that a node has set. Without any field, it was cleared. */
+export type NodeStatus = NodeRef & {
+  readonly kind: "status";
+  readonly text?: string;
+  readonly fill?: string;
+  readonly shape?: string;
+};
+
+/** An error or a warning, whether or not a catch node received it. */
+export type NodeError = NodeRef & {
+  readonly kind: "error";
+  readonly level: NodeErrorLevel;
+  readonly message: string;
+  /** The calls, without those inside of the runtime. Lines of function nodes count from the first one of their code. */
+  readonly stack?: string;
+  readonly line?: number;
+  readonly column?: number;
+  /** How often it happened since it was reported last. */
+  readonly count: number;
+  readonly caught?: boolean;
+  /** Whether a text was shortened. */
+  readonly truncated?: boolean;
+};
+
+const errorLevels = ["fatal", "error", "warn"] as const;
+
+export type NodeErrorLevel = (typeof errorLevels)[number];
+
+/** What a debug node shows, encoded as for the editor. */
+export type NodeDebug = NodeRef & {
+  readonly kind: "debug";
+  readonly topic?: string;
+  readonly property?: string;
+  readonly format?: string;
+  readonly value: string;
+  readonly truncated?: boolean;
+};
+
+/** What has happened to a node since it was started. */
+export type NodeCounts = NodeRef & {
+  readonly kind: "counts";
+  readonly messages: number;
+  readonly errors: number;
+  readonly warnings: number;
+  /** In Unix time; absent without messages. */
+  readonly lastMessageMs?: number;
+};
+
+/** A node was stopped, so that its counts are void. */
+type NodeStopped = NodeRef & { readonly kind: "stopped" };
+
+export type NodeEvent = NodeStatus | NodeError | NodeDebug | NodeCounts | NodeStopped;
+
+/** The kinds of which some can be missing. */
+export const droppableKinds = ["status", "error", "debug"] as const;
+
+export type DroppedEvents = Readonly<Partial<Record<(typeof droppableKinds)[number], number>>>;
+
+/** Some of what has happened since the message before. */
+export type NodeEvents = {
+  readonly kind: "nodes";
+  readonly events: readonly NodeEvent[];
+  /** The events that are missing. */
+  readonly dropped?: DroppedEvents;
+};
+
+/** Receives what the process of the flows reports of its nodes, and controls what it reports. */
+export interface NodeObserver {
+  onEvents(events: NodeEvents): void;
+  /** The process has ended, and with it what is known of its nodes. */
+  onEnd(): void;
+  /** Whether debug messages are reported. */
+  wantsDebug(): boolean;
+  /** Calls the listener when `wantsDebug` may have changed. Disposing ends the subscription. */
+  onDemand(listener: () => void): Disposable;
+}
+
+/** The size of a message, in bytes of JSON, and of one event in it. */
+export const maxMessageBytes = 60 * 1024;
+export const maxTextBytes = 16 * 1024;
+
+export const maxNameChars = 256;
+export const maxPathLength = 16;
+
+/** More than fit into a message. */
+const maxEvents = 1_000;
+const maxStatusChars = 1_024;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Ignores events that are not valid; undefined if the message is not. */
+export function parseNodeEvents({ events, dropped }: Fields): NodeEvents | undefined {
+  if (!Array.isArray(events)) {
+    return undefined;
+  }
+  return {
+    kind: "nodes",
+    events: events.slice(0, maxEvents).flatMap((event) => parseNodeEvent(event) ?? []),
+    ...(isRecord(dropped) && { dropped: parseDropped(dropped) }),
+  };
+}
+
+function parseNodeEvent(value: unknown): NodeEvent | undefined {
+  if (!isRecord(value)) {
+    return undefined;
+  }
+  const ref = parseNodeRef(value);
+  const { nodeId, ...others } = ref;
+  if (nodeId === undefined) {
+    return undefined;
+  }
+  const node = { nodeId, ...others };
+  switch (value["kind"]) {
+    case "status":
+      return {
+        kind: "status",
+        ...node,
+        ...parseText("text", value, maxStatusChars),
+        ...parseText("fill", value, maxNameChars),
+        ...parseText("shape", value, maxNameChars),
+      };
+    case "error":
+      return parseNodeError(node, value);
+    case "debug":
+      return typeof value["value"] !== "string"
+        ? undefined
+        : {
+            kind: "debug",
+            ...node,
+            value: value["value"].slice(0, maxTextBytes),
+            ...parseText("topic", value, maxNameChars),
+            ...parseText("property", value, maxNameChars),
+            ...parseText("format", value, maxNameChars),
+            ...(value["truncated"] === true && { truncated: true }),
+          };
+    case "counts":
+      return {
+        kind: "counts",
+        ...node,
+        messages: parseCount(value["messages"]),
+        errors: parseCount(value["errors"]),
+        warnings: parseCount(value["warnings"]),
+        ...(value["lastMessageMs"] !== undefined && { lastMessageMs: parseCount(value["lastMessageMs"]) }),
+      };
+    case "stopped":
+      return { kind: "stopped", ...node };
+    default:
+      return undefined;
+  }
+}
+
+function parseNodeError(node: NodeRef, value: Fields): NodeError | undefined {
+  const { message, line, column, count } = value;
+  const level = errorLevels.find((known) => known === value["level"]);
+  if (level === undefined || typeof message !== "string") {
+    return undefined;
+  }
+  return {
+    kind: "error",
+    ...node,
+    level,
+    message: message.slice(0, maxLineChars),
+    ...parseText("stack", value, maxLineChars),
+    ...(line !== undefined && { line: parseCount(line) }),
+    ...(column !== undefined && { column: parseCount(column) }),
+    count: Math.max(1, parseCount(count)),
+    ...(value["caught"] === true && { caught: true }),
+    ...(value["truncated"] === true && { truncated: true }),
+  };
+}
+
+/** The fields of a node that are valid. */
+export function parseNodeRef(value: Fields): Partial<NodeRef> {
+  const { subflowPath } = value;
+  return {
+    ...parseText("nodeId", value, maxNameChars),
+    ...parseText("nodeType", value, maxNameChars),
+    ...parseText("nodeName", value, maxNameChars),
+    ...parseText("flowId", value, maxNameChars),
+    ...parseText("flowLabel", value, maxNameChars),
+    ...(Array.isArray(subflowPath) && {
+      subflowPath: subflowPath
+        .slice(0, maxPathLength)
+        .filter((id) => typeof id === "string")
+        .map((id) => id.slice(0, maxNameChars)),
+    }),
+  };
+}
+
+function parseText<Name extends string>(
+  name: Name,
+  fields: Fields,
+  maxChars: number,
+): { readonly [N in Name]?: string } {
+  const value = fields[name];
+  return typeof value === "string" ? ({ [name]: value.slice(0, maxChars) } as { [N in Name]: string }) : {};
+}
+
+function parseDropped(fields: Fields): DroppedEvents {
+  return Object.fromEntries(
+    droppableKinds.filter((kind) => fields[kind] !== undefined).map((kind) => [kind, parseCount(fields[kind])]),
+  );
+}
+
+function parseCount(value: unknown): number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

@@ -63,6 +63,13 @@ const revision = {
   tokenId: "4f0c2a9be8d15c7763a1f20e",
 };
 const { clientAddress: _, requestId: __, tokenId: ___, ...summary } = revision;
+const runtime = {
+  name: "node-red",
+  version: "5.0.7",
+  state: "running",
+  httpPort: 1880,
+  isolation: { level: "namespaces", user: 65_531 },
+};
 const nodeError = {
   id: "20f6vz1hxc0",
   time: "2026-11-20T16:42:09.572Z",
@@ -71,7 +78,15 @@ const nodeError = {
   nodeType: "function",
   nodeName: "greet",
   flowId,
-  nodeError: { level: "error", message: "TypeError: msg.payload.name is undefined", count: 1 },
+  flowLabel: "Greetings",
+  nodeError: {
+    level: "error",
+    message: "TypeError: Cannot read properties of undefined (reading 'name')",
+    stack: "    at Function node:7f3a1c8e5b2d4e33 [greet]:2:31",
+    line: 2,
+    column: 31,
+    count: 1,
+  },
 };
 const events = [
   {
@@ -516,13 +531,7 @@ export const examples: Examples = {
             value: {
               version: "0.2.0",
               apiVersions: ["v1", "v2"],
-              runtime: {
-                name: "node-red",
-                version: "5.0.7",
-                state: "running",
-                httpPort: 1880,
-                isolation: { level: "namespaces", user: 65_531 },
-              },
+              runtime,
               user: { username: "admin", permissions: ["*"] },
             },
           },
@@ -578,6 +587,61 @@ export const examples: Examples = {
   RuntimeService_StopFlows: {
     request: { "application/json": { stop: { value: {} } } },
     responses: { 200: { "application/json": { stopped: { value: { rev } } } } },
+  },
+  RuntimeService_GetRuntime: {
+    responses: {
+      200: {
+        "application/json": {
+          running: {
+            summary: "A node has logged errors",
+            value: { runtime, rev, outcome: "running", started: true, failingNodes: 1 },
+          },
+        },
+      },
+    },
+  },
+  RuntimeService_ListNodeStatuses: {
+    responses: {
+      200: {
+        "application/json": {
+          failing: {
+            summary: "A node that has logged errors",
+            value: {
+              nodes: [
+                {
+                  nodeId: nodeError.nodeId,
+                  nodeType: nodeError.nodeType,
+                  nodeName: nodeError.nodeName,
+                  flowId,
+                  flowLabel: nodeError.flowLabel,
+                  status: { text: "1 greeting", fill: "green", shape: "dot" },
+                  errors: 2,
+                  warnings: 1,
+                  lastError: nodeError.nodeError,
+                  lastErrorTime: nodeError.time,
+                  messages: 3,
+                  lastMessageTime: nodeError.time,
+                },
+              ],
+              flows: [
+                {
+                  flowId,
+                  flowLabel: nodeError.flowLabel,
+                  nodes: 3,
+                  failingNodes: 1,
+                  errors: 2,
+                  warnings: 1,
+                  messages: 9,
+                  lastError: nodeError.nodeError,
+                  lastErrorTime: nodeError.time,
+                  lastMessageTime: nodeError.time,
+                },
+              ],
+            },
+          },
+        },
+      },
+    },
   },
   RuntimeService_RestartRuntime: {
     request: { "application/json": { restart: { value: {} } } },

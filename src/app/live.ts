@@ -3,14 +3,15 @@ import type { Logger } from "pino";
 import { DeploymentEvents } from "../deployments/deployment-events.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "../flows/configuration.ts";
-import { FlowLog } from "../live/flow-log.ts";
 import type { JoinedFeed } from "../live/feed.ts";
+import { FlowEvents } from "../live/flow-events.ts";
 import { EventHub } from "../live/hub.ts";
 import { type Journal, createNoJournal, openJournal } from "../live/journal.ts";
 import { Redactor } from "../live/redactor.ts";
 import { publishRuntimeStates } from "../live/runtime-events.ts";
 import type { Options } from "../options/parse.ts";
 import type { LogEntry } from "../runtime/messages.ts";
+import type { NodeObserver } from "../runtime/node-events.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { JournalStore } from "../store/journal-store.ts";
@@ -22,7 +23,9 @@ import { createReplicaEvents, type ReplicaEvents } from "./replica-events.ts";
 export type Live = {
   readonly hub: EventHub;
   readonly journal: Journal;
-  readonly flowLog: FlowLog;
+  readonly flows: FlowEvents;
+  /** Receives what the runtime reports of its nodes. */
+  readonly nodeObserver: NodeObserver;
   readonly deployments: DeploymentEvents;
   /** How replicas exchange their events; undefined if there can be only one. */
   readonly replicas: ReplicaEvents | undefined;
@@ -74,7 +77,7 @@ export async function openLive(
   const secrets = stack.use(await openSecrets(flows));
   const redactor = (): Redactor => secrets.redactor;
   const rev = (): string => flows.active().rev;
-  const flowLog = stack.use(new FlowLog({ hub, redactor, rev, level: flowLogLevel(options) }));
+  const flowEvents = stack.use(new FlowEvents({ hub, redactor, rev, level: flowLogLevel(options) }));
   const deployments = new DeploymentEvents({ hub, journal, store: flows, redactor, log });
   stack.defer(() => deployments.flush());
   stack.use(deployments);
@@ -88,7 +91,8 @@ export async function openLive(
   return {
     hub,
     journal,
-    flowLog,
+    flows: flowEvents,
+    nodeObserver: observeNodes(flowEvents, hub),
     deployments,
     replicas,
     join: (afterSeq) => replicas?.views.join(afterSeq) ?? { feed: hub, ready: undefined, [Symbol.dispose]() {} },
@@ -101,6 +105,15 @@ export async function openLive(
       stack.use(publishRuntimeStates({ hub, runtime, redactor, rev }));
       stack.use(runtime.onResult(({ revision }) => secrets.setRunning(revision)));
     },
+  };
+}
+
+function observeNodes(flows: FlowEvents, hub: EventHub): NodeObserver {
+  return {
+    onEvents: (events) => flows.publishNodes(events),
+    onEnd: () => flows.end(),
+    wantsDebug: () => hub.wants("debug"),
+    onDemand: (listener) => hub.onDemand(listener),
   };
 }
 

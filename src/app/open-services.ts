@@ -147,6 +147,7 @@ function openRoutes(
       audit,
       runtime,
       cluster,
+      nodes: live.flows.nodes,
       control: { desired, runtime, allRuntimes, outcomes, cluster, store: flows },
     }),
     settings: settingsService({ version, runtime, cluster }),

@@ -29,7 +29,7 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   readonly options: Options;
   readonly log: Logger;
   readonly store: Store;
-  readonly live: Pick<Live, "flowLog" | "deployments" | "follow">;
+  readonly live: Pick<Live, "flows" | "nodeObserver" | "deployments" | "follow">;
 };
 
 /** Starts the runtime. Resources are added to the stack. */
@@ -48,7 +48,8 @@ export async function openRuntimes(
         hidden: findHidden(options),
         active: async () => store.flows.active(),
         desired,
-        log: createRuntimeLog(log, live.flowLog),
+        log: createRuntimeLog(log, live.flows),
+        nodes: live.nodeObserver,
         logLevel: flowLogLevel(options),
       },
       { ...options.runtime, cluster, activeSeq: () => store.flows.active().seq, log },
@@ -78,15 +79,15 @@ function findHidden({ dataDir, tls }: Options): string[] {
  * Writes the log of the runtime and the flows to the log of the service, and that of the flows to their events. `source` marks the
  * lines as untrusted.
  */
-function createRuntimeLog(log: Logger, flowLog: Live["flowLog"]): RuntimeOptions["log"] {
+function createRuntimeLog(log: Logger, flows: Live["flows"]): RuntimeOptions["log"] {
   const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };
   return (entry, source) => {
     const { level, message, traceparent, ...fields } = entry;
     logs[source][level]({ ...fields, ...traceIds(readTraceparent(ROOT_CONTEXT, traceparent)) }, message);
     if (source === "flows") {
-      flowLog.publish(entry);
+      flows.publishLog(entry);
     } else if (entry.dropped !== undefined) {
-      flowLog.drop("log", entry.dropped);
+      flows.drop("log", entry.dropped);
     }
   };
 }

@@ -124,6 +124,11 @@ export function stateKey({ kind, runtime, rev, nodeId, subflowPath }: Event): st
   }
 }
 
+/** Whether the event says that there is no state any more. */
+export function isCleared({ kind }: Event): boolean {
+  return kind.case === "nodeStatus" && kind.value.text === "" && kind.value.fill === "" && kind.value.shape === "";
+}
+
 /** About how many bytes the event takes in memory. */
 export function sizeOf({ kind, rev, nodeName, flowLabel }: Event): number {
   let chars = rev.length + nodeName.length + flowLabel.length;

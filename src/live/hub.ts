@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
 import { createListeners } from "../base/listeners.ts";
-import { type EventFilter, type EventInit, stateKey } from "./events.ts";
+import { type EventCase, type EventFilter, type EventInit, isCleared, stateKey } from "./events.ts";
 import type { EventFeed } from "./feed.ts";
 import { formatPosition, latestSeq, maxOffset, nextSeq } from "./position.ts";
 import { EventRing, type EventRingOptions, type WatchStart } from "./ring.ts";
@@ -95,8 +95,20 @@ export class EventHub implements EventFeed {
     if (key !== undefined) {
       // Moves it behind the others.
       this.#states.delete(key);
-      this.#states.set(key, event);
+      if (!isCleared(event)) {
+        this.#states.set(key, event);
+      }
     }
+  }
+
+  /** Whether a stream has events of this kind. */
+  wants(kind: EventCase): boolean {
+    return this.#ring.wants(kind);
+  }
+
+  /** Calls the listener when a stream was opened or has ended. */
+  onDemand(listener: () => void): Disposable {
+    return this.#ring.onDemand(listener);
   }
 
   /** Calls the listener with each event. */
@@ -115,6 +127,11 @@ export class EventHub implements EventFeed {
         this.#states.delete(key);
       }
     }
+  }
+
+  /** Forgets the statuses of the nodes of this process, whose flows have ended. */
+  forgetStatuses(): void {
+    this.forget(({ kind, runtime }) => kind.case === "nodeStatus" && runtime === this.runtime);
   }
 
   hasAllAfter(seq: number): boolean {

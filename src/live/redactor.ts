@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import type { CredentialSets } from "../flows/configuration.ts";
+import type { NodeRef } from "../runtime/node-events.ts";
 
 /** Shorter values would also be found in texts that have nothing to do with them. */
 const minChars = 4;
@@ -50,6 +51,22 @@ export class Redactor {
     }
     return from === 0 ? text : redacted + text.slice(from);
   }
+}
+
+/** Returns the node without the values. */
+export function redactNode(
+  redactor: Redactor,
+  { nodeId = "", nodeType, nodeName, flowId, flowLabel, subflowPath }: Partial<NodeRef>,
+): NodeRef & { readonly subflowPath?: string[] } {
+  const redact = (text: string): string => redactor.redact(text);
+  return {
+    nodeId: redact(nodeId),
+    ...(nodeType !== undefined && { nodeType: redact(nodeType) }),
+    ...(nodeName !== undefined && { nodeName: redact(nodeName) }),
+    ...(flowId !== undefined && { flowId: redact(flowId) }),
+    ...(flowLabel !== undefined && { flowLabel: redact(flowLabel) }),
+    ...(subflowPath !== undefined && { subflowPath: subflowPath.map(redact) }),
+  };
 }
 
 /** The number of characters of the value at this position; undefined if there is none. */

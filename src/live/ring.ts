@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
-import { type EventFilter, type EventInit, sizeOf } from "./events.ts";
+import { createListeners } from "../base/listeners.ts";
+import { type EventCase, type EventFilter, type EventInit, sizeOf } from "./events.ts";
 import { formatPosition } from "./position.ts";
 import { type Entry, EventStream, type Lead, type StreamSource } from "./stream.ts";
 
@@ -40,6 +41,7 @@ export class EventRing implements StreamSource {
   readonly #deliveriesPerSecond: number;
   readonly #now: () => number;
   readonly #streams = new Set<EventStream>();
+  readonly #demand = createListeners<void>();
   /** The recent events. Those before `#head` were removed. */
   #entries: Entry[] = [];
   #head = 0;
@@ -115,11 +117,23 @@ export class EventRing implements StreamSource {
       index: afterSeq === undefined ? this.#head + this.#entries.length : this.find(afterSeq),
       onEnd: () => {
         this.#streams.delete(stream);
+        this.#demand.notify();
         onEnd?.();
       },
     });
     this.#streams.add(stream);
+    this.#demand.notify();
     return stream;
+  }
+
+  /** Whether a stream has events of this kind. */
+  wants(kind: EventCase): boolean {
+    return this.#streams.values().some(({ filter }) => filter.cases.has(kind));
+  }
+
+  /** Calls the listener when a stream was opened or has ended. */
+  onDemand(listener: () => void): Disposable {
+    return this.#demand.add(listener);
   }
 
   /** Sends every stream its position, so that clients see that the connection is alive and resume from there. */

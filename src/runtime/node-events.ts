@@ -43,6 +43,11 @@ const errorLevels = ["fatal", "error", "warn"] as const;
 
 export type NodeErrorLevel = (typeof errorLevels)[number];
 
+/** Whether what a node logs at this level is reported as an error, and not only logged. */
+export function isNodeErrorLevel(level: string): level is NodeErrorLevel {
+  return errorLevels.some((known) => known === level);
+}
+
 /** What a debug node shows, encoded as for the editor. */
 export type NodeDebug = NodeRef & {
   readonly kind: "debug";

@@ -9,6 +9,7 @@ import {
   type IsolationSchema,
   type ReplicaSchema,
   RuntimeMode,
+  type RuntimeSchema,
   RuntimeState as RuntimeStateMessage,
   type SettingsService,
 } from "../../gen/flowgate/v1/settings_pb.ts";
@@ -77,23 +78,35 @@ function isSame(one: RuntimeStatus, other: RuntimeStatus): boolean {
   return one.state === other.state && one.httpPort === other.httpPort && one.message === other.message;
 }
 
+/** Describes the runtime of this replica. */
+export function toRuntime({
+  name,
+  version,
+  state,
+  httpPort,
+  message,
+  boundary,
+}: RuntimeStatus): MessageInitShape<typeof RuntimeSchema> {
+  return {
+    name,
+    version,
+    httpPort,
+    state: stateMessages[state],
+    ...(message !== undefined && { message }),
+    ...(boundary !== undefined && { isolation: toIsolation(boundary) }),
+  };
+}
+
 function toResponse(
   version: string,
-  { name, version: runtimeVersion, state, httpPort, message, boundary }: RuntimeStatus,
+  status: RuntimeStatus,
   { username, permissions }: Principal,
   replicas: readonly Replica[],
 ): GetSettingsResponse {
   return create(GetSettingsResponseSchema, {
     version,
     apiVersions,
-    runtime: {
-      name,
-      version: runtimeVersion,
-      httpPort,
-      state: stateMessages[state],
-      ...(message !== undefined && { message }),
-      ...(boundary !== undefined && { isolation: toIsolation(boundary) }),
-    },
+    runtime: toRuntime(status),
     ...(username === undefined ? {} : { user: { username, permissions: [...permissions] } }),
     replicas: replicas
       .toSorted((one, other) => one.name.localeCompare(other.name))

@@ -248,10 +248,11 @@ test("the endpoints are answered as in their examples", async () => {
 });
 
 test("events are sent and listed as in their examples", async () => {
+  const status = `node.status({ text: "on", fill: "green", shape: "dot" });`;
   const flows = [
     tab("t"),
     { id: "i", type: "inject", z: "t", once: true, onceDelay: 0.1, props: [], x: 1, y: 1, wires: [["f"]] },
-    functionNode("f", { z: "t", name: "greet", func: `node.warn("one"); node.error("two");` }),
+    functionNode("f", { z: "t", name: "greet", func: `${status} node.warn("one"); throw new Error("two");` }),
   ];
   const deployed = await call("POST", "/flows", { flows }, { ...v2, ...message });
   expect(deployed.status).toBe(200);
@@ -271,6 +272,13 @@ test("events are sent and listed as in their examples", async () => {
     return await call("GET", "/logs?kinds=node_error&pageSize=1");
   });
   check(listed, 200, "LogsService_ListLogs", "logs");
+  const states = await eventually(async () => {
+    const reply = await call("GET", "/runtime/nodes?failing=true");
+    expect((reply.json() as { nodes: object[] }).nodes).toMatchObject([{ warnings: 1, errors: 1, messages: 1 }]);
+    return reply;
+  });
+  check(states, 200, "RuntimeService_ListNodeStatuses", "failing");
+  check(await call("GET", "/runtime"), 200, "RuntimeService_GetRuntime", "running");
 });
 
 test("tokens, settings, the audit log and the runtime are answered as in their examples", async () => {

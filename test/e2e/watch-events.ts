@@ -131,7 +131,7 @@ async function* readMessages(
       undefined,
     );
     for await (const event of message) {
-      yield toSeen(shortNames(toJson(EventSchema, event)) as Seen["event"]);
+      yield toSeen(restNames(toJson(EventSchema, event)) as Seen["event"]);
     }
   } catch (error) {
     throw new StreamError(toCode(ConnectError.from(error)));
@@ -143,24 +143,35 @@ function toCode({ code }: ConnectError): string {
 }
 
 /** Replaces names of enums by those of REST. */
-function shortNames(value: unknown): unknown {
+export function restNames(value: unknown): unknown {
   if (typeof value === "string") {
     return value
       .replace(
-        /^(?:DEPLOYMENT_OUTCOME|DEPLOYMENT_TYPE|LOG_LEVEL|RUNTIME_STATE_REASON|RUNTIME_STATE)_(?=[A-Z_]+$)/,
+        /^(?:DEPLOYMENT_OUTCOME|DEPLOYMENT_TYPE|LOG_LEVEL|RUNTIME_STATE_REASON|RUNTIME_STATE|ISOLATION_LEVEL)_(?=[A-Z_]+$)/,
         "\0",
       )
       .replace(/^\0(.*)$/s, (_match, name: string) => name.toLowerCase());
   }
   if (Array.isArray(value)) {
-    return value.map((each) => shortNames(each));
+    return value.map((each) => restNames(each));
   }
   return typeof value === "object" && value !== null
-    ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, shortNames(each)]))
+    ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, restNames(each)]))
     : value;
 }
 
-const envelope = new Set(["id", "time", "runtime", "rev", "nodeId", "nodeType", "nodeName", "flowId", "flowLabel"]);
+const envelope = new Set([
+  "id",
+  "time",
+  "runtime",
+  "rev",
+  "nodeId",
+  "nodeType",
+  "nodeName",
+  "flowId",
+  "flowLabel",
+  "subflowPath",
+]);
 
 function toSeen(event: Seen["event"]): Seen {
   const kind = Object.keys(event).find((name) => !envelope.has(name)) ?? "";

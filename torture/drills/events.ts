@@ -118,7 +118,8 @@ async function flood(context: Context): Promise<Flooded> {
       url: service.url,
       headers,
       // Every other one of each protocol.
-      leaveAfterMs: Math.floor(at / protocols.length) % 2 === 0 ? undefined : () => Math.round(200 + 3_000 * random() ** 3),
+      leaveAfterMs:
+        Math.floor(at / protocols.length) % 2 === 0 ? undefined : () => Math.round(200 + 3_000 * random() ** 3),
       until: ending.signal,
     }),
   );

@@ -5,9 +5,15 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_flowgate_v1_access } from "./access_pb.ts";
+import type { NodeErrorEvent, NodeStatusEvent } from "./events_pb.ts";
+import { file_flowgate_v1_events } from "./events_pb.ts";
 import type { DeploymentOutcome } from "./flows_pb.ts";
 import { file_flowgate_v1_flows } from "./flows_pb.ts";
+import type { Runtime } from "./settings_pb.ts";
+import { file_flowgate_v1_settings } from "./settings_pb.ts";
 import { file_google_api_annotations } from "@flowgate/gateway/gen/google/api/annotations_pb.js";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_flowgate_gateway_v1_annotations } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -15,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiOgoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkiLAoVUmVzdGFydFJ1bnRpbWVSZXF1ZXN0EhMKC2NsZWFyX2ZpbGVzGAEgASgIIn4KFlJlc3RhcnRSdW50aW1lUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJEg8KB3JlcGxpY2EYBCABKAkyuAMKDlJ1bnRpbWVTZXJ2aWNlEogBCgpTdGFydEZsb3dzEh4uZmxvd2dhdGUudjEuU3RhcnRGbG93c1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVzcG9uc2UiOZACAsKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhM6ASoiDi9ydW50aW1lOnN0YXJ02uOyrAoEWICABBKEAQoJU3RvcEZsb3dzEh0uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlN0b3BGbG93c1Jlc3BvbnNlIjiQAgLCghkPGg1ydW50aW1lLndyaXRlgtPkkwISOgEqIg0vcnVudGltZTpzdG9w2uOyrAoEWICABBKTAQoOUmVzdGFydFJ1bnRpbWUSIi5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlcXVlc3QaIy5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlc3BvbnNlIjjCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ02uOyrAoEWICABEIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiOgoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkiLAoVUmVzdGFydFJ1bnRpbWVSZXF1ZXN0EhMKC2NsZWFyX2ZpbGVzGAEgASgIIn4KFlJlc3RhcnRSdW50aW1lUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJEg8KB3JlcGxpY2EYBCABKAkiEwoRR2V0UnVudGltZVJlcXVlc3QioAIKEkdldFJ1bnRpbWVSZXNwb25zZRIlCgdydW50aW1lGAEgASgLMhQuZmxvd2dhdGUudjEuUnVudGltZRILCgNyZXYYAiABKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSGQoHc3RhcnRlZBgFIAEoCEII2uOyrAoCKAESEgoKc3RvcHBlZF9ieRgGIAEoCRItCglzdG9wX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KDWZhaWxpbmdfbm9kZXMYCCABKA1CCNrjsqwKAigBEg8KB3JlcGxpY2EYCSABKAkibAoXTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSCwoDdGFiGAMgASgJEgwKBG5vZGUYBCABKAkSDwoHZmFpbGluZxgFIAEoCCKVAQoYTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlEi8KBW5vZGVzGAEgAygLMhYuZmxvd2dhdGUudjEuTm9kZVN0YXRlQgja47KsCgIoARIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSLwoFZmxvd3MYAyADKAsyFi5mbG93Z2F0ZS52MS5GbG93U3RhdGVCCNrjsqwKAigBIpoDCglOb2RlU3RhdGUSDwoHbm9kZV9pZBgBIAEoCRIRCglub2RlX3R5cGUYAiABKAkSEQoJbm9kZV9uYW1lGAMgASgJEg8KB2Zsb3dfaWQYBCABKAkSEgoKZmxvd19sYWJlbBgFIAEoCRIUCgxzdWJmbG93X3BhdGgYBiADKAkSLAoGc3RhdHVzGAcgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50EhgKBmVycm9ycxgIIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYCSABKA1CCNrjsqwKAigBEi8KCmxhc3RfZXJyb3IYCiABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKCG1lc3NhZ2VzGAwgASgBQgja47KsCgIoARI1ChFsYXN0X21lc3NhZ2VfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2QIKCUZsb3dTdGF0ZRIPCgdmbG93X2lkGAEgASgJEhIKCmZsb3dfbGFiZWwYAiABKAkSFwoFbm9kZXMYAyABKA1CCNrjsqwKAigBEh8KDWZhaWxpbmdfbm9kZXMYBCABKA1CCNrjsqwKAigBEhgKBmVycm9ycxgFIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYBiABKA1CCNrjsqwKAigBEhoKCG1lc3NhZ2VzGAcgASgBQgja47KsCgIoARIvCgpsYXN0X2Vycm9yGAggASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnQSMwoPbGFzdF9lcnJvcl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X21lc3NhZ2VfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAyiAYKDlJ1bnRpbWVTZXJ2aWNlEogBCgpTdGFydEZsb3dzEh4uZmxvd2dhdGUudjEuU3RhcnRGbG93c1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVzcG9uc2UiOZACAsKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhM6ASoiDi9ydW50aW1lOnN0YXJ02uOyrAoEWICABBKEAQoJU3RvcEZsb3dzEh0uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlN0b3BGbG93c1Jlc3BvbnNlIjiQAgLCghkPGg1ydW50aW1lLndyaXRlgtPkkwISOgEqIg0vcnVudGltZTpzdG9w2uOyrAoEWICABBKZAQoKR2V0UnVudGltZRIeLmZsb3dnYXRlLnYxLkdldFJ1bnRpbWVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlc3BvbnNlIkqQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAgoSCC9ydW50aW1l2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKxAQoQTGlzdE5vZGVTdGF0dXNlcxIkLmZsb3dnYXRlLnYxLkxpc3ROb2RlU3RhdHVzZXNSZXF1ZXN0GiUuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlIlCQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAhASDi9ydW50aW1lL25vZGVz2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKTAQoOUmVzdGFydFJ1bnRpbWUSIi5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlcXVlc3QaIy5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlc3BvbnNlIjjCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ02uOyrAoEWICABEIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.StartFlowsRequest
@@ -163,6 +169,329 @@ export const RestartRuntimeResponseSchema: GenMessage<RestartRuntimeResponse> = 
   messageDesc(file_flowgate_v1_runtime, 5);
 
 /**
+ * @generated from message flowgate.v1.GetRuntimeRequest
+ */
+export type GetRuntimeRequest = Message<"flowgate.v1.GetRuntimeRequest"> & {
+};
+
+/**
+ * Describes the message flowgate.v1.GetRuntimeRequest.
+ * Use `create(GetRuntimeRequestSchema)` to create a new message.
+ */
+export const GetRuntimeRequestSchema: GenMessage<GetRuntimeRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 6);
+
+/**
+ * @generated from message flowgate.v1.GetRuntimeResponse
+ */
+export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
+  /**
+   * @generated from field: flowgate.v1.Runtime runtime = 1;
+   */
+  runtime?: Runtime | undefined;
+
+  /**
+   * The active revision.
+   *
+   * @generated from field: string rev = 2;
+   */
+  rev: string;
+
+  /**
+   * The result of starting the flows.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * The node types that are not installed, because of which the flows are not started.
+   *
+   * @generated from field: repeated string missing_types = 4;
+   */
+  missingTypes: string[];
+
+  /**
+   * Whether the flows are to run: false after StopFlows.
+   *
+   * @generated from field: bool started = 5;
+   */
+  started: boolean;
+
+  /**
+   * Who has stopped the flows; empty if they are not stopped, or the request was not authenticated.
+   *
+   * @generated from field: string stopped_by = 6;
+   */
+  stoppedBy: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp stop_time = 7;
+   */
+  stopTime?: Timestamp | undefined;
+
+  /**
+   * The number of nodes that have logged errors since they were started.
+   *
+   * @generated from field: uint32 failing_nodes = 8;
+   */
+  failingNodes: number;
+
+  /**
+   * The name of the replica that responds; absent if there can be only one.
+   *
+   * @generated from field: string replica = 9;
+   */
+  replica: string;
+};
+
+/**
+ * Describes the message flowgate.v1.GetRuntimeResponse.
+ * Use `create(GetRuntimeResponseSchema)` to create a new message.
+ */
+export const GetRuntimeResponseSchema: GenMessage<GetRuntimeResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 7);
+
+/**
+ * @generated from message flowgate.v1.ListNodeStatusesRequest
+ */
+export type ListNodeStatusesRequest = Message<"flowgate.v1.ListNodeStatusesRequest"> & {
+  /**
+   * The maximum number of nodes in the response: 50 by default, at most 1000.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * Only nodes of this flow, by the id of its tab.
+   *
+   * @generated from field: string tab = 3;
+   */
+  tab: string;
+
+  /**
+   * Only nodes with this id, name or type.
+   *
+   * @generated from field: string node = 4;
+   */
+  node: string;
+
+  /**
+   * Only nodes that have logged errors since they were started.
+   *
+   * @generated from field: bool failing = 5;
+   */
+  failing: boolean;
+};
+
+/**
+ * Describes the message flowgate.v1.ListNodeStatusesRequest.
+ * Use `create(ListNodeStatusesRequestSchema)` to create a new message.
+ */
+export const ListNodeStatusesRequestSchema: GenMessage<ListNodeStatusesRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 8);
+
+/**
+ * @generated from message flowgate.v1.ListNodeStatusesResponse
+ */
+export type ListNodeStatusesResponse = Message<"flowgate.v1.ListNodeStatusesResponse"> & {
+  /**
+   * @generated from field: repeated flowgate.v1.NodeState nodes = 1;
+   */
+  nodes: NodeState[];
+
+  /**
+   * Absent on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The flows that contain nodes with a state, or the one that the request selects. On the first page only.
+   *
+   * @generated from field: repeated flowgate.v1.FlowState flows = 3;
+   */
+  flows: FlowState[];
+};
+
+/**
+ * Describes the message flowgate.v1.ListNodeStatusesResponse.
+ * Use `create(ListNodeStatusesResponseSchema)` to create a new message.
+ */
+export const ListNodeStatusesResponseSchema: GenMessage<ListNodeStatusesResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 9);
+
+/**
+ * What is known of a node since it was started.
+ *
+ * @generated from message flowgate.v1.NodeState
+ */
+export type NodeState = Message<"flowgate.v1.NodeState"> & {
+  /**
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * @generated from field: string node_type = 2;
+   */
+  nodeType: string;
+
+  /**
+   * The node's label in the editor.
+   *
+   * @generated from field: string node_name = 3;
+   */
+  nodeName: string;
+
+  /**
+   * The tab that contains the node, or the instance of its subflow; absent for global configuration nodes.
+   *
+   * @generated from field: string flow_id = 4;
+   */
+  flowId: string;
+
+  /**
+   * @generated from field: string flow_label = 5;
+   */
+  flowLabel: string;
+
+  /**
+   * The ids of the subflow instances that contain the node, the outermost first.
+   *
+   * @generated from field: repeated string subflow_path = 6;
+   */
+  subflowPath: string[];
+
+  /**
+   * Absent if it has none.
+   *
+   * @generated from field: flowgate.v1.NodeStatusEvent status = 7;
+   */
+  status?: NodeStatusEvent | undefined;
+
+  /**
+   * @generated from field: uint32 errors = 8;
+   */
+  errors: number;
+
+  /**
+   * @generated from field: uint32 warnings = 9;
+   */
+  warnings: number;
+
+  /**
+   * The last error, or the last warning if there was no error. Long texts are shortened.
+   *
+   * @generated from field: flowgate.v1.NodeErrorEvent last_error = 10;
+   */
+  lastError?: NodeErrorEvent | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp last_error_time = 11;
+   */
+  lastErrorTime?: Timestamp | undefined;
+
+  /**
+   * The number of messages that it has received. A double, since it can exceed 32 bits and has to be a number in JSON.
+   *
+   * @generated from field: double messages = 12;
+   */
+  messages: number;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp last_message_time = 13;
+   */
+  lastMessageTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.NodeState.
+ * Use `create(NodeStateSchema)` to create a new message.
+ */
+export const NodeStateSchema: GenMessage<NodeState> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 10);
+
+/**
+ * The states of the nodes of a flow, summed up.
+ *
+ * @generated from message flowgate.v1.FlowState
+ */
+export type FlowState = Message<"flowgate.v1.FlowState"> & {
+  /**
+   * @generated from field: string flow_id = 1;
+   */
+  flowId: string;
+
+  /**
+   * @generated from field: string flow_label = 2;
+   */
+  flowLabel: string;
+
+  /**
+   * The number of its nodes that have a state.
+   *
+   * @generated from field: uint32 nodes = 3;
+   */
+  nodes: number;
+
+  /**
+   * The number of those that have logged errors.
+   *
+   * @generated from field: uint32 failing_nodes = 4;
+   */
+  failingNodes: number;
+
+  /**
+   * @generated from field: uint32 errors = 5;
+   */
+  errors: number;
+
+  /**
+   * @generated from field: uint32 warnings = 6;
+   */
+  warnings: number;
+
+  /**
+   * @generated from field: double messages = 7;
+   */
+  messages: number;
+
+  /**
+   * The last error of its nodes.
+   *
+   * @generated from field: flowgate.v1.NodeErrorEvent last_error = 8;
+   */
+  lastError?: NodeErrorEvent | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp last_error_time = 9;
+   */
+  lastErrorTime?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp last_message_time = 10;
+   */
+  lastMessageTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.FlowState.
+ * Use `create(FlowStateSchema)` to create a new message.
+ */
+export const FlowStateSchema: GenMessage<FlowState> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 11);
+
+/**
  * The flow runtime.
  *
  * @generated from service flowgate.v1.RuntimeService
@@ -189,6 +518,27 @@ export const RuntimeService: GenService<{
     methodKind: "unary";
     input: typeof StopFlowsRequestSchema;
     output: typeof StopFlowsResponseSchema;
+  },
+  /**
+   * Returns the state of the flow runtime of this replica.
+   *
+   * @generated from rpc flowgate.v1.RuntimeService.GetRuntime
+   */
+  getRuntime: {
+    methodKind: "unary";
+    input: typeof GetRuntimeRequestSchema;
+    output: typeof GetRuntimeResponseSchema;
+  },
+  /**
+   * Lists the nodes of the running flows that have a status, have logged errors or warnings, or have received messages; by flow, then by
+   * their place in it. Applies to the replica that receives the call; fails if this replica does not run the flows.
+   *
+   * @generated from rpc flowgate.v1.RuntimeService.ListNodeStatuses
+   */
+  listNodeStatuses: {
+    methodKind: "unary";
+    input: typeof ListNodeStatusesRequestSchema;
+    output: typeof ListNodeStatusesResponseSchema;
   },
   /**
    * Starts the active flows in a new process, which ends all code of the previous one. Also leaves safe mode. Applies to the

@@ -54,6 +54,10 @@ export {
   RevisionView,
 } from "../gen/flowgate/v1/revisions_pb.ts";
 export {
+  type FlowState,
+  GetRuntimeResponseSchema,
+  ListNodeStatusesResponseSchema,
+  type NodeState,
   RestartRuntimeResponseSchema,
   RuntimeService,
   StartFlowsResponseSchema,

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
 import type { Replica } from "../../store/cluster.ts";
-import { type EventFilter, type EventInit, eventCases, recordedCases, stateKey } from "../events.ts";
+import { type EventFilter, type EventInit, eventCases, isCleared, recordedCases, stateKey } from "../events.ts";
 import type { EventFeed } from "../feed.ts";
 import type { EventHub } from "../hub.ts";
 import type { Journal } from "../journal.ts";
@@ -356,5 +356,7 @@ function setState({ states }: Member, event: Event): void {
     }
   }
   states.delete(key);
-  states.set(key, event);
+  if (!isCleared(event)) {
+    states.set(key, event);
+  }
 }

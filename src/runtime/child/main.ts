@@ -16,6 +16,7 @@ import {
   maxNodeTypesChars,
 } from "../messages.ts";
 import { createNetworkPolicy } from "../network-policy.ts";
+import { isNodeErrorLevel } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
 import { createRuntimeLog } from "./log.ts";
@@ -53,6 +54,9 @@ const capture = new NodeCapture(nodeRed, locator, parent);
 const log = createRuntimeLog(
   (entry) => {
     const annotated = deployer.annotate(entry);
+    if (entry.nodeId === undefined || !isNodeErrorLevel(entry.level)) {
+      capture.beforeLog();
+    }
     const node = entry.nodeId === undefined ? {} : locator.locate(entry.nodeId);
     parent.send({ kind: "log", entry: { ...annotated, ...node } });
   },

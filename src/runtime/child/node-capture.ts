@@ -81,6 +81,13 @@ export class NodeCapture {
     this.#wantsDebug = wantsDebug;
   }
 
+  /** Must be called before a log entry is sent, so that errors that were logged before it are reported before it. */
+  beforeLog(): void {
+    if (this.#errors.isPending) {
+      this.flush();
+    }
+  }
+
   /** Reports what has happened until now. */
   flush(): void {
     clearTimeout(this.#timer);

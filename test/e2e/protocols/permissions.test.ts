@@ -60,6 +60,12 @@ const protectedCalls: readonly (Pick<Row, "rest" | "rpc"> & { name: string })[] 
   { name: "GetFlows", rest: [["GET", "/flows"]], rpc: rpc(FlowsService.method.getFlows, {}) },
   { name: "SetFlows", rest: [["POST", "/flows", json, "[]"]], rpc: rpc(FlowsService.method.setFlows, { flows: [] }) },
   { name: "GetSettings", rest: [["GET", "/settings"]], rpc: rpc(SettingsService.method.getSettings, {}) },
+  { name: "GetRuntime", rest: [["GET", "/runtime"]], rpc: rpc(RuntimeService.method.getRuntime, {}) },
+  {
+    name: "ListNodeStatuses",
+    rest: [["GET", "/runtime/nodes"]],
+    rpc: rpc(RuntimeService.method.listNodeStatuses, {}),
+  },
   {
     name: "RestartRuntime",
     rest: [["POST", "/runtime:restart", json, "{}"]],
@@ -109,6 +115,8 @@ const refused: Row[] = [
       ["GetFlows", "narrow", "flows.read"],
       ["SetFlows", "readOnly", "flows.write"],
       ["GetSettings", "narrow", "settings.read"],
+      ["GetRuntime", "narrow", "runtime.read"],
+      ["ListNodeStatuses", "narrow", "runtime.read"],
       ["RestartRuntime", "narrow", "runtime.write"],
       ["StartFlows", "readOnly", "runtime.write"],
       ["StopFlows", "readOnly", "runtime.write"],

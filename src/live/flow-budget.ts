@@ -1,0 +1,67 @@
+import type { EventCase } from "./events.ts";
+
+export type Rate = { readonly perSecond: number; readonly burst: number };
+
+/** What is published of the events of one kind, and of their characters. */
+export type Rates = { readonly events: Rate; readonly chars: Rate };
+
+/** A status is the last of several, and short. */
+const statusRates: Rates = {
+  events: { perSecond: 1_000, burst: 10_000 },
+  chars: { perSecond: 256 * 1024, burst: 1024 * 1024 },
+};
+
+const otherRates: Rates = {
+  events: { perSecond: 200, burst: 2_000 },
+  chars: { perSecond: 256 * 1024, burst: 8 * 1024 * 1024 },
+};
+
+/** Limits what flows cause, each kind on its own, so that a flood of debug messages hides no errors. */
+export class FlowBudget {
+  readonly #rates: Rates | undefined;
+  readonly #now: () => number;
+  readonly #buckets = new Map<EventCase, { readonly events: Bucket; readonly chars: Bucket }>();
+
+  /** `rates` are those of every kind. */
+  constructor(rates?: Rates, now = () => performance.now()) {
+    this.#rates = rates;
+    this.#now = now;
+  }
+
+  /** Takes an event of so many characters; false if it is too much. */
+  take(kind: EventCase, chars: number): boolean {
+    let buckets = this.#buckets.get(kind);
+    if (buckets === undefined) {
+      const rates = this.#rates ?? (kind === "nodeStatus" ? statusRates : otherRates);
+      buckets = { events: new Bucket(rates.events, this.#now), chars: new Bucket(rates.chars, this.#now) };
+      this.#buckets.set(kind, buckets);
+    }
+    return buckets.events.take(1) && buckets.chars.take(chars);
+  }
+}
+
+class Bucket {
+  readonly #rate: Rate;
+  readonly #now: () => number;
+  #left: number;
+  #atMs: number;
+
+  constructor(rate: Rate, now: () => number) {
+    this.#rate = rate;
+    this.#now = now;
+    this.#left = rate.burst;
+    this.#atMs = now();
+  }
+
+  take(amount: number): boolean {
+    const nowMs = this.#now();
+    const { perSecond, burst } = this.#rate;
+    this.#left = Math.min(burst, this.#left + ((nowMs - this.#atMs) / 1_000) * perSecond);
+    this.#atMs = nowMs;
+    if (this.#left < amount) {
+      return false;
+    }
+    this.#left -= amount;
+    return true;
+  }
+}

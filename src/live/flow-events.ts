@@ -1,0 +1,215 @@
+import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
+import type { LogEntry } from "../runtime/messages.ts";
+import type { DroppedEvents, NodeDebug, NodeError, NodeEvents, NodeRef, NodeStatus } from "../runtime/node-events.ts";
+import { maxLineChars } from "../runtime/output.ts";
+import type { EventCase, EventInit } from "./events.ts";
+import { FlowBudget, type Rates } from "./flow-budget.ts";
+import type { EventHub } from "./hub.ts";
+import { NodeStates, keyOfNode } from "./node-states.ts";
+import { type Redactor, redactNode } from "./redactor.ts";
+
+export const logLevels: Readonly<Record<LogEntry["level"], LogLevel>> = {
+  fatal: LogLevel.FATAL,
+  error: LogLevel.ERROR,
+  warn: LogLevel.WARN,
+  info: LogLevel.INFO,
+  debug: LogLevel.DEBUG,
+  trace: LogLevel.TRACE,
+};
+
+const droppedCases: Readonly<Record<keyof DroppedEvents, EventCase>> = {
+  status: "nodeStatus",
+  error: "nodeError",
+  debug: "debug",
+};
+
+export type FlowEventsOptions = {
+  readonly hub: EventHub;
+  readonly redactor: () => Redactor;
+  /** The active revision. */
+  readonly rev: () => string;
+  /** The level of the log: more verbose entries than this, and than `info`, are not published. */
+  readonly level: LogEntry["level"];
+  /** What is published of each kind. */
+  readonly rates?: Rates;
+  readonly now?: () => number;
+};
+
+/** The time between two reports of what was dropped. */
+const reportMs = 1_000;
+
+/** After this time, statuses that were too many are tried again. */
+const retryMs = 100;
+
+/**
+ * Publishes what the process of the flows logs, and what happens to its nodes. Flows can write anything to its pipe, so there is a budget,
+ * whether or not the process keeps to one of its own. Values of credentials are removed from every text.
+ */
+export class FlowEvents implements Disposable {
+  readonly nodes = new NodeStates();
+  readonly #options: FlowEventsOptions;
+  readonly #budget: FlowBudget;
+  #dropped = new Map<EventCase, number>();
+  #report: NodeJS.Timeout | undefined;
+  /** The last statuses that were too many to be published, by node. */
+  readonly #late = new Map<string, NodeStatus>();
+  #retry: NodeJS.Timeout | undefined;
+
+  constructor(options: FlowEventsOptions) {
+    this.#options = options;
+    this.#budget = new FlowBudget(options.rates, options.now);
+  }
+
+  /** Errors and warnings of nodes are not published: the process also reports them as such. */
+  publishLog(entry: LogEntry): void {
+    const { level, message, dropped = 0 } = entry;
+    if (dropped > 0) {
+      this.drop("log", dropped);
+    }
+    const severity = logLevels[level];
+    const isNodeError = entry.nodeId !== undefined && severity <= LogLevel.WARN;
+    if (isNodeError || severity > Math.max(LogLevel.INFO, logLevels[this.#options.level])) {
+      return;
+    }
+    this.#publish(entry, message.length, {
+      case: "log",
+      value: { level: severity, count: 1, message: this.#redact(message, message.length >= maxLineChars) },
+    });
+  }
+
+  publishNodes({ events, dropped = {} }: NodeEvents): void {
+    for (const [kind, count] of Object.entries(dropped) as [keyof DroppedEvents, number][]) {
+      this.drop(droppedCases[kind], count);
+    }
+    for (const event of events) {
+      switch (event.kind) {
+        case "status":
+          this.#publishStatus(event);
+          break;
+        case "error":
+          this.#publishError(event);
+          break;
+        case "debug":
+          this.#publishDebug(event);
+          break;
+        case "counts":
+          this.nodes.setCounts(redactNode(this.#options.redactor(), event), event);
+          break;
+        case "stopped":
+          this.nodes.stop(redactNode(this.#options.redactor(), event));
+      }
+    }
+  }
+
+  /** The process of the flows has ended: what was known of its nodes is void. Their statuses are cleared, as far as the budget permits. */
+  end(): void {
+    this.#late.clear();
+    for (const { node, status } of this.nodes.all()) {
+      if (status !== undefined && this.#budget.take("nodeStatus", 0)) {
+        const subflowPath = [...(node.subflowPath ?? [])];
+        const kind = { case: "nodeStatus", value: {} } as const;
+        this.#options.hub.publish({ rev: this.#options.rev(), ...node, subflowPath, kind });
+      }
+    }
+    this.nodes.clear();
+    this.#options.hub.forgetStatuses();
+  }
+
+  /** Counts events that were dropped, here or before. */
+  drop(kind: EventCase, count = 1): void {
+    if (count > 0) {
+      this.#dropped.set(kind, (this.#dropped.get(kind) ?? 0) + count);
+      this.#report ??= setTimeout(() => this.#publishDropped(), reportMs).unref();
+    }
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#retry);
+    this.#publishDropped();
+  }
+
+  #publishStatus(event: NodeStatus): void {
+    const ref = redactNode(this.#options.redactor(), event);
+    const key = keyOfNode(ref);
+    const status = {
+      text: this.#redact(event.text ?? ""),
+      fill: this.#redact(event.fill ?? ""),
+      shape: this.#redact(event.shape ?? ""),
+    };
+    if (!this.#budget.take("nodeStatus", status.text.length)) {
+      this.#late.set(key, event);
+      this.#retry ??= setTimeout(() => this.#retryLate(), retryMs).unref();
+      return;
+    }
+    this.#late.delete(key);
+    const isKnown = this.nodes.setStatus(ref, status);
+    if (isKnown === undefined) {
+      this.drop("nodeStatus");
+    } else if (isKnown) {
+      this.#options.hub.publish({ rev: this.#options.rev(), ...ref, kind: { case: "nodeStatus", value: status } });
+    }
+  }
+
+  #retryLate(): void {
+    this.#retry = undefined;
+    const late = [...this.#late.values()];
+    this.#late.clear();
+    late.forEach((event) => this.#publishStatus(event));
+  }
+
+  #publishError(event: NodeError): void {
+    const { level, message, stack = "", line = 0, column = 0, count, caught = false, truncated = false } = event;
+    const value = {
+      level: logLevels[level],
+      message: this.#redact(message, truncated),
+      stack: this.#redact(stack, truncated),
+      line,
+      column,
+      count,
+      caught,
+      truncated,
+    };
+    const published = this.#publish(event, message.length + stack.length, { case: "nodeError", value }, count);
+    this.nodes.setLastError(published, value);
+  }
+
+  #publishDebug(event: NodeDebug): void {
+    const { topic = "", property = "", format = "", value, truncated = false } = event;
+    this.#publish(event, value.length + topic.length, {
+      case: "debug",
+      value: {
+        topic: this.#redact(topic),
+        property: this.#redact(property),
+        format: this.#redact(format),
+        value: this.#redact(value, truncated),
+        truncated,
+      },
+    });
+  }
+
+  /** Publishes an event if the budget permits, which stands for `count` of them. Returns its node. */
+  #publish(node: Partial<NodeRef>, chars: number, kind: EventInit["kind"], count = 1): NodeRef {
+    const ref = redactNode(this.#options.redactor(), node);
+    if (this.#budget.take(kind.case, chars)) {
+      this.#options.hub.publish({ rev: this.#options.rev(), ...ref, kind });
+    } else {
+      this.drop(kind.case, count);
+    }
+    return ref;
+  }
+
+  #redact(text: string, isCut = false): string {
+    return this.#options.redactor().redact(text, isCut);
+  }
+
+  #publishDropped(): void {
+    clearTimeout(this.#report);
+    this.#report = undefined;
+    const count = this.#dropped.values().reduce((sum, each) => sum + each, 0);
+    if (count > 0) {
+      const kinds = Object.fromEntries(this.#dropped);
+      this.#dropped = new Map();
+      this.#options.hub.publish({ kind: { case: "dropped", value: { reason: "flood", count, kinds } } });
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
+import type { NodeCounts, NodeRef } from "../runtime/node-events.ts";
+
+type Status = { readonly text: string; readonly fill: string; readonly shape: string };
+
+type LastError = {
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly stack: string;
+  readonly line: number;
+  readonly column: number;
+  readonly caught: boolean;
+  readonly truncated: boolean;
+};
+
+/** What is known of a node since it was started. */
+export type NodeState = {
+  readonly node: NodeRef;
+  readonly status: Status | undefined;
+  readonly messages: number;
+  readonly errors: number;
+  readonly warnings: number;
+  /** In Unix time; undefined if it has received no message. */
+  readonly lastMessageMs: number | undefined;
+  readonly lastError: LastError | undefined;
+  readonly lastErrorMs: number | undefined;
+};
+
+/** More nodes are not remembered: flows can make them up. */
+const maxNodes = 20_000;
+
+/** The characters that are remembered of a message, and of a stack. */
+const maxErrorChars = 1_000;
+
+/** Identifies a node with its place in subflow instances. */
+export function keyOfNode({ nodeId, subflowPath = [] }: NodeRef): string {
+  return [...subflowPath, nodeId].join("/");
+}
+
+/** Remembers the nodes of the process of the flows that have a status, have logged errors or warnings, or have received messages. */
+export class NodeStates {
+  readonly #states = new Map<string, NodeState>();
+
+  /** The nodes in the order in which something has happened to them first. */
+  all(): readonly NodeState[] {
+    return [...this.#states.values()];
+  }
+
+  /** The number of nodes that have logged errors. */
+  countFailing(): number {
+    return this.#states.values().reduce((count, { errors }) => count + (errors > 0 ? 1 : 0), 0);
+  }
+
+  /** Returns whether that changes anything; undefined if the node can't be remembered. */
+  setStatus(node: NodeRef, status: Status): boolean | undefined {
+    const isCleared = status.text === "" && status.fill === "" && status.shape === "";
+    const key = keyOfNode(node);
+    const before = this.#states.get(key)?.status;
+    if (isCleared && before === undefined) {
+      return false;
+    }
+    return this.#update(node, { status: isCleared ? undefined : status }) ? true : undefined;
+  }
+
+  setCounts(node: NodeRef, { messages, errors, warnings, lastMessageMs }: NodeCounts): void {
+    this.#update(node, { messages, errors, warnings, lastMessageMs });
+  }
+
+  /** A warning does not replace an error. */
+  setLastError(node: NodeRef, { level, message, stack, line, column, caught, truncated }: LastError): void {
+    const before = this.#states.get(keyOfNode(node))?.lastError;
+    if (level === LogLevel.WARN && before !== undefined && before.level < LogLevel.WARN) {
+      return;
+    }
+    this.#update(node, {
+      lastError: {
+        level,
+        message: message.slice(0, maxErrorChars),
+        stack: stack.slice(0, maxErrorChars),
+        line,
+        column,
+        caught,
+        truncated: truncated || message.length > maxErrorChars || stack.length > maxErrorChars,
+      },
+      lastErrorMs: Date.now(),
+    });
+  }
+
+  /** The node was stopped. Its status remains, as it does in the editor. */
+  stop(node: NodeRef): void {
+    if (this.#states.has(keyOfNode(node))) {
+      this.#update(node, { ...unknown, status: this.#states.get(keyOfNode(node))?.status });
+    }
+  }
+
+  /** The process has ended. */
+  clear(): void {
+    this.#states.clear();
+  }
+
+  /** Returns whether the node is remembered, or nothing is left to remember. */
+  #update(node: NodeRef, change: Partial<NodeState>): boolean {
+    const key = keyOfNode(node);
+    const before = this.#states.get(key);
+    if (before === undefined && this.#states.size >= maxNodes) {
+      return false;
+    }
+    const state = { ...unknown, ...before, ...change, node };
+    const { status, messages, errors, warnings, lastError } = state;
+    if (status === undefined && messages + errors + warnings === 0 && lastError === undefined) {
+      this.#states.delete(key);
+    } else {
+      this.#states.set(key, state);
+    }
+    return true;
+  }
+}
+
+const unknown: Omit<NodeState, "node"> = {
+  status: undefined,
+  messages: 0,
+  errors: 0,
+  warnings: 0,
+  lastMessageMs: undefined,
+  lastError: undefined,
+  lastErrorMs: undefined,
+};

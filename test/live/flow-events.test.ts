@@ -1,0 +1,196 @@
+import { expect, test } from "vitest";
+import { toJsonString } from "@bufbuild/protobuf";
+import { type Event, EventSchema, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
+import { FlowEvents, type FlowEventsOptions } from "../../src/live/flow-events.ts";
+import { EventHub } from "../../src/live/hub.ts";
+import { Redactor } from "../../src/live/redactor.ts";
+import type { NodeEvent } from "../../src/runtime/node-events.ts";
+import { credentials } from "../runtime/builders.ts";
+
+function start(options: Partial<FlowEventsOptions> = {}) {
+  const hub = new EventHub({ runtime: "", lastSeq: 0 });
+  const events: Event[] = [];
+  hub.onEvent((event) => void events.push(event));
+  const redactor = new Redactor([credentials({ a: { password: "hunter2" } })]);
+  const flows = new FlowEvents({ hub, redactor: () => redactor, rev: () => "r1", level: "info", ...options });
+  const publish = (...published: NodeEvent[]) => flows.publishNodes({ kind: "nodes", events: published });
+  return { flows, events, hub, publish };
+}
+
+const node = { nodeId: "f", nodeType: "function", nodeName: "Divide", flowId: "t", flowLabel: "Main" };
+const inner = { ...node, subflowPath: ["s1", "s2"] };
+const error = { kind: "error", level: "error", message: "Error: boom", count: 1 } as const;
+const unlimited = { perSecond: 1e9, burst: 1e9 };
+
+test("each thing that happens to a node is an event with the node's place", () => {
+  const { events, publish } = start();
+  publish(
+    { ...error, ...inner, stack: "    at Function node:f:1:7", line: 1, column: 7, count: 3, caught: true },
+    { kind: "error", ...node, level: "warn", message: "careful", count: 1, truncated: true },
+    { kind: "status", ...node, text: "connected", fill: "green", shape: "dot" },
+    { kind: "debug", ...node, topic: "a/b", property: "payload", format: "string[2]", value: "hi" },
+  );
+  expect(events).toMatchObject([
+    {
+      rev: "r1",
+      ...inner,
+      kind: {
+        case: "nodeError",
+        value: { level: LogLevel.ERROR, message: "Error: boom", line: 1, column: 7, count: 3, caught: true },
+      },
+    },
+    { ...node, kind: { case: "nodeError", value: { level: LogLevel.WARN, caught: false, truncated: true } } },
+    { ...node, kind: { case: "nodeStatus", value: { text: "connected", fill: "green", shape: "dot" } } },
+    { kind: { case: "debug", value: { topic: "a/b", property: "payload", format: "string[2]", value: "hi" } } },
+  ]);
+});
+
+test("a log entry is an event, except errors and warnings of nodes, which are reported as such", () => {
+  const { flows, events } = start();
+  flows.publishLog({ level: "error", message: "1/0", ...node });
+  flows.publishLog({ level: "warn", message: "careful", ...node });
+  flows.publishLog({ level: "info", message: "fine", ...node });
+  flows.publishLog({ level: "error", message: "of no node" });
+  expect(events).toMatchObject([
+    { ...node, kind: { case: "log", value: { level: LogLevel.INFO, message: "fine" } } },
+    { nodeId: "", kind: { case: "log", value: { level: LogLevel.ERROR, message: "of no node" } } },
+  ]);
+});
+
+test("entries that are more verbose than the log are not published", () => {
+  const { flows, events } = start();
+  flows.publishLog({ level: "debug", message: "verbose" });
+  expect(events).toEqual([]);
+  const verbose = start({ level: "debug" });
+  verbose.flows.publishLog({ level: "debug", message: "verbose" });
+  expect(verbose.events).toMatchObject([{ kind: { value: { level: LogLevel.DEBUG } } }]);
+});
+
+test("a snapshot has the last status of each node, until it is cleared or the process ends", () => {
+  const { flows, hub, events, publish } = start();
+  const texts = () => hub.states().map(({ nodeId, kind }) => [nodeId, kind.case === "nodeStatus" && kind.value.text]);
+  publish({ kind: "status", ...node, text: "one" }, { kind: "status", ...inner, text: "inner" });
+  publish({ kind: "status", ...node, text: "two" });
+  publish({ kind: "status", ...node, nodeId: "g", text: "g" });
+  expect(texts()).toEqual([
+    ["f", "inner"],
+    ["f", "two"],
+    ["g", "g"],
+  ]);
+  publish({ kind: "status", ...node });
+  expect(texts()).toEqual([
+    ["f", "inner"],
+    ["g", "g"],
+  ]);
+  flows.end();
+  expect(texts()).toEqual([]);
+  expect(events.slice(-2)).toMatchObject([
+    { ...inner, kind: { case: "nodeStatus", value: { text: "" } } },
+    { nodeId: "g", kind: { case: "nodeStatus", value: { text: "" } } },
+  ]);
+});
+
+test("a status that was never set is not cleared", () => {
+  const { events, publish } = start();
+  publish({ kind: "status", ...node });
+  expect(events).toEqual([]);
+});
+
+test("values of credentials are replaced in each text of the flows", () => {
+  const { flows, events, publish } = start();
+  const texts = {
+    nodeId: "hunter2",
+    nodeType: "hunter2",
+    nodeName: "hunter2",
+    flowId: "hunter2",
+    flowLabel: "hunter2",
+  };
+  const named = { ...texts, subflowPath: ["hunter2"] };
+  publish(
+    { ...error, ...named, message: "is hunter2", stack: "    at hunter2:1:1" },
+    // Cut within the value.
+    { ...error, ...named, message: `${"x".repeat(100)}hunte`, truncated: true },
+    { kind: "status", ...named, text: "hunter2", fill: "hunter2", shape: "hunter2" },
+    { kind: "debug", ...named, topic: "hunter2", property: "hunter2", format: "hunter2", value: "hunter2" },
+    { kind: "counts", ...named, messages: 1, errors: 1, warnings: 0 },
+  );
+  flows.publishLog({ level: "info", ...named, message: "Error: hunter2\n    at hunter2:1:1" });
+  flows.publishLog({ level: "info", message: `${"x".repeat(8192 - 5)}hunte` });
+  expect(events).toHaveLength(6);
+  expect(events.map((event) => toJsonString(EventSchema, event)).join("\n")).not.toContain("hunte");
+  expect(JSON.stringify(flows.nodes.all())).not.toContain("hunte");
+});
+
+test("each kind has a budget, and what exceeds it is counted", () => {
+  let nowMs = 0;
+  const events = { perSecond: 10, burst: 3 };
+  const { flows, events: published, publish } = start({ rates: { events, chars: unlimited }, now: () => nowMs });
+  for (let at = 0; at < 5; at++) {
+    flows.publishLog({ level: "info", message: String(at) });
+    publish({ ...error, ...node, message: String(at), count: 10 });
+  }
+  flows.publishNodes({ kind: "nodes", events: [], dropped: { error: 7, debug: 1, status: 2 } });
+  flows.publishLog({ level: "warn", message: "100 were dropped", dropped: 100 });
+  expect(published).toHaveLength(6);
+  nowMs = 100;
+  flows.publishLog({ level: "info", message: "again" });
+  flows[Symbol.dispose]();
+  const kinds = { log: 103, nodeError: 27, debug: 1, nodeStatus: 2 };
+  expect(published.slice(6)).toMatchObject([
+    { kind: { value: { message: "again" } } },
+    { kind: { case: "dropped", value: { reason: "flood", count: 133, kinds } } },
+  ]);
+});
+
+test("what exceeds the budget of characters is counted", () => {
+  const rates = { events: unlimited, chars: { perSecond: 1, burst: 10 } };
+  const { flows, events } = start({ rates, now: () => 0 });
+  flows.publishLog({ level: "info", message: "x".repeat(8) });
+  flows.publishLog({ level: "info", message: "x".repeat(8) });
+  flows.publishLog({ level: "info", message: "xx" });
+  flows[Symbol.dispose]();
+  expect(events).toMatchObject([
+    { kind: { case: "log" } },
+    { kind: { case: "log" } },
+    { kind: { case: "dropped", value: { count: 1 } } },
+  ]);
+});
+
+test("of statuses that are too many, the last one is published later", async () => {
+  let nowMs = 0;
+  const rates = { events: { perSecond: 1_000, burst: 1 }, chars: unlimited };
+  const { hub, events, publish } = start({ rates, now: () => nowMs });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  hub.onEvent(() => events.length === 2 && resolve());
+  publish(...["one", "two", "three"].map((text) => ({ kind: "status", ...node, text }) as const));
+  nowMs = 10;
+  await promise;
+  expect(events.map(({ kind }) => kind.value)).toMatchObject([{ text: "one" }, { text: "three" }]);
+});
+
+test("flows that make up nodes fill a bounded memory", () => {
+  const { hub, flows, publish } = start({ rates: { events: unlimited, chars: unlimited } });
+  for (let at = 0; at < 21_000; at++) {
+    publish({ kind: "status", nodeId: String(at), text: "on" });
+  }
+  expect([hub.states().length, flows.nodes.all().length]).toEqual([20_000, 20_000]);
+});
+
+test("what is known of a node counts from its start, and a warning does not hide an error", () => {
+  const { flows, publish } = start();
+  publish(
+    { ...error, ...node },
+    { ...error, ...node, level: "warn", message: "careful" },
+    { kind: "counts", ...node, messages: 3, errors: 1, warnings: 1, lastMessageMs: 5 },
+    { kind: "status", ...node, text: "on" },
+    { kind: "counts", ...inner, messages: 1, errors: 0, warnings: 0 },
+  );
+  expect(flows.nodes.all()).toMatchObject([
+    { node, messages: 3, errors: 1, warnings: 1, lastMessageMs: 5, lastError: { message: "Error: boom" } },
+    { node: inner, messages: 1 },
+  ]);
+  expect(flows.nodes.countFailing()).toBe(1);
+  publish({ kind: "stopped", ...node }, { kind: "stopped", ...inner });
+  expect(flows.nodes.all()).toMatchObject([{ node, status: { text: "on" }, errors: 0, lastError: undefined }]);
+  expect(flows.nodes.countFailing()).toBe(0);
+});

@@ -1,6 +1,6 @@
 import type { EventCase } from "./events.ts";
 
-export type Rate = { readonly perSecond: number; readonly burst: number };
+type Rate = { readonly perSecond: number; readonly burst: number };
 
 /** What is published of the events of one kind, and of their characters. */
 export type Rates = { readonly events: Rate; readonly chars: Rate };

@@ -8,7 +8,7 @@ import type { EventHub } from "./hub.ts";
 import { NodeStates, keyOfNode } from "./node-states.ts";
 import { type Redactor, redactNode } from "./redactor.ts";
 
-export const logLevels: Readonly<Record<LogEntry["level"], LogLevel>> = {
+const logLevels: Readonly<Record<LogEntry["level"], LogLevel>> = {
   fatal: LogLevel.FATAL,
   error: LogLevel.ERROR,
   warn: LogLevel.WARN,

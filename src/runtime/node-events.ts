@@ -74,7 +74,7 @@ type NodeStopped = NodeRef & { readonly kind: "stopped" };
 export type NodeEvent = NodeStatus | NodeError | NodeDebug | NodeCounts | NodeStopped;
 
 /** The kinds of which some can be missing. */
-export const droppableKinds = ["status", "error", "debug"] as const;
+const droppableKinds = ["status", "error", "debug"] as const;
 
 export type DroppedEvents = Readonly<Partial<Record<(typeof droppableKinds)[number], number>>>;
 

@@ -69,7 +69,7 @@ export function originOf(
     by: principal.username,
     token: principal.token,
     address,
-    // The transcoder's name of its protocol.
+    // The gateway's name of REST.
     protocol: protocolName === "http" ? "rest" : protocolName,
     requestId,
   };

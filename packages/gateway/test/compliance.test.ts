@@ -103,16 +103,16 @@ function bindingOf(rpc: keyof typeof ComplianceService.method, message: RepeatDa
   return fitting;
 }
 
-const transcoder = createGateway({ routes });
+const gateway = createGateway({ routes });
 
 test.each(complianceCases)("%s takes %s in all forms of names and enums", async (rpc, _name, message) => {
   for (const form of forms) {
     const binding = bindingOf(rpc, message, form);
     const request = createRequestOf(message, binding, form);
-    const { method, template } = transcoder.match(request.httpMethod, request.target);
+    const { method, template } = gateway.match(request.httpMethod, request.target);
     expect(method).toBe(ComplianceService.method[rpc]);
     expect(template).toBe(binding.template);
-    expect(await call({ transcoder }, request)).toEqual({
+    expect(await call({ gateway }, request)).toEqual({
       status: 200,
       body: toJson(RepeatDataResponseSchema, create(RepeatDataResponseSchema, { request: message })),
     });

@@ -19,10 +19,10 @@ type ResponseVector = {
 test.each(vectors<ResponseVector>("response"))("%s", async (_id, vector) => {
   const { response_body: responseBody, message, expect: expected } = vector;
   const method = createMethod(BodiesSchema, { pattern: { case: "get", value: "/x" }, responseBody });
-  const transcoder = createGateway({
+  const gateway = createGateway({
     routes: (router) => router.rpc(method, () => fromJson(BodiesSchema, message)),
   });
-  const { headers, body } = await transcoder.handle(createRequest("GET", "/x"));
+  const { headers, body } = await gateway.handle(createRequest("GET", "/x"));
   expect(headers["content-type"]).toBe(expected.contentType);
   expect(typeof expected.body === "string" ? body : Buffer.from(body as Buffer).toString("base64")).toBe(
     typeof expected.body === "string" ? expected.body : expected.body.base64,
@@ -32,10 +32,10 @@ test.each(vectors<ResponseVector>("response"))("%s", async (_id, vector) => {
 describe("a response_body that is not set", () => {
   const answerOf = (field: string, message: JsonValue) => {
     const method = createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/x" }, responseBody: field });
-    const transcoder = createGateway({
+    const gateway = createGateway({
       routes: (router) => router.rpc(method, () => fromJson(QueryMsgSchema, message)),
     });
-    return transcoder.handle(createRequest("GET", "/x"));
+    return gateway.handle(createRequest("GET", "/x"));
   };
 
   test.each([
@@ -64,7 +64,7 @@ describe("a response_body that is not set", () => {
       ...createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/x" }, responseBody: "optional_value" }),
       methodKind: "server_streaming",
     };
-    const transcoder = createGateway({
+    const gateway = createGateway({
       routes: (router) =>
         router.rpc(
           method as never,
@@ -74,7 +74,7 @@ describe("a response_body that is not set", () => {
           } as never,
         ),
     });
-    const { body } = await transcoder.handle(createRequest("GET", "/x"));
+    const { body } = await gateway.handle(createRequest("GET", "/x"));
     expect((await collect(body as AsyncIterable<string>)).join("")).toBe('"a"\nnull\n');
   });
 });

@@ -57,11 +57,11 @@ describe("jsonOptions.ignoreEnumCase", () => {
   const body = '{"enumValue":"z","repeatedEnum":["X","y"]}';
 
   test("accepts names of enum values in any case, in paths, queries, bodies, forms and over Connect", async () => {
-    const { transcoder, seen } = createEcho(QueryMsgSchema, rule, { jsonOptions: { ignoreEnumCase: true } });
+    const { gateway, seen } = createEcho(QueryMsgSchema, rule, { jsonOptions: { ignoreEnumCase: true } });
     const query = "?repeated_enum=z&repeated_enum=Y";
-    expect((await call({ transcoder }, createRequest("POST", `/q/y${query}`, body))).status).toBe(200);
+    expect((await call({ gateway }, createRequest("POST", `/q/y${query}`, body))).status).toBe(200);
     const rpc = createRequest("POST", "/echo.v1.EchoService/Echo", body);
-    expect((await call({ transcoder }, rpc)).status).toBe(200);
+    expect((await call({ gateway }, rpc)).status).toBe(200);
     expect(seen).toMatchObject([
       { enumValue: 1, repeatedEnum: [2, 1], nested: { enumValue: 2, repeatedEnum: [0, 1] } },
       { enumValue: 2, repeatedEnum: [0, 1] },
@@ -87,14 +87,14 @@ describe("jsonOptions.ignoreEnumCase", () => {
   });
 
   test("is off by default", async () => {
-    const { transcoder } = createEcho(QueryMsgSchema, rule);
+    const { gateway } = createEcho(QueryMsgSchema, rule);
     for (const request of [
       createRequest("POST", "/q/y", "{}"),
       createRequest("POST", "/q/Y?repeated_enum=z", "{}"),
       createRequest("POST", "/q/Y", body),
       createRequest("POST", "/echo.v1.EchoService/Echo", body),
     ]) {
-      expect((await call({ transcoder }, request)).status).toBe(400);
+      expect((await call({ gateway }, request)).status).toBe(400);
     }
   });
 });

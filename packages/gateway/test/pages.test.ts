@@ -78,7 +78,7 @@ describe.each(names.filter((name) => basename(name).startsWith("from-")))("%s", 
       .slice(2, -1)
       .map((row) => row.split(" | ").at(-1) ?? "");
     expect(cells.length).toBeGreaterThan(10);
-    // Constants of the other transcoder are in another case than options.
+    // Constants of the other gateway are in another case than options.
     const options = cells.flatMap((cell) =>
       [...cell.matchAll(/`([a-z]\w*)(?:\.\w+)*`/g)].map(([, option = ""]) => option),
     );

@@ -20,11 +20,11 @@ async function headersOf(
   call: (context: HandlerContext) => Record<string, unknown>,
   more: Partial<GatewayOptions> = {},
 ) {
-  const transcoder = createGateway({
+  const gateway = createGateway({
     ...more,
     routes: (router) => router.rpc(method, (_request, context) => call(context)),
   });
-  return (await transcoder.handle(createRequest("GET", "/x"))).headers;
+  return (await gateway.handle(createRequest("GET", "/x"))).headers;
 }
 
 const own = { "cache-control": "max-age=5", "content-type": "application/json", "x-rule": "rule" };
@@ -50,26 +50,4 @@ test("a header that the implementation, an error or a gate sets overrides that o
   expect(await headersOf(set)).toEqual(own);
   expect(await headersOf(() => ({}), { requestGate: (context) => void set(context) })).toEqual(own);
   expect(await headersOf(refuse)).toEqual(own);
-});
-
-test.each([
-  ["an Error", new TypeError("a bug with a secret")],
-  ["a ConnectError", new ConnectError("a secret", Code.NotFound)],
-])("a mapError that throws %s is reported, and the call fails with 500", async (_, thrown) => {
-  const report = vi.spyOn(console, "error").mockImplementation(() => {});
-  const transcoder = createGateway({
-    routes: (router) =>
-      router.rpc(method, () => {
-        throw new ConnectError("no", Code.PermissionDenied);
-      }),
-    mapError() {
-      throw thrown;
-    },
-  });
-  const { status, body } = await transcoder.handle(createRequest("GET", "/x"));
-  expect({ status, body: JSON.parse(body as string) }).toEqual({
-    status: 500,
-    body: { code: "internal", message: "internal error" },
-  });
-  expect(report).toHaveBeenCalledExactlyOnceWith("the option mapError must not throw, but threw:", thrown);
 });

@@ -66,7 +66,7 @@ test.each([
 });
 
 describe("google", () => {
-  const transcoder = createGateway({
+  const gateway = createGateway({
     ...presets.google,
     routes: (router) =>
       void router
@@ -84,11 +84,11 @@ describe("google", () => {
 
   test("errors are those of AIP-193", async () => {
     const details = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "GONE", domain: "things.example" }];
-    expect(await call({ transcoder }, createRequest("GET", "/things/headers?key=k"))).toEqual({
+    expect(await call({ gateway }, createRequest("GET", "/things/headers?key=k"))).toEqual({
       status: 404,
       body: { error: { code: 404, message: "gone", status: "NOT_FOUND", details } },
     });
-    expect(await call({ transcoder }, createRequest("GET", "/nowhere"))).toEqual({
+    expect(await call({ gateway }, createRequest("GET", "/nowhere"))).toEqual({
       status: 404,
       body: { error: { code: 404, message: "no operation has this path", status: "NOT_FOUND" } },
     });
@@ -99,7 +99,7 @@ describe("google", () => {
     ["", `[{"text":"a"},{"error":${failure}}`],
     ["?alt=sse", `data: {"text":"a"}\n\nevent: error\ndata: {"error":${failure}}\n\n`],
   ])("a stream that fails ends with its error: %s", async (query, expected) => {
-    const { body } = await transcoder.handle(createRequest("POST", `/streams/search${query}`, "{}"));
+    const { body } = await gateway.handle(createRequest("POST", `/streams/search${query}`, "{}"));
     expect(await readBroken(body as AsyncIterable<string>)).toBe(expected);
   });
 
@@ -108,7 +108,7 @@ describe("google", () => {
     ["?$alt=json", 200, { colour: "COLOUR_RED" }],
     ["?unknown=1", 400, { error: expect.objectContaining({ code: 400, status: "INVALID_ARGUMENT" }) as unknown }],
   ])("takes the system parameters, and no other unknown ones: %s", async (query, status, body) => {
-    expect(await call({ transcoder }, createRequest("POST", `/things/echo${query}`, '{"colour":1}'))).toEqual({
+    expect(await call({ gateway }, createRequest("POST", `/things/echo${query}`, '{"colour":1}'))).toEqual({
       status,
       body,
     });

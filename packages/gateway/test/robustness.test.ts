@@ -154,7 +154,7 @@ const headers = fc.dictionary(
 /** Compiled once for each message, since the arbitraries are large. */
 const requests = messages.map((message) => {
   const [desc] = message;
-  const transcoders = optionSets.flatMap((options) => [
+  const gateways = optionSets.flatMap((options) => [
     createEchoOf(message, options, false),
     createEchoOf(message, options, true),
   ]);
@@ -192,7 +192,7 @@ const requests = messages.map((message) => {
     ),
   );
   return fc.record({
-    transcoder: fc.constantFrom(...transcoders),
+    gateway: fc.constantFrom(...gateways),
     request: fc
       .tuple(
         operation,
@@ -205,8 +205,8 @@ const requests = messages.map((message) => {
 
 test("no input results in a 500, for any message and options", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.oneof(...requests), async ({ transcoder, request, more }) => {
-      const { status } = await transcoder.handle({ ...request, headers: { ...request.headers, ...more } });
+    fc.asyncProperty(fc.oneof(...requests), async ({ gateway, request, more }) => {
+      const { status } = await gateway.handle({ ...request, headers: { ...request.headers, ...more } });
       expect(status).not.toBe(500);
     }),
     { numRuns: 6000 },
@@ -214,7 +214,7 @@ test("no input results in a 500, for any message and options", async () => {
 });
 
 test("no input results in a 500 of a stream", async () => {
-  const transcoders = optionSets.map((options) =>
+  const gateways = optionSets.map((options) =>
     createGateway({
       ...options,
       routes: (router) =>
@@ -232,11 +232,11 @@ test("no input results in a 500 of a stream", async () => {
   const line = bodyFor(ParcelSchema).map((body) => Buffer.from(body));
   await fc.assert(
     fc.asyncProperty(
-      fc.constantFrom(...transcoders),
+      fc.constantFrom(...gateways),
       fc.constantFrom("/anys/stream", "/anys/watch"),
       fc.array(line, { maxLength: 3 }),
       headers,
-      async (transcoder, target, lines, more) => {
+      async (gateway, target, lines, more) => {
         const body = Buffer.concat(lines.flatMap((each) => [each, Buffer.from("\n")]));
         const posted = createRequest(
           "POST",
@@ -244,7 +244,7 @@ test("no input results in a 500 of a stream", async () => {
           body,
           target === "/anys/watch" ? "application/json" : "application/x-ndjson",
         );
-        const response = await transcoder.handle({
+        const response = await gateway.handle({
           ...posted,
           httpVersionMajor: 2,
           headers: { ...posted.headers, "accept-encoding": "identity", ...more },

@@ -60,15 +60,15 @@ function buildMethod(
   return method;
 }
 
-/** A transcoder with a single RPC that returns its request; `seen` has the messages that it received. */
+/** A gateway with a single RPC that returns its request; `seen` has the messages that it received. */
 export function createEcho(
   message: DescMessage,
   rule: MessageInitShape<typeof HttpRuleSchema>,
   options: Omit<GatewayOptions, "routes"> = {},
   more: MessageInitShape<typeof MethodRuleSchema> = {},
-): { transcoder: Gateway; seen: Message[] } {
+): { gateway: Gateway; seen: Message[] } {
   const seen: Message[] = [];
-  const transcoder = createGateway({
+  const gateway = createGateway({
     ...options,
     routes: (router) =>
       router.rpc(createMethod(message, rule, more), (request: Message) => {
@@ -76,7 +76,7 @@ export function createEcho(
         return request;
       }),
   });
-  return { transcoder, seen };
+  return { gateway, seen };
 }
 
 /** Creates a request as a server would pass it on. A string body is JSON. */
@@ -105,10 +105,10 @@ export function createRequest(
 
 /** Calls, and returns status and parsed body. */
 export async function call(
-  { transcoder }: { transcoder: Gateway },
+  { gateway }: { gateway: Gateway },
   request: GatewayRequest,
 ): Promise<{ status: number; body: unknown }> {
-  const response = await transcoder.handle(request);
+  const response = await gateway.handle(request);
   const text = Buffer.isBuffer(response.body) ? response.body.toString() : response.body;
   return {
     status: response.status,

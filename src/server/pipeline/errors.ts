@@ -51,7 +51,7 @@ export function internalMessage(requestId: string): string {
   return `internal error; the log has the details under request ${requestId}`;
 }
 
-/** The code of each reason. The transcoder maps codes to HTTP statuses. */
+/** The code of each reason. The gateway maps codes to HTTP statuses. */
 const codes: Readonly<Record<Reason, Code>> = {
   invalid_json: Code.InvalidArgument,
   invalid_flows: Code.InvalidArgument,

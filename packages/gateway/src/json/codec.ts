@@ -61,9 +61,8 @@ export function createJsonCodec(
 }
 
 /**
- * Compiles a function that encodes messages as JSON in UTF-8, as response bodies contain them: for `setEncodedField`, also in
- * another thread. The registry contains the messages that a google.protobuf.Any can contain; `jsonOptions` must be those of the
- * transcoder.
+ * Compiles a function that encodes messages as JSON in UTF-8, as responses contain them: for `setEncodedField` and
+ * `createEncodedMessage`, also in another thread.
  */
 export function createJsonEncoder<Desc extends DescMessage>(
   desc: Desc,

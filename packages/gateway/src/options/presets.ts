@@ -1,6 +1,6 @@
 import type { GatewayOptions } from "./options.ts";
 
-/** The options that have counterparts in other transcoders; all others keep their defaults. */
+/** The options that have counterparts in other gateways; all others keep their defaults. */
 type Preset = Pick<
   GatewayOptions,
   | "unknownQuery"
@@ -14,7 +14,7 @@ type Preset = Pick<
 >;
 
 /**
- * Options for projects that migrate from another transcoder: `createGateway({ ...presets.envoy, routes })`.
+ * Options for projects that migrate from another gateway: `createGateway({ ...presets.envoy, routes })`.
  *
  * With every preset, a path variable is never overridden, numbers are parsed strictly, and a JSON body with an unknown field is
  * rejected, while grpc-gateway and vanguard-go ignore such a field. The method option `ignore_unknown` ignores it here, too.

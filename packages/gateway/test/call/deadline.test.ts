@@ -56,8 +56,8 @@ describe("a deadline", () => {
     [{ "x-server-timeout": "7.0001" }, 7_001],
   ])("of %j is a whole number of milliseconds to the implementation", async (headers, max) => {
     let timeoutMs: number | undefined;
-    const transcoder = createGateway(things((context) => (timeoutMs = context.timeoutMs())));
-    await transcoder.handle(request(headers));
+    const gateway = createGateway(things((context) => (timeoutMs = context.timeoutMs())));
+    await gateway.handle(request(headers));
     expect(timeoutMs).toBeLessThanOrEqual(max);
     expect(BigInt(timeoutMs ?? Number.NaN)).toBeGreaterThanOrEqual(0n);
   });
@@ -172,7 +172,7 @@ describe("a deadline", () => {
   test("formats its error once, also if the implementation fails as a consequence", async () => {
     const reasons: string[] = [];
     const failed = Promise.withResolvers<void>();
-    const transcoder = createGateway(
+    const gateway = createGateway(
       things(
         async ({ signal }) => {
           try {
@@ -189,7 +189,7 @@ describe("a deadline", () => {
         },
       ),
     );
-    expect((await transcoder.handle(request({ "connect-timeout-ms": "200" }))).status).toBe(504);
+    expect((await gateway.handle(request({ "connect-timeout-ms": "200" }))).status).toBe(504);
     await failed.promise;
     await allTurns();
     expect(reasons).toEqual(["deadline_exceeded"]);
@@ -198,11 +198,11 @@ describe("a deadline", () => {
   test("creates a timer only if it is set, and clears it with the call", async () => {
     const timers = () => process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
     const during: number[] = [];
-    const transcoder = createGateway(things(() => during.push(timers())));
+    const gateway = createGateway(things(() => during.push(timers())));
     const before = timers();
-    await transcoder.handle(request({}));
-    await transcoder.handle(request({ "grpc-timeout": "1H" }));
-    await transcoder.handle(request({ "grpc-timeout": "soon" }));
+    await gateway.handle(request({}));
+    await gateway.handle(request({ "grpc-timeout": "1H" }));
+    await gateway.handle(request({ "grpc-timeout": "soon" }));
     expect([...during, timers()]).toEqual([before, before + 1, before]);
   });
 });
@@ -271,10 +271,10 @@ describe("a call that is awaiting before the implementation runs", () => {
   test.each(rows)("for %s does not call the implementation after the deadline: %s", async (name, path) => {
     const calls: string[] = [];
     const { options, readBody, goOn } = waitFor(name);
-    const transcoder = createGateway({ ...options, routes: counted(calls) });
+    const gateway = createGateway({ ...options, routes: counted(calls) });
     const posted = createRequest("POST", path, "{}");
     const headers = { ...posted.headers, "grpc-timeout": "5m" };
-    expect((await transcoder.handle({ ...posted, headers, readBody })).status).toBe(504);
+    expect((await gateway.handle({ ...posted, headers, readBody })).status).toBe(504);
     goOn();
     await allTurns();
     expect(calls).toEqual([]);
@@ -285,9 +285,9 @@ describe("a call that is awaiting before the implementation runs", () => {
     async (name, path) => {
       const calls: string[] = [];
       const { options, readBody, reached, goOn } = waitFor(name);
-      const transcoder = createGateway({ ...options, routes: counted(calls) });
+      const gateway = createGateway({ ...options, routes: counted(calls) });
       let disconnect = (): void => {};
-      const response = transcoder.handle({
+      const response = gateway.handle({
         ...createRequest("POST", path, "{}"),
         readBody,
         onAbort: (callback) => {
@@ -303,8 +303,8 @@ describe("a call that is awaiting before the implementation runs", () => {
 
   test("with a timeout of 0 does not call the implementation", async () => {
     let calls = 0;
-    const transcoder = createGateway(things(() => calls++));
-    expect([(await transcoder.handle(request({ "x-server-timeout": "0" }))).status, calls]).toEqual([504, 0]);
+    const gateway = createGateway(things(() => calls++));
+    expect([(await gateway.handle(request({ "x-server-timeout": "0" }))).status, calls]).toEqual([504, 0]);
   });
 
   describe.each<[HttpVersion, Record<string, string>]>([
@@ -371,13 +371,13 @@ describe("a signal that is accessed late", () => {
   test("is aborted with the expired deadline", async () => {
     const { promise: late, resolve: wake } = Promise.withResolvers<void>();
     const { promise: asked, resolve: ask } = Promise.withResolvers<unknown[]>();
-    const transcoder = createGateway(
+    const gateway = createGateway(
       things(async (context) => {
         await late;
         ask([context.signal.aborted, context.signal.reason]);
       }),
     );
-    expect((await transcoder.handle(request({ "grpc-timeout": "200m" }))).status).toBe(504);
+    expect((await gateway.handle(request({ "grpc-timeout": "200m" }))).status).toBe(504);
     wake();
     expect(await asked).toMatchObject([true, { code: Code.DeadlineExceeded }]);
   });
@@ -385,7 +385,7 @@ describe("a signal that is accessed late", () => {
   test("is aborted with the error of a failed call, and after a finished one", async () => {
     const contexts: HandlerContext[] = [];
     const error = new ConnectError("gone", Code.NotFound);
-    const transcoder = createGateway(
+    const gateway = createGateway(
       things((context) => {
         contexts.push(context);
         if (contexts.length === 1) {
@@ -393,8 +393,8 @@ describe("a signal that is accessed late", () => {
         }
       }),
     );
-    await transcoder.handle(request({}));
-    await transcoder.handle(request({}));
+    await gateway.handle(request({}));
+    await gateway.handle(request({}));
     expect(contexts.map(({ signal }) => [signal.aborted, signal.reason as unknown])).toEqual([
       [true, error],
       [true, expect.objectContaining({ name: "AbortError" })],

@@ -306,7 +306,7 @@ describe("a detail with the error option that can't be written", () => {
     });
 
     test.each(formats)("is the in-band error of a stream: %s", async (errors, _type, body) => {
-      const transcoder = createGateway({
+      const gateway = createGateway({
         errors,
         routes: (router) =>
           router.rpc(StreamsService.method.list, async function* () {
@@ -319,7 +319,7 @@ describe("a detail with the error option that can't be written", () => {
         ["text/event-stream", `data: {"text":"a"}\n\nevent: error\ndata: ${JSON.stringify(body)}\n\n`],
       ] as const) {
         const request = { ...createRequest("GET", "/streams/s/items"), headers: { accept } };
-        const { body: stream } = await transcoder.handle(request);
+        const { body: stream } = await gateway.handle(request);
         let text = "";
         const read = async (): Promise<void> => {
           for await (const piece of stream as AsyncIterable<string>) {

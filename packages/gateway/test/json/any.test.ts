@@ -1,5 +1,12 @@
 import { create, createRegistry, fromBinary, toBinary, type Message } from "@bufbuild/protobuf";
-import { anyPack, AnySchema, anyUnpack, DurationSchema, file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import {
+  anyPack,
+  AnySchema,
+  anyUnpack,
+  DurationSchema,
+  file_google_protobuf_duration,
+  file_google_protobuf_type,
+} from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -11,7 +18,7 @@ import {
   Speed,
   ThingSchema,
 } from "../gen/gatewaytest/v1/things_pb.ts";
-import { createGateway, type Gateway, type GatewayOptions } from "../../src/index.ts";
+import { createGateway, createReachableRegistry, type Gateway, type GatewayOptions } from "../../src/index.ts";
 import { anyMessage, anyTypes } from "../any-message.ts";
 import { collect } from "../serve-streams.ts";
 import { call, createEcho, createRequest } from "../service.ts";
@@ -19,11 +26,15 @@ import { call, createEcho, createRequest } from "../service.ts";
 const url = (name: string): string => `type.googleapis.com/${name}`;
 const thing = url("gatewaytest.v1.Thing");
 
-type Echo = { readonly transcoder: Gateway; readonly seen: Parcel[] };
+/** The default, and google.protobuf.Option: a message with an Any, without a JSON form of its own. */
+const registry = createRegistry(createReachableRegistry(AnysService.methods), file_google_protobuf_type);
+
+type Echo = { readonly gateway: Gateway; readonly seen: Parcel[] };
 
 function createParcels(options: Omit<GatewayOptions, "routes"> = {}): Echo {
   const seen: Parcel[] = [];
-  const transcoder = createGateway({
+  const gateway = createGateway({
+    registry,
     ...options,
     routes: (router) =>
       router.service(AnysService, {
@@ -40,13 +51,13 @@ function createParcels(options: Omit<GatewayOptions, "routes"> = {}): Echo {
         },
       }),
   });
-  return { transcoder, seen };
+  return { gateway, seen };
 }
 
 /** A service that returns an Any that was not read from JSON. */
-function createService(item: Message, options: Omit<GatewayOptions, "routes"> = {}): { transcoder: Gateway } {
+function createService(item: Message, options: Omit<GatewayOptions, "routes"> = {}): { gateway: Gateway } {
   return {
-    transcoder: createGateway({
+    gateway: createGateway({
       ...options,
       routes: (router) =>
         router.service(AnysService, { echoParcel: () => create(ParcelSchema, { item: item as never }) }),
@@ -138,19 +149,19 @@ describe("a message in an Any", () => {
   });
 
   test("is written with its type first", async () => {
-    const response = await createService(anyPack(ThingSchema, create(ThingSchema, { text: "t" }))).transcoder.handle(
+    const response = await createService(anyPack(ThingSchema, create(ThingSchema, { text: "t" }))).gateway.handle(
       createRequest("GET", "/anys"),
     );
     expect(response.body).toBe(`{"item":{"@type":"${thing}","text":"t"}}`);
   });
 
   test("can be in streams, too", async () => {
-    const { transcoder } = createParcels();
+    const { gateway } = createParcels();
     const line = `{"item":{"@type":"${thing}","text":"t"}}\n`;
     const stream = createRequest("POST", "/anys/stream", line + line, "application/x-ndjson");
     const responses = [
-      await transcoder.handle({ ...stream, httpVersionMajor: 2 }),
-      await transcoder.handle(createRequest("POST", "/anys/watch", line)),
+      await gateway.handle({ ...stream, httpVersionMajor: 2 }),
+      await gateway.handle(createRequest("POST", "/anys/watch", line)),
     ];
     for (const { body } of responses) {
       expect((await collect(body as AsyncIterable<string>)).join("")).toBe(line + line);
@@ -355,7 +366,7 @@ describe("the registry", () => {
 
   test("applies to error details", async () => {
     const details: unknown[] = [];
-    const transcoder = createGateway({
+    const gateway = createGateway({
       errors(error) {
         details.push(...error.details());
         return {};
@@ -366,13 +377,13 @@ describe("the registry", () => {
           throw new ConnectError("m", Code.Aborted, undefined, [detail]);
         }),
     });
-    await call({ transcoder }, createRequest("GET", "/anys"));
+    await call({ gateway }, createRequest("GET", "/anys"));
     expect(details).toEqual([{ "@type": thing, large: "1", ratio: -0 }]);
   });
 
   test("has the types of error details, too", async () => {
-    const failing = (more: Omit<GatewayOptions, "routes">): { transcoder: Gateway } => ({
-      transcoder: createGateway({
+    const failing = (more: Omit<GatewayOptions, "routes">): { gateway: Gateway } => ({
+      gateway: createGateway({
         ...more,
         errors: "status",
         routes: (router) =>

@@ -354,7 +354,7 @@ test.each<[field: string, value: unknown, message: string]>([
   ["wrapperStringValue", 5, "field google.protobuf.StringValue.value can't hold 5"],
 ])("an implementation's %s of %o is 500", async (field, value, message) => {
   let cause: unknown;
-  const transcoder = createGateway({
+  const gateway = createGateway({
     routes: (router) =>
       router.rpc(createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/q" } }), () =>
         Object.assign(create(QueryMsgSchema), { [field]: value }),
@@ -364,7 +364,7 @@ test.each<[field: string, value: unknown, message: string]>([
       return ConnectError.from(error, Code.Internal);
     },
   });
-  expect(await call({ transcoder }, createRequest("GET", "/q"))).toMatchObject({ status: 500 });
+  expect(await call({ gateway }, createRequest("GET", "/q"))).toMatchObject({ status: 500 });
   expect(cause).toEqual(new RangeError(message));
 });
 

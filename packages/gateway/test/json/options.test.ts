@@ -23,12 +23,12 @@ async function respond<Desc extends DescMessage>(
   desc: Desc,
   init: MessageInitShape<Desc>,
 ): Promise<unknown> {
-  const transcoder = createGateway({
+  const gateway = createGateway({
     jsonOptions,
     registry: createRegistry(QueryMsgSchema),
     routes: (router) => router.rpc(createMethod(desc, rule), () => create(desc, init)),
   });
-  return (await call({ transcoder }, createRequest("GET", "/q"))).body;
+  return (await call({ gateway }, createRequest("GET", "/q"))).body;
 }
 
 const zero = { id: "", name: "", count: "0", nums: [], items: [], labels: {}, kind: "X" };
@@ -106,14 +106,14 @@ test("64-bit integers are written as numbers, exactly, over REST and Connect, al
 });
 
 test("64-bit integers in error details remain strings, which no error format rounds", async () => {
-  const transcoder = createGateway({
+  const gateway = createGateway({
     jsonOptions: { int64AsNumber: true },
     routes: (router) =>
       router.rpc(createMethod(QueryMsgSchema, rule), () => {
         throw new ConnectError("no", Code.NotFound, undefined, [{ desc: QueryMsgSchema, value: wide }]);
       }),
   });
-  expect((await call({ transcoder }, createRequest("GET", "/q"))).body).toMatchObject({
+  expect((await call({ gateway }, createRequest("GET", "/q"))).body).toMatchObject({
     details: [{ int64Value: "42", uint64Value: "18446744073709551615" }],
   });
 });
@@ -122,21 +122,21 @@ test("a field that is encoded beforehand has the same names", async () => {
   const jsonOptions = { useProtoFieldName: true };
   const encode = createJsonEncoder(QueryMsgSchema, createRegistry(), jsonOptions);
   const message = create(QueryMsgSchema, { stringValue: "a" });
-  const transcoder = createGateway({
+  const gateway = createGateway({
     jsonOptions,
     routes: (router) =>
       router.rpc(createMethod(QueryMsgSchema, rule), () =>
         setEncodedField(message, "nested", encode(create(QueryMsgSchema, { stringValue: "a" }))),
       ),
   });
-  expect((await call({ transcoder }, createRequest("GET", "/q"))).body).toEqual({
+  expect((await call({ gateway }, createRequest("GET", "/q"))).body).toEqual({
     string_value: "a",
     nested: { string_value: "a" },
   });
 });
 
 test("error details are written with the options", async () => {
-  const transcoder = createGateway({
+  const gateway = createGateway({
     errors: "status",
     jsonOptions: { useProtoFieldName: true },
     routes: (router) =>
@@ -144,7 +144,7 @@ test("error details are written with the options", async () => {
         throw new ConnectError("no", Code.NotFound, undefined, [{ desc: QueryMsgSchema, value: { stringValue: "a" } }]);
       }),
   });
-  expect((await call({ transcoder }, createRequest("GET", "/q"))).body).toMatchObject({
+  expect((await call({ gateway }, createRequest("GET", "/q"))).body).toMatchObject({
     details: [{ "@type": "type.googleapis.com/t.v1.QueryMsg", string_value: "a" }],
   });
 });

@@ -74,11 +74,11 @@ test("the JSON of every message fits the exact schemas of request and response",
   await fc.assert(
     fc.asyncProperty(thing, async (init) => {
       const message = create(ThingSchema, init as object);
-      const transcoder = createGateway({
+      const gateway = createGateway({
         routes: (router) =>
           router.service(ThingsService, { echoThing: () => create(EchoThingResponseSchema, { thing: message }) }),
       });
-      const { status, body } = await call({ transcoder }, createRequest("POST", "/things/echo", "{}"));
+      const { status, body } = await call({ gateway }, createRequest("POST", "/things/echo", "{}"));
       expect(status).toBe(200);
       expect(check([...place, "responses", "200", "content", "application/json", "schema"], body)).toBeUndefined();
       expect(check([...place, "requestBody", "content", "application/json", "schema"], body)).toBeUndefined();

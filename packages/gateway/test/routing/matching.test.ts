@@ -26,13 +26,13 @@ const routes: GatewayOptions["routes"] = (router) =>
     other: ({ name }) => ({ name: `other ${name}` }),
   });
 
-function createRules(): { transcoder: Gateway } {
-  return { transcoder: createGateway({ routes, rules }) };
+function createRules(): { gateway: Gateway } {
+  return { gateway: createGateway({ routes, rules }) };
 }
 
 test("all routes are listed, in the order of the rules", () => {
   expect(
-    createRules().transcoder.routes.map(
+    createRules().gateway.routes.map(
       ({ method, httpMethod, template }) => `${method.name} ${httpMethod} ${formatTemplate(template)}`,
     ),
   ).toEqual(["Call GET /v1/{name}", "Call GET /v1/**:all", "Call * /any/{name=**}", "Other POST /v1/x"]);
@@ -74,13 +74,13 @@ test.each([
 
 test("405 and OPTIONS have the methods of every template that matches", async () => {
   const allow = "POST, GET, HEAD, OPTIONS";
-  const { transcoder } = createRules();
-  expect(await transcoder.handle(createRequest("PUT", "/v1/x"))).toMatchObject({
+  const { gateway } = createRules();
+  expect(await gateway.handle(createRequest("PUT", "/v1/x"))).toMatchObject({
     status: 405,
     headers: { allow },
     body: `{"code":"unimplemented","message":"this path allows ${allow}","reason":"method_not_allowed"}`,
   });
-  expect(await transcoder.handle(createRequest("OPTIONS", "/v1/x"))).toEqual({
+  expect(await gateway.handle(createRequest("OPTIONS", "/v1/x"))).toEqual({
     status: 204,
     headers: { allow },
     body: undefined,

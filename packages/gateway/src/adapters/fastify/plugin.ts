@@ -118,7 +118,7 @@ const mediaType = /^\s*[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(?:;|$)/;
 
 /**
  * Replaces a malformed Content-Type, or a missing one of QUERY, which Fastify would reject before later hooks run. The
- * transcoder validates the original header after all hooks.
+ * gateway validates the original header after all hooks.
  */
 function hideContentType(request: FastifyRequest): void {
   const contentType = request.raw.headers["content-type"];

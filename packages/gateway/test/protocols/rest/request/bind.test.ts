@@ -198,14 +198,14 @@ describe("a bound field", () => {
 test("a field with no_query is an unknown parameter", async () => {
   for (const query of ["rev=1", "credentials.encrypted=x", "credentials.%24=x"]) {
     const seen: unknown[] = [];
-    const transcoder = createGateway({
+    const gateway = createGateway({
       routes: (router) =>
         router.rpc(FlowsService.method.setFlows, (request) => {
           seen.push(request);
           return {};
         }),
     });
-    const response = await call({ transcoder }, createRequest("POST", `/flows?${query}`, "[]"));
+    const response = await call({ gateway }, createRequest("POST", `/flows?${query}`, "[]"));
     expect(response).toMatchObject({
       status: 400,
       body: {
@@ -320,7 +320,7 @@ test("a body from a promise of another realm is read", async () => {
 });
 
 test("a 406 due to Accept has Vary: Accept", async () => {
-  const { transcoder } = createEcho(MessageSchema, get("/v1/{message_id}"));
-  const response = await transcoder.handle({ ...createRequest("GET", "/v1/1"), headers: { accept: "text/html" } });
+  const { gateway } = createEcho(MessageSchema, get("/v1/{message_id}"));
+  const response = await gateway.handle({ ...createRequest("GET", "/v1/1"), headers: { accept: "text/html" } });
   expect(response).toMatchObject({ status: 406, headers: { vary: "Accept" } });
 });

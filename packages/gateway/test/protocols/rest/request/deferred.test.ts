@@ -24,7 +24,7 @@ async function post(
   { headers = {}, target = "/flows" }: Posting = {},
   deferred = [method],
 ) {
-  const transcoder = createGateway({
+  const gateway = createGateway({
     deferred,
     routes: (router) =>
       router.service(FlowsService, {
@@ -35,7 +35,7 @@ async function post(
       }),
   });
   const request = createRequest("POST", target, body);
-  return transcoder.handle({ ...request, headers: { ...request.headers, ...headers } });
+  return gateway.handle({ ...request, headers: { ...request.headers, ...headers } });
 }
 
 function take(request: Message): EncodedRequest {

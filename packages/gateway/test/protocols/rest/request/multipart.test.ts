@@ -234,11 +234,11 @@ test("a message without fields for files is rejected at start-up", () => {
 
 test("a JSON part can have its Content-Type, as in the OpenAPI document", async () => {
   const rule = { pattern: { case: "post", value: "/x" }, body: "*" } as const;
-  const { transcoder, seen } = createEcho(ThingSchema, rule, {}, { consumes: ["multipart/form-data"] });
+  const { gateway, seen } = createEcho(ThingSchema, rule, {}, { consumes: ["multipart/form-data"] });
   const method = createMethod(ThingSchema, rule, { consumes: ["multipart/form-data"] });
   const routes: GatewayOptions["routes"] = (router) => router.rpc(method, (request) => request);
   const json = "Content-Type: application/json\r\n";
-  const send = async (body: Buffer): Promise<unknown> => call({ transcoder }, createRequest("POST", "/x", body, type));
+  const send = async (body: Buffer): Promise<unknown> => call({ gateway }, createRequest("POST", "/x", body, type));
   const operation = openapi({ routes }, { info: { title: "", version: "" } }).paths["/x"]?.["post"];
   expect(JSON.stringify(operation)).toContain('"struct":{"contentType":"application/json"}');
   expect(

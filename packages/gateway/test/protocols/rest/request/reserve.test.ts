@@ -14,7 +14,7 @@ async function post(
   { compress = (text: string): string | Uint8Array => text, encoding = "", readMaxBytes = 16 * KiB * KiB } = {},
 ) {
   const events: (number | string)[] = [];
-  const transcoder = createGateway({
+  const gateway = createGateway({
     readMaxBytes,
     routes: (router) =>
       router.service(FlowsService, {
@@ -34,7 +34,7 @@ async function post(
       return reserve(wanted);
     },
   };
-  return { response: await transcoder.handle(request), events };
+  return { response: await gateway.handle(request), events };
 }
 
 describe("reserve", () => {

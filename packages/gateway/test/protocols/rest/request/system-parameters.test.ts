@@ -81,11 +81,11 @@ describe("alt", () => {
       repeatedEnum: [EnumValue.Y],
       nested: { enumValue: EnumValue.Y },
     });
-    const transcoder = createGateway({
+    const gateway = createGateway({
       ...options,
       routes: (router) => router.rpc(createMethod(QueryMsgSchema, get("/q")), () => message),
     });
-    return (await call({ transcoder }, createRequest("GET", `/q${query}`))).body;
+    return (await call({ gateway }, createRequest("GET", `/q${query}`))).body;
   };
   const named = { enumValue: "Z", repeatedEnum: ["Y"], nested: { enumValue: "Y" } };
   const numbered = { enumValue: 2, repeatedEnum: [1], nested: { enumValue: 1 } };
@@ -132,8 +132,8 @@ describe("alt", () => {
   test.each(["proto", "sse", "media", "", "json;enum-encoding=string", "JSON"])(
     "of another format is rejected before the call: %s",
     async (alt) => {
-      const { transcoder, seen } = echo();
-      expect(await call({ transcoder }, createRequest("GET", `/q?$alt=${alt}`))).toEqual({
+      const { gateway, seen } = echo();
+      expect(await call({ gateway }, createRequest("GET", `/q?$alt=${alt}`))).toEqual({
         status: 400,
         body: { code: "invalid_argument", message: "alt: must be json, and can be followed by ;enum-encoding=int" },
       });
@@ -143,8 +143,8 @@ describe("alt", () => {
 
   test("can be given twice, with one value", async () => {
     expect(await respond("?alt=json;enum-encoding=int&$alt=json;enum-encoding=int", on)).toEqual(numbered);
-    const { transcoder } = echo();
-    expect(await call({ transcoder }, createRequest("GET", "/q?$alt=json&alt=json;enum-encoding=int"))).toEqual({
+    const { gateway } = echo();
+    expect(await call({ gateway }, createRequest("GET", "/q?$alt=json&alt=json;enum-encoding=int"))).toEqual({
       status: 400,
       body: { code: "invalid_argument", message: "alt: set more than once, with different values" },
     });

@@ -85,7 +85,7 @@ describe("If-None-Match", () => {
 
 describe("the field of the option etag", () => {
   const createService = (desc: DescMessage, etag: string, response: Record<string, unknown>) => ({
-    transcoder: createGateway({
+    gateway: createGateway({
       routes: (router) =>
         router.rpc(createMethod(desc, { pattern: { case: "get", value: "/x" } }, { etag }), () => response),
     }),
@@ -102,10 +102,10 @@ describe("the field of the option etag", () => {
     ["an unset number with presence", UninterpretedOptionSchema, "positive_int_value", {}, undefined],
     ["zero with presence", UninterpretedOptionSchema, "positive_int_value", { positiveIntValue: 0n }, '"0"'],
   ])("%s", async (_what, desc, etag, response, tag) => {
-    const { transcoder } = createService(desc, etag, response);
+    const { gateway } = createService(desc, etag, response);
     for (const requested of ["undefined", "", "0", "r1"]) {
       const request = { ...createRequest("GET", "/x"), headers: { "if-none-match": `"${requested}"` } };
-      const { status, headers } = await transcoder.handle(request);
+      const { status, headers } = await gateway.handle(request);
       expect([status, headers["etag"]]).toEqual([tag === `"${requested}"` ? 304 : 200, tag]);
     }
   });
@@ -161,7 +161,7 @@ describe("If-Match", () => {
         ...createMethod(ThingSchema, { pattern: { case: verb, value }, body: verb === "put" ? "*" : "" }, more),
         name: verb,
       });
-      const transcoder = createGateway({
+      const gateway = createGateway({
         compression: { minBytes: 0 },
         routes: (router) =>
           router
@@ -174,11 +174,11 @@ describe("If-Match", () => {
       const responses = [];
       for (const encoding of ["identity", "gzip", "br", "zstd"]) {
         const get = { ...createRequest("GET", "/x"), headers: { "accept-encoding": encoding } };
-        const { etag } = (await transcoder.handle(get)).headers;
+        const { etag } = (await gateway.handle(get)).headers;
         const matched = { ...get, headers: { ...get.headers, "if-none-match": String(etag) } };
-        expect((await transcoder.handle(matched)).status).toBe(304);
+        expect((await gateway.handle(matched)).status).toBe(304);
         const put = createRequest("PUT", "/x", "{}");
-        await transcoder.handle({ ...put, headers: { ...put.headers, "if-match": String(etag) } });
+        await gateway.handle({ ...put, headers: { ...put.headers, "if-match": String(etag) } });
         responses.push(etag);
       }
       expect(seen).toEqual([rev, rev, rev, rev]);
@@ -235,13 +235,13 @@ describe("an arbitrary request header", () => {
   const value = fc.oneof(fc.string(), fc.string({ unit: token }), fc.constantFrom("__proto__", "constructor"));
 
   test("does not result in a 500", async () => {
-    const transcoder = createGateway({ routes: flows().routes, cors: { origins: ["https://app.example"] } });
+    const gateway = createGateway({ routes: flows().routes, cors: { origins: ["https://app.example"] } });
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom("GET", "HEAD", "OPTIONS", "POST", "PUT"),
         fc.dictionary(name, value),
         async (httpMethod, headers) => {
-          const { status } = await transcoder.handle({
+          const { status } = await gateway.handle({
             httpMethod,
             httpVersionMajor: 1,
             target: "/flows",

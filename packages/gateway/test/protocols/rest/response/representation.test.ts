@@ -26,21 +26,21 @@ test.for<[accept: string | undefined, expected: typeof json]>([
   ["text/plain;q=0.1, */*", json],
   ["text/plain, */*;q=0", text],
 ])("Accept: %s", async ([accept, expected]) => {
-  const { transcoder } = createEcho(ReportSchema, rule);
-  const response = await transcoder.handle(request(target, accept));
+  const { gateway } = createEcho(ReportSchema, rule);
+  const response = await gateway.handle(request(target, accept));
   expect(response).toMatchObject({ status: 200, headers: { "content-type": expected.type, vary: "Accept" } });
   expect(response.body).toEqual(expected.body);
 });
 
 test("an empty field is an empty body", async () => {
-  const { transcoder } = createEcho(ReportSchema, rule);
-  const response = await transcoder.handle(request("/report?name=n", "text/plain"));
+  const { gateway } = createEcho(ReportSchema, rule);
+  const response = await gateway.handle(request("/report?name=n", "text/plain"));
   expect(response).toMatchObject({ status: 200, headers: { "content-type": text.type }, body: "" });
 });
 
 test("406 names all media types", async () => {
-  const { transcoder } = createEcho(ReportSchema, rule);
-  const response = await transcoder.handle(request(target, "text/html"));
+  const { gateway } = createEcho(ReportSchema, rule);
+  const response = await gateway.handle(request(target, "text/html"));
   expect(response).toMatchObject({ status: 406, headers: { vary: "Accept" } });
   expect(response.body).toContain("this operation responds with application/json or text/plain");
 });

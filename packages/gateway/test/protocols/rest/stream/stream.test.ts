@@ -712,7 +712,7 @@ type StreamVector = {
   expect: { body: string; contentType: string };
 };
 
-describe("the formats of other transcoders", () => {
+describe("the formats of other gateways", () => {
   const dialects: Record<string, [accept: string, options: Omit<FastifyGatewayPluginOptions, "routes">]> = {
     "json-array": ["application/json", {}],
     sse: ["text/event-stream", {}],

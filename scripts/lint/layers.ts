@@ -10,7 +10,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
   src: {
     "errors.ts": ["", "@bufbuild/protobuf"],
     base: ["errors.ts"],
-    "base/decoding-limit.ts": ["", "@bufbuild/protobuf* @flowgate/gateway/server"],
+    "base/decoding-limit.ts": ["", "@bufbuild/protobuf* @flowgate/gateway/json"],
     telemetry: [
       "errors.ts telemetry/exporter.ts",
       "@bufbuild/protobuf @connectrpc/connect* @opentelemetry/api pino prom-client",
@@ -20,11 +20,11 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     flows: ["errors.ts", "gen/* @bufbuild/protobuf* @flowgate/gateway/json-path @flowgate/gateway/json-text diff"],
     "flows/analysis": [
       "base errors.ts flows",
-      "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/gateway/json-path @flowgate/gateway/server pino",
+      "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/gateway/json-path pino",
     ],
     "flows/preparation": [
       "base base/decoding-limit.ts errors.ts flows",
-      "gen/* @bufbuild/protobuf @flowgate/gateway @flowgate/gateway/server pino",
+      "gen/* @bufbuild/protobuf @flowgate/gateway pino",
     ],
     store: ["base errors.ts flows", "pino"],
     "store/sql": ["base errors.ts flows store"],

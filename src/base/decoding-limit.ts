@@ -1,7 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import { RequestError, scanStructure } from "@flowgate/gateway/server";
+import { RequestError, scanStructure } from "@flowgate/gateway/json";
 
 /**
  * Throws a RequestError of status 413 if the message of a body would take more memory than half of `memoryMb` MiB, before it is

@@ -1,4 +1,3 @@
-import { isDeferred } from "@flowgate/gateway/server";
 import type { Logger } from "pino";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import { createHandlers, type HandlerOptions } from "./create-handlers.ts";
@@ -195,7 +194,7 @@ function limitMemory(
       createError: () => report("memory"),
     }),
     assertDecodable({ route: { method }, messageFormat }, body) {
-      if (method !== undefined && !isDeferred(method, deferred)) {
+      if (method !== undefined && !deferred.includes(method)) {
         assertDecodable(method.input, messageFormat, body, memoryMb);
       }
     },

@@ -31,5 +31,5 @@ export { createRequestDecoder, type RequestDecoder } from "./protocols/request-d
 export { createEncodedMessage, type EncodedMessage, getEncodedMessage } from "./call/encoded-message.ts";
 export { setEncodedField } from "./protocols/rest/response/encoded-field.ts";
 export { createJsonCheck } from "./json/check.ts";
-export { createJsonEncoder } from "./json/codec.ts";
+export { createJsonEncoder, type JsonEncoderOptions } from "./json/codec.ts";
 export { createReachableRegistry } from "./schema/registry.ts";

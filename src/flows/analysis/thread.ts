@@ -1,8 +1,7 @@
 // The threads that compare, merge and validate flows.
 import { workerData } from "node:worker_threads";
-import { type DescMethod, type Message, createRegistry, toBinary } from "@bufbuild/protobuf";
+import { type DescMethod, type Message, toBinary } from "@bufbuild/protobuf";
 import { createJsonEncoder } from "@flowgate/gateway";
-import { createJsonCodec } from "@flowgate/gateway/server";
 import { FlowsService, type PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { type DiffRevisionResponse, RevisionsService } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { serveThread } from "../../base/thread.ts";
@@ -79,10 +78,9 @@ function respond(
 
 /** The encodings of a method's responses, as the server encodes them. */
 function createEncoders(method: DescMethod): Readonly<Record<ResponseFormat, Encode>> {
-  const json = createJsonCodec(method, { maxDepth: 100, registry: createRegistry(), prototypeKeys: "reject" });
   return {
     http: createJsonEncoder(method.output),
-    json: (message) => new TextEncoder().encode(json.encode(message)),
+    json: createJsonEncoder(method.output, { format: "json" }),
     proto: (message) => toBinary(method.output, message),
   };
 }

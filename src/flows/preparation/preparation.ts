@@ -1,5 +1,5 @@
 import { type EncodedRequest, getEncodedRequest, takeEncodedRequest } from "@flowgate/gateway";
-import { RequestError } from "@flowgate/gateway/server";
+import { RequestError } from "@flowgate/gateway";
 import type { Logger } from "pino";
 import { programFile } from "../../base/program-file.ts";
 import { type Caller, type TimeLimit, openSharedThreads } from "../../base/shared-threads.ts";

@@ -1,5 +1,5 @@
 import type { HealthOptions } from "@flowgate/gateway";
-import type { GatewayResponse } from "@flowgate/gateway/server";
+import type { GatewayResponse } from "@flowgate/gateway";
 import { type ClientKind, peerKey } from "../../auth/caller.ts";
 import { FlowgateError } from "../../errors.ts";
 import { type ClientCounter, createClientCounter } from "../http/client-counter.ts";

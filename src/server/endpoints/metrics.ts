@@ -6,7 +6,7 @@ import { createHostCheck } from "../pipeline/guards/browser-safety.ts";
 import { createLimitLog } from "../http/limit-log.ts";
 import { createListener } from "../http/listener.ts";
 import type { Exchange, ExchangeHandler } from "../http/exchange.ts";
-import type { GatewayResponse } from "@flowgate/gateway/server";
+import type { GatewayResponse } from "@flowgate/gateway";
 import { createEndpoint } from "../pipeline/router.ts";
 import { createRequestIds, type RequestRoute } from "../pipeline/request-context.ts";
 import { errorResponse } from "../http/error-response.ts";

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import type { BodyReservation, GatewayResponse } from "@flowgate/gateway/server";
+import type { GatewayResponse } from "@flowgate/gateway";
+import type { BodyReservation } from "@flowgate/gateway/server";
 import type { AcceptedConnection } from "./connection.ts";
 import { errorResponse } from "./error-response.ts";
 

@@ -1,13 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import {
-  type BodyReservation,
-  type GatewayResponse,
-  readBody,
-  sendStream,
-  setContentLength,
-  streamBody,
-} from "@flowgate/gateway/server";
+import type { GatewayResponse } from "@flowgate/gateway";
+import { type BodyReservation, readBody, sendStream, setContentLength, streamBody } from "@flowgate/gateway/server";
 import type { AcceptedConnection } from "./connection.ts";
 import type { Exchange, ExchangeObserver } from "./exchange.ts";
 

@@ -6,14 +6,8 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import {
-  type BodyReservation,
-  type GatewayResponse,
-  readBody,
-  sendHead,
-  sendStream,
-  streamBody,
-} from "@flowgate/gateway/server";
+import type { GatewayResponse } from "@flowgate/gateway";
+import { type BodyReservation, readBody, sendHead, sendStream, streamBody } from "@flowgate/gateway/server";
 import { type AcceptedConnection, gracefulCloseMs } from "./connection.ts";
 import type { Exchange, ExchangeObserver } from "./exchange.ts";
 import type { ThroughputWindow } from "./throughput.ts";

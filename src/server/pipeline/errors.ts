@@ -1,6 +1,7 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
-import { type GatewayResponse, isEnvelopedType, rejectCall } from "@flowgate/gateway/server";
+import type { GatewayResponse } from "@flowgate/gateway";
+import { isEnvelopedType, rejectCall } from "@flowgate/gateway/server";
 import type { Logger } from "pino";
 import { peerKey } from "../../auth/caller.ts";
 import { type ErrorDetail, FlowgateError, type Reason } from "../../errors.ts";

@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
-import { codeOfStatus, type GatewayResponse } from "@flowgate/gateway/server";
+import type { GatewayResponse } from "@flowgate/gateway";
+import { codeOfStatus } from "@flowgate/gateway/server";
 import { type Context, context as contexts, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { readTraceparent, tracerOf } from "../../telemetry/trace.ts";

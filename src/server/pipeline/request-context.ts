@@ -2,14 +2,8 @@ import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type Code, type ContextValues, createContextValues } from "@connectrpc/connect";
-import {
-  addVary,
-  type BodyReservation,
-  codeOfStatus,
-  type GatewayRequest,
-  type GatewayResponse,
-  smallBodyBytes,
-} from "@flowgate/gateway/server";
+import type { GatewayRequest, GatewayResponse } from "@flowgate/gateway";
+import { addVary, type BodyReservation, codeOfStatus, smallBodyBytes } from "@flowgate/gateway/server";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { clientKeyOf, type ClientKind, type Peer, peerKey } from "../../auth/caller.ts";
 import type { FlowgateError } from "../../errors.ts";

@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Gateway, GatewayMatch } from "@flowgate/gateway";
-import { decodePath, type GatewayResponse } from "@flowgate/gateway/server";
+import type { GatewayResponse } from "@flowgate/gateway";
+import { decodePath } from "@flowgate/gateway/server";
 import { errorResponse } from "../http/error-response.ts";
 import type { RequestContext, RequestRoute } from "./request-context.ts";
 

@@ -1,5 +1,5 @@
 import type { Exchange, ExchangeHandler } from "../../../src/server/http/exchange.ts";
-import type { GatewayResponse } from "@flowgate/gateway/server";
+import type { GatewayResponse } from "@flowgate/gateway";
 
 /** A handler that serves requests that do not violate HTTP. */
 export function serving(serve: (exchange: Exchange) => void): ExchangeHandler {

@@ -60,15 +60,24 @@ export function createJsonCodec(
   };
 }
 
+export type JsonEncoderOptions = {
+  /** "http": as in the bodies of REST, with the options of fields for HTTP. "json": as in RPCs. Default: "http". */
+  readonly format?: "http" | "json";
+  /** The messages that a google.protobuf.Any can contain. Default: none. */
+  readonly registry?: Registry;
+  /** Those of the gateway. Default: none. */
+  readonly jsonOptions?: JsonOptions;
+};
+
 /**
  * Compiles a function that encodes messages as JSON in UTF-8, as responses contain them: for `setEncodedField` and
  * `createEncodedMessage`, also in another thread.
  */
 export function createJsonEncoder<Desc extends DescMessage>(
   desc: Desc,
-  registry: Registry = createRegistry(),
-  jsonOptions: JsonOptions = {},
+  { format = "http", registry = createRegistry(), jsonOptions = {} }: JsonEncoderOptions = {},
 ): (message: MessageShape<Desc>) => Uint8Array<ArrayBuffer> {
-  const write = messageWriter(desc, registry, "response", { ...canonicalJson, ...jsonOptions });
+  const mode = format === "http" ? "response" : "plain";
+  const write = messageWriter(desc, registry, mode, { ...canonicalJson, ...jsonOptions });
   return (message) => new TextEncoder().encode(formatJson(write(message)));
 }

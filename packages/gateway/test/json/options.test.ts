@@ -120,7 +120,7 @@ test("64-bit integers in error details remain strings, which no error format rou
 
 test("a field that is encoded beforehand has the same names", async () => {
   const jsonOptions = { useProtoFieldName: true };
-  const encode = createJsonEncoder(QueryMsgSchema, createRegistry(), jsonOptions);
+  const encode = createJsonEncoder(QueryMsgSchema, { jsonOptions });
   const message = create(QueryMsgSchema, { stringValue: "a" });
   const gateway = createGateway({
     jsonOptions,

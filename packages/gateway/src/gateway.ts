@@ -68,6 +68,7 @@ export function createRestGateway(options: RestGatewayOptions): Gateway {
 
 function assemble(given: GatewayOptions, more: RpcProtocols | undefined): Gateway {
   checkOptions(given, more === undefined ? restOptionChecks : gatewayOptionChecks);
+  checkStandardServices(given);
   const registered = collectImplementations(given.routes);
   const implementations = registered.concat(more?.services(given, registered) ?? []);
   const methods = implementations.map(({ method }) => method);
@@ -100,6 +101,16 @@ function assemble(given: GatewayOptions, more: RpcProtocols | undefined): Gatewa
     match: matchWithCors,
     handle: (request) => matchWithCors(request.httpMethod, request.target, request.headers).respond(request),
   };
+}
+
+/** The services of gRPC have no google.api.http rules. */
+function checkStandardServices({ protocols, health = false, reflection = false }: GatewayOptions): void {
+  if (protocols?.every((protocol) => protocol === "rest") === true && (health !== false || reflection)) {
+    const name = health === false ? "reflection" : "health";
+    throw new Error(
+      `the option ${name} is for a service of gRPC, which has no REST routes: the option protocols must have "grpc", "grpc-web" or "connect" too`,
+    );
+  }
 }
 
 /** Matches the paths below a prefix, such as `/api`. */

@@ -3,7 +3,8 @@ import { fastify } from "fastify";
 import { createFrameworkErrorHandler, fastifyGatewayPlugin } from "../src/adapters/fastify/index.ts";
 import { createFetchHandler, createRestFetchHandler } from "../src/adapters/fetch/index.ts";
 import { createNodeHandler } from "../src/adapters/node/index.ts";
-import { createGateway, createRequestDecoder, createRestGateway, type GatewayOptions } from "../src/index.ts";
+import { createRestTransport } from "../src/client/index.ts";
+import { createGateway, createRequestDecoder, createRestGateway, openapi, type GatewayOptions } from "../src/index.ts";
 import { ThingsService } from "./gen/gatewaytest/v1/things_pb.ts";
 
 const routes: GatewayOptions["routes"] = (router) => router.service(ThingsService, {});
@@ -121,6 +122,71 @@ test.each([{ protocols: ["rest"] }, { health: true }, { reflection: true }])(
 test("a fetch handler for gRPC alone is an error, since it would serve nothing", () => {
   expect(() => createFetchHandler({ routes, protocols: ["grpc"] })).toThrow(
     'a fetch handler can\'t serve gRPC, which needs trailers: the option protocols must have another protocol, such as "grpc-web"',
+  );
+});
+
+test.each<[options: object, name: string, create?: (options: GatewayOptions) => unknown]>([
+  [{ protocols: ["rest"], health: true }, "health"],
+  [{ protocols: ["rest"], health: { serves: () => true } }, "health"],
+  [{ protocols: ["rest"], reflection: true }, "reflection"],
+  [{ protocols: ["rest", "grpc"], health: true }, "health", createFetchHandler],
+])("services of gRPC can't be served over REST alone: %j", (options, name, create = createNodeHandler) => {
+  expect(() => create({ routes, ...options })).toThrow(
+    `the option ${name} is for a service of gRPC, which has no REST routes: the option protocols must have "grpc", "grpc-web" or "connect" too`,
+  );
+});
+
+test("a service of gRPC that is off needs no protocol", () => {
+  expect(createGateway({ routes, protocols: ["rest"], health: false, reflection: false }).routes).not.toEqual([]);
+});
+
+describe("a call without an options object", () => {
+  const ofHandler = "the options must be an object with routes";
+  test.each<[name: string, call: (options: never) => unknown, message: string]>([
+    ["createGateway", createGateway, ofHandler],
+    ["createRestGateway", createRestGateway, ofHandler],
+    ["createNodeHandler", createNodeHandler, ofHandler],
+    ["createFetchHandler", createFetchHandler, ofHandler],
+    ["createRestFetchHandler", createRestFetchHandler, ofHandler],
+    [
+      "fastifyGatewayPlugin",
+      (options) => {
+        let thrown: Error | undefined;
+        fastifyGatewayPlugin(fastify(), options, (error) => {
+          thrown = error;
+        });
+        throw thrown ?? new Error("no error");
+      },
+      ofHandler,
+    ],
+    ["createRestTransport", createRestTransport, "the options must be an object with baseUrl"],
+    [
+      "openapi",
+      (options) => openapi(options, { info: { title: "x", version: "1" } }),
+      "the options of the handler, the first argument, must be an object with routes",
+    ],
+    [
+      "openapi, for its document",
+      (options) => openapi({ routes }, options),
+      "the options of the document, the second argument, must be an object with info",
+    ],
+  ])("is an error that says what is missing: %s", (_name, call, message) => {
+    expect(() => call(undefined as never)).toThrow(new Error(`${message}, not undefined`));
+    expect(() => call(routes as never)).toThrow(new Error(`${message}, not a function`));
+    expect(() => call(null as never)).toThrow(new Error(`${message}, not null`));
+  });
+
+  test("is no error where all options have defaults", () => {
+    expect(createFrameworkErrorHandler()).toBeTypeOf("function");
+    expect(() => createFrameworkErrorHandler(null as never)).toThrow(
+      new Error("the options must be an object, not null"),
+    );
+  });
+});
+
+test("a fetch handler checks protocols before it selects those that it can serve", () => {
+  expect(() => createFetchHandler({ routes, protocols: "rest" as never })).toThrow(
+    new Error('the option protocols must be an array of "connect", "grpc", "grpc-web", "rest", not "rest"'),
   );
 });
 

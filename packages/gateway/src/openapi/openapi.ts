@@ -1,7 +1,7 @@
 import type { DescMethod, DescMessage } from "@bufbuild/protobuf";
 import { collectImplementations } from "../call/implementations.ts";
 import { adapterOptionChecks, fastifyOptionChecks, fetchOptionChecks } from "../options/adapter-checks.ts";
-import { checkOptions } from "../options/check-options.ts";
+import { checkIsObject, checkOptions } from "../options/check-options.ts";
 import { gatewayOptionChecks } from "../options/option-checks.ts";
 import { completeOptions, forRegistration, type CompleteOptions, type GatewayOptions } from "../options/options.ts";
 import type { Route } from "../routing/route.ts";
@@ -40,12 +40,14 @@ const knownMethods = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH"
  * Error for an unknown option, for a rule that is invalid, and for two that match the same requests.
  */
 export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApiDocument {
-  checkOptions(source, { ...gatewayOptionChecks, ...adapterChecks });
+  checkOptions(source, { ...gatewayOptionChecks, ...adapterChecks }, "the options of the handler, the first argument,");
+  const subject = "the options of the document, the second argument,";
+  checkIsObject(options, openApiOptionChecks, subject);
   const misplaced = Object.keys(options).find((name) => Object.hasOwn(gatewayOptionChecks, name));
   if (misplaced !== undefined) {
     throw new Error(`${misplaced} is an option of the handler, which is the first argument`);
   }
-  checkOptions(options, openApiOptionChecks);
+  checkOptions(options, openApiOptionChecks, subject);
   return describeApi(source, options).describe(options.info);
 }
 

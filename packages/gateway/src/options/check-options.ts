@@ -18,10 +18,24 @@ export type ChecksOf<Options> = Readonly<Record<keyof Options, OptionCheck>>;
 
 /**
  * Checks an options object: its names, and the types and ranges of its values. An option that is `undefined` is absent. Throws
- * an Error that names the option, says what is allowed, and suggests a name for a misspelt one. `prefix` is the path of the
- * object, such as `streams.`.
+ * an Error that names the option, says what is allowed, and suggests a name for a misspelt one. `subject` is what a caller calls the object.
  */
-export function checkOptions(options: object, checks: OptionChecks, prefix: string = ""): void {
+export function checkOptions(options: object, checks: OptionChecks, subject: string = "the options"): void {
+  checkIsObject(options, checks, subject);
+  checkProperties(options, checks, "");
+}
+
+/** The first part of it, for callers from JavaScript, who may have forgotten the argument, or passed the value of an option as such. */
+export function checkIsObject(options: unknown, checks: OptionChecks, subject: string): void {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    const needed = Object.keys(checks).filter((name) => checks[name]?.isRequired === true);
+    const allowed = needed.length === 0 ? "an object" : `an object with ${needed.join(", ")}`;
+    throw new Error(`${subject} must be ${allowed}, not ${describe(options)}`);
+  }
+}
+
+/** `prefix` is the path of the object, such as `streams.`. */
+function checkProperties(options: object, checks: OptionChecks, prefix: string): void {
   const known = Object.keys(checks).filter((name) => !name.startsWith("$"));
   for (const [name, value] of Object.entries(options)) {
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
@@ -51,7 +65,7 @@ function checkValue(name: string, value: unknown, { allowed, accepts, properties
       value.forEach((item, index) => checkValue(`${name}[${index}]`, item, items));
     }
   } else if (properties !== undefined && typeof value === "object" && value !== null) {
-    checkOptions(value, properties, `${name}.`);
+    checkProperties(value, properties, `${name}.`);
   }
 }
 

@@ -48,7 +48,7 @@ export type GatewayOptions = {
   protocols?: readonly Protocol[];
   /**
    * Serves grpc.health.v1.Health: all services are SERVING until `shutdownSignal` is aborted, or as the given functions say. The request
-   * gate and the interceptors apply to it. Default: false.
+   * gate and the interceptors apply to it. A service of gRPC, which needs another protocol than "rest". Default: false.
    */
   health?: boolean | HealthOptions;
   /** Serves gRPC's reflection (v1 and v1alpha), by which clients such as grpcurl read the .proto. The same applies. Default: false. */

@@ -1,6 +1,6 @@
 import type { GatewayResponse } from "../../http/response.ts";
 import { fetchOptionChecks } from "../../options/adapter-checks.ts";
-import { allProtocols } from "../../options/options.ts";
+import { allProtocols, type GatewayOptions } from "../../options/options.ts";
 import { createGateway, createRestGateway, type Gateway } from "../../gateway.ts";
 import { createAdapterGateway, type AdapterOptions } from "../adapter.ts";
 import { FetchGatewayRequest } from "./request.ts";
@@ -37,14 +37,18 @@ export function createFetchHandler<Context extends readonly unknown[] = readonly
 export function createFetchHandler<Context extends readonly unknown[]>(
   options: FetchHandlerOptions<Context>,
 ): FetchHandler<Context, Response | undefined> {
-  const { protocols = allProtocols } = options;
-  if (protocols.length > 0 && protocols.every((protocol) => protocol === "grpc")) {
+  return createHandler(options, createFetchGateway);
+}
+
+/** Serves the protocols that a Response can carry. */
+function createFetchGateway(options: GatewayOptions): Gateway {
+  const protocols = (options.protocols ?? allProtocols).filter((protocol) => protocol !== "grpc");
+  if (protocols.length === 0) {
     throw new Error(
       'a fetch handler can\'t serve gRPC, which needs trailers: the option protocols must have another protocol, such as "grpc-web"',
     );
   }
-  const served = protocols.filter((protocol) => protocol !== "grpc");
-  return createHandler({ ...options, protocols: served }, createGateway);
+  return createGateway({ ...options, protocols });
 }
 
 /** The same for REST alone. A bundle has no code of the other protocols, which `createFetchHandler` with `protocols: ["rest"]` would have. */

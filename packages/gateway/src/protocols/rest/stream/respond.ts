@@ -40,6 +40,9 @@ export type StreamOptions = StreamFormats & {
   readonly heartbeatMs: number;
 };
 
+/** The headers of an event stream. nginx would hold back events until its buffer is full. */
+const eventHeaders = { "cache-control": "no-cache", "x-accel-buffering": "no" };
+
 /** Compiles the responders of a streaming method, one of which is selected by Accept. Throws a RequestError of status 406 if none is accepted. */
 export function createStreamResponder(
   method: DescMethod,
@@ -55,6 +58,9 @@ export function createStreamResponder(
     return () => respond;
   }
   const setFields = createHeaderWriter(method.output);
+  // Those that the method declares are added to every response, and take precedence.
+  const declared = new Set(methodRule(method).headers.map(({ name }) => name.toLowerCase()));
+  const ofEvents = Object.entries(eventHeaders).filter(([name]) => !declared.has(name));
   const write = createBodyWriter(
     method.output,
     variant.responseBody,
@@ -95,9 +101,9 @@ export function createStreamResponder(
       headers["content-type"] = framing.mediaType;
       addVary(headers, "Accept");
       if (framing.heartbeat !== undefined) {
-        headers["cache-control"] ??= "no-cache";
-        // nginx would hold back events until its buffer is full.
-        headers["x-accel-buffering"] ??= "no";
+        for (const [name, value] of ofEvents) {
+          headers[name] ??= value;
+        }
       }
       const finish = (error?: unknown): void => context.finish(error);
       if (first === undefined) {

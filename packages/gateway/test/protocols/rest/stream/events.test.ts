@@ -85,6 +85,36 @@ describe("server-sent events", () => {
     ]);
   });
 
+  test.each([
+    [undefined, undefined, "no-cache"],
+    ["no-store", undefined, "no-store"],
+    ["no-store", "private", "private"],
+  ])(
+    "with Cache-Control %s of the method and %s of the implementation are sent with %s",
+    async (ofMethod, set, sent) => {
+      await using server = await serve({
+        rules: [
+          {
+            selector: "gatewaytest.v1.StreamsService.List",
+            options: { headers: ofMethod === undefined ? [] : [{ name: "Cache-Control", value: ofMethod }] },
+          },
+        ],
+        routes: (router) =>
+          router.service(StreamsService, {
+            async *list(_, { responseHeader }) {
+              if (set !== undefined) {
+                responseHeader.set("Cache-Control", set);
+              }
+              yield { text: "a" };
+            },
+          }),
+      });
+      const { headers } = await server.send("GET", path, { headers: { accept } });
+      expect(headers["cache-control"]).toBe(sent);
+      expect(headers["x-accel-buffering"]).toBe("no");
+    },
+  );
+
   test("name fields that exist", () => {
     expect(() => createGateway(streams([], { id: "missing" }))).toThrow(
       'gatewaytest.v1.Item has no scalar field "missing" for the id of events',

@@ -3,8 +3,9 @@ import { followVariant } from "./follow-variant.js";
 import { guardFlows } from "./guard-flows.js";
 import { listContents } from "./contents.js";
 
-const description = await (await fetch("openapi.json")).json();
+const description = JSON.parse(await (await fetch("openapi.json")).text(), showAlternatives);
 description.servers = [{ url: new URL(".", location.href).href }];
+description.components.securitySchemes.login.flows.password.tokenUrl = new URL("auth/token", location.href).href;
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const setColors = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
@@ -30,6 +31,12 @@ document.querySelector("#contents").append(
     document.getElementById(`operations-${tag}-${operationId}`).scrollIntoView();
   }),
 );
+
+/** The alternatives of a body are an extension, since not all code generators understand them. */
+function showAlternatives(_key, value) {
+  const { "x-anyOf": anyOf } = value ?? {};
+  return anyOf === undefined ? value : { anyOf };
+}
 
 /** Without a selected scope, requests a token without `scope`: an empty one is invalid (RFC 6749, section 3.3). */
 function omitEmptyScope() {

@@ -1,4 +1,4 @@
-import type { OpenApiDocument, OperationObject, Schema } from "../packages/gateway/src/openapi/document.ts";
+import type { OpenApiDocument, OperationObject, Response, Schema } from "../packages/gateway/src/openapi/document.ts";
 import { endpoints, endpointsTag } from "./openapi-endpoints.ts";
 
 /** The required parameters by path. The .proto does not require them, so that the implementation can return errors of RFC 6749. */
@@ -24,7 +24,11 @@ export function amend(document: OpenApiDocument): OpenApiDocument {
       return [type, { ...media, schema }] as const;
     });
     amended[path] = {
-      post: { ...operation, requestBody: { ...requestBody, required: true, content: Object.fromEntries(content) } },
+      post: {
+        ...operation,
+        requestBody: { ...requestBody, required: true, content: Object.fromEntries(content) },
+        responses: { ...operation.responses, default: withExclusiveErrors(operation.responses["default"]) },
+      },
     };
   }
   // Revocation has two errors only: 401 of the gate, without a body, and invalid_request.
@@ -48,6 +52,19 @@ function operationAt({ paths }: OpenApiDocument, path: string, method: string): 
     throw new Error(`the document has no ${method} ${path}`);
   }
   return operation as OperationObject;
+}
+
+/** Each of the errors has a required property that the others lack. ogen has no code for `anyOf`. */
+function withExclusiveErrors(response: Response | undefined): Response {
+  const { schema = {} } = response?.content?.["application/json"] ?? {};
+  const { anyOf: oneOf } = schema;
+  if (response === undefined || oneOf === undefined) {
+    throw new Error("the errors have no alternatives");
+  }
+  return {
+    ...response,
+    content: { "application/json": { ...response.content?.["application/json"], schema: { oneOf } } },
+  };
 }
 
 /** Requires the parameters, and makes all properties strings that must not be empty. */

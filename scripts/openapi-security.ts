@@ -7,10 +7,11 @@ export const securitySchemes: Record<string, Schema> = {
   login: {
     type: "oauth2",
     description: "Log in with username and password. Without a scope the token has all permissions of the user.",
-    // Relative to the server, so that it also works below a path prefix of a proxy.
-    flows: { password: { tokenUrl: "auth/token", scopes: describeScopes() } },
+    // Code generators refuse a relative path; the documentation page replaces it below a path prefix of a proxy.
+    flows: { password: { tokenUrl: "/auth/token", scopes: describeScopes() } },
   },
-  token: { type: "http", scheme: "bearer", description: "An access token, such as a named one." },
+  // Not "token": ogen has one namespace for schemes and schemas, of which one is "Token".
+  bearer: { type: "http", scheme: "bearer", description: "An access token, such as a named one." },
 };
 
 /** The requirement of an access rule; empty for none. */

@@ -166,7 +166,8 @@ export const kHttpRoute: ContextKey<string | undefined> = createContextKey<strin
 
 /**
  * The HTTP status of a successful REST response, from 200 to 399, chosen by the implementation:
- * `context.values.set(kHttpStatus, 201)`. 204, 205 and 304 have no body. Other protocols ignore it. Default: that of the method.
+ * `context.values.set(kHttpStatus, 201)`. 204, 205 and 304 have no body. Other protocols ignore it. An OpenAPI document has those that the
+ * method declares in `other_statuses`. Default: the status of the method.
  */
 export const kHttpStatus: ContextKey<number | undefined> = createContextKey<number | undefined>(undefined, {
   description: "status of a REST response",

@@ -2,6 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Variant } from "../routing/route.ts";
 import { methodRule } from "../schema/rules.ts";
 import type { Content, MediaType, Schema } from "./document.ts";
+import type { SchemaForm } from "./scalar-schema.ts";
 
 export const NDJSON_LINES = "A line of JSON for each message.";
 
@@ -14,6 +15,7 @@ export function streamMediaType(item: Schema, description: string): MediaType {
 export function mergeContents(
   method: DescMethod,
   contents: readonly { readonly variant: Variant; readonly content: Content }[],
+  form: SchemaForm,
 ): Content {
   const header = methodRule(method).variants?.header;
   const merged: Content = {};
@@ -27,13 +29,21 @@ export function mergeContents(
       others.length === 0
         ? { ...first?.[0]?.mediaType }
         : {
-            schema: {
-              anyOf: [first ?? [], ...others].map((equal) => ({
+            schema: alternatives(
+              [first ?? [], ...others].map((equal) => ({
                 title: `${header}: ${equal.map(({ value }) => value).join(" or ")}`,
                 ...equal[0]?.mediaType.schema,
               })),
-            },
+              form,
+            ),
           };
   }
   return merged;
+}
+
+/** The code that openapi-generator writes for an alternative of arrays does not compile: in simple schemas it is any value. */
+function alternatives(schemas: readonly Schema[], form: SchemaForm): Schema {
+  return form === "simple" && schemas.some(({ type }) => type === "array")
+    ? { description: "Depends on the variant, see the description of the operation.", "x-anyOf": schemas }
+    : { anyOf: schemas };
 }

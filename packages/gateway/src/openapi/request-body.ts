@@ -30,7 +30,7 @@ export function describeRequestBody(route: Route, context: OperationContext): Re
       ignored.length === 0 &&
       withBody.length === variants.length &&
       !withBody.some(({ body }) => mayBeEmpty(route, body, context)),
-    content: mergeContents(method, contents),
+    content: mergeContents(method, contents, context.schemas.form),
   };
 }
 

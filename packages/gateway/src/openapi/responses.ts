@@ -1,5 +1,5 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { Route, Variant } from "../routing/route.ts";
+import { hasContent, type Route, type Variant } from "../routing/route.ts";
 import { isHttpBody } from "../schema/http-body.ts";
 import { findRepresentations } from "../schema/representations.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
@@ -13,19 +13,26 @@ import { describeStream } from "./stream.ts";
 /** Describes the responses of a route by status, including errors. */
 export function describeResponses(route: Route, context: OperationContext): Record<string, Response> {
   const { method, variants } = route;
-  const { etag, variants: rule } = methodRule(method);
+  const { etag, variants: rule, otherStatuses } = methodRule(method);
   const headers = responseHeaders(method, context);
   const responses = new Map<string, Response>();
+  const addSuccess = (status: number, description: string, bodies: readonly Variant[]): void => {
+    const contents = bodies.map((variant) => ({ variant, content: responseContent(route, variant, context) }));
+    responses.set(String(status), {
+      description,
+      ...(Object.keys(headers).length === 0 ? {} : { headers }),
+      ...(bodies.length === 0 ? {} : { content: mergeContents(method, contents, context.schemas.form) }),
+    });
+  };
   for (const [status, members] of Map.groupBy(variants, (variant) => variant.status)) {
     const bodies = members.filter(({ hasBody }) => hasBody);
     const values = members.map(({ value }) => `\`${value}\``).join(" or ");
     const only = rule === undefined || members.length === variants.length ? "" : ` With \`${rule.header}\` ${values}.`;
-    const contents = bodies.map((variant) => ({ variant, content: responseContent(route, variant, context) }));
-    responses.set(String(status), {
-      description: `Success${bodies.length === 0 ? ", without a body" : ""}.${only}`,
-      ...(Object.keys(headers).length === 0 ? {} : { headers }),
-      ...(bodies.length === 0 ? {} : { content: mergeContents(method, contents) }),
-    });
+    addSuccess(status, `Success${withoutBody(bodies)}.${only}`, bodies);
+  }
+  for (const { status, description } of otherStatuses.filter((each) => !responses.has(String(each.status)))) {
+    const bodies = hasContent(status) ? variants.filter(({ hasBody }) => hasBody) : [];
+    addSuccess(status, description === "" ? `Success${withoutBody(bodies)}.` : description, bodies);
   }
   if (etag !== "" && (route.httpMethod === "GET" || route.httpMethod === "HEAD")) {
     responses.set("304", {
@@ -35,6 +42,10 @@ export function describeResponses(route: Route, context: OperationContext): Reco
   }
   context.errors.add(responses, errorMessages(method, context));
   return Object.fromEntries([...responses].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function withoutBody(bodies: readonly Variant[]): string {
+  return bodies.length === 0 ? ", without a body" : "";
 }
 
 /** The messages with the `error` option that calls of a method can fail with. */

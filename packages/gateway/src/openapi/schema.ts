@@ -1,4 +1,4 @@
-import { ScalarType, type DescField, type DescMessage } from "@bufbuild/protobuf";
+import { ScalarType, type DescEnum, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { canonicalJson, isEmitted, isEmittedAsNull, jsonKey, type CompleteJsonOptions } from "../json/json-options.ts";
 import { fieldRule, noFieldRule } from "../schema/rules.ts";
 import type { Annotations } from "./annotations.ts";
@@ -14,7 +14,7 @@ export type Schemas = {
   message(desc: DescMessage, use: SchemaUse): Schema;
   /** The schema of a field's value outside of its message, such as in a body. */
   value(field: DescField, use: SchemaUse): Schema;
-  /** The same in a parameter or a header, where enums are inline. */
+  /** The same in a parameter or a header. Its description lists the values of an enum. */
   parameter(field: DescField, use: SchemaUse): Schema;
   /** Whether a request must have the field. */
   isRequired(field: DescField, use: SchemaUse): boolean;
@@ -51,28 +51,30 @@ export function createSchemas({ comments, form, annotations, validation }: Schem
   const message = (desc: DescMessage, use: SchemaUse): Schema =>
     wellKnownSchema(desc, form, jsonOf(use).int64AsNumber) ?? components.ref(desc, use);
 
+  const plainItem = (field: DescField, use: SchemaUse): Schema => {
+    if (field.message !== undefined) {
+      return message(field.message, nestedUse(use));
+    }
+    if (field.enum !== undefined) {
+      return field.enum.typeName === "google.protobuf.NullValue"
+        ? { type: "null" }
+        : components.ref(field.enum, { ...use, omit: [], open: false, partial: "none" });
+    }
+    const scalar = scalarSchema(field.scalar ?? ScalarType.STRING, form, jsonOf(use).int64AsNumber);
+    return field.scalar === ScalarType.STRING && field.proto.options?.debugRedact === true
+      ? { ...scalar, format: "password" }
+      : scalar;
+  };
+
   const plainValue = (field: DescField, use: SchemaUse): Schema => {
-    const item = (): Schema => {
-      if (field.message !== undefined) {
-        return message(field.message, nestedUse(use));
-      }
-      if (field.enum !== undefined) {
-        return field.enum.typeName === "google.protobuf.NullValue"
-          ? { type: "null" }
-          : components.ref(field.enum, { ...use, omit: [], open: false, partial: "none" });
-      }
-      const scalar = scalarSchema(field.scalar ?? ScalarType.STRING, form, jsonOf(use).int64AsNumber);
-      return field.scalar === ScalarType.STRING && field.proto.options?.debugRedact === true
-        ? { ...scalar, format: "password" }
-        : scalar;
-    };
+    const item = plainItem(field, use);
     switch (field.fieldKind) {
       case "list":
-        return { type: "array", items: item() };
+        return { type: "array", items: item };
       case "map":
-        return { type: "object", ...keysOf(field.mapKey), additionalProperties: item() };
+        return { type: "object", ...keysOf(field.mapKey), additionalProperties: item };
       default:
-        return item();
+        return item;
     }
   };
 
@@ -84,10 +86,20 @@ export function createSchemas({ comments, form, annotations, validation }: Schem
 
   const value = (field: DescField, use: SchemaUse): Schema => withRules(field, plainValue(field, use), use);
 
+  /** Code generators name the type of a reference. A parameter is a name also where JSON has numbers. */
+  const enumParameter = (desc: DescEnum, field: DescField, use: SchemaUse): Schema => {
+    const inline = enumSchema(desc, use, form, comments, annotations);
+    if (isExact || jsonOf(use).enumAsInteger || desc.typeName === "google.protobuf.NullValue") {
+      return inline;
+    }
+    const { description } = field.fieldKind === "list" ? {} : inline;
+    return { ...plainItem(field, use), ...(description === undefined ? {} : { description }) };
+  };
+
   const parameter = (field: DescField, use: SchemaUse): Schema => {
     const item =
       field.enum !== undefined
-        ? enumSchema(field.enum, use, form, comments, annotations)
+        ? enumParameter(field.enum, field, use)
         : field.message && wellKnownSchema(field.message, form, jsonOf(use).int64AsNumber);
     const schema =
       item === undefined || field.fieldKind === "map"

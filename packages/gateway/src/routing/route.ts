@@ -53,6 +53,11 @@ export type Variant = {
   readonly hasBody: boolean;
 };
 
+/** Whether an implementation can choose the status of its response. */
+export function isSuccess(status: number): boolean {
+  return Number.isInteger(status) && status >= 200 && status <= 399;
+}
+
 /** Whether successful responses of this status can have a body (RFC 9110, section 15). */
 export function hasContent(status: number): boolean {
   return status !== 204 && status !== 205 && status !== 304;
@@ -63,7 +68,14 @@ export function variantsOf(
   method: DescMethod,
   rule: { readonly body: string; readonly responseBody: string },
 ): readonly [Variant, ...Variant[]] {
-  const { variants, status, noContent } = methodRule(method);
+  const { variants, status, noContent, otherStatuses } = methodRule(method);
+  for (const other of otherStatuses) {
+    if (!isSuccess(other.status)) {
+      throw new Error(
+        `other_statuses can't have ${other.status}: the implementation can choose a status from 200 to 399`,
+      );
+    }
+  }
   const createVariant = (value: string | undefined, mapping: typeof rule & { readonly status: number }): Variant => {
     const success = mapping.status || status || 200;
     return {

@@ -47,8 +47,8 @@ function describeRule(message: DescMessage, rule: Rule, more: MessageInitShape<t
 
 const withoutSum = { rules: [{ selector: `${StreamsService.typeName}.Sum` }], protocols: ["rest"] } as const;
 
-/** The schema of an enum with the values X, Y and Z. */
-const openEnum = { type: "string", enum: ["X", "Y", "Z"] };
+/** The reference to an enum. */
+const openEnum = { $ref: "#/components/schemas/EnumValue" };
 
 const get = (value: string) => ({ pattern: { case: "get", value } }) as const satisfies Rule;
 const post = (value: string, body: string) => ({ pattern: { case: "post", value }, body }) as const satisfies Rule;
@@ -321,7 +321,7 @@ describe("a body", () => {
             userName: { type: "string" },
             age: { type: "integer", format: "int32" },
             admin: { type: "boolean" },
-            speed: { type: "string", enum: ["fast", "slow"] },
+            speed: { $ref: "#/components/schemas/Speed" },
           },
           additionalProperties: false,
         },
@@ -383,7 +383,7 @@ describe("a response", () => {
     const headers = document.paths["/things/headers"]?.["get"] as OperationObject;
     expect(headers.responses["200"]?.headers).toEqual({ "X-Count": { schema: { type: "integer", format: "int32" } } });
     expect(headers.parameters).toEqual([
-      { name: "X-Speed", in: "header", schema: { type: "string", enum: ["fast", "slow"] } },
+      { name: "X-Speed", in: "header", schema: { $ref: "#/components/schemas/Speed" } },
       { name: "X-Count", in: "header", schema: { type: "integer", format: "int32" } },
     ]);
     expect(document.components.schemas["GetHeadersResponse"]).toEqual({
@@ -411,6 +411,33 @@ describe("a response", () => {
   test("without a body has no content", () => {
     const document = describeRule(t.MessageSchema, get("/a"), { status: 204 });
     expect(only(document).responses["204"]).toEqual({ description: "Success, without a body." });
+  });
+
+  test("has the statuses that the implementation chooses, with their bodies", () => {
+    const otherStatuses = [{ status: 201, description: "It was created." }, { status: 204 }, { status: 303 }];
+    const { responses } = only(describeRule(t.MessageSchema, get("/a"), { otherStatuses }));
+    const { content } = responses["200"] ?? {};
+    expect(content).toBeDefined();
+    expect(responses).toMatchObject({
+      200: { description: "Success." },
+      201: { description: "It was created.", content },
+      204: { description: "Success, without a body." },
+      303: { description: "Success.", content },
+    });
+    expect(responses["204"]).not.toHaveProperty("content");
+  });
+
+  test("has a status once that is also the regular one", () => {
+    const { responses } = only(
+      describeRule(t.MessageSchema, get("/a"), { status: 201, otherStatuses: [{ status: 201 }] }),
+    );
+    expect(Object.keys(responses)).toEqual(["201", "default"]);
+  });
+
+  test.each([0, 199, 400])("can't have the other status %d", (status) => {
+    expect(() => describeRule(t.MessageSchema, get("/a"), { otherStatuses: [{ status }] })).toThrow(
+      `other_statuses can't have ${status}: the implementation can choose a status from 200 to 399`,
+    );
   });
 
   test("that is a stream is described for each media type", () => {
@@ -536,7 +563,7 @@ const parseLines = (text: string): unknown[] =>
 const parseEvent = (event: string): unknown => Object.fromEntries(event.split("\n").map((line) => line.split(": ", 2)));
 
 test("variants are distinguished by their titles, unless their schemas are equal", () => {
-  const document = openapi({ routes: (router) => router.service(FlowsService, {}) }, { info });
+  const document = describeService(FlowsService, {}, { schemas: "exact" });
   const titles = (content: { schema?: { anyOf?: unknown } } | undefined) =>
     (content?.schema?.anyOf as { title: string }[] | undefined)?.map(({ title }) => title);
   const expected = ["Service-API-Version: v1", "Service-API-Version: v2"];
@@ -550,6 +577,16 @@ test("variants are distinguished by their titles, unless their schemas are equal
   });
   expect(Object.keys(write.responses)).toEqual(["200", "204", "default"]);
   expect(Object.keys(read.responses)).toEqual(["200", "304", "default"]);
+});
+
+test("in simple schemas, variants of which one is an array are any value, with the alternatives in an extension", () => {
+  const schemaOf = (schemas: OpenApiOptions["schemas"] & {}) => {
+    const read = describeService(FlowsService, {}, { schemas }).paths["/flows"]?.["get"] as OperationObject;
+    return read.responses["200"]?.content?.["application/json"]?.schema;
+  };
+  const simple = schemaOf("simple");
+  expect(Object.keys(simple ?? {})).toEqual(["description", "x-anyOf"]);
+  expect({ anyOf: simple?.["x-anyOf"] }).toEqual(schemaOf("exact"));
 });
 
 test("rejects two RPCs that match the same requests", () => {

@@ -10,7 +10,15 @@ import { openapi, readComments, type OpenApiOptions } from "../../../src/index.t
 import { FindGadgetsRequestSchema, GadgetSchema, GadgetsService } from "../../gen/gadgets/v1/gadgets_pb.ts";
 import { callDirectly, normalize, type Outcomes } from "./direct-calls.ts";
 import { openGadgetsServer, options, type GadgetsServer } from "./gadgets-server.ts";
-import { generators, openapiGeneratorClients, runOpenapiGenerator, type Build, type Command } from "./generators.ts";
+import {
+  compileJavaSources,
+  generateOgen,
+  generators,
+  openapiGeneratorClients,
+  runOpenapiGenerator,
+  type Build,
+  type Command,
+} from "./generators.ts";
 import { findTools, Missing, modules, type Tools } from "./tools.ts";
 
 const tools = await findTools();
@@ -19,6 +27,7 @@ for (const [name, tool] of Object.entries(tools)) {
     process.stderr.write(`The tests of clients that need ${name} are skipped: ${tool.reason}\n`);
   }
 }
+const serviceDocument = join(import.meta.dirname, "../../../../../openapi.json");
 const areMissing = (names: readonly (keyof Tools)[]): boolean => names.some((name) => tools[name] instanceof Missing);
 
 type Observation = { readonly outcomes: Outcomes; readonly received: GadgetsServer["received"] };
@@ -70,6 +79,7 @@ async function openapiGenerator(name: string): Promise<string> {
     {
       ...Object.fromEntries(simple),
       exact: { document: join(folder, "exact.json"), like: "openapi-generator-python" },
+      service: { document: serviceDocument, like: "openapi-generator-java" },
     },
     output(),
   );
@@ -114,6 +124,17 @@ describe.each(generators)("a client of $name", ({ name, needs, build }) => {
     test("returns every field", () => {
       expect(client.outcomes).toEqual(direct.outcomes);
     });
+  });
+});
+
+describe("clients of the document of Flowgate itself compile", () => {
+  test.skipIf(areMissing(["openapiGenerator", "jars"]))("by openapi-generator for Java", async () => {
+    const sources = await openapiGenerator("service");
+    await compileJavaSources(tools as Build["tools"], sources, join(folder, "service-java"));
+  });
+
+  test.skipIf(areMissing(["go"]))("by ogen", async () => {
+    await generateOgen(tools.go as string, serviceDocument, join(folder, "service-ogen"), "flowgate");
   });
 });
 

@@ -1,4 +1,4 @@
-import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { succeed } from "../../../../../test/examples/execute.ts";
@@ -110,12 +110,8 @@ export const generators: readonly Generator[] = [
     async build({ tools, folder, openapiGenerator }) {
       const sources = join(await openapiGenerator("openapi-generator-java"), "src/main/java");
       const program = join(clients, "openapi-generator-java");
-      // The first jar contains Jackson.
-      const classPath = [tools.openapiGenerator, `${tools.jars}/*`, folder].join(":");
-      const options = [...java.map((option) => `-J${option}`), "-encoding", "UTF-8", "-proc:none", "-nowarn"];
-      const paths = ["-cp", classPath, "-sourcepath", `${program}:${sources}`, "-d", folder];
-      await succeed("javac", [...options, ...paths, join(program, "Main.java")]);
-      return ["java", [...java, "-cp", classPath, "Main"]];
+      await compileJava(tools, ["-sourcepath", `${program}:${sources}`, join(program, "Main.java")], folder);
+      return ["java", [...java, "-cp", classPathOf(tools, folder), "Main"]];
     },
   },
   {
@@ -144,16 +140,8 @@ export const generators: readonly Generator[] = [
     name: "ogen",
     needs: ["go"],
     async build({ tools, document, folder }) {
-      await cp(join(clients, "ogen"), folder, { recursive: true });
-      // Without this extension, times have no fractions of a second.
-      const text = (await readFile(document, "utf8")).replaceAll(
-        '"format":"date-time"',
-        '"format":"date-time","x-ogen-time-format":"2006-01-02T15:04:05.999999999Z07:00"',
-      );
-      await writeFile(join(folder, "openapi.json"), text);
-      const generator = "github.com/ogen-go/ogen/cmd/ogen@v1.24.0";
-      const settings = ["-config", "ogen.yml", "-package", "gadgets", "-target", "gadgets", "-loglevel", "error"];
-      await succeed(tools.go, ["run", generator, ...settings, "openapi.json"], { cwd: folder });
+      await generateOgen(tools.go, document, folder, "gadgets");
+      await cp(join(clients, "ogen/main.go"), join(folder, "main.go"));
       return await compileGo(tools.go, folder);
     },
   },
@@ -185,6 +173,41 @@ export const generators: readonly Generator[] = [
     },
   },
 ];
+
+/** Generates a client in a package of its name, and compiles it. */
+export async function generateOgen(go: string, document: string, folder: string, name: string): Promise<void> {
+  for (const file of ["go.mod", "go.sum", "ogen.yml"]) {
+    await cp(join(clients, "ogen", file), join(folder, file));
+  }
+  // Without this extension, times have no fractions of a second.
+  const text = (await readFile(document, "utf8")).replaceAll(
+    '"format":"date-time"',
+    '"format":"date-time","x-ogen-time-format":"2006-01-02T15:04:05.999999999Z07:00"',
+  );
+  await writeFile(join(folder, "openapi.json"), text);
+  const generator = "github.com/ogen-go/ogen/cmd/ogen@v1.24.0";
+  const settings = ["-config", "ogen.yml", "-package", name, "-target", name, "-loglevel", "error"];
+  await succeed(go, ["run", generator, ...settings, "openapi.json"], { cwd: folder });
+  await succeed(go, ["build", `./${name}`], { cwd: folder });
+}
+
+/** Compiles all files that openapi-generator has written. */
+export async function compileJavaSources(tools: Build["tools"], generated: string, folder: string): Promise<void> {
+  const program = join(clients, "openapi-generator-java");
+  const sources = join(generated, "src/main/java");
+  const files = (await readdir(sources, { recursive: true })).filter((file) => file.endsWith(".java"));
+  await compileJava(tools, ["-sourcepath", program, ...files.map((file) => join(sources, file))], folder);
+}
+
+async function compileJava(tools: Build["tools"], sources: readonly string[], folder: string): Promise<void> {
+  const options = [...java.map((option) => `-J${option}`), "-encoding", "UTF-8", "-proc:none", "-nowarn"];
+  await succeed("javac", [...options, "-cp", classPathOf(tools, folder), "-d", folder, ...sources]);
+}
+
+/** The first jar contains Jackson. */
+function classPathOf({ openapiGenerator, jars }: Build["tools"], folder: string): string {
+  return [openapiGenerator, `${jars}/*`, folder].join(":");
+}
 
 async function runNpm(npm: string, script: string, args: readonly string[]): Promise<void> {
   await succeed(process.execPath, [join(npm, "node_modules", script), ...args]);

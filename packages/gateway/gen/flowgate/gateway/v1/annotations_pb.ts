@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/gateway/v1/annotations.proto.
  */
 export const file_flowgate_gateway_v1_annotations: GenFile = /*@__PURE__*/
-  fileDesc("CiVmbG93Z2F0ZS9nYXRld2F5L3YxL2Fubm90YXRpb25zLnByb3RvEhNmbG93Z2F0ZS5nYXRld2F5LnYxIs0CCgpNZXRob2RSdWxlEg4KBnN0YXR1cxgBIAEoBRISCgpub19jb250ZW50GAIgASgIEhAKCGNvbnN1bWVzGAMgAygJEi8KCHZhcmlhbnRzGAQgASgLMh0uZmxvd2dhdGUuZ2F0ZXdheS52MS5WYXJpYW50cxIMCgRldGFnGAUgASgJEiwKB2hlYWRlcnMYBiADKAsyGy5mbG93Z2F0ZS5nYXRld2F5LnYxLkhlYWRlchIPCgdpbnZhbGlkGAcgASgJEhUKDXJlcXVlc3RfZXJyb3IYCCABKAkSFgoOaWdub3JlX3Vua25vd24YCSABKAgSEAoIaWZfbWF0Y2gYCiABKAkSFgoObWF4X2JvZHlfYnl0ZXMYCyABKA0SMgoDc3NlGAwgASgLMiUuZmxvd2dhdGUuZ2F0ZXdheS52MS5TZXJ2ZXJTZW50RXZlbnRzIi0KEFNlcnZlclNlbnRFdmVudHMSCgoCaWQYASABKAkSDQoFZXZlbnQYAiABKAkibAoIVmFyaWFudHMSDgoGaGVhZGVyGAEgASgJEg8KB2RlZmF1bHQYAiABKAkSDwoHaW52YWxpZBgDIAEoCRIuCgh2YXJpYW50cxgEIAMoCzIcLmZsb3dnYXRlLmdhdGV3YXkudjEuVmFyaWFudCJNCgdWYXJpYW50Eg0KBXZhbHVlGAEgASgJEgwKBGJvZHkYAiABKAkSFQoNcmVzcG9uc2VfYm9keRgDIAEoCRIOCgZzdGF0dXMYBCABKAUiJQoGSGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkivwEKCUZpZWxkUnVsZRIOCgZoZWFkZXIYASABKAkSDwoHaW52YWxpZBgCIAEoCRIOCgZpbmxpbmUYAyABKAgSDwoHbGVuaWVudBgEIAEoCBIOCgZhbHdheXMYBSABKAgSEAoIcmVxdWlyZWQYBiABKAgSEAoIbm90X251bGwYByABKAgSEAoIbm9fcXVlcnkYCCABKAgSEgoKbWVkaWFfdHlwZRgJIAEoCRIWCg5leGFjdF9pbnRlZ2VycxgKIAEoCCJCCg1FbnVtVmFsdWVSdWxlEgwKBG5hbWUYASABKAkSEwoLaWdub3JlX2JvZHkYAiABKAgSDgoGc3RhdHVzGAMgASgFIjwKCUVycm9yUnVsZRIOCgZzdGF0dXMYASABKAUSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAk6WwoGbWV0aG9kEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYu6zGpQEgASgLMh8uZmxvd2dhdGUuZ2F0ZXdheS52MS5NZXRob2RSdWxlUgZtZXRob2Q6VwoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLusxqUBIAEoCzIeLmZsb3dnYXRlLmdhdGV3YXkudjEuRmllbGRSdWxlUgVmaWVsZDpfCgV2YWx1ZRIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGLusxqUBIAEoCzIiLmZsb3dnYXRlLmdhdGV3YXkudjEuRW51bVZhbHVlUnVsZVIFdmFsdWU6WQoFZXJyb3ISHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYu6zGpQEgASgLMh4uZmxvd2dhdGUuZ2F0ZXdheS52MS5FcnJvclJ1bGVSBWVycm9yQixaKmZsb3dnYXRlL2dlbi9mbG93Z2F0ZS9nYXRld2F5L3YxO2dhdGV3YXl2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("CiVmbG93Z2F0ZS9nYXRld2F5L3YxL2Fubm90YXRpb25zLnByb3RvEhNmbG93Z2F0ZS5nYXRld2F5LnYxIocDCgpNZXRob2RSdWxlEg4KBnN0YXR1cxgBIAEoBRISCgpub19jb250ZW50GAIgASgIEhAKCGNvbnN1bWVzGAMgAygJEi8KCHZhcmlhbnRzGAQgASgLMh0uZmxvd2dhdGUuZ2F0ZXdheS52MS5WYXJpYW50cxIMCgRldGFnGAUgASgJEiwKB2hlYWRlcnMYBiADKAsyGy5mbG93Z2F0ZS5nYXRld2F5LnYxLkhlYWRlchIPCgdpbnZhbGlkGAcgASgJEhUKDXJlcXVlc3RfZXJyb3IYCCABKAkSFgoOaWdub3JlX3Vua25vd24YCSABKAgSEAoIaWZfbWF0Y2gYCiABKAkSFgoObWF4X2JvZHlfYnl0ZXMYCyABKA0SMgoDc3NlGAwgASgLMiUuZmxvd2dhdGUuZ2F0ZXdheS52MS5TZXJ2ZXJTZW50RXZlbnRzEjgKDm90aGVyX3N0YXR1c2VzGA0gAygLMiAuZmxvd2dhdGUuZ2F0ZXdheS52MS5PdGhlclN0YXR1cyIyCgtPdGhlclN0YXR1cxIOCgZzdGF0dXMYASABKAUSEwoLZGVzY3JpcHRpb24YAiABKAkiLQoQU2VydmVyU2VudEV2ZW50cxIKCgJpZBgBIAEoCRINCgVldmVudBgCIAEoCSJsCghWYXJpYW50cxIOCgZoZWFkZXIYASABKAkSDwoHZGVmYXVsdBgCIAEoCRIPCgdpbnZhbGlkGAMgASgJEi4KCHZhcmlhbnRzGAQgAygLMhwuZmxvd2dhdGUuZ2F0ZXdheS52MS5WYXJpYW50Ik0KB1ZhcmlhbnQSDQoFdmFsdWUYASABKAkSDAoEYm9keRgCIAEoCRIVCg1yZXNwb25zZV9ib2R5GAMgASgJEg4KBnN0YXR1cxgEIAEoBSIlCgZIZWFkZXISDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoCSK/AQoJRmllbGRSdWxlEg4KBmhlYWRlchgBIAEoCRIPCgdpbnZhbGlkGAIgASgJEg4KBmlubGluZRgDIAEoCBIPCgdsZW5pZW50GAQgASgIEg4KBmFsd2F5cxgFIAEoCBIQCghyZXF1aXJlZBgGIAEoCBIQCghub3RfbnVsbBgHIAEoCBIQCghub19xdWVyeRgIIAEoCBISCgptZWRpYV90eXBlGAkgASgJEhYKDmV4YWN0X2ludGVnZXJzGAogASgIIkIKDUVudW1WYWx1ZVJ1bGUSDAoEbmFtZRgBIAEoCRITCgtpZ25vcmVfYm9keRgCIAEoCBIOCgZzdGF0dXMYAyABKAUiPAoJRXJyb3JSdWxlEg4KBnN0YXR1cxgBIAEoBRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCTpbCgZtZXRob2QSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi7rMalASABKAsyHy5mbG93Z2F0ZS5nYXRld2F5LnYxLk1ldGhvZFJ1bGVSBm1ldGhvZDpXCgVmaWVsZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYu6zGpQEgASgLMh4uZmxvd2dhdGUuZ2F0ZXdheS52MS5GaWVsZFJ1bGVSBWZpZWxkOl8KBXZhbHVlEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYu6zGpQEgASgLMiIuZmxvd2dhdGUuZ2F0ZXdheS52MS5FbnVtVmFsdWVSdWxlUgV2YWx1ZTpZCgVlcnJvchIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxi7rMalASABKAsyHi5mbG93Z2F0ZS5nYXRld2F5LnYxLkVycm9yUnVsZVIFZXJyb3JCLFoqZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL2dhdGV3YXkvdjE7Z2F0ZXdheXYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * @generated from message flowgate.gateway.v1.MethodRule
@@ -113,6 +113,14 @@ export type MethodRule = Message<"flowgate.gateway.v1.MethodRule"> & {
    * @generated from field: flowgate.gateway.v1.ServerSentEvents sse = 12;
    */
   sse?: ServerSentEvents | undefined;
+
+  /**
+   * Further statuses of successful responses, which the implementation chooses, such as 201 for a resource that it has
+   * created instead of updated. They are for descriptions of the API: the implementation can choose others too.
+   *
+   * @generated from field: repeated flowgate.gateway.v1.OtherStatus other_statuses = 13;
+   */
+  otherStatuses: OtherStatus[];
 };
 
 /**
@@ -121,6 +129,32 @@ export type MethodRule = Message<"flowgate.gateway.v1.MethodRule"> & {
  */
 export const MethodRuleSchema: GenMessage<MethodRule> = /*@__PURE__*/
   messageDesc(file_flowgate_gateway_v1_annotations, 0);
+
+/**
+ * @generated from message flowgate.gateway.v1.OtherStatus
+ */
+export type OtherStatus = Message<"flowgate.gateway.v1.OtherStatus"> & {
+  /**
+   * From 200 to 399. Responses have the body of those with the regular status, except that 204, 205 and 304 have none.
+   *
+   * @generated from field: int32 status = 1;
+   */
+  status: number;
+
+  /**
+   * When a response has this status, in Markdown.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+};
+
+/**
+ * Describes the message flowgate.gateway.v1.OtherStatus.
+ * Use `create(OtherStatusSchema)` to create a new message.
+ */
+export const OtherStatusSchema: GenMessage<OtherStatus> = /*@__PURE__*/
+  messageDesc(file_flowgate_gateway_v1_annotations, 1);
 
 /**
  * Names of singular scalar or enum fields of the response message. They remain in the JSON of `data`.
@@ -149,7 +183,7 @@ export type ServerSentEvents = Message<"flowgate.gateway.v1.ServerSentEvents"> &
  * Use `create(ServerSentEventsSchema)` to create a new message.
  */
 export const ServerSentEventsSchema: GenMessage<ServerSentEvents> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 1);
+  messageDesc(file_flowgate_gateway_v1_annotations, 2);
 
 /**
  * @generated from message flowgate.gateway.v1.Variants
@@ -187,7 +221,7 @@ export type Variants = Message<"flowgate.gateway.v1.Variants"> & {
  * Use `create(VariantsSchema)` to create a new message.
  */
 export const VariantsSchema: GenMessage<Variants> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 2);
+  messageDesc(file_flowgate_gateway_v1_annotations, 3);
 
 /**
  * @generated from message flowgate.gateway.v1.Variant
@@ -227,7 +261,7 @@ export type Variant = Message<"flowgate.gateway.v1.Variant"> & {
  * Use `create(VariantSchema)` to create a new message.
  */
 export const VariantSchema: GenMessage<Variant> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 3);
+  messageDesc(file_flowgate_gateway_v1_annotations, 4);
 
 /**
  * @generated from message flowgate.gateway.v1.Header
@@ -249,7 +283,7 @@ export type Header = Message<"flowgate.gateway.v1.Header"> & {
  * Use `create(HeaderSchema)` to create a new message.
  */
 export const HeaderSchema: GenMessage<Header> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 4);
+  messageDesc(file_flowgate_gateway_v1_annotations, 5);
 
 /**
  * @generated from message flowgate.gateway.v1.FieldRule
@@ -337,7 +371,7 @@ export type FieldRule = Message<"flowgate.gateway.v1.FieldRule"> & {
  * Use `create(FieldRuleSchema)` to create a new message.
  */
 export const FieldRuleSchema: GenMessage<FieldRule> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 5);
+  messageDesc(file_flowgate_gateway_v1_annotations, 6);
 
 /**
  * @generated from message flowgate.gateway.v1.EnumValueRule
@@ -370,7 +404,7 @@ export type EnumValueRule = Message<"flowgate.gateway.v1.EnumValueRule"> & {
  * Use `create(EnumValueRuleSchema)` to create a new message.
  */
 export const EnumValueRuleSchema: GenMessage<EnumValueRule> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 6);
+  messageDesc(file_flowgate_gateway_v1_annotations, 7);
 
 /**
  * An error detail of this message type is sent as the HTTP response: fields with `header` as headers, the others as
@@ -406,7 +440,7 @@ export type ErrorRule = Message<"flowgate.gateway.v1.ErrorRule"> & {
  * Use `create(ErrorRuleSchema)` to create a new message.
  */
 export const ErrorRuleSchema: GenMessage<ErrorRule> = /*@__PURE__*/
-  messageDesc(file_flowgate_gateway_v1_annotations, 7);
+  messageDesc(file_flowgate_gateway_v1_annotations, 8);
 
 /**
  * @generated from extension: flowgate.gateway.v1.MethodRule method = 347182651;

@@ -1,5 +1,5 @@
 import { type CallContext, kHttpStatus } from "../../../call/context.ts";
-import { hasContent, type Variant } from "../../../routing/route.ts";
+import { hasContent, isSuccess, type Variant } from "../../../routing/route.ts";
 
 /** The status of a successful response, and whether it has a body. Throws a RangeError for an invalid status of the implementation. */
 export function successOf(context: CallContext, variant: Variant): Pick<Variant, "status" | "hasBody"> {
@@ -7,7 +7,7 @@ export function successOf(context: CallContext, variant: Variant): Pick<Variant,
   if (status === undefined) {
     return variant;
   }
-  if (!Number.isInteger(status) || status < 200 || status > 399) {
+  if (!isSuccess(status)) {
     throw new RangeError(
       `kHttpStatus must be an integer from 200 to 399, not ${status}; throw a ConnectError to fail the call`,
     );

@@ -36,12 +36,12 @@ var gadget = gadgets.Gadget{
 	Flag:        new(true),
 	Text:        new("text"),
 	Data:        &data,
-	Colour:      new(gadgets.ColourCOLOURDARKBLUE),
-	Pace:        new(gadgets.PaceVerySlow),
+	Colour:      new(gadgets.COLOURDARKBLUE),
+	Pace:        new(gadgets.VerySlow),
 	MaybeText:   new(""),
 	MaybeInt32:  new(int32(0)),
 	MaybeFlag:   new(false),
-	MaybeColour: new(gadgets.ColourCOLOURUNSPECIFIED),
+	MaybeColour: new(gadgets.COLOURUNSPECIFIED),
 	Part: &gadgets.Part{
 		Label:  new("part"),
 		Weight: new("1"),
@@ -68,14 +68,14 @@ var gadget = gadgets.Gadget{
 	Longs:       &[]string{"9007199254740993"},
 	Doubles:     &[]float64{0.1, 2},
 	Datas:       &[][]byte{data, {0}},
-	Colours:     &[]gadgets.Colour{gadgets.ColourCOLOURRED, gadgets.ColourCOLOURDARKBLUE},
+	Colours:     &[]gadgets.Colour{gadgets.COLOURRED, gadgets.COLOURDARKBLUE},
 	Parts:       &[]gadgets.Part{{Label: new("first")}, {Label: new("second")}},
 	Timestamps:  &[]time.Time{at},
 	Anys:        &[]map[string]any{anyPart},
 	Labels:      &map[string]string{"a b": "c", "d": ""},
 	Counts:      &map[string]string{"many": "9007199254740993"},
 	ByNumber:    &map[string]string{"-7": "seven"},
-	ByFlag:      &map[string]gadgets.Colour{"true": gadgets.ColourCOLOURRED},
+	ByFlag:      &map[string]gadgets.Colour{"true": gadgets.COLOURRED},
 	ByLabel:     &map[string]gadgets.Part{"part": {Label: new("part")}},
 	Copy:        &gadgets.Part{Label: new("copy"), Gloss: new(int32(0))},
 	Age:         new("60s"),
@@ -104,22 +104,19 @@ func main() {
 	check := must(api.GadgetsServiceCheckGadgetWithResponse(ctx, gadget))
 	add := must(api.GadgetsServiceAddPartWithResponse(ctx, "new part", gadgets.PartBody{Weight: new("9007199254740993")}))
 	find := must(api.GadgetsServiceFindGadgetsWithResponse(ctx, &gadgets.GadgetsServiceFindGadgetsParams{
-		Text:     new("a b&c"),
-		Small:    new(int32(-3)),
-		Large:    new("9007199254740993"),
-		Unsigned: new(int64(4294967295)),
-		Ratio:    new(1.5),
-		Flag:     new(true),
-		Data:     new("+/8="),
-		Colour:   new(gadgets.GadgetsServiceFindGadgetsParamsColourCOLOURRED),
-		Pace:     new(gadgets.GadgetsServiceFindGadgetsParamsPaceVerySlow),
-		Maybe:    new(""),
-		Texts:    &[]string{"a,b", "c"},
-		Ints:     &[]int32{1, -2},
-		Colours: &[]gadgets.GadgetsServiceFindGadgetsParamsColours{
-			gadgets.GadgetsServiceFindGadgetsParamsColoursCOLOURRED,
-			gadgets.GadgetsServiceFindGadgetsParamsColoursCOLOURDARKBLUE,
-		},
+		Text:      new("a b&c"),
+		Small:     new(int32(-3)),
+		Large:     new("9007199254740993"),
+		Unsigned:  new(int64(4294967295)),
+		Ratio:     new(1.5),
+		Flag:      new(true),
+		Data:      new("+/8="),
+		Colour:    new(gadgets.COLOURRED),
+		Pace:      new(gadgets.VerySlow),
+		Maybe:     new(""),
+		Texts:     &[]string{"a,b", "c"},
+		Ints:      &[]int32{1, -2},
+		Colours:   &[]gadgets.Colour{gadgets.COLOURRED, gadgets.COLOURDARKBLUE},
 		Since:     &at,
 		Within:    new("3.5s"),
 		ReadMask:  new("gadgets.name,gadgets.maybeText"),
@@ -128,9 +125,9 @@ func main() {
 		PageToken: new("t"),
 	}))
 	names := must(api.GadgetsServiceListNamesWithResponse(
-		ctx, "a/b", -3, "9007199254740993", 1.5, true, gadgets.GadgetsServiceListNamesParamsColourCOLOURRED))
+		ctx, "a/b", -3, "9007199254740993", 1.5, true, gadgets.COLOURRED))
 	header := must(api.GadgetsServiceGetHeadersWithResponse(ctx, &gadgets.GadgetsServiceGetHeadersParams{
-		XPace:  new(gadgets.GadgetsServiceGetHeadersParamsXPaceVerySlow),
+		XPace:  new(gadgets.VerySlow),
 		XCount: new(int32(3)),
 	}))
 	// The typed form would send its list as tags[0] and tags[1].

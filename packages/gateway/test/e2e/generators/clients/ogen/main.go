@@ -124,22 +124,19 @@ func main() {
 		gadgets.GadgetsServiceAddPartParams{Label: "new part"},
 	))
 	find := must(api.GadgetsServiceFindGadgets(ctx, gadgets.GadgetsServiceFindGadgetsParams{
-		Text:     text("a b&c"),
-		Small:    gadgets.NewOptInt32(-3),
-		Large:    gadgets.NewOptStringInt64(9007199254740993),
-		Unsigned: gadgets.NewOptInt64(4294967295),
-		Ratio:    gadgets.NewOptFloat64(1.5),
-		Flag:     gadgets.NewOptBool(true),
-		Data:     text("+/8="),
-		Colour:   gadgets.NewOptGadgetsServiceFindGadgetsColour(gadgets.GadgetsServiceFindGadgetsColourCOLOURRED),
-		Pace:     gadgets.NewOptGadgetsServiceFindGadgetsPace(gadgets.GadgetsServiceFindGadgetsPaceVerySlow),
-		Maybe:    text(""),
-		Texts:    []string{"a,b", "c"},
-		Ints:     []int32{1, -2},
-		Colours: []gadgets.GadgetsServiceFindGadgetsColoursItem{
-			gadgets.GadgetsServiceFindGadgetsColoursItemCOLOURRED,
-			gadgets.GadgetsServiceFindGadgetsColoursItemCOLOURDARKBLUE,
-		},
+		Text:      text("a b&c"),
+		Small:     gadgets.NewOptInt32(-3),
+		Large:     gadgets.NewOptStringInt64(9007199254740993),
+		Unsigned:  gadgets.NewOptInt64(4294967295),
+		Ratio:     gadgets.NewOptFloat64(1.5),
+		Flag:      gadgets.NewOptBool(true),
+		Data:      text("+/8="),
+		Colour:    gadgets.NewOptColour(gadgets.ColourCOLOURRED),
+		Pace:      gadgets.NewOptPace(gadgets.PaceVerySlow),
+		Maybe:     text(""),
+		Texts:     []string{"a,b", "c"},
+		Ints:      []int32{1, -2},
+		Colours:   []gadgets.Colour{gadgets.ColourCOLOURRED, gadgets.ColourCOLOURDARKBLUE},
 		Since:     gadgets.NewOptDateTime(at),
 		Within:    text("3.5s"),
 		ReadMask:  text("gadgets.name,gadgets.maybeText"),
@@ -153,17 +150,17 @@ func main() {
 		Large:  9007199254740993,
 		Ratio:  1.5,
 		Flag:   true,
-		Colour: gadgets.GadgetsServiceListNamesColourCOLOURRED,
+		Colour: gadgets.ColourCOLOURRED,
 	}))
 	header := must(api.GadgetsServiceGetHeaders(ctx, gadgets.GadgetsServiceGetHeadersParams{
-		XPace:  gadgets.NewOptGadgetsServiceGetHeadersXPace(gadgets.GadgetsServiceGetHeadersXPaceVerySlow),
+		XPace:  gadgets.NewOptPace(gadgets.PaceVerySlow),
 		XCount: gadgets.NewOptInt32(3),
 	}))
 	form := must(api.GadgetsServiceSendForm(ctx, gadgets.NewOptGadgetsServiceSendFormReq(gadgets.GadgetsServiceSendFormReq{
 		UserName: text("Ada L."),
 		Age:      gadgets.NewOptInt32(36),
 		Admin:    gadgets.NewOptBool(true),
-		Pace:     gadgets.NewOptGadgetsServiceSendFormReqPace(gadgets.GadgetsServiceSendFormReqPaceVerySlow),
+		Pace:     gadgets.NewOptPace(gadgets.PaceVerySlow),
 		Tags:     []string{"a", "b"},
 	})))
 	watch := must(api.GadgetsServiceWatchGadgets(ctx, gadgets.GadgetsServiceWatchGadgetsParams{Count: gadgets.NewOptInt32(2)}))

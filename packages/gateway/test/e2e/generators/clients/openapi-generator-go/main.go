@@ -111,12 +111,12 @@ func main() {
 		Ratio(1.5).
 		Flag(true).
 		Data("+/8=").
-		Colour("COLOUR_RED").
-		Pace("very-slow").
+		Colour(gadgets.COLOUR_RED).
+		Pace(gadgets.VERY_SLOW).
 		Maybe("").
 		Texts([]string{"a,b", "c"}).
 		Ints([]int32{1, -2}).
-		Colours([]string{"COLOUR_RED", "COLOUR_DARK_BLUE"}).
+		Colours([]gadgets.Colour{gadgets.COLOUR_RED, gadgets.COLOUR_DARK_BLUE}).
 		Since(at).
 		Within("3.5s").
 		ReadMask("gadgets.name,gadgets.maybeText").
@@ -124,11 +124,11 @@ func main() {
 		PageSize(2).
 		PageToken("t").
 		Execute())
-	names := must(api.GadgetsServiceListNames(ctx, "a/b", -3, "9007199254740993", 1.5, true, "COLOUR_RED").Execute())
-	header, response, err := api.GadgetsServiceGetHeaders(ctx).XPace("very-slow").XCount(3).Execute()
+	names := must(api.GadgetsServiceListNames(ctx, "a/b", -3, "9007199254740993", 1.5, true, gadgets.COLOUR_RED).Execute())
+	header, response, err := api.GadgetsServiceGetHeaders(ctx).XPace(gadgets.VERY_SLOW).XCount(3).Execute()
 	count, _ := strconv.Atoi(must(response, nil, err).Header.Get("X-Count"))
 	form := must(api.GadgetsServiceSendForm(ctx).
-		UserName("Ada L.").Age(36).Admin(true).Pace("very-slow").Tags([]string{"a", "b"}).Execute())
+		UserName("Ada L.").Age(36).Admin(true).Pace(gadgets.VERY_SLOW).Tags([]string{"a", "b"}).Execute())
 	watch := must(api.GadgetsServiceWatchGadgets(ctx).Count(2).Execute())
 	_, missing, err := api.GadgetsServiceGetGadget(ctx, "main street", "none").Execute()
 	var failure *gadgets.GenericOpenAPIError

@@ -100,23 +100,23 @@ public class Main {
             1.5,
             true,
             "+/8=",
-            "COLOUR_RED",
-            "very-slow",
+            Colour.COLOUR_RED,
+            Pace.VERY_SLOW,
             "",
             List.of("a,b", "c"),
             List.of(1, -2),
-            List.of("COLOUR_RED", "COLOUR_DARK_BLUE"),
+            List.of(Colour.COLOUR_RED, Colour.COLOUR_DARK_BLUE),
             TIME,
             "3.5s",
             "gadgets.name,gadgets.maybeText",
             "9007199254740993",
             2,
             "t"));
-    outcomes.put("names", api.gadgetsServiceListNames("a/b", -3, "9007199254740993", 1.5, true, "COLOUR_RED"));
-    var headers = api.gadgetsServiceGetHeadersWithHttpInfo("very-slow", 3);
+    outcomes.put("names", api.gadgetsServiceListNames("a/b", -3, "9007199254740993", 1.5, true, Colour.COLOUR_RED));
+    var headers = api.gadgetsServiceGetHeadersWithHttpInfo(Pace.VERY_SLOW, 3);
     var count = Integer.valueOf(headers.getHeaders().get("x-count").get(0));
     outcomes.put("headers", Map.of("pace", headers.getData().getPace(), "count", count));
-    outcomes.put("form", api.gadgetsServiceSendForm("Ada L.", 36, true, "very-slow", List.of("a", "b")));
+    outcomes.put("form", api.gadgetsServiceSendForm("Ada L.", 36, true, Pace.VERY_SLOW, List.of("a", "b")));
     outcomes.put("watch", api.gadgetsServiceWatchGadgets(2));
     try {
       api.gadgetsServiceGetGadget("main street", "none");

@@ -95,7 +95,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     json: ["schema http", "packages/gateway/gen/* #platform/* @bufbuild/protobuf* @connectrpc/connect"],
     routing: ["schema http json", "packages/gateway/gen/* @bufbuild/protobuf*"],
     call: ["schema http", "@bufbuild/protobuf* @connectrpc/connect"],
-    errors: ["schema http json protocols", "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect"],
+    errors: ["schema http json call protocols", "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect"],
     options: [
       "schema http json routing errors protocols",
       "packages/gateway/gen/* #platform/* @bufbuild/protobuf* @connectrpc/connect",
@@ -105,7 +105,10 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "packages/gateway/gen/* #platform/* @bufbuild/protobuf* @connectrpc/connect*",
     ],
     services: ["call options", "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect"],
-    "gateway.ts": ["schema http routing call options protocols services", "@bufbuild/protobuf @connectrpc/connect"],
+    "gateway.ts": [
+      "schema http routing call errors options protocols services",
+      "@bufbuild/protobuf @connectrpc/connect",
+    ],
     openapi: ["schema http json routing call errors options protocols", "@bufbuild/protobuf* @connectrpc/connect"],
     adapters: [
       "http call errors options protocols gateway.ts",

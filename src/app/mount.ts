@@ -3,7 +3,7 @@ import { createNodeHandler } from "@flowgate/gateway/node";
 import type { Logger } from "pino";
 import { type Peer, peerKey, principalKey } from "../auth/caller.ts";
 import type { Options } from "../options/parse.ts";
-import { type Gate, toFailure } from "../server/pipeline/errors.ts";
+import { createErrorLog, type Gate, toFailure } from "../server/pipeline/errors.ts";
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { createRequestIds } from "../server/pipeline/request-context.ts";
@@ -65,6 +65,7 @@ export function createMount({
         ...gatewayOptions,
         routes,
         contextValues,
+        onError: createErrorLog(log),
         deferred,
         readMaxBytes: limits.bodyBytes,
         ...(limits.deadlineMs !== undefined && { maxTimeoutMs: limits.deadlineMs }),

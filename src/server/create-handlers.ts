@@ -9,7 +9,7 @@ import { FlowgateError } from "../errors.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Tracing, activateTrace } from "../telemetry/trace.ts";
 import { createDocs } from "./endpoints/docs.ts";
-import { type Gate, toConnectError, toFailure } from "./pipeline/errors.ts";
+import { createErrorLog, type Gate, toConnectError, toFailure } from "./pipeline/errors.ts";
 import { gatewayOptions } from "./pipeline/gateway-options.ts";
 import { createHealth, createHealthEndpoints, limitHealthWatches, type ReadinessOptions } from "./endpoints/health.ts";
 import type { ListenerOptions } from "./http/listener-options.ts";
@@ -58,6 +58,7 @@ export function createHandlers(
     interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],
     shutdownSignal: closing.signal,
     mapError: (error, context) => toFailure(error, log, context),
+    onError: createErrorLog(log),
     readMaxBytes: bodyBytes,
     deferred,
     ...(deadlineMs !== undefined && { maxTimeoutMs: deadlineMs }),

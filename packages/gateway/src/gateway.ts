@@ -2,6 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
 import { collectImplementations, type Implementation, type StreamImplementation } from "./call/implementations.ts";
 import { createOpenStreams, type OpenStreams } from "./call/shutdown.ts";
+import type { ReportError } from "./errors/report-error.ts";
 import { type Cors, type CorsHeaders, createCors } from "./http/cors.ts";
 import type { GatewayRequest, RequestHeaders } from "./http/request.ts";
 import type { GatewayResponse } from "./http/response.ts";
@@ -91,10 +92,11 @@ function assemble(given: GatewayOptions, more: RpcProtocols | undefined): Gatewa
   const matchWithCors =
     restCors === undefined
       ? match
-      : withCors(match, {
-          rest: restCors,
-          rpc: (rpcs && createProtocolCors(methods, rpcs.corsHeaders)) ?? restCors,
-        });
+      : withCors(
+          match,
+          { rest: restCors, rpc: (rpcs && createProtocolCors(methods, rpcs.corsHeaders)) ?? restCors },
+          options.reportError,
+        );
   return {
     routes: rest.routes,
     methods,
@@ -120,15 +122,23 @@ function withPrefix(match: Gateway["match"], prefix: string): Gateway["match"] {
     match(httpMethod, target.startsWith(`${prefix}/`) ? target.slice(prefix.length) : "", headers);
 }
 
-/** Adds the CORS headers to all responses. */
-function withCors(match: Gateway["match"], cors: Record<GatewayMatch["kind"], Cors>): Gateway["match"] {
+/** Adds the CORS headers to all responses. If the function `origins` throws, pages of the origin can't read the response. */
+function withCors(
+  match: Gateway["match"],
+  cors: Record<GatewayMatch["kind"], Cors>,
+  reportError: ReportError,
+): Gateway["match"] {
   return (httpMethod, target, headers) => {
     const found = match(httpMethod, target, headers);
     return {
       ...found,
       async respond(request) {
         const response = await found.respond(request);
-        cors[found.kind](request, response);
+        try {
+          cors[found.kind](request, response);
+        } catch (cause) {
+          reportError(new Error("the function of the option cors.origins must not throw", { cause }));
+        }
         return response;
       },
     };

@@ -10,7 +10,7 @@ import { ThingsService } from "./gen/gatewaytest/v1/things_pb.ts";
 const routes: GatewayOptions["routes"] = (router) => router.service(ThingsService, {});
 
 const known =
-  "routes, protocols, health, reflection, requestPathPrefix, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
+  "routes, protocols, health, reflection, requestPathPrefix, interceptors, requestGate, mapError, onError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
   "ignoredQuery, ignoreTrailingSlash, systemParameters, fieldMaskFromBody, readMaxBytes, maxDepth, " +
   "prototypeKeys, deferred, maxTimeoutMs, shutdownSignal, streams, compression, registry, jsonOptions, errorDomain, cors, errors";
 

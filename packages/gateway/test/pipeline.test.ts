@@ -1,5 +1,5 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { ThingSchema } from "./gen/gatewaytest/v1/things_pb.ts";
 import { createGateway, type GatewayOptions } from "../src/index.ts";
 import { createMethod, createRequest } from "./service.ts";

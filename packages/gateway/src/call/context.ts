@@ -128,6 +128,11 @@ export class CallContext implements HandlerContext {
     }
   }
 
+  /** Whether the error is a mere consequence of the end of the call: its client has disconnected. */
+  isAbortError(error: unknown): boolean {
+    return this.#isFinished && error instanceof Error && error.name === "AbortError";
+  }
+
   /** Ends the call: clears the deadline, and aborts the signal, also one that is accessed later, with `reason`. */
   finish(reason?: unknown): void {
     this.#deadline?.clear();

@@ -3,6 +3,7 @@ import type { Code } from "@connectrpc/connect";
 import { parseJsonText } from "../json/parse-json-text.ts";
 import { isObject } from "../json/is-object.ts";
 import { nameOfCode, protoNameOfCode } from "./codes.ts";
+import type { ReportError } from "./report-error.ts";
 import { isHeaderValue, jsonResponse, type GatewayResponse } from "../http/response.ts";
 
 /** An error to be formatted as an HTTP response. */
@@ -40,13 +41,16 @@ export type ErrorShape = {
 export type ErrorFormat = "plain" | "problem" | "status" | "google" | ((error: GatewayError) => ErrorShape);
 
 /** Compiles the `errors` option. The formatter never throws. */
-export function createErrorFormatter(format: ErrorFormat): (error: GatewayError) => GatewayResponse {
+export function createErrorFormatter(
+  format: ErrorFormat,
+  reportError: ReportError,
+): (error: GatewayError) => GatewayResponse {
   if (typeof format === "function") {
     return (error) => {
       try {
         return customResponse(error, format(error));
-      } catch {
-        // The format function failed: respond without it.
+      } catch (cause) {
+        reportError(new Error("the function of the option errors must return {status?, headers?, body?}", { cause }));
         return jsonResponse(500, {}, { code: "internal", message: "internal error" });
       }
     };

@@ -13,6 +13,7 @@ import { ErrorInfoSchema, file_google_rpc_error_details } from "../../gen/google
 import { addHeaders, jsonResponse, type GatewayResponse } from "../http/response.ts";
 import { codeOfStatus, nameOfCode, statusOfCode } from "./codes.ts";
 import { createErrorFormatter, type ErrorFormat } from "./format.ts";
+import type { ReportError } from "./report-error.ts";
 import type { RequestError } from "../http/request-error.ts";
 import { createHeaderWriter } from "../protocols/rest/response/headers.ts";
 import { canonicalJson, type CompleteJsonOptions } from "../json/json-options.ts";
@@ -36,13 +37,22 @@ export type ErrorResponder = {
   detailResponderOf(desc: DescMessage): DetailResponder | undefined;
 };
 
-/** `registry` has the types of error details and of Any messages in them, and `jsonOptions` how they are written. */
-export function createErrorResponder(
-  format: ErrorFormat,
-  registry: Registry,
-  jsonOptions: CompleteJsonOptions = canonicalJson,
-): ErrorResponder {
-  const formatError = createErrorFormatter(format);
+type ErrorResponderOptions = {
+  readonly errors: ErrorFormat;
+  /** The types of error details and of Any messages in them. */
+  readonly registry: Registry;
+  /** How details are written. */
+  readonly jsonOptions?: CompleteJsonOptions;
+  readonly reportError: ReportError;
+};
+
+export function createErrorResponder({
+  errors,
+  registry,
+  jsonOptions = canonicalJson,
+  reportError,
+}: ErrorResponderOptions): ErrorResponder {
+  const formatError = createErrorFormatter(errors, reportError);
   const writeDetails = createDetailsWriter(registry, jsonOptions);
   const detailResponderOf = createDetailResponders(registry, jsonOptions);
   const respondToConnectError = (error: ConnectError): GatewayResponse => {
@@ -86,6 +96,7 @@ export function createErrorResponder(
         return respondToConnectError(error);
       } catch (cause) {
         // The detail can't be written as JSON: a Timestamp after the year 9999, an Any of an unknown type.
+        reportError(cause);
         return respondToUnknown(cause);
       }
     },

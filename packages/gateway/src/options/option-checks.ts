@@ -131,6 +131,7 @@ export const gatewayOptionChecks: ChecksOf<GatewayOptions> = {
   interceptors: arrayOf("functions", (item) => typeof item === "function"),
   requestGate: aFunction,
   mapError: aFunction,
+  onError: aFunction,
   rules: arrayOf("rules", isObject, rule),
   strictTemplates: aBoolean,
   googleTemplates: aBoolean,

@@ -11,6 +11,7 @@ import type { Rule } from "../routing/routes.ts";
 import type { CompressionOptions } from "../protocols/rest/response/compressor.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import type { ErrorFormat } from "../errors/format.ts";
+import { createErrorReporter, type ReportError } from "../errors/report-error.ts";
 import { canonicalJson, type CompleteJsonOptions, type JsonOptions } from "../json/json-options.ts";
 import type { PrototypeKeys } from "../json/parse.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
@@ -60,11 +61,16 @@ export type GatewayOptions = {
   /** The `requestGate` of Connect: called before the body is read; may throw a ConnectError to reject the call. Default: none. */
   requestGate?: (context: HandlerContext) => void | Promise<void>;
   /**
-   * Maps an error that was thrown during a call, for example to log it or to assign a code. Not called for request errors.
-   * What it throws is written to stderr, and the error is sent as `internal`. Default: a ConnectError is sent unchanged, anything
-   * else as `internal` without its message.
+   * Maps an error that was thrown during a call, for example to assign a code. Not called for request errors. Default: a ConnectError
+   * is sent unchanged, anything else as `internal` without its message.
    */
   mapError?: (error: unknown, context: HandlerContext) => ConnectError;
+  /**
+   * Called with each unexpected error, for example to log it: one that is no ConnectError, also after `mapError`, and what a function of
+   * these options throws. `context` is that of the call, if the error has one. Not called for a call whose client has disconnected and
+   * that therefore fails with an AbortError. Default: it is written to the console.
+   */
+  onError?: (error: unknown, context: HandlerContext | undefined) => void;
   /**
    * Rules that are not in the .proto, as in the `http` section of a Google API service configuration. `selector` matches
    * methods by full name, or by a prefix with a wildcard (`acme.v1.*`). A rule replaces that of the method; the last one
@@ -183,11 +189,12 @@ export type GatewayOptions = {
 export type CompleteOptions = Required<
   Omit<
     GatewayOptions,
-    "requestGate" | "mapError" | "shutdownSignal" | "cors" | "compression" | "streams" | "jsonOptions"
+    "requestGate" | "mapError" | "onError" | "shutdownSignal" | "cors" | "compression" | "streams" | "jsonOptions"
   >
 > & {
   readonly requestGate: GatewayOptions["requestGate"];
   readonly mapError: GatewayOptions["mapError"];
+  readonly reportError: ReportError;
   readonly jsonOptions: CompleteJsonOptions;
   readonly cors: CorsOptions | undefined;
   /** Undefined if compression is off. */
@@ -211,6 +218,7 @@ export function completeOptions(options: GatewayOptions, methods: readonly DescM
     interceptors: options.interceptors ?? [],
     requestGate: options.requestGate,
     mapError: options.mapError,
+    reportError: createErrorReporter(options.onError),
     rules: options.rules ?? [],
     strictTemplates: options.strictTemplates ?? false,
     googleTemplates: options.googleTemplates ?? false,

@@ -55,9 +55,9 @@ function createRpcMethod(
   { method, options: registration }: Implementation | StreamImplementation,
   options: CompleteOptions,
 ): RpcMethod {
-  const { requestGate, mapError, readMaxBytes, deferred, maxTimeoutMs, errorDomain } = options;
+  const { requestGate, mapError, reportError, readMaxBytes, deferred, maxTimeoutMs, errorDomain } = options;
   const maxBytes = maxBodyBytesOf(method, readMaxBytes);
-  const mapped = createErrorMapper(mapError);
+  const mapped = createErrorMapper(mapError, reportError);
   return {
     method,
     codecs: createCodecs(method, options, registration.binaryOptions, isDeferred(method, deferred)),

@@ -81,4 +81,5 @@ export const options = {
   ],
   readMaxBytes: 100_000,
   cors: { origins: ["https://app.example"] },
+  onError() {},
 } as const satisfies GatewayOptions;

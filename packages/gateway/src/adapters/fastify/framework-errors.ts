@@ -1,7 +1,9 @@
 import { createRegistry } from "@bufbuild/protobuf";
 import type { FastifyError } from "fastify";
 import { createErrorResponder } from "../../errors/responder.ts";
+import { createErrorReporter } from "../../errors/report-error.ts";
 import { RequestError } from "../../http/request-error.ts";
+import type { GatewayResponse } from "../../http/response.ts";
 import { checkOptions } from "../../options/check-options.ts";
 import { gatewayOptionChecks } from "../../options/option-checks.ts";
 import type { GatewayOptions } from "../../options/options.ts";
@@ -12,21 +14,30 @@ type RawReply = { hijack(): unknown; readonly raw: NodeResponse };
 
 /**
  * Creates a `frameworkErrors` option for Fastify, so that requests which Fastify rejects before routing, such as a path
- * with an invalid percent-escape, get errors in the same format. `errors` must be that of the plugin.
+ * with an invalid percent-escape, get errors in the same format. The options must be those of the plugin.
  */
 export function createFrameworkErrorHandler(
-  options: Pick<GatewayOptions, "errors"> = {},
+  options: Pick<GatewayOptions, "errors" | "onError"> = {},
 ): (error: FastifyError, request: unknown, reply: RawReply) => void {
-  checkOptions(options, { errors: gatewayOptionChecks.errors });
-  const responder = createErrorResponder(options.errors ?? "plain", createRegistry());
-  return (error, _request, reply) => {
+  const { errors, onError } = gatewayOptionChecks;
+  checkOptions(options, { errors, onError });
+  const reportError = createErrorReporter(options.onError);
+  const responder = createErrorResponder({
+    errors: options.errors ?? "plain",
+    registry: createRegistry(),
+    reportError,
+  });
+  const respond = (error: FastifyError): GatewayResponse => {
     const { statusCode: status = 500 } = error;
-    const response =
-      status >= 400 && status < 500
-        ? responder.respondToRequestError(
-            new RequestError(status, "invalid_argument", messages[error.code] ?? "the request is malformed"),
-          )
-        : responder.respondToError(error);
+    if (status >= 400 && status < 500) {
+      const message = messages[error.code] ?? "the request is malformed";
+      return responder.respondToRequestError(new RequestError(status, "invalid_argument", message));
+    }
+    reportError(error);
+    return responder.respondToError(error);
+  };
+  return (error, _request, reply) => {
+    const response = respond(error);
     const body = typeof response.body === "string" ? response.body : "";
     reply.hijack();
     reply.raw.writeHead(response.status, { ...response.headers, "content-length": Buffer.byteLength(body) });

@@ -23,7 +23,7 @@ export type CallPipeline = {
   errorResponse(error: unknown, invocation: Pick<Invocation, "request" | "context">): GatewayResponse;
 };
 
-export type CallPipelineOptions = Pick<CompleteOptions, "requestGate" | "mapError" | "maxTimeoutMs"> & {
+export type CallPipelineOptions = Pick<CompleteOptions, "requestGate" | "mapError" | "reportError" | "maxTimeoutMs"> & {
   readonly errorResponder: ErrorResponder;
   /** Undefined if compression is off. */
   readonly compressor: Compressor | undefined;
@@ -32,7 +32,7 @@ export type CallPipelineOptions = Pick<CompleteOptions, "requestGate" | "mapErro
 };
 
 export function createCallPipeline(method: DescMethod, route: Route, options: CallPipelineOptions): CallPipeline {
-  const { requestGate, mapError, maxTimeoutMs, errorResponder, compressor, findMessage } = options;
+  const { requestGate, mapError, reportError, maxTimeoutMs, errorResponder, compressor, findMessage } = options;
   const rule = methodRule(route.method);
   const respondToRequestError = createRequestErrorResponder(
     {
@@ -45,7 +45,7 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
   const variantHeader =
     method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? rule.variants?.header : undefined;
 
-  const mapped = createErrorMapper(mapError);
+  const mapped = createErrorMapper(mapError, reportError);
 
   const errorResponse: CallPipeline["errorResponse"] = (error, { request, context }) => {
     if (error instanceof RequestError) {

@@ -45,7 +45,7 @@ export function createRest(
   const methods = implementations.map(({ method }) => method);
   const routes = compileRoutes(methods, options);
   const reachable = createReachableRegistry(methods);
-  const errorResponder = createErrorResponder(options.errors, options.registry, options.jsonOptions);
+  const errorResponder = createErrorResponder(options);
   const operationOptions: OperationOptions = {
     ...options,
     errorResponder,

@@ -13,7 +13,7 @@ export type RpcMethod = {
   readonly codecs: Codecs;
   readonly requestGate: ((context: HandlerContext) => void | Promise<void>) | undefined;
   /** Converts the error that ended a call, and reports its code to the request. Never throws. */
-  readonly failureOf: (error: unknown, request: GatewayRequest, context: HandlerContext) => ConnectError;
+  readonly failureOf: (error: unknown, request: GatewayRequest, context: CallContext) => ConnectError;
   /** Limit of a request message, both compressed and decompressed. */
   readonly maxBytes: number;
   readonly maxTimeoutMs: number;

@@ -67,8 +67,10 @@ export function frameMessages({
         }
       } catch (error) {
         failure = { error };
+        // Before the end of the call, since its signal then has the error as its reason.
+        const json = formatError(error, framing.wrapsErrors);
         close(error);
-        return { done: false, value: framing.error(formatError(error, framing.wrapsErrors)) };
+        return { done: false, value: framing.error(json) };
       }
       close();
       return end === "" ? { done: true, value: undefined } : { done: false, value: end };

@@ -131,7 +131,7 @@ export function createStreamResponder(
 /** Streams the chunks of a raw body. The first one determines the Content-Type; errors can't be represented in the body. */
 function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTarget): RespondStream {
   const setFields = createHeaderWriter(method.output);
-  return async ({ request, context, deadline, responses }) => {
+  return async ({ request, context, deadline, responses, formatError }) => {
     let firstChunk: { message: Message; body: RawBody | undefined } | undefined;
     const chunks = mapMessages(responses, (message) => {
       const body = raw.unwrap(message);
@@ -145,7 +145,13 @@ function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTa
       setFields(firstChunk.message, headers);
     }
     headers["content-type"] = contentTypeOf(firstChunk?.body);
-    const finish = (error?: unknown): void => context.finish(error);
+    const finish = (error?: unknown): void => {
+      if (error !== undefined) {
+        // The body can't contain it, but it is mapped and reported.
+        formatError(error, false);
+      }
+      context.finish(error);
+    };
     if (first === undefined) {
       finish();
       return { status, headers, body: "" };

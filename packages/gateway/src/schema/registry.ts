@@ -1,27 +1,22 @@
 import { createRegistry, type DescFile, type DescMethod, type Registry } from "@bufbuild/protobuf";
 import {
   file_google_protobuf_any,
-  file_google_protobuf_api,
   file_google_protobuf_duration,
   file_google_protobuf_empty,
   file_google_protobuf_field_mask,
-  file_google_protobuf_source_context,
   file_google_protobuf_struct,
   file_google_protobuf_timestamp,
-  file_google_protobuf_type,
   file_google_protobuf_wrappers,
 } from "@bufbuild/protobuf/wkt";
 
+/** Those with a JSON form of their own, and Empty. */
 const wellKnown = [
   file_google_protobuf_any,
-  file_google_protobuf_api,
   file_google_protobuf_duration,
   file_google_protobuf_empty,
   file_google_protobuf_field_mask,
-  file_google_protobuf_source_context,
   file_google_protobuf_struct,
   file_google_protobuf_timestamp,
-  file_google_protobuf_type,
   file_google_protobuf_wrappers,
 ];
 

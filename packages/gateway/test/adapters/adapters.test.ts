@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { Answer, SendRequest } from "./clients.ts";
 import { bundleForEdge } from "./edge.ts";
@@ -60,11 +61,25 @@ test("an edge runtime loads no module of Node", async () => {
   expect(code).not.toMatch(/\bfrom "node:|require\(/);
 });
 
-test("a bundle with REST alone has no code of the other protocols", async () => {
-  const all = await bundleForEdge();
-  const isRpc = (module: string): boolean => /\/protocols\/(?:rpc|connect\.ts|grpc)/.test(module);
-  expect(all.modules.some(isRpc)).toBe(true);
-  const { code, modules } = await bundleForEdge("fixtures/rest-only.ts");
-  expect(modules.filter(isRpc)).toEqual([]);
-  expect(code.length).toBeLessThan(all.code.length);
+describe("a bundle with REST alone", () => {
+  const bundles = Promise.all(
+    ["rest-only", "all-protocols"].map((entry) => bundleForEdge(`fixtures/${entry}.ts`, { minify: true })),
+  );
+
+  test("has no code of the other protocols", async () => {
+    const isRpc = (module: string): boolean => /\/protocols\/(?:rpc|connect\.ts|grpc)/.test(module);
+    const [rest, all] = await bundles;
+    expect(all?.modules.some(isRpc)).toBe(true);
+    expect(rest?.modules.filter(isRpc)).toEqual([]);
+  });
+
+  test("is smaller than 72.7 kB, minified and compressed, with Connect and protobuf-es", async () => {
+    const [rest, all] = (await bundles).map(({ code, modules }) => {
+      expect(modules.some((each) => each.includes("/@connectrpc/connect/"))).toBe(true);
+      expect(modules.some((each) => each.includes("/@bufbuild/protobuf/"))).toBe(true);
+      return gzipSync(code).length;
+    });
+    expect(rest).toBeLessThan(72_700);
+    expect(rest).toBeLessThan(all ?? 0);
+  });
 });

@@ -6,13 +6,14 @@ type Handler = (request: Request) => Response | Promise<Response>;
 /** Bundles a program with the fetch handler as for an edge runtime. */
 export async function bundleForEdge(
   entry = "fixtures/edge.ts",
+  { minify = false } = {},
 ): Promise<{ readonly code: string; readonly modules: readonly string[] }> {
   const output = (await build({
     configFile: false,
     logLevel: "silent",
     build: {
       write: false,
-      minify: false,
+      minify,
       lib: { entry: join(import.meta.dirname, entry), name: "edge", formats: ["iife"] },
     },
   })) as Rolldown.RolldownOutput[];

@@ -36,7 +36,13 @@ export async function run(
 ): Promise<string> {
   // The compile cache of the tests would grow with each of these folders.
   const options = { cwd, env: { ...env, NODE_COMPILE_CACHE: "" }, maxBuffer: 16 * 1024 * 1024 };
-  return (await promisify(execFile)(file, args, options)).stdout;
+  return promisify(execFile)(file, args, options).then(
+    ({ stdout }) => stdout,
+    (error: Error & { readonly stdout?: string }) => {
+      // Compilers print what is wrong to stdout, of which the message has nothing.
+      throw new Error(`${error.message}\n${error.stdout ?? ""}`, { cause: error });
+    },
+  );
 }
 
 /** Copies the checkout, to build in: a build in the checkout itself would interfere with other tests. */

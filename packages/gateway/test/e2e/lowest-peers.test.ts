@@ -51,8 +51,11 @@ console.log("openapi:", Object.keys(document.paths ?? {}).join(" "));
 console.log("client:", SettingsService.typeName, typeof retryInterceptor);
 `;
 
-/** Uses the declarations of each entry, without code of protoc-gen-es, which needs its own version of the runtime. */
+/** Uses the declarations of each entry, and of the generated code in both packages. */
 const types = `
+import { type ConnectRouter, createClient, createRouterTransport } from "@connectrpc/connect";
+import { IsolationLevel, SettingsService } from "@flowgate/client";
+import { Health, HealthCheckResponse_ServingStatus } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { createGateway, openapi, type GatewayOptions } from "@flowgate/gateway";
 import { createRestTransport } from "@flowgate/gateway/client";
 import { createFrameworkErrorHandler, fastifyGatewayPlugin } from "@flowgate/gateway/fastify";
@@ -65,6 +68,12 @@ fastify({ frameworkErrors: createFrameworkErrorHandler() }).register(fastifyGate
 export const all = [createNodeHandler(options), createFetchHandler(options), createGateway(options)];
 export const document = openapi(options, { info: { title: "Nothing", version: "1.0.0" } });
 export const transport = createRestTransport({ baseUrl: "https://library.example" });
+export const routes = (router: ConnectRouter) =>
+  router.service(Health, { check: () => ({ status: HealthCheckResponse_ServingStatus.SERVING }) });
+export async function readSettings(): Promise<IsolationLevel | undefined> {
+  const settings = createClient(SettingsService, createRouterTransport(routes));
+  return (await settings.getSettings({})).runtime?.isolation?.level;
+}
 `;
 
 const env = {

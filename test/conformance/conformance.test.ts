@@ -12,13 +12,13 @@ const minuteMs = 60_000;
 
 describe.skipIf(go === undefined)("Connect's conformance suite", () => {
   test.for([
-    ["the service", "flowgate"],
-    ["the gateway library on Node's servers", "node"],
-    ["the gateway library in Fastify", "fastify"],
+    ["the service", "flowgate", 5286],
+    ["the gateway library on Node's servers", "node", 5286],
+    ["the gateway library in Fastify, without TLS", "fastify", 2748],
   ] as const)(
     "%s passes, apart from the known failures",
     { timeout: 15 * minuteMs },
-    async ([, server], { signal }) => {
+    async ([, server, cases], { signal }) => {
       const program = await installSuite(go ?? "");
       const serverPath = await buildServer();
       const run = async (flags: string[]) => {
@@ -27,7 +27,7 @@ describe.skipIf(go === undefined)("Connect's conformance suite", () => {
         return { output, status: status as number | null, failures: readFailures(output) };
       };
       let result = await run([]);
-      expect(result.output).toMatch(/^Total cases: 5286\n/m);
+      expect(result.output).toContain(`\nTotal cases: ${cases}\n`);
       expect(result.output).not.toContain("could not be run");
       // Some cases measure deadlines, and a server must start within ten seconds, which can fail on a busy machine.
       if (result.failures.length > 0) {

@@ -10,7 +10,7 @@ import type { Store } from "../../src/store/store.ts";
 import { toFlowgateError } from "../../src/store/postgres/errors.ts";
 import { freePort } from "../free-port.ts";
 import { query } from "../postgres/database.ts";
-import { startServer } from "../postgres/postgres.ts";
+import { createDatabase, startServer } from "../postgres/postgres.ts";
 import { openTcpProxy } from "../tcp-proxy.ts";
 import { draft } from "../store/builders.ts";
 import { openAt } from "../store/postgres-location.ts";
@@ -166,6 +166,7 @@ describe("a promoted standby", () => {
     const caughtUp = "SELECT 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()";
     await expect.poll(() => primary.query(caughtUp), longWait).toHaveLength(1);
     await standby.stop("fast");
+    await expect.poll(() => there.flows.active().rev, longWait).toBe(kept.rev);
     const lost = await commitTo(there);
     await expect.poll(() => here.flows.active().rev, longWait).toBe(lost.rev);
 
@@ -186,10 +187,9 @@ describe("a promoted standby", () => {
 });
 
 test("a server that no longer responds is left for one that does", async () => {
-  await using primary = await startServer();
-  const database = await primary.createDatabase();
-  await using first = await openTcpProxy(primary.port);
-  await using second = await openTcpProxy(primary.port);
+  await using database = await createDatabase();
+  await using first = await openTcpProxy(database.port);
+  await using second = await openTcpProxy(database.port);
   await second.close();
   await using store = await openAt(database.urlAt(first.port, second.port), key);
   await commitTo(store);
@@ -199,9 +199,8 @@ test("a server that no longer responds is left for one that does", async () => {
 });
 
 test("a process that stops within a transaction blocks others only for a moment", async () => {
-  await using server = await startServer();
-  const database = await server.createDatabase();
-  await using proxy = await openTcpProxy(server.port);
+  await using database = await createDatabase();
+  await using proxy = await openTcpProxy(database.port);
   await using here = await openAt(database.url, key);
   await using there = await openAt(database.urlAt(proxy.port), key);
   const writer = keepCommitting(there);
@@ -215,9 +214,8 @@ test("a process that stops within a transaction blocks others only for a moment"
 });
 
 test("a commit in doubt is looked up, and is never made twice", async () => {
-  await using server = await startServer();
-  const database = await server.createDatabase();
-  await using proxy = await openTcpProxy(server.port);
+  await using database = await createDatabase();
+  await using proxy = await openTcpProxy(database.port);
   await using store = await openAt(database.urlAt(proxy.port), key);
   const writer = keepCommitting(store);
   for (let count = 0; count < 40; count += 1) {
@@ -234,10 +232,9 @@ test("a commit in doubt is looked up, and is never made twice", async () => {
 });
 
 test("operations in progress are repeated at another server when theirs does not respond", async () => {
-  await using primary = await startServer();
-  const database = await primary.createDatabase();
-  await using stalled = await openTcpProxy(primary.port);
-  await using next = await openTcpProxy(primary.port);
+  await using database = await createDatabase();
+  await using stalled = await openTcpProxy(database.port);
+  await using next = await openTcpProxy(database.port);
   await next.close();
   await using store = await openAt(database.urlAt(stalled.port, next.port), key);
   await commitTo(store);
@@ -251,9 +248,8 @@ test("operations in progress are repeated at another server when theirs does not
 });
 
 test("closes while its server does not respond", async () => {
-  await using server = await startServer();
-  const database = await server.createDatabase();
-  await using proxy = await openTcpProxy(server.port);
+  await using database = await createDatabase();
+  await using proxy = await openTcpProxy(database.port);
   const store = await openAt(database.urlAt(proxy.port), key);
   const run = { name: "one", version: "1.2.3", mode: "each", state: "running", run: undefined } as const;
   store.cluster?.report(run);
@@ -265,8 +261,7 @@ test("closes while its server does not respond", async () => {
 });
 
 test("more calls than there are connections are no failure of the database, and delay neither commits nor the lease", async () => {
-  await using server = await startServer();
-  const database = await server.createDatabase();
+  await using database = await createDatabase();
   await using store = await openAt(database.url, key);
   const changes: unknown[] = [];
   store.onHealthChange(() => changes.push(store.health()));
@@ -283,9 +278,8 @@ test("more calls than there are connections are no failure of the database, and 
 });
 
 test("concurrent commits are settled, whatever the default isolation level of the role is", async () => {
-  await using server = await startServer();
-  const database = await server.createDatabase();
-  await server.query(`ALTER DATABASE ${database.name} SET default_transaction_isolation = 'serializable'`);
+  await using database = await createDatabase();
+  await database.query(`ALTER DATABASE ${database.name} SET default_transaction_isolation = 'serializable'`);
   await using here = await openAt(database.url, key);
   await using there = await openAt(database.url, key);
   const { rev } = here.flows.active();

@@ -3,6 +3,8 @@ import { Client, type QueryResultRow } from "pg";
 
 export type Database = {
   readonly name: string;
+  /** Where its server listens. */
+  readonly port: number;
   /** The URL for its owner `flowgate`, who is no superuser. */
   readonly url: string;
   /** This URL with other ports: that of a proxy, or those of several servers. */
@@ -25,7 +27,7 @@ export async function createDatabaseAt(address: Address): Promise<Database> {
   const urlAt = (...ports: readonly number[]): string =>
     `postgres://flowgate:${address.password}@${ports.map((port) => `127.0.0.1:${port}`).join(",")}/${name}`;
   const url = urlAt(address.port);
-  return { name, url, urlAt, query: (sql, values) => query(url, sql, values) };
+  return { name, port: address.port, url, urlAt, query: (sql, values) => query(url, sql, values) };
 }
 
 /** Runs a statement in a session of its own. */

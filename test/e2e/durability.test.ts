@@ -186,7 +186,7 @@ describe.runIf(process.platform === "linux")("the runtime's process", () => {
 });
 
 test("SIGTERM under load: acknowledged deployments are committed, and others are not", async () => {
-  await using service = await startService();
+  await using service = await startService({ config: { runtime: { freshProcess: "never" } } });
   let stopping = false;
   const outcomes = new Map<string, string>();
   const clients = Array.from({ length: 8 }, async (_, index) => {

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createRandom } from "../random.ts";
 import { tab } from "./flow-builders.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 
 const deployments = 500;
 const clients = 8;
@@ -56,7 +56,7 @@ function toRequest(index: number): Buffer {
 test("requests that are cut off and repeated with an idempotency key make one revision each, across kills", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-e2e-idempotency-"));
   const random = createRandom(1);
-  let service: Service = await startService({ dataDir });
+  let service: Service = await startService({ config: withoutRuntime, dataDir });
   let next = 0;
   let cut = 0;
 
@@ -65,7 +65,7 @@ test("requests that are cut off and repeated with an idempotency key make one re
     for (;;) {
       const isCut = random() < 0.5;
       const cutAfter = isCut
-        ? { bytes: random() < 0.2 ? Math.floor(random() * request.length) : request.length, ms: random() * 20 }
+        ? { bytes: random() < 0.2 ? Math.floor(random() * request.length) : request.length, ms: random() * 5 }
         : { bytes: request.length, ms: Infinity };
       const status = await attempt(service.port, request, cutAfter);
       if (status === "204") {
@@ -83,7 +83,7 @@ test("requests that are cut off and repeated with an idempotency key make one re
     for (let index = next++; index < deployments; index = next++) {
       if (killBefore.has(index)) {
         await service.kill9();
-        service = await startService({ dataDir });
+        service = await startService({ config: withoutRuntime, dataDir });
       }
       await deployUntilAnswered(index);
     }

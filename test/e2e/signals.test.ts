@@ -44,7 +44,7 @@ test("the service stops even if its log is no longer read", async () => {
       const reply = await fetch(`${url}/flows`, {
         method: "POST",
         body: flows,
-        headers: { "content-type": "application/json" },
+        headers: { "content-type": "application/json", "service-deployment-type": "nodes" },
       });
       expect(reply.status).toBe(204);
     }

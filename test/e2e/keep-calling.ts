@@ -1,13 +1,16 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
 import { eventually } from "./service.ts";
 
-/** Repeats a call continuously, and collects the outcomes. */
+/** Repeats a call, and collects the outcomes. */
 export function keepCalling(once: () => Promise<unknown>) {
   const outcomes: unknown[] = [];
   const over = new AbortController();
   const loop = async (): Promise<void> => {
     while (!over.signal.aborted) {
       outcomes.push(await once().catch((error: unknown) => String(error)));
+      // Without a pause, the calls would take the CPU of what is tested with them.
+      await delay(20);
     }
   };
   const ended = loop();

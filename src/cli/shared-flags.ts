@@ -114,7 +114,7 @@ export function addEventFlags(command: Command, kinds: readonly (typeof eventKin
   };
   return command
     .addOption(
-      new Option("--kinds <kinds>", `only these kinds, separated by commas: ${kinds.join(", ")}`)
+      new Option("--kinds <kinds>", "only these kinds, separated by commas")
         // The shell completes the first one. The parser takes several.
         .choices(kinds)
         .argParser(parseKinds),

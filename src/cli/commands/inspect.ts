@@ -36,7 +36,7 @@ export function defineInspectCommands(root: Command): void {
       "flowgate logs -f": "and what comes, until Ctrl-C",
       "flowgate logs --since 1h --level error": "the errors of the last hour",
       "flowgate logs --tab Invoices --node greet -n 20": "of one node",
-      "flowgate logs --since 7d -n 10000 -o json | jq -r .nodeError.message": "for a program, a line for each",
+      "flowgate logs --kinds node_error -n 10000 -o json | jq -r .nodeError.message": "for a program, a line for each",
     },
   })
     .option("-f, --follow", "show what comes, until Ctrl-C")
@@ -56,7 +56,8 @@ export function defineInspectCommands(root: Command): void {
       "flowgate events --kinds deployment,runtime_state": "deployments, and whether the flows run",
       "flowgate events --kinds node_status --tab Invoices": "the statuses of the nodes of a tab",
       "flowgate events --since 15m --level warn": "errors and warnings, beginning with those of the last 15 minutes",
-      "flowgate events --kinds deployment -o json | jq -c .deployment": "for a program, a line for each event",
+      "flowgate events --kinds deployment -o json | jq -c '.deployment // empty'":
+        "for a program, a line for each event",
     },
   }).option("--since <time>", `begin with what was recorded since this time: ${timeNames}`, parseTime);
   addEventFlags(events).action(clientAction(async () => (await import("../live/events.ts")).showEvents));
@@ -69,7 +70,7 @@ export function defineInspectCommands(root: Command): void {
     examples: {
       "flowgate debug": "of all debug nodes",
       "flowgate debug -f 'after parsing'": "of one, by its name",
-      "flowgate debug --tab Invoices -o json | jq -r .debug.value": "for a program",
+      "flowgate debug --tab Invoices -o json | jq -r '.debug.value // empty'": "for a program",
     },
   })
     .argument("[node]", "id or name of a debug node")

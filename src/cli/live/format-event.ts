@@ -78,7 +78,7 @@ function describe({ kind, rev }: Event): Described | undefined {
       const { text, fill, shape } = kind.value;
       const mark = [fill, shape].filter((part) => part !== "").join(" ");
       const shown = [mark === "" ? "" : `[${mark}]`, text].filter((part) => part !== "").join(" ");
-      return { label: "status", style: fillStyles[fill] ?? [], text: shown || "cleared" };
+      return { label: "status", style: fillStyles.get(fill) ?? [], text: shown || "cleared" };
     }
     case "nodeError": {
       const { level, message, stack, line, count, caught, truncated } = kind.value;
@@ -131,7 +131,7 @@ function describe({ kind, rev }: Event): Described | undefined {
       return {
         label: "dropped",
         style: "yellow",
-        text: `${number} missing here${by.length === 0 ? "" : ` (${by.join(", ")})`}: ${dropReasons[reason] ?? reason}`,
+        text: `${number} missing here${by.length === 0 ? "" : ` (${by.join(", ")})`}: ${dropReasons.get(reason) ?? reason}`,
       };
     }
     default:
@@ -139,17 +139,23 @@ function describe({ kind, rev }: Event): Described | undefined {
   }
 }
 
-const dropReasons: Readonly<Record<string, string>> = {
-  slow_reader: "they were not read fast enough",
-  flood: "there were too many",
-  expired: "they are not known any more",
-  replica_unreachable: "a replica could not be reached",
-  not_recorded: "they could not be recorded",
-};
+const dropReasons: ReadonlyMap<string, string> = new Map([
+  ["slow_reader", "they were not read fast enough"],
+  ["flood", "there were too many"],
+  ["expired", "they are not known any more"],
+  ["replica_unreachable", "a replica could not be reached"],
+  ["not_recorded", "they could not be recorded"],
+]);
 
 const shortened = "(shortened)";
 
-const fillStyles: Readonly<Record<string, Style>> = { red: "red", yellow: "yellow", green: "green", blue: "cyan" };
+/** Flows can set any text as the color. */
+const fillStyles: ReadonlyMap<string, Style> = new Map([
+  ["red", "red"],
+  ["yellow", "yellow"],
+  ["green", "green"],
+  ["blue", "cyan"],
+]);
 
 const levelStyles: Readonly<Record<number, Style>> = {
   [LogLevel.FATAL]: ["bold", "red"],

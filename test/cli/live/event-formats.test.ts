@@ -52,6 +52,11 @@ const cases: readonly (readonly [kind: KindInit, source: Partial<EventInit>, sho
     { ...greet, nodeType: "mqtt in", nodeName: "" },
     "status      mqtt in 7f3a1c8e · Invoices  [red ring] disconnected",
   ],
+  [
+    { case: "nodeStatus", value: { fill: "constructor", shape: "__proto__", text: "x" } },
+    greet,
+    "status      greet (function) · Invoices  [constructor __proto__] x",
+  ],
   [{ case: "nodeStatus", value: {} }, { ...greet, flowLabel: "" }, "status      greet (function) · 9b1c  cleared"],
   [
     {
@@ -183,8 +188,8 @@ test("events are JSON objects of one line each, as the REST API has them", async
     .map((line) => JSON.parse(line) as JsonObject);
   const isShown = ({ kind }: EventInit): boolean => kind?.case !== "bookmark";
   expect(parsed.map(({ id }) => id)).toEqual(events.filter(isShown).map(({ id }) => id));
-  expect(parsed[5]).toEqual({
-    id: "id-5",
+  expect(parsed[6]).toEqual({
+    id: "id-6",
     time: "2026-03-01T09:30:00.250Z",
     rev: "4fGx0aQzW5",
     ...greet,
@@ -225,8 +230,8 @@ test("logs are the same lines, the last ones with the oldest first", async () =>
 });
 
 test.each([
-  ["the last entry of the list", ["-n", "3"], "id-17"],
-  ["the last one that was recorded, if the list is empty", ["--level", "trace"], "id-17"],
+  ["the last entry of the list", ["-n", "3"], "id-18"],
+  ["the last one that was recorded, if the list is empty", ["--level", "trace"], "id-18"],
 ])("logs -f continues after %s", async (_, flags, position) => {
   positions.length = 0;
   const { stdout } = await runCli(["logs", "-f", "-o", "json", ...flags], { env });
@@ -236,7 +241,7 @@ test.each([
     .trimEnd()
     .split("\n")
     .map((line) => (JSON.parse(line) as JsonObject)["id"]);
-  expect(ids.slice(flags[0] === "-n" ? 3 : 0)).toEqual(["id-13", "id-14", "id-15", "id-17"]);
+  expect(ids.slice(flags[0] === "-n" ? 3 : 0)).toEqual(["id-14", "id-15", "id-16", "id-18"]);
 });
 
 test("a stream has no deadline, whatever --timeout is", async () => {

@@ -137,8 +137,10 @@ test("a replica that is killed is named, and its client goes on at another one w
   expect(total.map(({ event }) => event["rev"])).toEqual(revs);
   expect(new Set(total.map(({ id }) => id)).size).toBe(total.length);
   // What the client had is what the journal has.
-  const { logs } = (await first.send("GET", "/logs?kinds=deployment&pageSize=100")).json() as { logs: unknown[] };
-  expect(logs.toReversed().slice(-total.length)).toEqual(total.map(({ event }) => event));
+  await eventually(async () => {
+    const { logs } = (await first.send("GET", "/logs?kinds=deployment&pageSize=100")).json() as { logs: unknown[] };
+    expect(logs.toReversed().slice(-total.length)).toEqual(total.map(({ event }) => event));
+  });
   // It is not waited for, and no longer named when it is gone.
   await untilListed(first, 2);
   await using later = watch(sse, first.url, { kinds: ["deployment"] });

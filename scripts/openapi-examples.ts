@@ -580,6 +580,15 @@ export const examples: Examples = {
       },
     },
   },
+  RuntimeService_InjectNode: {
+    request: {
+      "application/json": {
+        message: { summary: "With a message", value: { message: { payload: "a value", topic: "test" } } },
+        button: { summary: "Like the button of an inject node", value: {} },
+      },
+    },
+    responses: { 200: { "application/json": { received: { value: {} } } } },
+  },
   RuntimeService_StartFlows: {
     request: { "application/json": { start: { value: {} } } },
     responses: { 200: { "application/json": { running: { value: { rev, outcome: "running" } } } } },

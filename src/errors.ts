@@ -13,6 +13,11 @@ export type Reason =
   | "nothing_to_undo"
   | "no_runtime"
   | "flows_stopped"
+  | "flows_not_running"
+  | "flows_unresponsive"
+  | "call_failed"
+  | "node_disabled"
+  | "no_input"
   | "payload_too_large"
   // Access to a call.
   | "no_token"

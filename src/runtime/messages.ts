@@ -58,6 +58,9 @@ export type Deploy = {
   readonly traceparent?: string;
 };
 
+/** The child does what the procedure is for, and sends `reply` messages with the same id. The payload is the argument as JSON. See calls.ts. */
+export type Call = { readonly kind: "call"; readonly id: number; readonly procedure: string };
+
 /** Keeps flows from a port of the service, its store or its collector. Can be sent before `initialize`. */
 type ProtectPort = { readonly kind: "protect-port"; readonly port: number };
 
@@ -66,7 +69,7 @@ type ReportDebug = { readonly kind: "report-debug"; readonly isWanted: boolean }
 
 type Stop = { readonly kind: "stop" };
 
-export type ToChild = Initialize | Listen | Deploy | ProtectPort | ReportDebug | Stop;
+export type ToChild = Initialize | Listen | Deploy | Call | ProtectPort | ReportDebug | Stop;
 
 export type Ready = {
   readonly kind: "ready";
@@ -93,6 +96,9 @@ export type Deployed = {
   readonly rejected?: true;
 };
 
+/** A part of the result of a call, as base64. */
+export type Reply = { readonly kind: "reply"; readonly id: number; readonly part: string; readonly isLast: boolean };
+
 type Heartbeat = { readonly kind: "heartbeat" };
 
 type Log = { readonly kind: "log"; readonly entry: LogEntry };
@@ -103,7 +109,16 @@ export type ListenFailed = { readonly kind: "listen-failed"; readonly address: s
 /** An uncaught exception or unhandled rejection. The child exits after it. */
 export type Crashed = { readonly kind: "crashed"; readonly cause: string };
 
-export type FromChild = Heartbeat | Log | NodeEvents | Ready | ListenFailed | DeployStarted | Deployed | Crashed;
+export type FromChild =
+  | Heartbeat
+  | Log
+  | NodeEvents
+  | Ready
+  | ListenFailed
+  | DeployStarted
+  | Deployed
+  | Reply
+  | Crashed;
 
 /** The interval at which a child sends heartbeats, which a blocked event loop delays. */
 export const heartbeatIntervalMs = 250;
@@ -160,6 +175,10 @@ const decoders: {
       ...(rejected === true && { rejected }),
     };
   },
+  reply: ({ id, part, isLast }) =>
+    typeof id === "number" && typeof part === "string" && typeof isLast === "boolean"
+      ? { kind: "reply", id, part, isLast }
+      : undefined,
   crashed: ({ cause }) =>
     typeof cause === "string" ? { kind: "crashed", cause: cause.slice(0, maxLineChars) } : undefined,
 };

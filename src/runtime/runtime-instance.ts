@@ -2,6 +2,7 @@ import type { Context } from "@opentelemetry/api";
 import type { CredentialSets } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
+import { type CallOptions, Calls, type Procedure } from "./calls.ts";
 import { type ProcessExit, RuntimeProcess, logAsFlows } from "./child-process.ts";
 import { type Deployment, deployMessage, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
 import { type HeartbeatMonitor, type Kill, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
@@ -59,6 +60,7 @@ export class RuntimeInstance {
   readonly #heartbeat: HeartbeatMonitor;
   /** The child applies the same budget, but flows can write to the channel directly. */
   readonly #logBudget: LogBudget;
+  readonly #calls: Calls;
   readonly #exited = Promise.withResolvers<void>();
   #phase: Phase = "prepared";
   #phaseMs = 0;
@@ -91,6 +93,7 @@ export class RuntimeInstance {
       onFlood: events.onDistrust,
       onExit: (exit) => this.#handleExit(exit),
     });
+    this.#calls = new Calls((call, argument) => this.#process.send(call, argument));
     this.#heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => this.#checkLiveness(heartbeatAgeMs));
   }
 
@@ -156,6 +159,20 @@ export class RuntimeInstance {
     this.#process.send(message, revision.flows.json);
   }
 
+  /** Whether it runs flows, or starts others. */
+  get canBeCalled(): boolean {
+    return !this.isEmpty && (this.#phase === "idle" || this.#phase === "deploying");
+  }
+
+  /** Must only be called while it can be called. See `Calls.call`. */
+  call<Argument, Result>(
+    procedure: Procedure<Argument, Result>,
+    argument: Argument,
+    options?: CallOptions,
+  ): Promise<Result> {
+    return this.#calls.call(procedure, argument, options);
+  }
+
   /** Kills the process if it has not exited within `stopMs`; at once if that is 0. Resolves when it has exited. */
   async stop(stopMs = this.#stopMs): Promise<void> {
     this.#stopMs = stopMs;
@@ -202,6 +219,9 @@ export class RuntimeInstance {
         return;
       case "listen-failed":
         this.#handleListenFailed(message);
+        return;
+      case "reply":
+        this.#calls.handleReply(message);
         return;
       case "crashed":
         this.#handleCrashed(message);
@@ -273,6 +293,7 @@ export class RuntimeInstance {
   #handleExit({ cause, reason }: ProcessExit): void {
     this.#heartbeat.stop();
     this.#logBudget.flush();
+    this.#calls.end();
     if (this.#phase === "starting") {
       this.#startSpan?.end("ended");
     }

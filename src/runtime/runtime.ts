@@ -1,6 +1,7 @@
 import type { Context } from "@opentelemetry/api";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
+import type { CallOptions, Procedure } from "./calls.ts";
 import type { Boundary } from "./options.ts";
 
 /**
@@ -107,6 +108,15 @@ export interface Runtime extends AsyncDisposable {
     trace?: Context,
     options?: WaitOptions & { readonly clearFiles?: boolean },
   ): Promise<DeploymentResult>;
+  /**
+   * Calls a procedure of the process of the flows. Rejects with `flows_stopped`, `flows_not_running`, `no_runtime`,
+   * `flows_unresponsive`, `call_failed` or `limit_exceeded`.
+   */
+  call<Argument, Result>(
+    procedure: Procedure<Argument, Result>,
+    argument: Argument,
+    options?: CallOptions,
+  ): Promise<Result>;
   /**
    * Makes the next deployment start in a new process, since the flows keep operators from the API: code of them may go on in timers
    * and sockets of their process, outside of the nodes that a deployment stops. The new process is created at once, so that the

@@ -1,8 +1,10 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../base/listeners.ts";
+import { FlowgateError } from "../errors.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import { logBoundary, withLauncher } from "./boundary.ts";
+import { type CallOptions, type Procedure, flowsStopped } from "./calls.ts";
 import { DeploymentQueue, createWaiter, deploymentBudgetMs, includesDeployment, resolveWaiters } from "./deployment.ts";
 import { describeWritableModules, prepareModulesDir, prepareUserDir, warnOfUnloadedModules } from "./folders.ts";
 import { InstanceKeeper } from "./instance-keeper.ts";
@@ -163,6 +165,24 @@ class Supervisor implements Runtime {
     this.#queue.add({ revision: this.#queue.record(revision), type: "full", waiters: new Set([waiter]), trace });
     this.#keeper.deployQueued();
     return waiter.result;
+  }
+
+  async call<Argument, Result>(
+    procedure: Procedure<Argument, Result>,
+    argument: Argument,
+    options?: CallOptions,
+  ): Promise<Result> {
+    if (!this.#isStarted) {
+      throw flowsStopped();
+    }
+    const instance = this.#keeper.current;
+    if (instance?.canBeCalled !== true) {
+      throw new FlowgateError(
+        "flows_not_running",
+        `the flows do not run now: the flow runtime is ${this.#reporter.state}`,
+      );
+    }
+    return instance.call(procedure, argument, options);
   }
 
   distrust(reason: string): void {

@@ -27,6 +27,7 @@ const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {
   revisions_pruned: AuditKindMessage.REVISIONS_PRUNED,
   flows_started: AuditKindMessage.FLOWS_STARTED,
   flows_stopped: AuditKindMessage.FLOWS_STOPPED,
+  node_injected: AuditKindMessage.NODE_INJECTED,
 };
 
 /** The number of entries that an export reads at once, which takes a few milliseconds. */

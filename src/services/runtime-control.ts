@@ -3,7 +3,6 @@ import type { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { originOf } from "../auth/caller.ts";
 import type { OutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { outcomes as outcomeMessages } from "../deployments/revision-message.ts";
-import { FlowgateError } from "../errors.ts";
 import { isRunnerState, namesOfRunning } from "../runtime/replicas/runs.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
@@ -82,11 +81,4 @@ async function untilEnded(
   subscriptions.defer(() => signal.removeEventListener("abort", abort));
   check();
   return await promise;
-}
-
-/** Throws if the flows are to be stopped. */
-export function assertStarted(desired: Pick<DesiredStateStore, "current">): void {
-  if (!desired.current().isStarted) {
-    throw new FlowgateError("flows_stopped", "the flows are stopped: start them first, with StartFlows");
-  }
 }

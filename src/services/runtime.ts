@@ -4,45 +4,35 @@ import type { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import { outcomes } from "../deployments/revision-message.ts";
-import { FlowgateError } from "../errors.ts";
 import type { NodeStates } from "../live/node-states.ts";
-import { type Runtime, type RuntimeState, pending } from "../runtime/runtime.ts";
-import type { Cluster } from "../store/cluster.ts";
-import type { FlowStore } from "../store/flow-store.ts";
+import { type Runtime, pending } from "../runtime/runtime.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { runtimeTimeoutMs } from "./deployment-request.ts";
+import { type InjectOptions, injectMethods } from "./inject.ts";
 import { listNodeStatuses } from "./node-statuses.ts";
-import { assertStarted, type ControlOptions, controlMethods } from "./runtime-control.ts";
+import { assertRunner, nameOfSelf } from "./runner.ts";
+import { type ControlOptions, controlMethods } from "./runtime-control.ts";
 import { toRuntime } from "./settings.ts";
 
-type RuntimeServiceOptions = {
-  readonly store: Pick<FlowStore, "active">;
-  readonly audit: Pick<AuditRecorder, "write">;
-  /** That of this replica. */
-  readonly runtime: Pick<Runtime, "restart" | "status" | "lastResult">;
-  /** What its nodes do. */
-  readonly nodes: Pick<NodeStates, "all" | "countFailing">;
-  /** Undefined: there are no other replicas. */
-  readonly cluster: Pick<Cluster, "replicas"> | undefined;
-  readonly control: ControlOptions;
-};
+type RuntimeServiceOptions = ControlOptions &
+  InjectOptions & {
+    readonly audit: Pick<AuditRecorder, "write">;
+    /** That of this replica. */
+    readonly runtime: Pick<Runtime, "restart" | "lastResult">;
+    /** What its nodes do. */
+    readonly nodes: Pick<NodeStates, "all" | "countFailing">;
+  };
 
-export function runtimeService({
-  store,
-  audit,
-  runtime,
-  nodes,
-  cluster,
-  control,
-}: RuntimeServiceOptions): ServiceImpl<typeof RuntimeService> {
-  const replicaName = (): string | undefined => cluster?.replicas().find(({ isSelf }) => isSelf)?.name;
+export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<typeof RuntimeService> {
+  const { store, desired, audit, runtime, cluster, nodes } = options;
   return {
-    ...controlMethods(control),
+    ...controlMethods(options),
+    ...injectMethods(options),
 
     getRuntime() {
       const { rev } = store.active();
-      const replica = replicaName();
-      const { isStarted, by, atMs } = control.desired.current();
+      const replica = nameOfSelf(cluster);
+      const { isStarted, by, atMs } = desired.current();
       const last = runtime.lastResult();
       const { outcome, missingTypes } = last?.revision.rev === rev ? last.result : pending;
       return {
@@ -58,19 +48,17 @@ export function runtimeService({
     },
 
     listNodeStatuses(request) {
-      const { state } = runtime.status();
       // Stopped flows have no nodes.
-      if (state !== "stopped") {
-        assertRunner(state);
+      if (desired.current().isStarted) {
+        assertRunner(options);
       }
       return listNodeStatuses(nodes.all(), request);
     },
 
     async restartRuntime({ clearFiles }, context) {
-      assertStarted(control.desired);
-      assertRunner(runtime.status().state);
+      assertRunner(options);
       const active = store.active();
-      const replica = replicaName();
+      const replica = nameOfSelf(cluster);
       // A restart changes nothing in the store, and must be possible while that can't be written.
       const detail = [replica, clearFiles ? "files removed" : undefined]
         .filter((part) => part !== undefined)
@@ -94,17 +82,4 @@ export function runtimeService({
       };
     },
   };
-}
-
-const withoutFlows: Readonly<Partial<Record<RuntimeState, string>>> = {
-  disabled: "this replica never runs flows (runtime.mode: none)",
-  standby: "another replica runs the flows (runtime.mode: one)",
-  stopped: "the service is stopping",
-};
-
-function assertRunner(state: RuntimeState): void {
-  const reason = withoutFlows[state];
-  if (reason !== undefined) {
-    throw new FlowgateError("no_runtime", `${reason}: send the request to a replica that runs them`);
-  }
 }

@@ -17,7 +17,8 @@ export type AuditKind =
   | "store_migrated"
   | "runtime_restarted"
   | "flows_started"
-  | "flows_stopped";
+  | "flows_stopped"
+  | "node_injected";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {

@@ -283,6 +283,11 @@ test("events are sent and listed as in their examples", async () => {
 
 test("tokens, settings, the audit log and the runtime are answered as in their examples", async () => {
   check(await call("GET", "/settings"), 200, "SettingsService_GetSettings", "running");
+  await call("POST", "/flows", { flows: [tab("T"), functionNode("target", { z: "T" })] }, v2);
+  for (const name of ["message", "button"]) {
+    const injected = await call("POST", "/runtime/nodes/target:inject", sent("RuntimeService_InjectNode", name));
+    check(injected, 200, "RuntimeService_InjectNode", "received");
+  }
   const stop = await call("POST", "/runtime:stop", sent("RuntimeService_StopFlows", "stop"));
   check(stop, 200, "RuntimeService_StopFlows", "stopped");
   const start = await call("POST", "/runtime:start", sent("RuntimeService_StartFlows", "start"));

@@ -13,15 +13,60 @@ import type { Runtime } from "./settings_pb.ts";
 import { file_flowgate_v1_settings } from "./settings_pb.ts";
 import { file_google_api_annotations } from "@flowgate/gateway/gen/google/api/annotations_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_flowgate_gateway_v1_annotations } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
-import type { Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiOgoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkiLAoVUmVzdGFydFJ1bnRpbWVSZXF1ZXN0EhMKC2NsZWFyX2ZpbGVzGAEgASgIIn4KFlJlc3RhcnRSdW50aW1lUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJEg8KB3JlcGxpY2EYBCABKAkiEwoRR2V0UnVudGltZVJlcXVlc3QioAIKEkdldFJ1bnRpbWVSZXNwb25zZRIlCgdydW50aW1lGAEgASgLMhQuZmxvd2dhdGUudjEuUnVudGltZRILCgNyZXYYAiABKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSGQoHc3RhcnRlZBgFIAEoCEII2uOyrAoCKAESEgoKc3RvcHBlZF9ieRgGIAEoCRItCglzdG9wX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KDWZhaWxpbmdfbm9kZXMYCCABKA1CCNrjsqwKAigBEg8KB3JlcGxpY2EYCSABKAkibAoXTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSCwoDdGFiGAMgASgJEgwKBG5vZGUYBCABKAkSDwoHZmFpbGluZxgFIAEoCCKVAQoYTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlEi8KBW5vZGVzGAEgAygLMhYuZmxvd2dhdGUudjEuTm9kZVN0YXRlQgja47KsCgIoARIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSLwoFZmxvd3MYAyADKAsyFi5mbG93Z2F0ZS52MS5GbG93U3RhdGVCCNrjsqwKAigBIpoDCglOb2RlU3RhdGUSDwoHbm9kZV9pZBgBIAEoCRIRCglub2RlX3R5cGUYAiABKAkSEQoJbm9kZV9uYW1lGAMgASgJEg8KB2Zsb3dfaWQYBCABKAkSEgoKZmxvd19sYWJlbBgFIAEoCRIUCgxzdWJmbG93X3BhdGgYBiADKAkSLAoGc3RhdHVzGAcgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50EhgKBmVycm9ycxgIIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYCSABKA1CCNrjsqwKAigBEi8KCmxhc3RfZXJyb3IYCiABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKCG1lc3NhZ2VzGAwgASgBQgja47KsCgIoARI1ChFsYXN0X21lc3NhZ2VfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2QIKCUZsb3dTdGF0ZRIPCgdmbG93X2lkGAEgASgJEhIKCmZsb3dfbGFiZWwYAiABKAkSFwoFbm9kZXMYAyABKA1CCNrjsqwKAigBEh8KDWZhaWxpbmdfbm9kZXMYBCABKA1CCNrjsqwKAigBEhgKBmVycm9ycxgFIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYBiABKA1CCNrjsqwKAigBEhoKCG1lc3NhZ2VzGAcgASgBQgja47KsCgIoARIvCgpsYXN0X2Vycm9yGAggASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnQSMwoPbGFzdF9lcnJvcl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X21lc3NhZ2VfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAyiAYKDlJ1bnRpbWVTZXJ2aWNlEogBCgpTdGFydEZsb3dzEh4uZmxvd2dhdGUudjEuU3RhcnRGbG93c1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVzcG9uc2UiOZACAsKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhM6ASoiDi9ydW50aW1lOnN0YXJ02uOyrAoEWICABBKEAQoJU3RvcEZsb3dzEh0uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlN0b3BGbG93c1Jlc3BvbnNlIjiQAgLCghkPGg1ydW50aW1lLndyaXRlgtPkkwISOgEqIg0vcnVudGltZTpzdG9w2uOyrAoEWICABBKZAQoKR2V0UnVudGltZRIeLmZsb3dnYXRlLnYxLkdldFJ1bnRpbWVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlc3BvbnNlIkqQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAgoSCC9ydW50aW1l2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKxAQoQTGlzdE5vZGVTdGF0dXNlcxIkLmZsb3dnYXRlLnYxLkxpc3ROb2RlU3RhdHVzZXNSZXF1ZXN0GiUuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlIlCQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAhASDi9ydW50aW1lL25vZGVz2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKTAQoOUmVzdGFydFJ1bnRpbWUSIi5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlcXVlc3QaIy5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlc3BvbnNlIjjCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ02uOyrAoEWICABEIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiOgoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkiLAoVUmVzdGFydFJ1bnRpbWVSZXF1ZXN0EhMKC2NsZWFyX2ZpbGVzGAEgASgIIn4KFlJlc3RhcnRSdW50aW1lUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJEg8KB3JlcGxpY2EYBCABKAkiEwoRR2V0UnVudGltZVJlcXVlc3QioAIKEkdldFJ1bnRpbWVSZXNwb25zZRIlCgdydW50aW1lGAEgASgLMhQuZmxvd2dhdGUudjEuUnVudGltZRILCgNyZXYYAiABKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSGQoHc3RhcnRlZBgFIAEoCEII2uOyrAoCKAESEgoKc3RvcHBlZF9ieRgGIAEoCRItCglzdG9wX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KDWZhaWxpbmdfbm9kZXMYCCABKA1CCNrjsqwKAigBEg8KB3JlcGxpY2EYCSABKAkibAoXTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSCwoDdGFiGAMgASgJEgwKBG5vZGUYBCABKAkSDwoHZmFpbGluZxgFIAEoCCKVAQoYTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlEi8KBW5vZGVzGAEgAygLMhYuZmxvd2dhdGUudjEuTm9kZVN0YXRlQgja47KsCgIoARIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSLwoFZmxvd3MYAyADKAsyFi5mbG93Z2F0ZS52MS5GbG93U3RhdGVCCNrjsqwKAigBIpoDCglOb2RlU3RhdGUSDwoHbm9kZV9pZBgBIAEoCRIRCglub2RlX3R5cGUYAiABKAkSEQoJbm9kZV9uYW1lGAMgASgJEg8KB2Zsb3dfaWQYBCABKAkSEgoKZmxvd19sYWJlbBgFIAEoCRIUCgxzdWJmbG93X3BhdGgYBiADKAkSLAoGc3RhdHVzGAcgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50EhgKBmVycm9ycxgIIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYCSABKA1CCNrjsqwKAigBEi8KCmxhc3RfZXJyb3IYCiABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKCG1lc3NhZ2VzGAwgASgBQgja47KsCgIoARI1ChFsYXN0X21lc3NhZ2VfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2QIKCUZsb3dTdGF0ZRIPCgdmbG93X2lkGAEgASgJEhIKCmZsb3dfbGFiZWwYAiABKAkSFwoFbm9kZXMYAyABKA1CCNrjsqwKAigBEh8KDWZhaWxpbmdfbm9kZXMYBCABKA1CCNrjsqwKAigBEhgKBmVycm9ycxgFIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYBiABKA1CCNrjsqwKAigBEhoKCG1lc3NhZ2VzGAcgASgBQgja47KsCgIoARIvCgpsYXN0X2Vycm9yGAggASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnQSMwoPbGFzdF9lcnJvcl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X21lc3NhZ2VfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAynQcKDlJ1bnRpbWVTZXJ2aWNlEogBCgpTdGFydEZsb3dzEh4uZmxvd2dhdGUudjEuU3RhcnRGbG93c1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVzcG9uc2UiOZACAsKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhM6ASoiDi9ydW50aW1lOnN0YXJ02uOyrAoEWICABBKEAQoJU3RvcEZsb3dzEh0uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlN0b3BGbG93c1Jlc3BvbnNlIjiQAgLCghkPGg1ydW50aW1lLndyaXRlgtPkkwISOgEqIg0vcnVudGltZTpzdG9w2uOyrAoEWICABBKZAQoKR2V0UnVudGltZRIeLmZsb3dnYXRlLnYxLkdldFJ1bnRpbWVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlc3BvbnNlIkqQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAgoSCC9ydW50aW1l2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKxAQoQTGlzdE5vZGVTdGF0dXNlcxIkLmZsb3dnYXRlLnYxLkxpc3ROb2RlU3RhdHVzZXNSZXF1ZXN0GiUuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlIlCQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAhASDi9ydW50aW1lL25vZGVz2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKTAQoOUmVzdGFydFJ1bnRpbWUSIi5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlcXVlc3QaIy5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlc3BvbnNlIjjCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ02uOyrAoEWICABBKSAQoKSW5qZWN0Tm9kZRIeLmZsb3dnYXRlLnYxLkluamVjdE5vZGVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuSW5qZWN0Tm9kZVJlc3BvbnNlIkPCghkQGg5ydW50aW1lLmluamVjdILT5JMCHzoBKiIaL3J1bnRpbWUvbm9kZXMve2lkfTppbmplY3Ta47KsCgRYgIBAQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
+
+/**
+ * @generated from message flowgate.v1.InjectNodeRequest
+ */
+export type InjectNodeRequest = Message<"flowgate.v1.InjectNodeRequest"> & {
+  /**
+   * The id of the node. Of a node in a subflow: that of the instance, a hyphen, and its own.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Replaces properties of the message that an inject node sends. The message that another node receives.
+   *
+   * @generated from field: google.protobuf.Struct message = 2;
+   */
+  message?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.InjectNodeRequest.
+ * Use `create(InjectNodeRequestSchema)` to create a new message.
+ */
+export const InjectNodeRequestSchema: GenMessage<InjectNodeRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 0);
+
+/**
+ * @generated from message flowgate.v1.InjectNodeResponse
+ */
+export type InjectNodeResponse = Message<"flowgate.v1.InjectNodeResponse"> & {
+  /**
+   * The name of the replica whose flows have received the message; absent if there can be only one.
+   *
+   * @generated from field: string replica = 1;
+   */
+  replica: string;
+};
+
+/**
+ * Describes the message flowgate.v1.InjectNodeResponse.
+ * Use `create(InjectNodeResponseSchema)` to create a new message.
+ */
+export const InjectNodeResponseSchema: GenMessage<InjectNodeResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 1);
 
 /**
  * @generated from message flowgate.v1.StartFlowsRequest
@@ -34,7 +79,7 @@ export type StartFlowsRequest = Message<"flowgate.v1.StartFlowsRequest"> & {
  * Use `create(StartFlowsRequestSchema)` to create a new message.
  */
 export const StartFlowsRequestSchema: GenMessage<StartFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 0);
+  messageDesc(file_flowgate_v1_runtime, 2);
 
 /**
  * @generated from message flowgate.v1.StartFlowsResponse
@@ -67,7 +112,7 @@ export type StartFlowsResponse = Message<"flowgate.v1.StartFlowsResponse"> & {
  * Use `create(StartFlowsResponseSchema)` to create a new message.
  */
 export const StartFlowsResponseSchema: GenMessage<StartFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 1);
+  messageDesc(file_flowgate_v1_runtime, 3);
 
 /**
  * @generated from message flowgate.v1.StopFlowsRequest
@@ -80,7 +125,7 @@ export type StopFlowsRequest = Message<"flowgate.v1.StopFlowsRequest"> & {
  * Use `create(StopFlowsRequestSchema)` to create a new message.
  */
 export const StopFlowsRequestSchema: GenMessage<StopFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 2);
+  messageDesc(file_flowgate_v1_runtime, 4);
 
 /**
  * @generated from message flowgate.v1.StopFlowsResponse
@@ -106,7 +151,7 @@ export type StopFlowsResponse = Message<"flowgate.v1.StopFlowsResponse"> & {
  * Use `create(StopFlowsResponseSchema)` to create a new message.
  */
 export const StopFlowsResponseSchema: GenMessage<StopFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 3);
+  messageDesc(file_flowgate_v1_runtime, 5);
 
 /**
  * @generated from message flowgate.v1.RestartRuntimeRequest
@@ -126,7 +171,7 @@ export type RestartRuntimeRequest = Message<"flowgate.v1.RestartRuntimeRequest">
  * Use `create(RestartRuntimeRequestSchema)` to create a new message.
  */
 export const RestartRuntimeRequestSchema: GenMessage<RestartRuntimeRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 4);
+  messageDesc(file_flowgate_v1_runtime, 6);
 
 /**
  * @generated from message flowgate.v1.RestartRuntimeResponse
@@ -166,7 +211,7 @@ export type RestartRuntimeResponse = Message<"flowgate.v1.RestartRuntimeResponse
  * Use `create(RestartRuntimeResponseSchema)` to create a new message.
  */
 export const RestartRuntimeResponseSchema: GenMessage<RestartRuntimeResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 5);
+  messageDesc(file_flowgate_v1_runtime, 7);
 
 /**
  * @generated from message flowgate.v1.GetRuntimeRequest
@@ -179,7 +224,7 @@ export type GetRuntimeRequest = Message<"flowgate.v1.GetRuntimeRequest"> & {
  * Use `create(GetRuntimeRequestSchema)` to create a new message.
  */
 export const GetRuntimeRequestSchema: GenMessage<GetRuntimeRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 6);
+  messageDesc(file_flowgate_v1_runtime, 8);
 
 /**
  * @generated from message flowgate.v1.GetRuntimeResponse
@@ -250,7 +295,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
  * Use `create(GetRuntimeResponseSchema)` to create a new message.
  */
 export const GetRuntimeResponseSchema: GenMessage<GetRuntimeResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 7);
+  messageDesc(file_flowgate_v1_runtime, 9);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesRequest
@@ -297,7 +342,7 @@ export type ListNodeStatusesRequest = Message<"flowgate.v1.ListNodeStatusesReque
  * Use `create(ListNodeStatusesRequestSchema)` to create a new message.
  */
 export const ListNodeStatusesRequestSchema: GenMessage<ListNodeStatusesRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 8);
+  messageDesc(file_flowgate_v1_runtime, 10);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesResponse
@@ -328,7 +373,7 @@ export type ListNodeStatusesResponse = Message<"flowgate.v1.ListNodeStatusesResp
  * Use `create(ListNodeStatusesResponseSchema)` to create a new message.
  */
 export const ListNodeStatusesResponseSchema: GenMessage<ListNodeStatusesResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 9);
+  messageDesc(file_flowgate_v1_runtime, 11);
 
 /**
  * What is known of a node since it was started.
@@ -419,7 +464,7 @@ export type NodeState = Message<"flowgate.v1.NodeState"> & {
  * Use `create(NodeStateSchema)` to create a new message.
  */
 export const NodeStateSchema: GenMessage<NodeState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 10);
+  messageDesc(file_flowgate_v1_runtime, 12);
 
 /**
  * The states of the nodes of a flow, summed up.
@@ -489,7 +534,7 @@ export type FlowState = Message<"flowgate.v1.FlowState"> & {
  * Use `create(FlowStateSchema)` to create a new message.
  */
 export const FlowStateSchema: GenMessage<FlowState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 11);
+  messageDesc(file_flowgate_v1_runtime, 13);
 
 /**
  * The flow runtime.
@@ -550,6 +595,18 @@ export const RuntimeService: GenService<{
     methodKind: "unary";
     input: typeof RestartRuntimeRequestSchema;
     output: typeof RestartRuntimeResponseSchema;
+  },
+  /**
+   * Makes an inject node send its message, as its button in the editor does. Another node receives the message of the request. The
+   * response is sent when the node has received it. Applies to the replica that receives the call; fails if this replica does not run
+   * the flows.
+   *
+   * @generated from rpc flowgate.v1.RuntimeService.InjectNode
+   */
+  injectNode: {
+    methodKind: "unary";
+    input: typeof InjectNodeRequestSchema;
+    output: typeof InjectNodeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_flowgate_v1_runtime, 0);

@@ -58,6 +58,7 @@ export {
   GetRuntimeResponseSchema,
   ListNodeStatusesResponseSchema,
   type NodeState,
+  InjectNodeResponseSchema,
   RestartRuntimeResponseSchema,
   RuntimeService,
   StartFlowsResponseSchema,

@@ -18,7 +18,9 @@ import {
 import { createNetworkPolicy } from "../network-policy.ts";
 import { isNodeErrorLevel } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
+import { createCallServer } from "./calls.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
+import { injectHandlers } from "./inject.ts";
 import { createRuntimeLog } from "./log.ts";
 import { createNetworkGuard } from "./network-guard.ts";
 import { NodeCapture } from "./node-capture.ts";
@@ -51,6 +53,7 @@ const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed);
 const locator = new NodeLocator();
 const capture = new NodeCapture(nodeRed, locator, parent);
+const serveCall = createCallServer(new Map(injectHandlers(nodeRed)), (reply) => parent.send(reply));
 const log = createRuntimeLog(
   (entry) => {
     const annotated = deployer.annotate(entry);
@@ -87,6 +90,9 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
       return;
     case "deploy":
       await deploy(message, payload);
+      return;
+    case "call":
+      await serveCall(message, payload);
       return;
     case "protect-port":
       networkGuard.protectPort(message.port);

@@ -1,4 +1,5 @@
 import { createListeners } from "../../base/listeners.ts";
+import { type CallOptions, type Procedure, noRuntime } from "../calls.ts";
 import { type Fence, msUntil } from "../fence.ts";
 import type { Boundary, RuntimeOptions } from "../options.ts";
 import {
@@ -76,6 +77,17 @@ class LeasedRuntime implements Runtime {
     }
     this.#forgetMissing();
     return pending;
+  }
+
+  async call<Argument, Result>(
+    procedure: Procedure<Argument, Result>,
+    argument: Argument,
+    options?: CallOptions,
+  ): Promise<Result> {
+    if (this.#opened === undefined) {
+      throw noRuntime("another replica runs the flows (runtime.mode: one)");
+    }
+    return this.#opened.runtime.call(procedure, argument, options);
   }
 
   distrust(reason: string): void {

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Cluster, ReplicaStatus } from "../../store/cluster.ts";
 import { withLauncher } from "../boundary.ts";
+import { noRuntime } from "../calls.ts";
 import { prepareUserDir } from "../folders.ts";
 import { type RuntimeOptions, completeOptions } from "../options.ts";
 import { type Runtime, pending } from "../runtime.ts";
@@ -47,6 +48,9 @@ function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
   return {
     apply: async () => pending,
     restart: async () => pending,
+    async call() {
+      throw noRuntime("this replica never runs flows (runtime.mode: none)");
+    },
     distrust() {},
     status: () => reporter.status({ httpPort: 0, boundary: undefined }),
     processStats: () => ({ restarts: 0, heartbeatAgeMs: 0 }),

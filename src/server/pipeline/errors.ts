@@ -70,6 +70,12 @@ const codes: Readonly<Record<Reason, Code>> = {
   nothing_to_undo: Code.FailedPrecondition,
   no_runtime: Code.FailedPrecondition,
   flows_stopped: Code.FailedPrecondition,
+  flows_not_running: Code.FailedPrecondition,
+  // It is not known whether the flows have done it, so that clients must not repeat it by themselves.
+  flows_unresponsive: Code.DeadlineExceeded,
+  call_failed: Code.FailedPrecondition,
+  node_disabled: Code.FailedPrecondition,
+  no_input: Code.FailedPrecondition,
   payload_too_large: Code.ResourceExhausted,
 
   no_token: Code.Unauthenticated,

@@ -82,6 +82,11 @@ const protectedCalls: readonly (Pick<Row, "rest" | "rpc"> & { name: string })[] 
     rpc: rpc(RuntimeService.method.stopFlows, {}),
   },
   {
+    name: "InjectNode",
+    rest: [["POST", "/runtime/nodes/x:inject", json, "{}"]],
+    rpc: rpc(RuntimeService.method.injectNode, { id: "x" }),
+  },
+  {
     name: "RevokeToken",
     rest: [["POST", "/auth/revoke", form, "token=x"]],
     rpc: rpc(AuthService.method.revokeToken, { token: "x" }),
@@ -119,6 +124,7 @@ const refused: Row[] = [
       ["ListNodeStatuses", "narrow", "runtime.read"],
       ["RestartRuntime", "narrow", "runtime.write"],
       ["StartFlows", "readOnly", "runtime.write"],
+      ["InjectNode", "readOnly", "runtime.inject"],
       ["StopFlows", "readOnly", "runtime.write"],
     ] as const
   ).map(([operation, as, permission]): Row => {

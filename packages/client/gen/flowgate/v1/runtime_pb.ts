@@ -11,14 +11,59 @@ import { file_flowgate_v1_flows } from "./flows_pb.ts";
 import type { Runtime } from "./settings_pb.ts";
 import { file_flowgate_v1_settings } from "./settings_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Message } from "@bufbuild/protobuf";
+import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiOgoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkiLAoVUmVzdGFydFJ1bnRpbWVSZXF1ZXN0EhMKC2NsZWFyX2ZpbGVzGAEgASgIIn4KFlJlc3RhcnRSdW50aW1lUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJEg8KB3JlcGxpY2EYBCABKAkiEwoRR2V0UnVudGltZVJlcXVlc3QijAIKEkdldFJ1bnRpbWVSZXNwb25zZRIlCgdydW50aW1lGAEgASgLMhQuZmxvd2dhdGUudjEuUnVudGltZRILCgNyZXYYAiABKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSDwoHc3RhcnRlZBgFIAEoCBISCgpzdG9wcGVkX2J5GAYgASgJEi0KCXN0b3BfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNZmFpbGluZ19ub2RlcxgIIAEoDRIPCgdyZXBsaWNhGAkgASgJImwKF0xpc3ROb2RlU3RhdHVzZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEgsKA3RhYhgDIAEoCRIMCgRub2RlGAQgASgJEg8KB2ZhaWxpbmcYBSABKAgigQEKGExpc3ROb2RlU3RhdHVzZXNSZXNwb25zZRIlCgVub2RlcxgBIAMoCzIWLmZsb3dnYXRlLnYxLk5vZGVTdGF0ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSJQoFZmxvd3MYAyADKAsyFi5mbG93Z2F0ZS52MS5GbG93U3RhdGUi/AIKCU5vZGVTdGF0ZRIPCgdub2RlX2lkGAEgASgJEhEKCW5vZGVfdHlwZRgCIAEoCRIRCglub2RlX25hbWUYAyABKAkSDwoHZmxvd19pZBgEIAEoCRISCgpmbG93X2xhYmVsGAUgASgJEhQKDHN1YmZsb3dfcGF0aBgGIAMoCRIsCgZzdGF0dXMYByABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlU3RhdHVzRXZlbnQSDgoGZXJyb3JzGAggASgNEhAKCHdhcm5pbmdzGAkgASgNEi8KCmxhc3RfZXJyb3IYCiABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCG1lc3NhZ2VzGAwgASgBEjUKEWxhc3RfbWVzc2FnZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKnAgoJRmxvd1N0YXRlEg8KB2Zsb3dfaWQYASABKAkSEgoKZmxvd19sYWJlbBgCIAEoCRINCgVub2RlcxgDIAEoDRIVCg1mYWlsaW5nX25vZGVzGAQgASgNEg4KBmVycm9ycxgFIAEoDRIQCgh3YXJuaW5ncxgGIAEoDRIQCghtZXNzYWdlcxgHIAEoARIvCgpsYXN0X2Vycm9yGAggASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnQSMwoPbGFzdF9lcnJvcl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X21lc3NhZ2VfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAyygMKDlJ1bnRpbWVTZXJ2aWNlElIKClN0YXJ0Rmxvd3MSHi5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVxdWVzdBofLmZsb3dnYXRlLnYxLlN0YXJ0Rmxvd3NSZXNwb25zZSIDkAICEk8KCVN0b3BGbG93cxIdLmZsb3dnYXRlLnYxLlN0b3BGbG93c1JlcXVlc3QaHi5mbG93Z2F0ZS52MS5TdG9wRmxvd3NSZXNwb25zZSIDkAICElIKCkdldFJ1bnRpbWUSHi5mbG93Z2F0ZS52MS5HZXRSdW50aW1lUmVxdWVzdBofLmZsb3dnYXRlLnYxLkdldFJ1bnRpbWVSZXNwb25zZSIDkAIBEmQKEExpc3ROb2RlU3RhdHVzZXMSJC5mbG93Z2F0ZS52MS5MaXN0Tm9kZVN0YXR1c2VzUmVxdWVzdBolLmZsb3dnYXRlLnYxLkxpc3ROb2RlU3RhdHVzZXNSZXNwb25zZSIDkAIBElkKDlJlc3RhcnRSdW50aW1lEiIuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXF1ZXN0GiMuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_protobuf_timestamp]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiOgoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkiLAoVUmVzdGFydFJ1bnRpbWVSZXF1ZXN0EhMKC2NsZWFyX2ZpbGVzGAEgASgIIn4KFlJlc3RhcnRSdW50aW1lUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJEg8KB3JlcGxpY2EYBCABKAkiEwoRR2V0UnVudGltZVJlcXVlc3QijAIKEkdldFJ1bnRpbWVSZXNwb25zZRIlCgdydW50aW1lGAEgASgLMhQuZmxvd2dhdGUudjEuUnVudGltZRILCgNyZXYYAiABKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSDwoHc3RhcnRlZBgFIAEoCBISCgpzdG9wcGVkX2J5GAYgASgJEi0KCXN0b3BfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNZmFpbGluZ19ub2RlcxgIIAEoDRIPCgdyZXBsaWNhGAkgASgJImwKF0xpc3ROb2RlU3RhdHVzZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEgsKA3RhYhgDIAEoCRIMCgRub2RlGAQgASgJEg8KB2ZhaWxpbmcYBSABKAgigQEKGExpc3ROb2RlU3RhdHVzZXNSZXNwb25zZRIlCgVub2RlcxgBIAMoCzIWLmZsb3dnYXRlLnYxLk5vZGVTdGF0ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSJQoFZmxvd3MYAyADKAsyFi5mbG93Z2F0ZS52MS5GbG93U3RhdGUi/AIKCU5vZGVTdGF0ZRIPCgdub2RlX2lkGAEgASgJEhEKCW5vZGVfdHlwZRgCIAEoCRIRCglub2RlX25hbWUYAyABKAkSDwoHZmxvd19pZBgEIAEoCRISCgpmbG93X2xhYmVsGAUgASgJEhQKDHN1YmZsb3dfcGF0aBgGIAMoCRIsCgZzdGF0dXMYByABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlU3RhdHVzRXZlbnQSDgoGZXJyb3JzGAggASgNEhAKCHdhcm5pbmdzGAkgASgNEi8KCmxhc3RfZXJyb3IYCiABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCG1lc3NhZ2VzGAwgASgBEjUKEWxhc3RfbWVzc2FnZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKnAgoJRmxvd1N0YXRlEg8KB2Zsb3dfaWQYASABKAkSEgoKZmxvd19sYWJlbBgCIAEoCRINCgVub2RlcxgDIAEoDRIVCg1mYWlsaW5nX25vZGVzGAQgASgNEg4KBmVycm9ycxgFIAEoDRIQCgh3YXJuaW5ncxgGIAEoDRIQCghtZXNzYWdlcxgHIAEoARIvCgpsYXN0X2Vycm9yGAggASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnQSMwoPbGFzdF9lcnJvcl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X21lc3NhZ2VfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAymQQKDlJ1bnRpbWVTZXJ2aWNlElIKClN0YXJ0Rmxvd3MSHi5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVxdWVzdBofLmZsb3dnYXRlLnYxLlN0YXJ0Rmxvd3NSZXNwb25zZSIDkAICEk8KCVN0b3BGbG93cxIdLmZsb3dnYXRlLnYxLlN0b3BGbG93c1JlcXVlc3QaHi5mbG93Z2F0ZS52MS5TdG9wRmxvd3NSZXNwb25zZSIDkAICElIKCkdldFJ1bnRpbWUSHi5mbG93Z2F0ZS52MS5HZXRSdW50aW1lUmVxdWVzdBofLmZsb3dnYXRlLnYxLkdldFJ1bnRpbWVSZXNwb25zZSIDkAIBEmQKEExpc3ROb2RlU3RhdHVzZXMSJC5mbG93Z2F0ZS52MS5MaXN0Tm9kZVN0YXR1c2VzUmVxdWVzdBolLmZsb3dnYXRlLnYxLkxpc3ROb2RlU3RhdHVzZXNSZXNwb25zZSIDkAIBElkKDlJlc3RhcnRSdW50aW1lEiIuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXF1ZXN0GiMuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXNwb25zZRJNCgpJbmplY3ROb2RlEh4uZmxvd2dhdGUudjEuSW5qZWN0Tm9kZVJlcXVlc3QaHy5mbG93Z2F0ZS52MS5JbmplY3ROb2RlUmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+
+/**
+ * @generated from message flowgate.v1.InjectNodeRequest
+ */
+export type InjectNodeRequest = Message<"flowgate.v1.InjectNodeRequest"> & {
+  /**
+   * The id of the node. Of a node in a subflow: that of the instance, a hyphen, and its own.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Replaces properties of the message that an inject node sends. The message that another node receives.
+   *
+   * @generated from field: google.protobuf.Struct message = 2;
+   */
+  message?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.InjectNodeRequest.
+ * Use `create(InjectNodeRequestSchema)` to create a new message.
+ */
+export const InjectNodeRequestSchema: GenMessage<InjectNodeRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 0);
+
+/**
+ * @generated from message flowgate.v1.InjectNodeResponse
+ */
+export type InjectNodeResponse = Message<"flowgate.v1.InjectNodeResponse"> & {
+  /**
+   * The name of the replica whose flows have received the message; absent if there can be only one.
+   *
+   * @generated from field: string replica = 1;
+   */
+  replica: string;
+};
+
+/**
+ * Describes the message flowgate.v1.InjectNodeResponse.
+ * Use `create(InjectNodeResponseSchema)` to create a new message.
+ */
+export const InjectNodeResponseSchema: GenMessage<InjectNodeResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 1);
 
 /**
  * @generated from message flowgate.v1.StartFlowsRequest
@@ -31,7 +76,7 @@ export type StartFlowsRequest = Message<"flowgate.v1.StartFlowsRequest"> & {
  * Use `create(StartFlowsRequestSchema)` to create a new message.
  */
 export const StartFlowsRequestSchema: GenMessage<StartFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 0);
+  messageDesc(file_flowgate_v1_runtime, 2);
 
 /**
  * @generated from message flowgate.v1.StartFlowsResponse
@@ -64,7 +109,7 @@ export type StartFlowsResponse = Message<"flowgate.v1.StartFlowsResponse"> & {
  * Use `create(StartFlowsResponseSchema)` to create a new message.
  */
 export const StartFlowsResponseSchema: GenMessage<StartFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 1);
+  messageDesc(file_flowgate_v1_runtime, 3);
 
 /**
  * @generated from message flowgate.v1.StopFlowsRequest
@@ -77,7 +122,7 @@ export type StopFlowsRequest = Message<"flowgate.v1.StopFlowsRequest"> & {
  * Use `create(StopFlowsRequestSchema)` to create a new message.
  */
 export const StopFlowsRequestSchema: GenMessage<StopFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 2);
+  messageDesc(file_flowgate_v1_runtime, 4);
 
 /**
  * @generated from message flowgate.v1.StopFlowsResponse
@@ -103,7 +148,7 @@ export type StopFlowsResponse = Message<"flowgate.v1.StopFlowsResponse"> & {
  * Use `create(StopFlowsResponseSchema)` to create a new message.
  */
 export const StopFlowsResponseSchema: GenMessage<StopFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 3);
+  messageDesc(file_flowgate_v1_runtime, 5);
 
 /**
  * @generated from message flowgate.v1.RestartRuntimeRequest
@@ -123,7 +168,7 @@ export type RestartRuntimeRequest = Message<"flowgate.v1.RestartRuntimeRequest">
  * Use `create(RestartRuntimeRequestSchema)` to create a new message.
  */
 export const RestartRuntimeRequestSchema: GenMessage<RestartRuntimeRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 4);
+  messageDesc(file_flowgate_v1_runtime, 6);
 
 /**
  * @generated from message flowgate.v1.RestartRuntimeResponse
@@ -163,7 +208,7 @@ export type RestartRuntimeResponse = Message<"flowgate.v1.RestartRuntimeResponse
  * Use `create(RestartRuntimeResponseSchema)` to create a new message.
  */
 export const RestartRuntimeResponseSchema: GenMessage<RestartRuntimeResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 5);
+  messageDesc(file_flowgate_v1_runtime, 7);
 
 /**
  * @generated from message flowgate.v1.GetRuntimeRequest
@@ -176,7 +221,7 @@ export type GetRuntimeRequest = Message<"flowgate.v1.GetRuntimeRequest"> & {
  * Use `create(GetRuntimeRequestSchema)` to create a new message.
  */
 export const GetRuntimeRequestSchema: GenMessage<GetRuntimeRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 6);
+  messageDesc(file_flowgate_v1_runtime, 8);
 
 /**
  * @generated from message flowgate.v1.GetRuntimeResponse
@@ -247,7 +292,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
  * Use `create(GetRuntimeResponseSchema)` to create a new message.
  */
 export const GetRuntimeResponseSchema: GenMessage<GetRuntimeResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 7);
+  messageDesc(file_flowgate_v1_runtime, 9);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesRequest
@@ -294,7 +339,7 @@ export type ListNodeStatusesRequest = Message<"flowgate.v1.ListNodeStatusesReque
  * Use `create(ListNodeStatusesRequestSchema)` to create a new message.
  */
 export const ListNodeStatusesRequestSchema: GenMessage<ListNodeStatusesRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 8);
+  messageDesc(file_flowgate_v1_runtime, 10);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesResponse
@@ -325,7 +370,7 @@ export type ListNodeStatusesResponse = Message<"flowgate.v1.ListNodeStatusesResp
  * Use `create(ListNodeStatusesResponseSchema)` to create a new message.
  */
 export const ListNodeStatusesResponseSchema: GenMessage<ListNodeStatusesResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 9);
+  messageDesc(file_flowgate_v1_runtime, 11);
 
 /**
  * What is known of a node since it was started.
@@ -416,7 +461,7 @@ export type NodeState = Message<"flowgate.v1.NodeState"> & {
  * Use `create(NodeStateSchema)` to create a new message.
  */
 export const NodeStateSchema: GenMessage<NodeState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 10);
+  messageDesc(file_flowgate_v1_runtime, 12);
 
 /**
  * The states of the nodes of a flow, summed up.
@@ -486,7 +531,7 @@ export type FlowState = Message<"flowgate.v1.FlowState"> & {
  * Use `create(FlowStateSchema)` to create a new message.
  */
 export const FlowStateSchema: GenMessage<FlowState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 11);
+  messageDesc(file_flowgate_v1_runtime, 13);
 
 /**
  * The flow runtime.
@@ -547,6 +592,18 @@ export const RuntimeService: GenService<{
     methodKind: "unary";
     input: typeof RestartRuntimeRequestSchema;
     output: typeof RestartRuntimeResponseSchema;
+  },
+  /**
+   * Makes an inject node send its message, as its button in the editor does. Another node receives the message of the request. The
+   * response is sent when the node has received it. Applies to the replica that receives the call; fails if this replica does not run
+   * the flows.
+   *
+   * @generated from rpc flowgate.v1.RuntimeService.InjectNode
+   */
+  injectNode: {
+    methodKind: "unary";
+    input: typeof InjectNodeRequestSchema;
+    output: typeof InjectNodeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_flowgate_v1_runtime, 0);

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import { FlowgateError } from "../../src/errors.ts";
+import { Calls, maxReplyBytes, type Procedure } from "../../src/runtime/calls.ts";
+import { createCallServer, type Handler } from "../../src/runtime/child/calls.ts";
+import { type Reply, parseFromChild } from "../../src/runtime/messages.ts";
+import { injectNode } from "../../src/runtime/procedures.ts";
+import { fixture, revision, runtimeUnderTest } from "./builders.ts";
+import { createDesiredState } from "./desired-state.ts";
+
+const echo: Procedure<unknown, string> = {
+  name: "echo",
+  parse: (result) => (typeof result === "string" ? result : undefined),
+};
+
+/** Calls that handlers of the child answer. `alter` changes the replies on their way. */
+function connect(handlers: Record<string, Handler>, alter = (replies: readonly Reply[]) => replies): Calls {
+  const calls: Calls = new Calls((call, argument) => {
+    const replies: Reply[] = [];
+    const serve = createCallServer(new Map(Object.entries(handlers)), (reply) => replies.push(reply));
+    void serve(call, Buffer.from(argument)).then(() => {
+      for (const reply of alter(replies)) {
+        calls.handleReply(parseFromChild(JSON.parse(JSON.stringify(reply))) as Reply);
+      }
+    });
+  });
+  return calls;
+}
+
+function reasonOf(call: Promise<unknown>): Promise<unknown> {
+  return call.then(
+    (result) => result,
+    (error: unknown) => (error instanceof FlowgateError ? error.reason : error),
+  );
+}
+
+test("a result has any length, arrives in several messages, and belongs to its call", async () => {
+  const calls = connect({ echo: async (argument: string) => argument });
+  const texts = ["", "Zoë 🔑\u0000\n", "🔑".repeat(200_000)];
+  expect(await Promise.all(texts.map((text) => calls.call(echo, text)))).toEqual(texts);
+});
+
+test("what a handler throws, and a procedure that does not exist, are failures of the call", async () => {
+  const thrown = connect({
+    echo() {
+      throw new Error("out of order");
+    },
+  });
+  await expect(thrown.call(echo, "")).rejects.toThrow('the flow runtime has failed: "out of order"');
+  await expect(connect({}).call(echo, "")).rejects.toMatchObject({ reason: "call_failed" });
+  const tooLarge = connect({ echo: () => "x".repeat(maxReplyBytes) });
+  await expect(tooLarge.call(echo, "")).rejects.toThrow("the result is too large");
+});
+
+test.each<[string, (replies: readonly Reply[]) => readonly Reply[]]>([
+  ["something else", (replies) => replies.map((reply) => ({ ...reply, part: btoa('{"result": 5}') }))],
+  ["no JSON", (replies) => replies.map((reply) => ({ ...reply, part: btoa("{") }))],
+  ["no object", (replies) => replies.map((reply) => ({ ...reply, part: btoa("null") }))],
+  ["endless parts", ([reply]) => Array.from({ length: 100 }, () => ({ ...(reply as Reply), isLast: false }))],
+])("a forged reply with %s fails the call", async (_, alter) => {
+  const calls = connect({ echo: (argument: string) => argument }, alter);
+  expect(await reasonOf(calls.call(echo, "text"))).toBe("flows_unresponsive");
+});
+
+test("a reply to another call, or after the end of one, is ignored", async () => {
+  const calls = connect({ echo: (argument: string) => argument }, (replies) =>
+    replies.flatMap((reply) => [{ ...reply, id: reply.id + 100 }, reply, reply]),
+  );
+  expect(await calls.call(echo, "text")).toBe("text");
+});
+
+test("a call ends at its time limit, with its caller, with the process, and if there are too many", async () => {
+  const calls = new Calls(() => {});
+  expect(await reasonOf(calls.call(echo, "", { withinMs: 1 }))).toBe("flows_unresponsive");
+  const reason = new Error("the caller has left");
+  const leaving = new AbortController();
+  const left = reasonOf(calls.call(echo, "", { signal: leaving.signal }));
+  leaving.abort(reason);
+  expect(await left).toBe(reason);
+  const many = Array.from({ length: 20 }, () => reasonOf(calls.call(echo, "")));
+  calls.end();
+  const reasons = await Promise.all(many);
+  expect(reasons.filter((each) => each === "flows_unresponsive")).toHaveLength(16);
+  expect(reasons.filter((each) => each === "limit_exceeded")).toHaveLength(4);
+});
+
+test("a runtime can be called while it runs flows only, and a call ends when its process does", async () => {
+  const desired = createDesiredState();
+  const active = async () => revision(1, [{ id: "a", type: "a" }]);
+  await using runtime = await runtimeUnderTest({ entry: fixture("ready"), desired, active });
+  const call = () => reasonOf(runtime.call(injectNode, { id: "a" }));
+  expect(await call()).toBe("flows_not_running");
+  await runtime.untilState("running");
+  const waiting = call();
+  runtime.kill();
+  expect(await waiting).toBe("flows_unresponsive");
+  desired.set(false);
+  expect(await call()).toBe("flows_stopped");
+});

@@ -580,6 +580,38 @@ export const examples: Examples = {
       },
     },
   },
+  ContextService_ListContext: {
+    responses: {
+      200: {
+        "application/json": {
+          keys: {
+            value: {
+              stores: ["memory"],
+              scopes: [
+                { scope: "global", store: "memory", keys: ["counter"] },
+                { scope: `flow/${flowId}`, store: "memory", keys: ["names"] },
+              ],
+            },
+          },
+        },
+      },
+    },
+  },
+  ContextService_GetContext: {
+    responses: {
+      200: {
+        "application/json": {
+          value: { summary: "One value", value: { value: { count: 7 }, format: "object" } },
+          scope: { summary: "All values of a scope", value: { values: { counter: { count: 7 } } } },
+        },
+      },
+    },
+  },
+  ContextService_SetContext: {
+    request: { "application/json": { value: { value: { value: { count: 7 } } } } },
+    responses: { 200: { "application/json": { set: { value: {} } } } },
+  },
+  ContextService_DeleteContext: {},
   RuntimeService_InjectNode: {
     request: {
       "application/json": {

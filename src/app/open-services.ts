@@ -18,6 +18,7 @@ import type { ServerOptions } from "../server/open-server.ts";
 import { accessRules, createRoutes } from "../services/api.ts";
 import { auditService } from "../services/audit.ts";
 import { authService } from "../services/auth.ts";
+import { contextService } from "../services/context.ts";
 import { catchUpInterceptor } from "../services/catch-up.ts";
 import { eventsService, logsService } from "../services/events.ts";
 import { flowsService } from "../services/flows.ts";
@@ -142,6 +143,7 @@ function openRoutes(
       analysis,
       maxPinned: options.history.maxRevisions,
     }),
+    context: contextService({ desired, audit, runtime, cluster }),
     runtime: runtimeService({
       store: flows,
       desired,

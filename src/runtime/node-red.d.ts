@@ -27,6 +27,10 @@ declare module "@node-red/util" {
         emit(event: "log", record: { readonly level: number; readonly id?: unknown; readonly msg?: unknown }): void;
       }): void;
     };
+    util: {
+      /** Parses a property expression. Throws if it is not valid. */
+      normalisePropertyExpression(expression: string): readonly (string | number)[];
+    };
   };
   export default util;
 }

@@ -2,6 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { ContextService } from "../../gen/flowgate/v1/context_pb.ts";
 import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
@@ -17,6 +18,7 @@ const byName = {
   flows: FlowsService,
   revisions: RevisionsService,
   runtime: RuntimeService,
+  context: ContextService,
   settings: SettingsService,
   tokens: TokensService,
   audit: AuditService,

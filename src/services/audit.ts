@@ -28,6 +28,8 @@ const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {
   flows_started: AuditKindMessage.FLOWS_STARTED,
   flows_stopped: AuditKindMessage.FLOWS_STOPPED,
   node_injected: AuditKindMessage.NODE_INJECTED,
+  context_set: AuditKindMessage.CONTEXT_SET,
+  context_deleted: AuditKindMessage.CONTEXT_DELETED,
 };
 
 /** The number of entries that an export reads at once, which takes a few milliseconds. */

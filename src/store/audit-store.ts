@@ -18,7 +18,9 @@ export type AuditKind =
   | "runtime_restarted"
   | "flows_started"
   | "flows_stopped"
-  | "node_injected";
+  | "node_injected"
+  | "context_set"
+  | "context_deleted";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {

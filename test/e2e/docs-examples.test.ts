@@ -288,6 +288,13 @@ test("tokens, settings, the audit log and the runtime are answered as in their e
     const injected = await call("POST", "/runtime/nodes/target:inject", sent("RuntimeService_InjectNode", name));
     check(injected, 200, "RuntimeService_InjectNode", "received");
   }
+  for (const path of ["/context/global/counter", "/context/flow/T/names"]) {
+    const set = await call("PUT", path, sent("ContextService_SetContext", "value"));
+    check(set, 200, "ContextService_SetContext", "set");
+  }
+  check(await call("GET", "/context/global/counter"), 200, "ContextService_GetContext", "value");
+  check(await call("GET", "/context/global"), 200, "ContextService_GetContext", "scope");
+  check(await call("GET", "/context"), 200, "ContextService_ListContext", "keys");
   const stop = await call("POST", "/runtime:stop", sent("RuntimeService_StopFlows", "stop"));
   check(stop, 200, "RuntimeService_StopFlows", "stopped");
   const start = await call("POST", "/runtime:start", sent("RuntimeService_StartFlows", "start"));

@@ -96,6 +96,7 @@ test("another node receives the message, also an instance of a subflow and a nod
 
 test.each<[string, number, string, RegExp]>([
   ["nowhere", 404, "not_found", /^there is no node "nowhere" in the active flows$/],
+  ["constructor", 404, "not_found", /^there is no node/],
   ["off", 400, "node_disabled", /^the node "off" is disabled/],
   ["asleep", 400, "node_disabled", /^the flow "tab disabled tab" of the node is disabled/],
   ["inner", 404, "not_found", /is in a subflow/],

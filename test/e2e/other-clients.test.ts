@@ -49,6 +49,7 @@ describe("buf curl, by reflection", () => {
     expect(stdout.trim().split("\n")).toEqual([
       "flowgate.v1.AuditService",
       "flowgate.v1.AuthService",
+      "flowgate.v1.ContextService",
       "flowgate.v1.EventsService",
       "flowgate.v1.FlowsService",
       "flowgate.v1.LogsService",

@@ -8,6 +8,12 @@ export {
   VerifyAuditResponseSchema,
 } from "../gen/flowgate/v1/audit_pb.ts";
 export {
+  ContextService,
+  type GetContextResponse,
+  GetContextResponseSchema,
+  ListContextResponseSchema,
+} from "../gen/flowgate/v1/context_pb.ts";
+export {
   type Event,
   EventKind,
   EventKindSchema,

@@ -2,8 +2,8 @@ import { type InjectArgument, type InjectResult, injectNode } from "../procedure
 import type { Handler } from "./calls.ts";
 import type { NodeRed } from "./node-red.ts";
 
-/** The parts of a running node that are used here. The callbacks are undocumented: null without an input. */
-type RunningNode = {
+/** The parts of a node that are used here. The callbacks are undocumented: null without an input. */
+type Receiver = {
   readonly type: string;
   /** Of an inject node: the properties of its message, and how they are evaluated. */
   readonly props?: readonly { readonly p: string }[];
@@ -13,13 +13,11 @@ type RunningNode = {
 };
 
 export function injectHandlers({ getNode }: Pick<NodeRed, "getNode">): [string, Handler][] {
-  return [
-    [injectNode.name, (argument: InjectArgument) => inject(getNode(argument.id) as RunningNode | null, argument)],
-  ];
+  return [[injectNode.name, (argument: InjectArgument) => inject(getNode(argument.id) as Receiver | null, argument)]];
 }
 
-function inject(node: RunningNode | null | undefined, { message }: InjectArgument): InjectResult {
-  if (node === null || node === undefined) {
+function inject(node: Receiver | null, { message }: InjectArgument): InjectResult {
+  if (node === null) {
     return "unknown";
   }
   if (!node._inputCallback && !node._inputCallbacks) {
@@ -33,7 +31,7 @@ function inject(node: RunningNode | null | undefined, { message }: InjectArgumen
 }
 
 /** The properties of the node that the message does not replace, as the editor sends changed ones. */
-function withoutOverridden({ props = [] }: RunningNode, message: object): object {
+function withoutOverridden({ props = [] }: Receiver, message: object): object {
   const rootOf = (property: string): string => property.split(/[.[]/, 1)[0] ?? "";
   return { __user_inject_props__: props.filter(({ p }) => !Object.hasOwn(message, rootOf(p))) };
 }

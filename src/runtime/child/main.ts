@@ -19,6 +19,7 @@ import { createNetworkPolicy } from "../network-policy.ts";
 import { isNodeErrorLevel } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
 import { createCallServer } from "./calls.ts";
+import { contextHandlers } from "./context.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
 import { injectHandlers } from "./inject.ts";
 import { createRuntimeLog } from "./log.ts";
@@ -53,7 +54,9 @@ const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed);
 const locator = new NodeLocator();
 const capture = new NodeCapture(nodeRed, locator, parent);
-const serveCall = createCallServer(new Map(injectHandlers(nodeRed)), (reply) => parent.send(reply));
+const serveCall = createCallServer(new Map([...injectHandlers(nodeRed), ...contextHandlers(nodeRed)]), (reply) =>
+  parent.send(reply),
+);
 const log = createRuntimeLog(
   (entry) => {
     const annotated = deployer.annotate(entry);

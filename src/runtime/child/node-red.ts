@@ -6,11 +6,40 @@ import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { RuntimeLog } from "./log.ts";
 
+/** A node that runs. */
+export type RunningNode = {
+  readonly id: string;
+  readonly type: string;
+  /** The id of its tab, or of the instance of its subflow. */
+  readonly z?: string;
+  context(): Context;
+};
+
+/** Values that flows keep, in one scope. Keys are property expressions. */
+export type Context = {
+  get(key: string, store: string, callback: (error: unknown, value: unknown) => void): void;
+  /** `undefined` deletes. */
+  set(key: string, value: unknown, store: string, callback: (error: unknown) => void): void;
+  keys(store: string, callback: (error: unknown, keys: readonly string[] | undefined) => void): void;
+};
+
+/** The store that keeps values in memory, by the name of the scope. */
+type MemoryContext = { readonly data: Readonly<Record<string, object>> };
+
 export type NodeRed = {
   readonly util: typeof flowUtil;
   readonly runtime: typeof flowRuntime;
-  /** Undocumented: whether a node runs. */
-  readonly getNode: (id: string) => object | null;
+  /** Undocumented: a node that runs; null: none does. */
+  readonly getNode: (id: string) => RunningNode | null;
+  /** Undocumented: the configurations of all nodes and tabs. */
+  readonly eachNode: (
+    visit: (node: { readonly id: string; readonly type: string; readonly disabled?: boolean }) => void,
+  ) => void;
+  /** Undocumented: creates the context of a scope if there is none. */
+  readonly getContext: (id: string) => Context;
+  readonly listContextStores: () => { readonly default: string; readonly stores: readonly string[] };
+  /** Undocumented; undefined until the runtime is initialized. */
+  readonly memoryContext: () => MemoryContext | undefined;
   /** Undocumented methods of the classes of nodes, and of tabs and subflow instances. */
   readonly Node: {
     readonly prototype: {
@@ -26,19 +55,39 @@ export type NodeRed = {
   };
 };
 
-type RunningNode = { readonly id: string };
-
 /** Loads the flow runtime. Must be called after `hardenSandbox`. `onSkipped`: see `patchNodeRed`. */
 export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
   using _ = patchNodeRed(onSkipped);
   // An import would be evaluated before the module that calls this function.
   const require = createRequire(import.meta.url);
+  const memoryContext = noticeMemoryContext(require);
   const util = require("@node-red/util") as NodeRed["util"];
   const runtime = require("@node-red/runtime") as NodeRed["runtime"];
-  const { getNode } = require("@node-red/runtime/lib/nodes") as Pick<NodeRed, "getNode">;
+  const { eachNode, getContext, listContextStores, ...nodes } = require("@node-red/runtime/lib/nodes") as NodeRed;
+  const getNode = (id: string): RunningNode | null => {
+    const node: Partial<RunningNode> | null | undefined = nodes.getNode(id);
+    // It finds properties of a prototype too.
+    return typeof node?.type === "string" ? (node as RunningNode) : null;
+  };
   const Node = require("@node-red/runtime/lib/nodes/Node") as NodeRed["Node"];
   const { Flow } = require("@node-red/runtime/lib/flows/Flow") as Pick<NodeRed, "Flow">;
-  return { util, runtime, getNode, Node, Flow };
+  return { util, runtime, getNode, eachNode, getContext, listContextStores, memoryContext, Node, Flow };
+}
+
+/** The runtime has no list of the scopes. Returns a function that returns the store. Must be called before the runtime is loaded. */
+function noticeMemoryContext(require: NodeJS.Require): NodeRed["memoryContext"] {
+  let created: MemoryContext | undefined;
+  const path = require.resolve("@node-red/runtime/lib/nodes/context/memory");
+  const create = require(path) as (config: unknown) => MemoryContext;
+  const module = require.cache[path];
+  if (module !== undefined) {
+    // Also called as a constructor.
+    module.exports = function createNoticed(config: unknown): MemoryContext {
+      created = create(config);
+      return created;
+    };
+  }
+  return () => created;
 }
 
 /** Returns the settings of a flow runtime without editor, admin API and module installation. */

@@ -14,6 +14,7 @@ const open = (docs?: boolean) =>
       flows: {},
       revisions: {},
       runtime: {},
+      context: {},
       settings: {},
       tokens: {},
       audit: {},

@@ -1,0 +1,167 @@
+import type { Procedure } from "./calls.ts";
+
+/** Where flows keep values between messages: for all flows, a flow or instance of a subflow, or a node. */
+export type ContextScope = { readonly kind: "global" } | { readonly kind: "flow" | "node"; readonly id: string };
+
+/** Undefined: the default store. */
+type InStore = { readonly store?: string | undefined };
+
+export type ContextKeys = {
+  readonly scope: ContextScope;
+  readonly store: string;
+  readonly keys: readonly string[];
+  /** Whether there are more keys. */
+  readonly isTruncated: boolean;
+};
+
+export type ContextList = {
+  /** The default one is first. */
+  readonly stores: readonly string[];
+  readonly scopes: readonly ContextKeys[];
+  /** Whether there are more scopes. */
+  readonly isTruncated: boolean;
+};
+
+/** Why there is nothing: what does not exist, or why it is refused. */
+export type NoContext =
+  | { readonly missing: "scope" | "key" }
+  | { readonly missing: "store"; readonly stores: readonly string[] }
+  | { readonly refused: string };
+
+/** `isTruncated`: a value is incomplete, or is not JSON. */
+export type ContextValue =
+  | { readonly value: unknown; readonly format: string; readonly isTruncated: boolean }
+  | { readonly values: Readonly<Record<string, unknown>>; readonly isTruncated: boolean };
+
+export type GetContext = InStore & {
+  readonly scope: ContextScope;
+  /** A property expression, such as `a.b[0]`; undefined: all values of the scope. */
+  readonly key?: string | undefined;
+};
+
+export type SetContext = InStore & { readonly scope: ContextScope; readonly key: string; readonly value: unknown };
+
+export type DeleteContext = Omit<SetContext, "value">;
+
+/** Of the JSON of all values in a result. */
+export const maxValueBytes = 1024 * 1024;
+
+export const listContext: Procedure<InStore, ContextList | NoContext> = {
+  name: "context.list",
+  parse: (result) => parseMissing(result) ?? parseList(result),
+};
+
+export const getContext: Procedure<GetContext, ContextValue | NoContext> = {
+  name: "context.get",
+  parse: (result) => parseMissing(result) ?? parseValue(result),
+};
+
+export const setContext: Procedure<SetContext, "done" | NoContext> = {
+  name: "context.set",
+  parse: (result) => (result === "done" ? result : parseMissing(result)),
+};
+
+export const deleteContext: Procedure<DeleteContext, "done" | NoContext> = {
+  name: "context.delete",
+  parse: (result) => (result === "done" ? result : parseMissing(result)),
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null;
+}
+
+function parseMissing(result: unknown): NoContext | undefined {
+  if (!isFields(result)) {
+    return undefined;
+  }
+  const { missing, stores, refused } = result;
+  if (typeof refused === "string") {
+    return { refused: refused.slice(0, 300) };
+  }
+  if (missing === "store") {
+    return { missing, stores: parseTexts(stores) ?? [] };
+  }
+  return missing === "scope" || missing === "key" ? { missing } : undefined;
+}
+
+function parseList(result: unknown): ContextList | undefined {
+  if (!isFields(result) || !Array.isArray(result["scopes"])) {
+    return undefined;
+  }
+  const stores = parseTexts(result["stores"]);
+  const scopes = result["scopes"].map(parseKeys);
+  return stores === undefined || !scopes.every((each) => each !== undefined)
+    ? undefined
+    : { stores, scopes, isTruncated: result["isTruncated"] === true };
+}
+
+function parseKeys(value: unknown): ContextKeys | undefined {
+  if (!isFields(value)) {
+    return undefined;
+  }
+  const scope = parseScope(value["scope"]);
+  const keys = parseTexts(value["keys"]);
+  const { store } = value;
+  return scope === undefined || keys === undefined || typeof store !== "string"
+    ? undefined
+    : { scope, store, keys, isTruncated: value["isTruncated"] === true };
+}
+
+function parseScope(value: unknown): ContextScope | undefined {
+  if (!isFields(value)) {
+    return undefined;
+  }
+  const { kind, id } = value;
+  if (kind === "global") {
+    return { kind };
+  }
+  return (kind === "flow" || kind === "node") && typeof id === "string" ? { kind, id } : undefined;
+}
+
+function parseTexts(values: unknown): string[] | undefined {
+  return Array.isArray(values) && values.every((each) => typeof each === "string")
+    ? values.map((each: string) => each.toWellFormed())
+    : undefined;
+}
+
+function parseValue(result: unknown): ContextValue | undefined {
+  if (!isFields(result)) {
+    return undefined;
+  }
+  const { value, values, format } = result;
+  const isTruncated = result["isTruncated"] === true;
+  if (values !== undefined) {
+    return isFields(values) && !Array.isArray(values) && isBounded(values) ? { values, isTruncated } : undefined;
+  }
+  return typeof format === "string" && format.length < 100 && value !== undefined && isBounded(value)
+    ? { value, format: format.toWellFormed(), isTruncated }
+    : undefined;
+}
+
+const maxDepth = 45;
+const maxCount = 100_000;
+
+/** Whether JSON can be a message: its size is limited by that of replies. */
+function isBounded(json: unknown): boolean {
+  let count = 0;
+  const isFine = (value: unknown, depth: number): boolean => {
+    count += 1;
+    if (count > maxCount || depth > maxDepth) {
+      return false;
+    }
+    if (typeof value === "string") {
+      return value.isWellFormed();
+    }
+    if (!isFields(value)) {
+      return true;
+    }
+    return Array.isArray(value)
+      ? value.every((item) => isFine(item, depth + 1))
+      : Object.entries(value).every(
+          ([key, item]) => key !== "__proto__" && key.isWellFormed() && isFine(item, depth + 1),
+        );
+  };
+  return isFine(json, 0);
+}

@@ -3,7 +3,7 @@ import { RuntimeState as StateMessage } from "../../gen/flowgate/v1/settings_pb.
 import { type Runtime, type RuntimeState, type RuntimeStateReason, outcomeMessage } from "../runtime/runtime.ts";
 import type { EventInit } from "./events.ts";
 import type { EventHub } from "./hub.ts";
-import type { Redactor } from "./redactor.ts";
+import { type Redactor, redactNode } from "./redactor.ts";
 
 export const stateMessages: Readonly<Record<RuntimeState, StateMessage>> = {
   starting: StateMessage.STARTING,
@@ -35,18 +35,21 @@ type RuntimeEventsOptions = {
 /** Publishes each change of the runtime's state. The state at first is known, but is no event. Disposing ends that. */
 export function publishRuntimeStates({ hub, runtime, redactor, rev }: RuntimeEventsOptions): Disposable {
   const read = () => {
-    const { state, message, reason } = runtime.status();
-    return { state, message, reason };
+    const { state, message, reason, fault } = runtime.status();
+    return { state, message, reason, fault };
   };
   let last = read();
-  const toEvent = ({ state, message, reason }: typeof last): EventInit => ({
+  const toEvent = ({ state, message, reason, fault }: typeof last): EventInit => ({
     rev: rev(),
+    ...(fault !== undefined && redactNode(redactor(), fault.node)),
     kind: {
       case: "runtimeState",
       value: {
         state: stateMessages[state],
         message: redactor().redact(outcomeMessage({ message }) ?? ""),
         ...(reason !== undefined && { reason: reasonMessages[reason] }),
+        line: fault?.line ?? 0,
+        column: fault?.column ?? 0,
       },
     },
   });

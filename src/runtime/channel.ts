@@ -78,7 +78,7 @@ export function openChildChannel(pipe: Duplex, events: ChildChannelEvents): Chil
 }
 
 /** Limits reading to a tenth of the parent's time, so that a child that floods the pipe gets back-pressure. */
-function readThrottled(pipe: Duplex, read: (chunk: Buffer) => void): void {
+export function readThrottled(pipe: Duplex, read: (chunk: Buffer) => void): void {
   let busyMs = 0;
   pipe.on("data", (chunk: Buffer) => {
     const startMs = performance.now();
@@ -204,7 +204,7 @@ type LineEvents = {
 };
 
 /** Returns a function that takes the chunks of a byte stream and splits them into lines. */
-function createLineReader(maxLineBytes: number, events: LineEvents): (chunk: Buffer) => void {
+export function createLineReader(maxLineBytes: number, events: LineEvents): (chunk: Buffer) => void {
   let pending: Buffer[] = [];
   let pendingBytes = 0;
   let isTooLong = false;

@@ -4,7 +4,8 @@ import { constants, setPriority } from "node:os";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type ChildChannel, openChildChannel } from "./channel.ts";
+import { type ChildChannel, createLineReader, openChildChannel, readThrottled } from "./channel.ts";
+import { type Fault, parseFault } from "./fault.ts";
 import { formatDeadline } from "./fence.ts";
 import { noteProcess } from "./leftover.ts";
 import { type FromChild, type Initialize, type LogEntry, type ToChild, messageFd, watchFd } from "./messages.ts";
@@ -17,6 +18,8 @@ import { launchArguments, nameOptions, sandboxEnvironment, sandboxFlags } from "
 export type ProcessExit = {
   readonly cause: string;
   readonly reason: Extract<RuntimeStateReason, "blocked" | "out_of_memory" | "crashed" | "killed"> | undefined;
+  /** The node that has ended it, or was active last. */
+  readonly fault?: Fault | undefined;
 };
 
 export type ProcessEvents = {
@@ -29,6 +32,9 @@ export type ProcessEvents = {
 
 /** Heartbeats, reports and replies to requests one after another are far fewer. Log entries have their own budget. */
 const messageLimits = { lines: 2_000, windowMs: 5_000 };
+
+/** What the watchdog writes of a node. */
+const maxFaultBytes = 4_096;
 
 /** A process of the flow runtime, which it starts and initializes. Its output is written to the log. */
 export class RuntimeProcess {
@@ -43,6 +49,8 @@ export class RuntimeProcess {
   #isOutOfMemory = false;
   #hasExited = false;
   #program: number | undefined;
+  /** As its watchdog has reported it last. */
+  #fault: Fault | undefined;
 
   constructor(options: CompleteOptions, events: ProcessEvents) {
     this.#options = options;
@@ -138,9 +146,21 @@ export class RuntimeProcess {
   /** See child/watchdog.ts. */
   #followFence(watch: Duplex): void {
     watch.on("error", ignore);
+    readThrottled(
+      watch,
+      createLineReader(maxFaultBytes, { onLine: (text) => this.#readFault(text), onTooLong: ignore }),
+    );
     const { fence } = this.#options;
     if (fence !== undefined) {
       this.#subscriptions.use(fence.onRenewed((deadline) => void watch.write(formatDeadline(deadline))));
+    }
+  }
+
+  #readFault(text: string): void {
+    try {
+      this.#fault = parseFault(JSON.parse(text)) ?? this.#fault;
+    } catch {
+      // A flow has written it.
     }
   }
 
@@ -217,9 +237,10 @@ export class RuntimeProcess {
       return;
     }
     this.#hasExited = true;
-    this.#events.onExit(
-      this.#isChannelInvalid ? { cause: "a flow wrote into the runtime's own channel", reason: "killed" } : exit,
-    );
+    const { cause, reason } = this.#isChannelInvalid
+      ? ({ cause: "a flow wrote into the runtime's own channel", reason: "killed" } as const)
+      : exit;
+    this.#events.onExit({ cause, reason, fault: this.#fault });
   }
 }
 

@@ -1,5 +1,6 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { type Deployment, type DeploymentQueue, resolveWaiters } from "./deployment.ts";
+import type { Fault } from "./fault.ts";
 import { removeContent } from "./folders.ts";
 import type { Ready } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
@@ -35,6 +36,8 @@ export class InstanceKeeper {
   #lastActivityMs = performance.now();
   /** Why the next instance must start without flows. */
   #crashLoop: string | undefined;
+  /** The node because of which the last instance has ended unexpectedly. */
+  #fault: Fault | undefined;
   /** Whether the files of flows have to be removed before the next instance starts. */
   #mustClear = false;
   /** The removal in progress. */
@@ -176,6 +179,7 @@ export class InstanceKeeper {
     } else if (this.#crashLoop !== undefined) {
       this.#reporter.set("safe", `${this.#crashLoop}; its flows are held back until the next deployment`, {
         reason: "safe_mode",
+        fault: this.#fault,
       });
     } else {
       void this.#deployStored(instance);
@@ -265,8 +269,8 @@ export class InstanceKeeper {
     const { delayMs, cause } = exit.isExpected ? this.#handleExpectedExit(exit) : this.#handleCrash(exit);
     // Otherwise the state has the reason already.
     if (!this.#isRenewing) {
-      const reason = exit.isExpected ? undefined : exit.reason;
-      this.#reporter.set("restarting", cause, { trace: exit.unfinished?.trace, reason });
+      const { reason, fault } = exit.isExpected ? {} : exit;
+      this.#reporter.set("restarting", cause, { trace: exit.unfinished?.trace, reason, fault });
     }
     this.#isRenewing = false;
     this.#timer = setTimeout(() => this.start(), delayMs);
@@ -280,6 +284,7 @@ export class InstanceKeeper {
 
   #handleCrash(exit: InstanceExit): { delayMs: number; cause: string } {
     this.#restarts += 1;
+    this.#fault = exit.fault;
     this.#exclusion.recordExit(exit);
     const { delayMs, isCrashLoop } = this.#backoff.recordExit(exit);
     const cause = isCrashLoop && exit.hadFlows ? this.#describeCrashLoop(exit) : exit.cause;

@@ -1,4 +1,5 @@
 import type { DeploymentType } from "../flows/configuration.ts";
+import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import { type NodeEvents, type NodeRef, parseNodeEvents, parseNodeRef } from "./node-events.ts";
@@ -107,7 +108,7 @@ type Log = { readonly kind: "log"; readonly entry: LogEntry };
 export type ListenFailed = { readonly kind: "listen-failed"; readonly address: string; readonly code: string };
 
 /** An uncaught exception or unhandled rejection. The child exits after it. */
-export type Crashed = { readonly kind: "crashed"; readonly cause: string };
+export type Crashed = { readonly kind: "crashed"; readonly cause: string; readonly fault?: Fault };
 
 export type FromChild =
   | Heartbeat
@@ -179,8 +180,12 @@ const decoders: {
     typeof id === "number" && typeof part === "string" && typeof isLast === "boolean"
       ? { kind: "reply", id, part, isLast }
       : undefined,
-  crashed: ({ cause }) =>
-    typeof cause === "string" ? { kind: "crashed", cause: cause.slice(0, maxLineChars) } : undefined,
+  crashed({ cause, fault: value }) {
+    const fault = parseFault(value);
+    return typeof cause === "string"
+      ? { kind: "crashed", cause: cause.slice(0, maxLineChars), ...(fault !== undefined && { fault }) }
+      : undefined;
+  },
 };
 
 /** Parses a message of the child; undefined if it is not valid. */

@@ -5,6 +5,7 @@ import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
 import { type ProcessExit, RuntimeProcess, logAsFlows } from "./child-process.ts";
 import { type Deployment, deployMessage, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
+import type { Fault } from "./fault.ts";
 import { type HeartbeatMonitor, type Kill, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
@@ -76,6 +77,7 @@ export class RuntimeInstance {
   #hasRunNodes = false;
   /** Why it has exited or will exit, as the child has reported it, which is more specific than the exit code. */
   #reportedCause: string | undefined;
+  #reportedFault: Fault | undefined;
   #hasListenFailed = false;
   #killed: (Kill & { readonly isExpected: boolean }) | undefined;
   #startSpan: OpenSpan | undefined;
@@ -281,16 +283,17 @@ export class RuntimeInstance {
     this.#reportedCause ??= `HTTP-in nodes can't listen on ${address}, port ${this.#options.port} (runtime.port): ${code}`;
   }
 
-  #handleCrashed({ cause }: Crashed): void {
+  #handleCrashed({ cause, fault }: Crashed): void {
     if (this.#reportedCause !== undefined) {
       return;
     }
+    this.#reportedFault = fault;
     this.#reportedCause = `it crashed: ${quoteLine(nameOptions(cause))}`;
     // A flow can send this message too.
     logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${cause}` });
   }
 
-  #handleExit({ cause, reason }: ProcessExit): void {
+  #handleExit({ cause, reason: exitReason, fault }: ProcessExit): void {
     this.#heartbeat.stop();
     this.#logBudget.flush();
     this.#calls.end();
@@ -304,9 +307,11 @@ export class RuntimeInstance {
     }
     const isStopped = this.#phase === "stopping";
     const hadFlows = this.#lastRevision !== undefined || this.#isDeployStarted;
+    const reason = this.#killed?.reason ?? (this.#hasListenFailed ? undefined : exitReason);
     this.#events.onExit({
       cause: this.#killed?.cause ?? (isStopped ? "it was stopped" : (this.#reportedCause ?? cause)),
-      reason: this.#killed?.reason ?? (this.#hasListenFailed ? undefined : reason),
+      reason,
+      fault: this.#reportedFault ?? (reason === "blocked" || reason === "out_of_memory" ? fault : undefined),
       unfinished: this.#isDeployStarted ? this.#unfinished : undefined,
       undelivered: this.#isDeployStarted ? undefined : this.#unfinished,
       lastRevision: this.#lastRevision,

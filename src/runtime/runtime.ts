@@ -2,6 +2,7 @@ import type { Context } from "@opentelemetry/api";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import type { CallOptions, Procedure } from "./calls.ts";
+import type { Fault } from "./fault.ts";
 import type { Boundary } from "./options.ts";
 
 /**
@@ -40,6 +41,8 @@ export type RuntimeStatus = {
   readonly message: string | undefined;
   /** What has led to this state; undefined after deployments and calls, or if it is not known. */
   readonly reason?: RuntimeStateReason | undefined;
+  /** The node because of which the process has ended, as far as it is known. The message names it. */
+  readonly fault?: Fault | undefined;
   /** What isolates the flows; undefined if there are none here. */
   readonly boundary?: Boundary | undefined;
 };

@@ -41,6 +41,8 @@ export function sandboxFlags(entry: URL, userDir: string, allow: Required<Sandbo
     "--allow-net",
     // For child/watchdog.ts. The child drops this permission before it loads any node, unless flows may have it.
     "--allow-worker",
+    // For the same: threads of flows must not have it, since it gives access to the code that limits them.
+    ...(allow.worker ? [] : ["--allow-inspector"]),
     ...(allow.childProcess ? ["--allow-child-process"] : []),
     ...(allow.nativeAddons ? ["--allow-addons"] : []),
     // These open files without the permission model.

@@ -3,12 +3,17 @@ import { createRequire } from "node:module";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../base/listeners.ts";
 import { formatTraceparent } from "../telemetry/trace.ts";
+import { type Fault, describeFault } from "./fault.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { RuntimeState, RuntimeStateReason, RuntimeStatus } from "./runtime.ts";
 
 const uneventful: ReadonlySet<RuntimeState> = new Set(["starting", "running", "stopped", "standby", "disabled"]);
 
-type StateChange = { readonly trace?: Context | undefined; readonly reason?: RuntimeStateReason | undefined };
+type StateChange = {
+  readonly trace?: Context | undefined;
+  readonly reason?: RuntimeStateReason | undefined;
+  readonly fault?: Fault | undefined;
+};
 
 /** Keeps the state of the runtime, logs its changes and notifies listeners. */
 export class StateReporter {
@@ -19,6 +24,7 @@ export class StateReporter {
   /** Why the newest revision is not running. */
   #message: string | undefined;
   #reason: RuntimeStateReason | undefined;
+  #fault: Fault | undefined;
 
   constructor(log: CompleteOptions["log"]) {
     this.#log = log;
@@ -35,15 +41,19 @@ export class StateReporter {
       httpPort,
       message: this.#message,
       reason: this.#reason,
+      fault: this.#fault,
       boundary,
     };
   }
 
-  set(state: RuntimeState, message?: string, { trace = ROOT_CONTEXT, reason }: StateChange = {}): void {
+  /** The message is completed by the node that is at fault. */
+  set(state: RuntimeState, cause?: string, { trace = ROOT_CONTEXT, reason, fault }: StateChange = {}): void {
+    const message = cause === undefined || fault === undefined ? cause : `${cause} (${describeFault(fault)})`;
     const isChanged = state !== this.#state || message !== this.#message;
     this.#state = state;
     this.#message = message;
     this.#reason = reason;
+    this.#fault = fault;
     const level = uneventful.has(state) ? "info" : "warn";
     const traceparent = formatTraceparent(trace);
     // Of the child process, where flows may have written it.

@@ -82,16 +82,20 @@ describe("a service with users", () => {
     expect(states?.at(-1)).toMatchObject({ state: "failed" });
   });
 
-  test("the state of the runtime has the reason of a change", async () => {
+  test("the state of the runtime has the reason of a change, and the node", async () => {
     await using events = watch(sse, service.url, { kinds: ["runtime_state"] }, admin);
     await events.until(({ kind }) => kind === "snapshotEnd");
-    await deploy(service, { flows: endpoint("/block", "for (;;);") }, "full", admin);
+    await deploy(service, { flows: endpoint("/block", "\n  for (;;);") }, "full", admin);
     await service.get("/block", admin).catch(() => {});
     const seen = await events.until(({ event }) => JSON.stringify(event).includes("blocked"));
-    expect(seen.at(-1)?.event["runtimeState"]).toEqual({
-      state: "restarting",
-      message: "a flow blocked it",
-      reason: "blocked",
+    const message = `a flow blocked it (function "/block function", flow "tab tab of /block", line 2)`;
+    const { runtimeState, ...event } = seen.at(-1)?.event ?? {};
+    expect(runtimeState).toMatchObject({ state: "restarting", message, reason: "blocked", line: 2 });
+    expect(event).toMatchObject({
+      nodeId: "/block function",
+      nodeType: "function",
+      flowId: "tab of /block",
+      flowLabel: "tab tab of /block",
     });
   });
 

@@ -36,7 +36,10 @@ describe("a runtime", () => {
     await runtime.apply(next(endpoint("/loop", "for (;;);")), "full");
     await expect(runtime.get("/loop")).rejects.toThrow("fetch failed");
     await runtime.untilState("restarting");
-    expect(runtime.status()).toMatchObject({ message: "a flow blocked it", reason: "blocked" });
+    expect(runtime.status()).toMatchObject({
+      message: expect.stringMatching(/^a flow blocked it/) as string,
+      reason: "blocked",
+    });
     await runtime.apply(next(good), "nodes");
     expect(await runtime.get("/hello")).toBe("hello");
   });

@@ -84,7 +84,7 @@ function readMessage(value: unknown): string | undefined {
 type Call = { readonly text: string; readonly line?: number; readonly column?: number };
 
 /** What the runtime puts before the code of a function node, in the tested version: lines, and characters on the first line. */
-const prefixes: Readonly<Record<string, { readonly lines: number; readonly chars: number }>> = {
+export const functionPrefixes: Readonly<Record<string, { readonly lines: number; readonly chars: number }>> = {
   "": { lines: 1, chars: 0 },
   " setup": { lines: 17, chars: 24 },
   " cleanup": { lines: 16, chars: 24 },
@@ -106,13 +106,19 @@ function callsOf(lines: readonly string[]): Call[] {
         return { text: line };
       }
       const [found, source = "", kind = "", inLine, inColumn, end = ""] = match;
-      const prefix = prefixes[kind];
+      const prefix = functionPrefixes[kind];
       const at = Number(inLine) - (prefix?.lines ?? 0);
       const column = Number(inColumn) - (at === 1 ? (prefix?.chars ?? 0) : 0);
       return { text: `${line.slice(0, -found.length)}${source}:${at}:${column}${end}`, line: at, column };
     });
   const [before, last] = calls.slice(-2);
   return last !== undefined && isEntry(last, before) ? calls.slice(0, -1) : calls;
+}
+
+/** The id of the function node whose code an error comes from; undefined if it is not known. */
+export function functionOf(error: unknown): string | undefined {
+  // A name is in brackets.
+  return /Function node(?: setup| cleanup|):(.*?)(?: \[.*\])?:\d+:\d+\)?$/m.exec(readStack(error) ?? "")?.[1];
 }
 
 /** Where the runtime calls the code of a function node, and that of its setup and cleanup: on the line after it. */
@@ -130,6 +136,6 @@ function isInFunction(call: Call): call is Call & { readonly line: number } {
 /** V8 puts the place of a syntax error before its message, without a column. */
 function lineOfSyntaxError(text: string): { readonly line?: number } {
   const [, kind = "", line] = /^Function node( setup| cleanup|):.*:(\d+)\n/.exec(text) ?? [];
-  const at = Number(line) - (prefixes[kind]?.lines ?? 0);
+  const at = Number(line) - (functionPrefixes[kind]?.lines ?? 0);
   return at > 0 ? { line: at } : {};
 }

@@ -4,6 +4,7 @@ import { parseJsonText } from "@flowgate/gateway/json-text";
 import { addressOf, listen } from "../../base/addresses.ts";
 import type { FlowNode } from "../../flows/configuration.ts";
 import { openParentChannel } from "../channel.ts";
+import type { Fault } from "../fault.ts";
 import {
   type Deploy,
   type FromChild,
@@ -20,6 +21,8 @@ import { isNodeErrorLevel } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
 import { createCallServer } from "./calls.ts";
 import { contextHandlers } from "./context.ts";
+import { Activity } from "./activity.ts";
+import { describeError, functionOf } from "./error-text.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
 import { injectHandlers } from "./inject.ts";
 import { createRuntimeLog } from "./log.ts";
@@ -46,17 +49,22 @@ process.on("SIGTERM", () => {});
 
 const networkGuard = createNetworkGuard(warn);
 
-setInterval(() => parent.send({ kind: "heartbeat" }), heartbeatIntervalMs);
+const activity = new Activity();
+
+setInterval(() => {
+  activity.tick();
+  parent.send({ kind: "heartbeat" });
+}, heartbeatIntervalMs);
 parent.send({ kind: "heartbeat" });
 
 const nodeRed = loadNodeRed(warn);
 const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed);
 const locator = new NodeLocator();
-const capture = new NodeCapture(nodeRed, locator, parent);
 const serveCall = createCallServer(new Map([...injectHandlers(nodeRed), ...contextHandlers(nodeRed)]), (reply) =>
   parent.send(reply),
 );
+const capture = new NodeCapture({ nodeRed, locator, activity, parent });
 const log = createRuntimeLog(
   (entry) => {
     const annotated = deployer.annotate(entry);
@@ -115,14 +123,16 @@ async function initialize(message: Initialize): Promise<void> {
     process.kill(0, "SIGKILL");
   }
   if (message.deadline === undefined) {
-    startParentWatchdog();
+    await startParentWatchdog(activity.shared);
   } else {
     const deadline = shareDeadline(message.deadline);
-    await startDeadlineWatchdog(deadline);
+    await startDeadlineWatchdog(activity.shared, deadline);
     startFence(deadline);
   }
   if (!message.worker) {
+    // The watchdog has used both.
     process.permission.drop("worker");
+    process.permission.drop("inspector");
   }
   assertLinksStayInside(message.userDir);
 
@@ -168,6 +178,7 @@ async function deploy(message: Deploy, payload: Buffer): Promise<void> {
   parent.send({ kind: "deploy-started", id: message.id });
   const nodes = parseJsonText(payload.toString()) as FlowNode[];
   locator.replace(nodes);
+  activity.addFunctions(nodes, locator);
   const result = await deployer.deploy(message, nodes);
   if (result.rejected === true) {
     locator.revert();
@@ -190,7 +201,19 @@ function warn(message: string): void {
 function crash(error: unknown): void {
   capture.flush();
   const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  exitAfter({ kind: "crashed", cause: cause.slice(0, maxLineChars) });
+  const fault = findFault(error);
+  exitAfter({ kind: "crashed", cause: cause.slice(0, maxLineChars), ...(fault !== undefined && { fault }) });
+}
+
+/** The function node that has thrown an error, or the node that was active. */
+function findFault(error: unknown): Fault | undefined {
+  const id = functionOf(error);
+  if (id !== undefined) {
+    const { line, column } = describeError(error);
+    return { node: locator.locate(id), line, column, isCertain: true };
+  }
+  const last = activity.last();
+  return last === undefined ? undefined : { node: locator.locate(last), isCertain: false };
 }
 
 function exitAfter(message: FromChild): void {

@@ -1,5 +1,6 @@
 import type { ParentChannel } from "../channel.ts";
 import { type NodeDebug, type NodeErrorLevel, type NodeEvent, type NodeStatus, maxNameChars } from "../node-events.ts";
+import type { Activity } from "./activity.ts";
 import { formatLogged } from "./error-text.ts";
 import type { RuntimeLogRecord } from "./log.ts";
 import { NodeCounters } from "./node-counters.ts";
@@ -30,6 +31,13 @@ const maxDebugLength = 1_000;
 
 const errorLevels: Readonly<Record<number, NodeErrorLevel>> = { 10: "fatal", 20: "error", 30: "warn" };
 
+type CaptureOptions = {
+  readonly nodeRed: NodeRed;
+  readonly locator: NodeLocator;
+  readonly activity: Activity;
+  readonly parent: Pick<ParentChannel, "sendJson">;
+};
+
 type StatusFields = Pick<NodeStatus, "text" | "fill" | "shape">;
 
 /**
@@ -41,7 +49,7 @@ export class NodeCapture {
   readonly #locator: NodeLocator;
   readonly #parent: Pick<ParentChannel, "sendJson">;
   readonly #errors: NodeErrors;
-  readonly #counters = new NodeCounters(() => this.#schedule());
+  readonly #counters: NodeCounters;
   readonly #statuses = new Map<string, StatusFields>();
   /** The nodes whose last status was not cleared. */
   readonly #shown = new Set<string>();
@@ -53,11 +61,13 @@ export class NodeCapture {
   /** The messages that were not written to the pipe yet. */
   #unsent = 0;
 
-  constructor(nodeRed: NodeRed, locator: NodeLocator, parent: Pick<ParentChannel, "sendJson">) {
+  constructor({ nodeRed, locator, activity, parent }: CaptureOptions) {
     this.#nodeRed = nodeRed;
     this.#locator = locator;
     this.#parent = parent;
-    this.#errors = new NodeErrors((id) => locator.locate(id));
+    const locate = locator.locate.bind(locator);
+    this.#errors = new NodeErrors(locate);
+    this.#counters = new NodeCounters({ locate, activity, onChange: () => this.#schedule() });
   }
 
   /** Must be called when the runtime is initialized and has loaded no nodes. `onSkipped` is called with what can't be captured. */
@@ -114,7 +124,7 @@ export class NodeCapture {
       ...stopped.map((id): NodeEvent => ({ kind: "stopped", ...locate(id) })),
       ...statuses.map(([id, status]): NodeEvent => ({ kind: "status", ...locate(id), ...status })),
       ...others,
-      ...this.#counters.take(nowMs, locate),
+      ...this.#counters.take(nowMs),
     ];
     const { packed, count } = packEvents(events);
     stopped.slice(0, count).forEach((id) => this.#stopped.delete(id));

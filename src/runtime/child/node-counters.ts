@@ -1,4 +1,5 @@
 import type { NodeCounts, NodeRef } from "../node-events.ts";
+import type { Activity } from "./activity.ts";
 
 type Counter = {
   readonly id: string;
@@ -6,8 +7,17 @@ type Counter = {
   errors: number;
   warnings: number;
   lastMessageMs: number;
+  /** That of its activity. */
+  readonly number: number;
   /** Whether it has changed since it was reported. */
   isChanged: boolean;
+};
+
+type CountersOptions = {
+  readonly locate: (id: string) => NodeRef;
+  readonly activity: Activity;
+  /** Called when there is something to report. */
+  readonly onChange: () => void;
 };
 
 const maxCounters = 20_000;
@@ -20,16 +30,15 @@ const reportMs = 1_000;
 
 /** Counts what happens to each node since it was started. */
 export class NodeCounters {
-  readonly #onChange: () => void;
+  readonly #options: CountersOptions;
   readonly #counters = new Map<string, Counter>();
   #changed: Counter[] = [];
   #reportedMs = 0;
   /** Whether a node has its first error or warning, which is reported at once. */
   #isUrgent = false;
 
-  /** `onChange` is called when there is something to report. */
-  constructor(onChange: () => void) {
-    this.#onChange = onChange;
+  constructor(options: CountersOptions) {
+    this.#options = options;
   }
 
   get isPending(): boolean {
@@ -39,6 +48,7 @@ export class NodeCounters {
   /** Called for each message of the flows. */
   countMessage(id: string): void {
     const counter = this.#counters.get(id) ?? this.#create(id);
+    this.#options.activity.set(counter.number);
     counter.messages += 1;
     counter.lastMessageMs = Date.now();
     if (!counter.isChanged) {
@@ -65,7 +75,7 @@ export class NodeCounters {
   }
 
   /** Removes and returns what has to be reported now. What is lost of it is part of the next report of the node. */
-  take(nowMs: number, locate: (id: string) => NodeRef): NodeCounts[] {
+  take(nowMs: number): NodeCounts[] {
     if (!this.#isUrgent && nowMs - this.#reportedMs < reportMs) {
       return [];
     }
@@ -79,7 +89,7 @@ export class NodeCounters {
       }
       return {
         kind: "counts",
-        ...locate(id),
+        ...this.#options.locate(id),
         messages,
         errors,
         warnings,
@@ -89,7 +99,9 @@ export class NodeCounters {
   }
 
   #create(id: string): Counter {
-    const counter: Counter = { id, messages: 0, errors: 0, warnings: 0, lastMessageMs: 0, isChanged: false };
+    const { activity, locate } = this.#options;
+    const number = activity.add(id, locate(id));
+    const counter: Counter = { id, messages: 0, errors: 0, warnings: 0, lastMessageMs: 0, number, isChanged: false };
     if (this.#counters.size < maxCounters) {
       this.#counters.set(id, counter);
     } else {
@@ -102,6 +114,6 @@ export class NodeCounters {
   #change(counter: Counter): void {
     counter.isChanged = true;
     this.#changed.push(counter);
-    this.#onChange();
+    this.#options.onChange();
   }
 }

@@ -1,0 +1,55 @@
+import { type NodeRef, parseNodeRef } from "./node-events.ts";
+
+/** The node that has ended the process of the flows, as far as that is known. */
+export type Fault = {
+  readonly node: NodeRef;
+  /** In the code of a function node, from 1; undefined if it is not known. */
+  readonly line?: number | undefined;
+  readonly column?: number | undefined;
+  /** Whether it was executing code then. If not, it is the node that has received a message last. */
+  readonly isCertain: boolean;
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Undefined if it is not valid: flows can write it. */
+export function parseFault(value: unknown): Fault | undefined {
+  if (typeof value !== "object" || value === null) {
+    return undefined;
+  }
+  const { node, line, column, isCertain } = value as Fields;
+  if (typeof node !== "object" || node === null) {
+    return undefined;
+  }
+  const { nodeId, ...others } = parseNodeRef(node as Fields);
+  return nodeId === undefined
+    ? undefined
+    : {
+        node: { nodeId, ...others },
+        ...(isPlace(line) && { line }),
+        ...(isPlace(column) && { column }),
+        isCertain: isCertain === true,
+      };
+}
+
+function isPlace(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 && value < 2 ** 31;
+}
+
+/** What an operator looks for in the editor. */
+export function describeFault({ node, line, isCertain }: Fault): string {
+  const { nodeId, nodeType = "node", nodeName, flowLabel, flowId } = node;
+  const flow = flowLabel ?? flowId;
+  const type = /^[\w ./@:-]+$/.test(nodeType) ? nodeType : quote(nodeType);
+  const place = [
+    nodeName === undefined ? `${type} ${quote(nodeId)}` : `${type} ${JSON.stringify(nodeName)} (${quote(nodeId)})`,
+    ...(flow === undefined ? [] : [`flow ${JSON.stringify(flow)}`]),
+    ...(line === undefined ? [] : [`line ${line}`]),
+  ].join(", ");
+  return isCertain ? place : `the last active node was ${place}`;
+}
+
+/** Flows can have any text there. */
+function quote(text: string): string {
+  return /^[\w./@:-]+$/.test(text) ? text : JSON.stringify(text);
+}

@@ -1,0 +1,127 @@
+import { expect, test } from "vitest";
+import type { FlowNode } from "../../src/flows/configuration.ts";
+import { describeFault, parseFault } from "../../src/runtime/fault.ts";
+import { watchFd } from "../../src/runtime/messages.ts";
+import type { RuntimeOptions } from "../../src/runtime/options.ts";
+import type { RuntimeStatus } from "../../src/runtime/runtime.ts";
+import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
+import { endpoint, escape, onTab } from "./flow-builders.ts";
+
+/** A tab on which GET /go runs the code of a function node with a name. */
+function named(code: string): FlowNode[] {
+  return endpoint("/go", code).map((node) => (node.type === "function" ? { ...node, name: "Worker [1]" } : node));
+}
+
+/** The status after GET /go has ended the process. */
+async function statusAfter(flows: readonly FlowNode[], options: Partial<RuntimeOptions> = {}): Promise<RuntimeStatus> {
+  // It is not started again before its status is read.
+  const restart = { backoffMs: 600_000, maxBackoffMs: 600_000 };
+  await using runtime = await runtimeUnderTest({ restart, ...options });
+  await runtime.apply(revision(1, flows), "full");
+  await send(runtime);
+  await runtime.untilState("restarting");
+  return runtime.status();
+}
+
+async function send(runtime: OpenedRuntime): Promise<void> {
+  await runtime.get("/go").catch(() => {});
+}
+
+const place = {
+  nodeId: "/go-function",
+  nodeType: "function",
+  nodeName: "Worker [1]",
+  flowId: "/go-tab",
+  flowLabel: "/go",
+};
+const text = `function "Worker [1]" (/go-function), flow "/go"`;
+
+test.each([
+  ["its code", `msg.payload = 1;\nfor (;;) { msg.payload += 1; }`, 2],
+  ["a function that it calls", `const f = () => {\n  for (;;) {}\n};\nf();`, 2],
+  ["a timer", `setTimeout(() => {\n\n  for (;;) {} }, 100);`, 3],
+  ["a regular expression", `\n\n/^(a+)+$/.test("a".repeat(60) + "b");`, 3],
+])("a function node that blocks the event loop in %s is named with the line", async (_, code, line) => {
+  expect(await statusAfter(named(code))).toMatchObject({
+    reason: "blocked",
+    message: `a flow blocked it (${text}, line ${line})`,
+    fault: { node: place, line, isCertain: true },
+  });
+});
+
+test("of another node that blocks the event loop, the last message is known", async () => {
+  const flows = [
+    ...endpoint("/go", `msg.payload = "a".repeat(60) + "b"; node.send(msg); return;`),
+    {
+      ...onTab("s"),
+      z: "/go-tab",
+      type: "switch",
+      name: "Match",
+      property: "payload",
+      propertyType: "msg",
+      rules: [{ t: "regex", v: "^(a+)+$", vt: "str", case: false }],
+      checkall: "true",
+      repair: false,
+      outputs: 1,
+      wires: [[]],
+    },
+  ].map((node) => (node.type === "function" ? { ...node, wires: [["s"]] } : node));
+  expect(await statusAfter(flows)).toMatchObject({
+    message: `a flow blocked it (the last active node was switch "Match" (s), flow "/go")`,
+    fault: { node: { nodeId: "s", flowId: "/go-tab" }, isCertain: false },
+  });
+});
+
+test("a function node that throws an error outside of a message is named", async () => {
+  const code = `\nhostLater(() => { throw new Error("now"); });`;
+  const flows = named(`${escape} const hostLater = host.nextTick;${code}`);
+  expect(await statusAfter(flows)).toMatchObject({
+    reason: "crashed",
+    message: `it crashed: "Error: now" (${text}, line 2)`,
+    fault: { node: place, line: 2, column: 25, isCertain: true },
+  });
+});
+
+test("a node that uses up the memory is named", async () => {
+  const code = `const all = [];\nfor (;;) { all.push(new Array(1000).fill(msg)); }`;
+  const { reason, fault, message } = await statusAfter(named(code), { maxOldSpaceMb: 200, unresponsiveMs: 60_000 });
+  expect({ reason, node: fault?.node }).toEqual({ reason: "out_of_memory", node: place });
+  expect(message).toContain(text);
+});
+
+test("safe mode names the node that has led to it", async () => {
+  const restart = { backoffMs: 1, safeModeAfter: 1 };
+  await using runtime = await runtimeUnderTest({ restart });
+  await runtime.apply(revision(1, named("for (;;) {}")), "full");
+  await send(runtime);
+  await runtime.untilState("safe");
+  expect(runtime.status()).toMatchObject({
+    message: expect.stringContaining(`(${text}, line 1)`) as string,
+    fault: { node: place },
+  });
+});
+
+test("flows can't use the inspector, with which the stack is read", async () => {
+  await using runtime = await runtimeUnderTest();
+  const code = `${escape} const { Session, open } = host.getBuiltinModule("inspector");
+    const attempt = (use) => { try { use(); return "possible"; } catch (error) { return error.code; } };
+    msg.payload = [() => new Session().connect(), () => open(0)].map(attempt).join();`;
+  await runtime.apply(revision(1, endpoint("/go", code)), "full");
+  expect(await runtime.get("/go")).toBe("ERR_ACCESS_DENIED,ERR_ACCESS_DENIED");
+});
+
+test("what a flow writes in place of the watchdog is checked", async () => {
+  const forged = { node: { nodeId: `x"\n${"x".repeat(1_000)}`, nodeName: "not\nthis" }, line: -1, isCertain: true };
+  const lines = ["no JSON", "{}", JSON.stringify(forged), "x".repeat(100_000)].join("\n");
+  const code = `${escape} const { writeSync } = host.getBuiltinModule("fs");
+    for (let rest = Buffer.from(${JSON.stringify(`${lines}\n`)}); rest.length > 0;) {
+      try { rest = rest.subarray(writeSync(${watchFd}, rest)); } catch (error) { if (error.code !== "EAGAIN") throw error; }
+    }
+    host._kill(host.pid, 6);`;
+  const { message, state } = await statusAfter(named(code));
+  expect(state).toBe("restarting");
+  expect(message).toBe("it was ended by SIGABRT");
+  const fault = parseFault(forged);
+  expect(fault?.node.nodeId).toHaveLength(256);
+  expect(describeFault(fault ?? expect.fail())).toMatch(/^node "not\\nthis" \("x\\"\\nx+"\)$/);
+});

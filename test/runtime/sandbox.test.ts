@@ -355,7 +355,7 @@ describe("a flow that ends the child", () => {
     await runtime.apply(next([tab("T"), functionNode("f", { z: "T", initialize: read })]), "full");
     await runtime.untilState("restarting");
     expect(runtime.status().message).toBe(
-      'it crashed: "Error: Access to this API has been restricted. The option runtime.allow.fileSystemRead permits it."',
+      'it crashed: "Error: Access to this API has been restricted. The option runtime.allow.fileSystemRead permits it." (function f, flow "tab T", line 1)',
     );
   });
 

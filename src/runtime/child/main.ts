@@ -19,9 +19,9 @@ import {
 import { createNetworkPolicy } from "../network-policy.ts";
 import { isNodeErrorLevel } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
+import { Activity } from "./activity.ts";
 import { createCallServer } from "./calls.ts";
 import { contextHandlers } from "./context.ts";
-import { Activity } from "./activity.ts";
 import { describeError, functionOf } from "./error-text.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
 import { injectHandlers } from "./inject.ts";

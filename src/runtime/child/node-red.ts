@@ -7,7 +7,7 @@ import type flowUtil from "@node-red/util";
 import type { RuntimeLog } from "./log.ts";
 
 /** A node that runs. */
-export type RunningNode = {
+type RunningNode = {
   readonly id: string;
   readonly type: string;
   /** The id of its tab, or of the instance of its subflow. */

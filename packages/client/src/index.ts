@@ -21,6 +21,7 @@ export {
   EventsService,
   LogLevel,
   LogLevelSchema,
+  type NodeStatusEvent,
 } from "../gen/flowgate/v1/events_pb.ts";
 export { FlowsDiffSchema, NodeChangeSchema } from "../gen/flowgate/v1/diff_pb.ts";
 export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
@@ -62,6 +63,7 @@ export {
 export {
   type FlowState,
   GetRuntimeResponseSchema,
+  type ListNodeStatusesResponse,
   ListNodeStatusesResponseSchema,
   type NodeState,
   InjectNodeResponseSchema,

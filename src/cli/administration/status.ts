@@ -1,9 +1,10 @@
-import { Code } from "@connectrpc/connect";
 import {
+  GetRuntimeResponseSchema,
   type GetSettingsResponse,
   GetSettingsResponseSchema,
   type Isolation,
   IsolationLevelSchema,
+  ListNodeStatusesResponseSchema,
   type Replica,
   type Revision,
   RevisionSchema,
@@ -11,20 +12,36 @@ import {
   RuntimeStateSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import { type Session, unless } from "../client/session.ts";
+import { ifPermitted, type Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output, Styled } from "../output/output.ts";
 import { describeCaller, enumWord, formatTime } from "../output/values.ts";
+import { describeNodeStatuses, type NodeFlags, readNodeStatuses } from "./node-statuses.ts";
 
-/** Prints the state of a service. Throws a CliFailure without a message if its flows do not run. */
-export async function showStatus({ connection, session, output }: ClientContext): Promise<void> {
-  const [settings, revision] = await Promise.all([session.settings.getSettings({}), readActiveRevision(session)]);
+/** Prints the state of a service, and with `nodes` that of its nodes. Throws a CliFailure without a message if its flows do not run. */
+export async function showStatus(
+  { connection, session, output }: ClientContext,
+  { nodes = false, ...flags }: NodeFlags & { readonly nodes?: boolean },
+): Promise<void> {
+  const isDetailed = nodes || flags.tab !== undefined || flags.failing === true;
+  const [settings, revision, runtime] = await Promise.all([
+    session.settings.getSettings({}),
+    readActiveRevision(session),
+    ifPermitted(session.runtime.getRuntime({})),
+  ]);
+  const statuses = isDetailed ? await readNodeStatuses(session, flags) : undefined;
   output.messages(
     {
       settings: [GetSettingsResponseSchema, settings],
       ...(revision !== undefined && { revision: [RevisionSchema, revision] as const }),
+      ...(runtime !== undefined && { runtime: [GetRuntimeResponseSchema, runtime] as const }),
+      ...(statuses !== undefined && { nodes: [ListNodeStatusesResponseSchema, statuses] as const }),
     },
-    () => describe(connection.server, settings, revision, output),
+    () =>
+      [
+        describe(connection.server, settings, { revision, failingNodes: runtime?.failingNodes ?? 0 }, output),
+        ...(statuses === undefined ? [] : ["", describeNodeStatuses(statuses, output)]),
+      ].join("\n"),
   );
   if (!areRunning(settings)) {
     throw new CliFailure("", { exitCode: exitCodes.notRunning });
@@ -33,7 +50,7 @@ export async function showStatus({ connection, session, output }: ClientContext)
 
 /** Undefined: the user may not read revisions. */
 async function readActiveRevision({ revisions }: Session): Promise<Revision | undefined> {
-  return (await unless(Code.PermissionDenied, revisions.listRevisions({ pageSize: 1 })))?.revisions[0];
+  return (await ifPermitted(revisions.listRevisions({ pageSize: 1 })))?.revisions[0];
 }
 
 /** Whether the flows run: here or, if this replica is not to run them, on another one. */
@@ -49,7 +66,7 @@ function isTroubled(state: RuntimeState): boolean {
 function describe(
   server: string,
   { version, runtime, user, replicas }: GetSettingsResponse,
-  revision: Revision | undefined,
+  { revision, failingNodes }: { readonly revision: Revision | undefined; readonly failingNodes: number },
   output: Output,
 ): string {
   const state = runtime?.state ?? RuntimeState.UNSPECIFIED;
@@ -59,7 +76,7 @@ function describe(
       ["Server", server],
       ["Flowgate", version],
       ["Runtime", [runtime?.name, runtime?.version].filter(Boolean).join(" ")],
-      ["Flows", describeState(state)],
+      ["Flows", [describeState(state), describeFailing(failingNodes)]],
       ["Reason", runtime?.message ?? ""],
       ...(revision === undefined ? [] : describeRevision(revision)),
       ["Isolation", describeIsolation(runtime?.isolation)],
@@ -73,6 +90,11 @@ function describe(
 function describeState(state: RuntimeState): Styled {
   const style = isTroubled(state) ? "red" : "green";
   return { style: state === RuntimeState.STARTING ? "yellow" : style, text: enumWord(RuntimeStateSchema, state) };
+}
+
+/** `, 3 nodes with errors`, after the state of the flows. */
+function describeFailing(nodes: number): Styled {
+  return { style: "red", text: nodes === 0 ? "" : `, ${nodes} ${nodes === 1 ? "node" : "nodes"} with errors` };
 }
 
 function describeIsolation(isolation: Isolation | undefined): string {

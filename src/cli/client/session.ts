@@ -84,6 +84,11 @@ export async function unless<T>(code: Code, call: Promise<T>): Promise<T | undef
   }
 }
 
+/** The result of a call; undefined if this user may not make it. Without a token, that is UNAUTHENTICATED. */
+export function ifPermitted<T>(call: Promise<T>): Promise<T | undefined> {
+  return unless(Code.Unauthenticated, unless(Code.PermissionDenied, call));
+}
+
 /** Closes all connections. One whose request was rejected before it was sent completely would keep the process alive. */
 export function closeConnections(): void {
   httpAgent.destroy();

@@ -14,14 +14,20 @@ export function defineInspectCommands(root: Command): void {
   defineCommand(root, "status", {
     summary: "show what runs, and what does not",
     description:
-      "Show the service, the state of its runtime, the active revision, and what does not run and why. The exit code is 4 " +
-      "if the flows do not run.",
+      "Show the service, the state of its runtime, the active revision, and what does not run and why; with --nodes, also the tabs and nodes " +
+      "with their statuses, errors and messages. The exit code is 4 if the flows do not run.",
     examples: {
       "flowgate status": "the current server",
       "flowgate status --server unix:data/flowgate.sock": "over its Unix socket",
+      "flowgate status --nodes": "which nodes have errors, and what they do",
+      "flowgate status --failing --tab Invoices": "only those of a tab that have errors",
       "until flowgate status; do sleep 5; done": "wait until the flows run",
     },
-  }).action(clientAction(async () => (await import("../administration/status.ts")).showStatus));
+  })
+    .option("--nodes", "show the tabs and nodes too: since they were started, their errors, warnings and messages")
+    .option("--tab <tab>", "with only the nodes of this tab, by its label or id")
+    .option("--failing", "with only the nodes that have logged errors")
+    .action(clientAction(async () => (await import("../administration/status.ts")).showStatus));
 
   defineGet(root);
 

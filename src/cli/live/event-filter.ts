@@ -1,7 +1,6 @@
-import { Code } from "@connectrpc/connect";
 import { type EventKind, EventKindSchema, type LogLevel, LogLevelSchema } from "@flowgate/client";
 import { findTab } from "../administration/find-node.ts";
-import { type Session, unless } from "../client/session.ts";
+import { ifPermitted, type Session } from "../client/session.ts";
 import { enumValue } from "../output/values.ts";
 import { printable } from "../printable.ts";
 import { type EventFlags, recordedKinds } from "../shared-flags.ts";
@@ -41,7 +40,7 @@ async function findInFlows({ flows }: Session, { tab, node }: Place): Promise<Pl
   if (tab === "" && node === "") {
     return { tab, node };
   }
-  const nodes = (await unless(Code.PermissionDenied, flows.getFlows({})))?.flows;
+  const nodes = (await ifPermitted(flows.getFlows({})))?.flows;
   if (nodes === undefined) {
     return { tab, node };
   }

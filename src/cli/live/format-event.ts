@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { DeploymentOutcomeSchema, type Event, LogLevel, LogLevelSchema, RuntimeStateSchema } from "@flowgate/client";
 import type { Output, Style } from "../output/output.ts";
-import { describeCaller, enumWord, formatTime, shortRev, styleOutcome } from "../output/values.ts";
+import { describeCaller, enumWord, formatTime, shortRev, styleNodeStatus, styleOutcome } from "../output/values.ts";
 import { printable } from "../printable.ts";
 
 type Styling = Pick<Output, "style">;
@@ -75,10 +75,8 @@ function describe({ kind, rev }: Event): Described | undefined {
       return { label: "runtime", text: `${enumWord(RuntimeStateSchema, state)}${reason}` };
     }
     case "nodeStatus": {
-      const { text, fill, shape } = kind.value;
-      const mark = [fill, shape].filter((part) => part !== "").join(" ");
-      const shown = [mark === "" ? "" : `[${mark}]`, text].filter((part) => part !== "").join(" ");
-      return { label: "status", style: fillStyles.get(fill) ?? [], text: shown || "cleared" };
+      const { style, text } = styleNodeStatus(kind.value);
+      return { label: "status", style, text: text || "cleared" };
     }
     case "nodeError": {
       const { level, message, stack, line, count, caught, truncated } = kind.value;
@@ -148,14 +146,6 @@ const dropReasons: ReadonlyMap<string, string> = new Map([
 ]);
 
 const shortened = "(shortened)";
-
-/** Flows can set any text as the color. */
-const fillStyles: ReadonlyMap<string, Style> = new Map([
-  ["red", "red"],
-  ["yellow", "yellow"],
-  ["green", "green"],
-  ["blue", "cyan"],
-]);
 
 const levelStyles: Readonly<Record<number, Style>> = {
   [LogLevel.FATAL]: ["bold", "red"],

@@ -4,6 +4,7 @@ import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import {
   DeploymentOutcome,
   DeploymentOutcomeSchema,
+  type NodeStatusEvent,
   type Revision,
   RevisionCause,
   RevisionCauseSchema,
@@ -69,6 +70,21 @@ export function describeCause(
 export function styleOutcome(outcome: DeploymentOutcome): Styled {
   return { style: outcomeStyles[outcome] ?? "yellow", text: enumWord(DeploymentOutcomeSchema, outcome) };
 }
+
+/** `[red ring] disconnected`, in this color. */
+export function styleNodeStatus({ text, fill, shape }: NodeStatusEvent): Styled {
+  const mark = [fill, shape].filter((part) => part !== "").join(" ");
+  const shown = [mark === "" ? "" : `[${mark}]`, text].filter((part) => part !== "").join(" ");
+  return { style: fillStyles.get(fill) ?? [], text: shown };
+}
+
+/** Flows can set any text as the color. */
+const fillStyles: ReadonlyMap<string, Style> = new Map([
+  ["red", "red"],
+  ["yellow", "yellow"],
+  ["green", "green"],
+  ["blue", "cyan"],
+]);
 
 const outcomeStyles: Readonly<Record<number, Style>> = {
   [DeploymentOutcome.RUNNING]: "green",

@@ -1,4 +1,5 @@
 import type { Node } from "@flowgate/client";
+import { ifPermitted, type Session } from "../client/session.ts";
 import { CliFailure } from "../failure.ts";
 import { printable } from "../printable.ts";
 
@@ -35,4 +36,44 @@ export function textOf({ properties }: Node, key: string): string {
 export function describeTab(tab: Node): string {
   const name = nameOf(tab);
   return printable(name === "" ? tab.id : `${JSON.stringify(name)} (${tab.id})`);
+}
+
+/** The nodes of the active flows; none if this user may not read them. */
+export async function readNodes({ flows }: Session): Promise<readonly Node[]> {
+  return (await ifPermitted(flows.getFlows({})))?.flows ?? [];
+}
+
+/**
+ * Finds a node by its id or name. Of several with this name, an inject node is meant. Undefined: there is none. Throws a CliFailure that
+ * lists the nodes with this name if there are several.
+ */
+export function findNode(nodes: readonly Node[], name: string): Node | undefined {
+  const byId = nodes.find(({ id }) => id === name);
+  if (byId !== undefined) {
+    return byId;
+  }
+  const named = nodes.filter((node) => node.type !== "tab" && nameOf(node) === name);
+  const injects = named.filter(({ type }) => type === "inject");
+  const found = injects.length > 0 ? injects : named;
+  if (found.length > 1) {
+    throw new CliFailure(
+      [
+        `${found.length} nodes have the name ${JSON.stringify(name)}. Name one by its id:`,
+        ...found.map((node) => `  ${node.id}  ${describeNode(nodes, node)}`),
+      ].join("\n"),
+    );
+  }
+  return found[0];
+}
+
+/** `start (inject) · Invoices` */
+export function describeNode(nodes: readonly Node[], node: Node): string {
+  const tab = nodes.find(({ id }) => id === textOf(node, "z"));
+  const name = nameOf(node);
+  return [
+    name === "" ? `${node.type} ${node.id}` : `${name} (${node.type})`,
+    tab === undefined ? "" : nameOf(tab) || tab.id,
+  ]
+    .filter((part) => part !== "")
+    .join(" · ");
 }

@@ -1,8 +1,8 @@
 import type { ListNodeStatusesResponse, NodeState } from "@flowgate/client";
-import { ifPermitted, type Session } from "../client/session.ts";
+import type { Session } from "../client/session.ts";
 import type { Cell, Output, Styled } from "../output/output.ts";
 import { formatTime, styleNodeStatus } from "../output/values.ts";
-import { findTab } from "./find-node.ts";
+import { findTab, readNodes } from "./find-node.ts";
 
 export type NodeFlags = { readonly tab?: string; readonly failing?: boolean };
 
@@ -10,14 +10,14 @@ const pageSize = 1000;
 
 /** The nodes that have a status, errors, warnings or messages, and their sums by tab. */
 export async function readNodeStatuses(
-  { runtime, flows }: Session,
+  session: Session,
   { tab, failing = false }: NodeFlags,
 ): Promise<ListNodeStatusesResponse> {
-  const nodes = tab === undefined ? [] : ((await ifPermitted(flows.getFlows({})))?.flows ?? []);
+  const nodes = tab === undefined ? [] : await readNodes(session);
   const filter = { tab: tab === undefined ? "" : (findTab(nodes, tab)?.id ?? tab), failing, pageSize };
-  const response = await runtime.listNodeStatuses(filter);
+  const response = await session.runtime.listNodeStatuses(filter);
   while (response.nextPageToken !== "") {
-    const page = await runtime.listNodeStatuses({ ...filter, pageToken: response.nextPageToken });
+    const page = await session.runtime.listNodeStatuses({ ...filter, pageToken: response.nextPageToken });
     response.nodes.push(...page.nodes);
     response.nextPageToken = page.nextPageToken;
   }

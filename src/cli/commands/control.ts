@@ -27,7 +27,30 @@ export function defineControlCommands(root: Command): void {
   })
     .option("-y, --yes", "do not ask")
     .action(clientAction(async () => (await import("../administration/runtime.ts")).stopFlows));
+
+  defineCommand(root, "inject", {
+    summary: "make an inject node send its message",
+    description:
+      "Make an inject node send its message, as its button in the editor does, or send a message to another node. Requires the permission " +
+      "runtime.inject.",
+    details: injectDetails,
+    examples: {
+      "flowgate inject 'each morning'": "by its name",
+      "flowgate inject 7f3a1c8e --payload 42": "by its id, with another payload",
+      [`flowgate inject greet --message '{"payload": {"name": "Ada"}}'`]: "a message to a function node",
+      "flowgate debug": "what comes of it, in another terminal",
+    },
+  })
+    .argument("<node>", "id or name of a node")
+    .option("--payload <value>", "replace the payload: JSON, or a text that is none")
+    .option("--topic <text>", "replace the topic")
+    .option("--message <json>", "replace other properties of the message, as a JSON object")
+    .action(clientAction(async () => (await import("../administration/inject.ts")).injectNode));
 }
+
+const injectDetails = `
+Of several nodes with the same name, an inject node is meant; if there are several, they are listed, to be named by id. A node in a
+subflow has the id of the instance, a hyphen, and its own.`;
 
 /** Who wants to start the service learns how. */
 function rejectServiceFlags(command: Command): Command {

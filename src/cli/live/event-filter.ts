@@ -1,6 +1,6 @@
 import { type EventKind, EventKindSchema, type LogLevel, LogLevelSchema } from "@flowgate/client";
-import { findTab } from "../administration/find-node.ts";
-import { ifPermitted, type Session } from "../client/session.ts";
+import { findTab, readNodes } from "../administration/find-node.ts";
+import type { Session } from "../client/session.ts";
 import { enumValue } from "../output/values.ts";
 import { printable } from "../printable.ts";
 import { type EventFlags, recordedKinds } from "../shared-flags.ts";
@@ -36,12 +36,12 @@ function toEventKinds(names: readonly string[]): EventKind[] {
 type Place = { readonly tab: string; readonly node: string };
 
 /** The same with the id of the tab. What does not exist may have existed, or be about to be deployed. */
-async function findInFlows({ flows }: Session, { tab, node }: Place): Promise<Place> {
+async function findInFlows(session: Session, { tab, node }: Place): Promise<Place> {
   if (tab === "" && node === "") {
     return { tab, node };
   }
-  const nodes = (await ifPermitted(flows.getFlows({})))?.flows;
-  if (nodes === undefined) {
+  const nodes = await readNodes(session);
+  if (nodes.length === 0) {
     return { tab, node };
   }
   const found = tab === "" ? undefined : findTab(nodes, tab);

@@ -45,7 +45,7 @@ test.each([
     .filter((path) => !path.startsWith("cli/"));
   expect(stderr).toMatch(/^src\/cli\/run\.ts$/m);
   expect(loaded.filter((path) => path !== "base/addresses.ts")).toEqual([]);
-  expect(stderr).not.toMatch(/^src\/cli\/service\/(?!flags|settings)/m);
+  expect(stderr).not.toMatch(/^src\/cli\/service\/(?!option-flags)/m);
 });
 
 test("the start loads node:http without Node's HTTP client", async () => {

@@ -49,7 +49,7 @@ export async function complete(root: Command, words: readonly string[]): Promise
       }
     }
     for (const argument of command.registeredArguments) {
-      const isContext = command.parent?.name() === "context" && /^(?:show|use|remove)$/.test(command.name());
+      const isContext = command.parent?.name() === "context" && /^(?:show|use|remove|rm)$/.test(command.name());
       const name = isContext ? "context" : argument.name();
       added.argument(argument.name(), valuesOf(argument, name), argument.variadic);
     }

@@ -8,10 +8,13 @@ export {
   VerifyAuditResponseSchema,
 } from "../gen/flowgate/v1/audit_pb.ts";
 export {
+  type ContextKeys,
   ContextService,
+  DeleteContextResponseSchema,
   type GetContextResponse,
   GetContextResponseSchema,
   ListContextResponseSchema,
+  SetContextResponseSchema,
 } from "../gen/flowgate/v1/context_pb.ts";
 export {
   type Event,

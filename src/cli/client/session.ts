@@ -7,6 +7,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import {
   AuditService,
   AuthService,
+  ContextService,
   EventsService,
   FlowsService,
   LogsService,
@@ -24,6 +25,7 @@ import type { Connection } from "./connection.ts";
 export type Session = {
   readonly audit: Client<typeof AuditService>;
   readonly auth: Client<typeof AuthService>;
+  readonly context: Client<typeof ContextService>;
   readonly events: Client<typeof EventsService>;
   readonly flows: Client<typeof FlowsService>;
   readonly logs: Client<typeof LogsService>;
@@ -62,6 +64,7 @@ export function openSession(
   return {
     audit: createClient(AuditService, transport),
     auth: createClient(AuthService, transport),
+    context: createClient(ContextService, transport),
     events: createClient(EventsService, transport),
     flows: createClient(FlowsService, transport),
     logs: createClient(LogsService, transport),

@@ -41,19 +41,36 @@ export function defineConnectCommands(root: Command): void {
 
 function defineContext(root: Command): void {
   const context = defineCommand(root, "context", {
-    summary: "choose between several servers",
-    description:
-      "Choose between several servers. A context is a server with a name, and how to reach it; the current one is used " +
-      "unless --server, --context, FLOWGATE_SERVER or FLOWGATE_CONTEXT names another. Contexts are in " +
-      "$XDG_CONFIG_HOME/flowgate/config.yaml, by default ~/.config/flowgate/config.yaml.",
+    summary: "choose between servers; read and change what flows keep",
+    description: "Choose between several servers, or read and change the values that flows keep in their context.",
+    details: contextDetails,
     examples: {
       "flowgate context add staging --server https://staging.example.com": "name a server",
       "flowgate context use staging": "use it from now on",
       "flowgate status --context production": "use another one once",
+      "flowgate context get": "the keys of all values that the flows of a server keep",
+      "flowgate context get global/price": "one value",
     },
     connects: false,
   });
+  defineServers(context.commandsGroup("Servers:"));
+  defineValues(context.commandsGroup("Values of flows:"));
+}
 
+/** Names of contexts have no slash, which the names of values always have. */
+function isValue(name: string): boolean {
+  return name.includes("/");
+}
+
+const contextDetails = `
+To choose a server, a context is a server with a name, and how to reach it; the current one is used unless --server, --context,
+FLOWGATE_SERVER or FLOWGATE_CONTEXT names another. Contexts are in $XDG_CONFIG_HOME/flowgate/config.yaml, by default
+~/.config/flowgate/config.yaml. Their names have no slash.
+
+In flows, context is what nodes keep between messages, with global.set, flow.set and context.set in function nodes. These values have
+a slash in their names: global/KEY, flow/TAB/KEY and node/NODE/KEY. TAB and NODE are labels, names or ids.`;
+
+function defineServers(context: Command): void {
   defineCommand(context, "list", {
     summary: "list the contexts",
     description: "List the contexts, with the users that are logged in.",
@@ -98,14 +115,70 @@ function defineContext(root: Command): void {
     );
 
   defineCommand(context, "remove", {
-    summary: "remove a context",
+    summary: "remove a context; rm is the same",
     description: "Remove a context, and the login at its server if no other context has that server.",
     examples: { "flowgate context remove staging": "after flowgate logout --context staging" },
     connects: false,
   })
-    .alias("rm")
     .argument("<name>", "name of the context")
     .action(async (name: string) => (await load()).removeContext(name));
 }
 
+const storeFlag = ["--store <name>", "a store of the flow runtime (default: its default store, memory)"] as const;
+const keyNames = "global/KEY, flow/TAB/KEY or node/NODE/KEY";
+
+function defineValues(context: Command): void {
+  defineCommand(context, "get", {
+    summary: "show values that flows keep",
+    description:
+      "Show a value that flows keep in their context, all values of a tab, a node or the global context, or the keys of all. Requires the " +
+      "permission context.read.",
+    examples: {
+      "flowgate context get": "the keys of all values",
+      "flowgate context get global": "the global values",
+      "flowgate context get flow/Invoices/total": "one value of a tab",
+      "flowgate context get node/counter/count -o json": "for a program",
+    },
+  })
+    .argument("[name]", `${keyNames}, or global, flow/TAB or node/NODE`)
+    .option(...storeFlag)
+    .action(clientAction(async () => (await loadValues()).getContext));
+
+  defineCommand(context, "set", {
+    summary: "set a value that flows keep",
+    description:
+      "Set a value that flows keep in their context. It is JSON, or a text that is none. Requires the permission context.write.",
+    examples: {
+      "flowgate context set global/price 12.5": "a number",
+      "flowgate context set flow/Invoices/mode test": "a text",
+      "flowgate context set global/code 0012 --string": "a text, although it looks like JSON",
+      "flowgate context set global/tariffs - < tariffs.json": "a large value, from stdin",
+    },
+  })
+    .argument("<name>", keyNames)
+    .argument("<value>", "JSON, or a text that is none; - for stdin")
+    .option("--string", "set a text, also if it is JSON")
+    .option(...storeFlag)
+    .action(clientAction(async () => (await loadValues()).setContext));
+
+  defineCommand(context, "rm", {
+    summary: "delete a value that flows keep",
+    description:
+      "Delete a value that flows keep in their context. Requires the permission context.write. With a name that has no slash, removes a context " +
+      "like flowgate context remove.",
+    examples: {
+      "flowgate context rm global/price": "a value",
+      "flowgate context rm staging": "a server, like flowgate context remove staging",
+    },
+  })
+    .argument("<name>", `${keyNames}, or the name of a context`)
+    .option(...storeFlag)
+    .action(async (name: string, flags: object, command: Command) =>
+      isValue(name)
+        ? clientAction(async () => (await loadValues()).deleteContext)(name, flags, command)
+        : (await load()).removeContext(name),
+    );
+}
+
 const load = () => import("../client/contexts.ts");
+const loadValues = () => import("../administration/flow-context.ts");

@@ -1,6 +1,7 @@
 import { createRegistry, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { createJsonEncoder } from "@flowgate/gateway";
 import { file_flowgate_v1_audit } from "../../../gen/flowgate/v1/audit_pb.ts";
+import { file_flowgate_v1_context } from "../../../gen/flowgate/v1/context_pb.ts";
 import { file_flowgate_v1_diff } from "../../../gen/flowgate/v1/diff_pb.ts";
 import { file_flowgate_v1_events } from "../../../gen/flowgate/v1/events_pb.ts";
 import { file_flowgate_v1_flows } from "../../../gen/flowgate/v1/flows_pb.ts";
@@ -13,6 +14,7 @@ import { printableData } from "../printable.ts";
 /** The contract with the options that the descriptors of @flowgate/client lack. */
 const registry = createRegistry(
   file_flowgate_v1_audit,
+  file_flowgate_v1_context,
   file_flowgate_v1_diff,
   file_flowgate_v1_events,
   file_flowgate_v1_flows,

@@ -43,6 +43,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* pino"],
     // The events of other replicas.
     "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
+    "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     auth: ["base errors.ts store", "gen/* @bufbuild/protobuf @connectrpc/connect bcryptjs pino"],
     services: [
       "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas auth deployments live live/replicas",
@@ -66,9 +67,12 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "base/decoding-limit.ts errors.ts telemetry auth server/endpoints server/http server/memory server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
-    options: ["base runtime auth services server/http server/pipeline", "@flowgate/gateway/json-path zod"],
+    options: [
+      "base runtime auth live live/webhooks services server/http server/pipeline",
+      "@flowgate/gateway/json-path zod",
+    ],
     app: [
-      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas auth deployments live live/replicas
+      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas auth deployments live live/replicas live/webhooks
         services server server/endpoints server/http server/pipeline server/pipeline/guards options`,
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],

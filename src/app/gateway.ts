@@ -104,6 +104,11 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     import("./mount.ts"),
   ]);
   const metrics = await loadMetrics(version, options);
+  if (options.webhooks.targets.length > 0) {
+    const { openWebhooks } = await import("./webhooks.ts");
+    const { hub, journal } = live;
+    await openWebhooks({ options, hub, journal, cluster, metrics, version, log }, stack);
+  }
   const onRuntimeAbuse = (reason: string): void => runtime.distrust(reason);
   const components = {
     options,

@@ -26,6 +26,16 @@ const selectable: readonly { readonly kind: EventKind; readonly case: EventCase;
 /** All kinds but those that describe the stream itself. */
 export const eventCases: ReadonlySet<EventCase> = new Set(selectable.map((each) => each.case));
 
+/** The kind by its name; undefined if there is none. */
+export function caseOfName(name: string): EventCase | undefined {
+  return selectable.find((each) => each.name === name)?.case;
+}
+
+/** The name of a kind, as clients have it. */
+export function nameOfCase(kind: Event["kind"]["case"]): string {
+  return selectable.find((each) => each.case === kind)?.name ?? "";
+}
+
 /** The kinds that the journal records. The others would be too many. */
 export const recordedCases: ReadonlySet<EventCase> = new Set([
   "deployment",
@@ -36,6 +46,11 @@ export const recordedCases: ReadonlySet<EventCase> = new Set([
   "token",
   "users",
 ]);
+
+/** The names of the kinds that the journal records. */
+export const recordedNames: readonly string[] = selectable
+  .filter((each) => recordedCases.has(each.case))
+  .map(({ name }) => name);
 
 /** The kinds of which a stream may lack some if there are too many for all streams. */
 export const lossyCases: ReadonlySet<EventCase> = new Set(["nodeStatus", "debug", "log"]);

@@ -2,7 +2,13 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Logger } from "pino";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
-import type { JournalCursor, JournalEntry, JournalQuery, JournalStore } from "../store/journal-store.ts";
+import type {
+  JournalCursor,
+  JournalEntry,
+  JournalQuery,
+  JournalReading,
+  JournalStore,
+} from "../store/journal-store.ts";
 import { type EventCase, type EventFilter, recordedCases } from "./events.ts";
 import type { EventHub } from "./hub.ts";
 import { parsePosition } from "./position.ts";
@@ -34,9 +40,24 @@ export interface Journal extends AsyncDisposable {
     page: Pick<JournalQuery, "limit" | "after" | "afterSeq" | "fromMs" | "untilMs"> &
       Partial<Pick<JournalQuery, "order">>,
   ): Promise<JournalEvents>;
+  /** The recorded events after a position, in the order in which they were recorded. */
+  read(
+    filter: Pick<EventFilter, "cases" | "level">,
+    from: Pick<JournalReading, "after" | "limit">,
+  ): Promise<JournalReadEvents>;
+  claimCursor: JournalStore["claimCursor"];
+  moveCursor: JournalStore["moveCursor"];
   /** The number of events that could not be recorded. */
   dropped(): number;
 }
+
+export type JournaledEvent = {
+  readonly event: Event;
+  /** From which a reading continues after it. */
+  readonly position: string;
+};
+
+type JournalReadEvents = { readonly events: readonly JournaledEvent[]; readonly position: string };
 
 /** How long events wait to be written together. */
 const flushMs = 200;
@@ -59,6 +80,9 @@ export function createNoJournal(): Journal {
   return {
     cases: new Set(),
     list: async () => ({ events: [], next: undefined }),
+    read: async (_, { after }) => ({ events: [], position: after }),
+    claimCursor: async () => undefined,
+    moveCursor: async () => false,
     dropped: () => 0,
     async [Symbol.asyncDispose]() {},
   };
@@ -104,6 +128,26 @@ class Recorder implements Journal {
       node,
     });
     return { events: entries.map(({ data }) => fromBinary(EventSchema, data)), next };
+  }
+
+  async read(
+    { cases, level }: Pick<EventFilter, "cases" | "level">,
+    from: Pick<JournalReading, "after" | "limit">,
+  ): Promise<JournalReadEvents> {
+    await this.#write();
+    const { entries, position } = await this.#options.store.read({ ...from, kinds: [...cases], maxLevel: level });
+    return {
+      events: entries.map((entry) => ({ event: fromBinary(EventSchema, entry.data), position: entry.position })),
+      position,
+    };
+  }
+
+  claimCursor(claim: Parameters<JournalStore["claimCursor"]>[0]): Promise<string | undefined> {
+    return this.#options.store.claimCursor(claim);
+  }
+
+  moveCursor(move: Parameters<JournalStore["moveCursor"]>[0]): Promise<boolean> {
+    return this.#options.store.moveCursor(move);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -8,6 +8,7 @@ import { defaultDataDir } from "./data-dir.ts";
 import { limits } from "./limits.ts";
 import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
+import { webhooks } from "./webhooks.ts";
 import { flag, isWildcardPath, milliseconds, port, text, wholeNumber, wholeNumberOrOff } from "./values.ts";
 
 const history = z
@@ -145,6 +146,7 @@ export const optionsSchema = z
           .prefault({}),
       })
       .prefault({}),
+    webhooks,
     audit: z
       .strictObject({
         retentionDays: wholeNumber(0, 36_500)
@@ -216,6 +218,15 @@ export const optionsSchema = z
         code: "custom",
         path: ["metrics", "port"],
         message: "must be different from port and runtime.port; if absent, the metrics are served on port",
+      });
+    }
+  })
+  .superRefine(({ webhooks: { targets }, live: { journal } }, context) => {
+    if (targets.length > 0 && (journal.size === 0 || journal.age === 0)) {
+      context.addIssue({
+        code: "custom",
+        path: ["webhooks", "targets"],
+        message: "requires the journal, from which events are sent: set live.journal.size and live.journal.age",
       });
     }
   })

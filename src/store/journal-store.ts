@@ -45,6 +45,28 @@ export type JournalPage = {
   readonly next: JournalCursor | undefined;
 };
 
+/** Reads the entries in the order in which they were recorded, which may differ from that of their sequence numbers. */
+export type JournalReading = {
+  /** Where the previous reading has ended. */
+  readonly after: string;
+  readonly limit: number;
+  readonly kinds: readonly string[];
+  /** As in a query. */
+  readonly maxLevel?: number | undefined;
+};
+
+type JournalRead = {
+  readonly entries: readonly (JournalEntry & {
+    /** From which a reading continues after this entry. Opaque. */
+    readonly position: string;
+  })[];
+  /** From which the next reading continues. */
+  readonly position: string;
+};
+
+/** Who delivers entries to a receiver, for how long. */
+export type CursorClaim = { readonly name: string; readonly holder: string; readonly forMs: number };
+
 export type JournalOptions = {
   /** Called with the reason when a journal was damaged, or was written by another version, and was replaced by an empty one. */
   readonly onReplaced: (reason: string) => void;
@@ -60,6 +82,15 @@ export interface JournalStore extends AsyncDisposable {
   list(query: JournalQuery): Promise<JournalPage>;
   /** The last sequence number of a runtime; 0 if it has no entries. */
   lastSeq(runtime: string): Promise<number>;
+  /** No entry is left out that is recorded later, by any process. */
+  read(reading: JournalReading): Promise<JournalRead>;
+  /**
+   * Claims a cursor for its holder, who keeps it for this time unless it is claimed again. Resolves with its position; undefined: another
+   * holder has it. A new cursor is at the newest entry.
+   */
+  claimCursor(claim: CursorClaim): Promise<string | undefined>;
+  /** Moves a cursor. Resolves with false, and does nothing, if another holder has claimed it. */
+  moveCursor(move: Pick<CursorClaim, "name" | "holder"> & { readonly position: string }): Promise<boolean>;
   /** Removes the oldest entries beyond these limits. Resolves with their number. */
   prune(limits: { readonly maxBytes: number; readonly fromMs: number }): Promise<number>;
 }

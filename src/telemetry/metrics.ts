@@ -22,6 +22,8 @@ export interface Metrics {
   watchConnections(count: () => number | Promise<number>): void;
   /** `dropped` returns the number of events that could not be recorded. */
   watchJournal(dropped: () => number): void;
+  /** Counts attempts to deliver events, by target and outcome, from the start. */
+  countWebhooks(targets: readonly string[], outcomes: readonly string[]): (target: string, outcome: string) => void;
   /** `notAfterMs` returns the expiry of the certificate in use, in Unix time. */
   watchCertificate(notAfterMs: () => number): void;
   /** All metrics in Prometheus' text format. */
@@ -132,6 +134,16 @@ export function createMetrics(options: LabelValues & { readonly version: string 
         type: "counter",
         values: () => [{ value: dropped() }],
       });
+    },
+    countWebhooks(targets, outcomes) {
+      const deliveries = new Counter({
+        name: "flowgate_webhook_deliveries_total",
+        help: "Attempts to deliver an event to a webhook, by target and outcome.",
+        labelNames: ["target", "outcome"],
+        registers: [registry],
+      });
+      targets.forEach((target) => outcomes.forEach((outcome) => deliveries.inc({ target, outcome }, 0)));
+      return (target, outcome) => deliveries.inc({ target, outcome });
     },
     watchCertificate(notAfterMs) {
       registerSamples(registry, {

@@ -29,6 +29,18 @@ class FakeStore implements JournalStore {
     return this.entries.at(-1)?.seq ?? 0;
   }
 
+  async read(): ReturnType<JournalStore["read"]> {
+    return { entries: this.entries.map((entry) => ({ ...entry, position: String(entry.seq) })), position: "end" };
+  }
+
+  async claimCursor(): Promise<string | undefined> {
+    return "start";
+  }
+
+  async moveCursor(): Promise<boolean> {
+    return true;
+  }
+
   async prune(): Promise<number> {
     this.prunes += 1;
     return 0;

@@ -116,6 +116,7 @@ test("has a default for everything", () => {
       overheadBytesPerSecond: 65_536,
     },
     live: { journal: { size: 64, age: 7 } },
+    webhooks: { network: { deny: [] }, targets: [] },
     audit: { retentionDays: 400 },
     drain: { delayMs: 0, graceMs: 10_000 },
     log: { level: "info" },
@@ -413,6 +414,67 @@ function open(schema: z.core.$ZodType) {
 
 test("false turns the journal off, as 0 does", () => {
   expect(parseOptions({ live: { journal: { size: false, age: 0 } } }).live.journal).toEqual({ size: 0, age: 0 });
+});
+
+const hook = { url: "https://hooks.example/a?token=x", kinds: ["log"] };
+
+test.each<[object, string[]]>([
+  [
+    { targets: [hook, { ...hook, url: "http://relay.internal:8080/", kinds: ["deployment", "token"], level: "warn" }] },
+    [],
+  ],
+  [{ targets: [{ ...hook, secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" }] }, []],
+  [
+    { targets: [{ ...hook, secret: "too short" }] },
+    [
+      "webhooks.targets[0].secret: must be whsec_ and the Base64 of 24 to 64 random bytes, as `openssl rand -base64 32` prints them",
+    ],
+  ],
+  [
+    { targets: [{ ...hook, kinds: ["debug"] }] },
+    ["webhooks.targets[0].kinds[0]: must be one of: deployment, runtime_state, node_error, log, module, token, users"],
+  ],
+  [{ targets: [{ ...hook, kinds: [] }] }, ["webhooks.targets[0].kinds: must name at least one kind"]],
+  [
+    { targets: [{ ...hook, url: "ftp://hooks.example" }] },
+    [
+      "webhooks.targets[0].url: must be an http or https URL such as https://hooks.example/flowgate, without user and password",
+    ],
+  ],
+  [{ targets: [hook, hook] }, ["webhooks.targets[1].url: is the same as that of targets[0]"]],
+  [
+    { network: { allow: ["10.0.0"] } },
+    [
+      "webhooks.network.allow[0]: must be an address, a subnet or a host name, with or without a port, such as 10.0.0.0/8, 192.0.2.1:443, relay.internal:8443 or *:443",
+    ],
+  ],
+])("webhooks: %j", (webhooks, expected) => {
+  expect(problems({ webhooks })).toEqual(expected);
+});
+
+test("webhooks need the journal", () => {
+  expect(problems({ webhooks: { targets: [hook] }, live: { journal: { size: 0 } } })).toEqual([
+    "webhooks.targets: requires the journal, from which events are sent: set live.journal.size and live.journal.age",
+  ]);
+});
+
+test.each<[string, string[]]>([
+  ["http://10.0.0.5:8080", []],
+  ["https://a.flows.example/", []],
+  [
+    "10.0.0.5:8080",
+    [`live.address: must be an http or https URL such as http://10.0.0.5:8080, without a path, user and password`],
+  ],
+  [
+    "http://u:p@10.0.0.5",
+    [`live.address: must be an http or https URL such as http://10.0.0.5:8080, without a path, user and password`],
+  ],
+  [
+    "http://10.0.0.5/path",
+    [`live.address: must be an http or https URL such as http://10.0.0.5:8080, without a path, user and password`],
+  ],
+])("whether %j is an address of a replica: %j", (address, expected) => {
+  expect(problems({ live: { address } })).toEqual(expected);
 });
 
 test("docs/configuration.md has each key with its default, flag, variable and description", async () => {

@@ -27,6 +27,51 @@ export function journalStoreContract(createLocation: () => Promise<StoreLocation
     expect(await journal.lastSeq("")).toBe(4);
   });
 
+  test("a cursor begins at the newest entry, and what is recorded after it is read once, in the order of recording", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    await using journal = openJournal(store);
+    await journal.append([entry(1)]);
+    const after = (await journal.claimCursor({ name: "c", holder: "a", forMs: 60_000 })) ?? "";
+    const kinds = ["log", "nodeError", "deployment", "token"];
+    expect((await journal.read({ after, limit: 10, kinds })).entries).toEqual([]);
+    await journal.append([entry(3)]);
+    await journal.append([entry(4, { kind: "token", level: undefined }), entry(5, { kind: "log", level: 3 })]);
+    const seqs: number[] = [];
+    for (let position = after; ;) {
+      const read = await journal.read({ after: position, limit: 2, kinds });
+      seqs.push(...read.entries.map(({ seq }) => seq));
+      if (read.entries.length === 0) {
+        break;
+      }
+      ({ position } = read);
+    }
+    expect(seqs).toEqual([3, 4, 5]);
+    const filtered = await journal.read({ after, limit: 10, kinds: ["log", "token"], maxLevel: 2 });
+    expect(filtered.entries.map(({ seq }) => seq)).toEqual([4]);
+    // What does not match is not read again.
+    expect((await journal.read({ after: filtered.position, limit: 10, kinds })).entries).toEqual([]);
+    const first = (await journal.read({ after, limit: 10, kinds })).entries[0]?.position ?? "";
+    expect((await journal.read({ after: first, limit: 10, kinds })).entries.map(({ seq }) => seq)).toEqual([4, 5]);
+  });
+
+  test("a cursor has one holder at a time, and keeps its position", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    await using journal = openJournal(store);
+    await journal.append([entry(1)]);
+    const start = (await journal.claimCursor({ name: "c", holder: "a", forMs: 60_000 })) ?? "";
+    await journal.append([entry(2)]);
+    const { position } = await journal.read({ after: start, limit: 10, kinds: ["log", "nodeError"] });
+    expect(await journal.claimCursor({ name: "c", holder: "b", forMs: 60_000 })).toBeUndefined();
+    expect(await journal.moveCursor({ name: "c", holder: "b", position })).toBe(false);
+    expect(await journal.moveCursor({ name: "c", holder: "a", position })).toBe(true);
+    expect(await journal.claimCursor({ name: "c", holder: "a", forMs: 0 })).toBe(position);
+    expect(await journal.claimCursor({ name: "c", holder: "b", forMs: 60_000 })).toBe(position);
+    expect(await journal.claimCursor({ name: "c", holder: "a", forMs: 60_000 })).toBeUndefined();
+    expect(await journal.claimCursor({ name: "another", holder: "a", forMs: 60_000 })).toBeDefined();
+  });
+
   test("sequence numbers are as large as those of events", async () => {
     await using location = await createLocation();
     await using store = await location.open();

@@ -1,7 +1,18 @@
 import type { Client } from "pg";
 import type { JournalStore } from "../journal-store.ts";
-import { appendEvents, findLastSeq, listEvents, removeOlder } from "../sql/journal.ts";
-import type { Query } from "../sql/query.ts";
+import {
+  appendEvents,
+  claimCursor,
+  columns,
+  type EventRow,
+  findLastSeq,
+  listEvents,
+  moveCursor,
+  removeOlder,
+  toEntry,
+  toEntryCondition,
+} from "../sql/journal.ts";
+import { type Query, toCondition } from "../sql/query.ts";
 import { type Database, queryOf } from "./database.ts";
 import { classify } from "./errors.ts";
 
@@ -40,6 +51,18 @@ export class PostgresJournal implements JournalStore {
 
   lastSeq(runtime: string): Promise<number> {
     return this.#run((query) => findLastSeq(query, runtime));
+  }
+
+  read(reading: Parameters<JournalStore["read"]>[0]): ReturnType<JournalStore["read"]> {
+    return this.#run((query) => readOn(query, reading));
+  }
+
+  claimCursor(claim: Parameters<JournalStore["claimCursor"]>[0]): ReturnType<JournalStore["claimCursor"]> {
+    return this.#run((query) => claimCursor(query, claim, async () => (await findNewest(query)) ?? firstPosition));
+  }
+
+  moveCursor(move: Parameters<JournalStore["moveCursor"]>[0]): ReturnType<JournalStore["moveCursor"]> {
+    return this.#run((query) => moveCursor(query, move));
   }
 
   prune({ maxBytes, fromMs }: Parameters<JournalStore["prune"]>[0]): Promise<number> {
@@ -94,6 +117,48 @@ export class PostgresJournal implements JournalStore {
     this.#client = undefined;
     await client?.then((each) => each.end()).catch(() => {});
   }
+}
+
+/** `xid seq runtime`, in which order the rows are read. */
+const position = "xid::text || ' ' || seq || ' ' || runtime";
+
+/** Before all rows. */
+const firstPosition = "0 0 ";
+
+/** The last row before which none can be committed any more; undefined if there is none. */
+async function findNewest(query: Query): Promise<string | undefined> {
+  const [row] = await query<{ position: string }>(
+    `SELECT ${position} AS position FROM flowgate.event WHERE xid < pg_snapshot_xmin(pg_current_snapshot())
+     ORDER BY xid DESC, seq DESC, runtime DESC LIMIT 1`,
+  );
+  return row?.position;
+}
+
+async function readOn(
+  query: Query,
+  { after, limit, kinds, maxLevel }: Parameters<JournalStore["read"]>[0],
+): ReturnType<JournalStore["read"]> {
+  const newest = await findNewest(query);
+  if (newest === undefined || kinds.length === 0) {
+    return { entries: [], position: newest ?? after };
+  }
+  const { condition, values } = toCondition([
+    ["(xid, seq, runtime) >", parsePosition(after)],
+    ["(xid, seq, runtime) <=", parsePosition(newest)],
+    ...toEntryCondition({ kinds, maxLevel }),
+  ]);
+  const rows = await query<EventRow & { position: string }>(
+    `SELECT ${columns}, ${position} AS position FROM flowgate.event WHERE ${condition}
+     ORDER BY xid, seq, runtime LIMIT $${values.push(limit)}`,
+    values,
+  );
+  const entries = rows.map((row) => ({ ...toEntry(row), position: row.position }));
+  return { entries, position: entries.length < limit ? newest : (entries.at(-1)?.position ?? after) };
+}
+
+function parsePosition(text: string): [xid: string, seq: string, runtime: string] {
+  const [, xid = "0", seq = "0", runtime = ""] = /^(\d+) (\d+) (.*)$/s.exec(text) ?? [];
+  return [xid, seq, runtime];
 }
 
 /** Removes the oldest entries beyond a size. Resolves with their number. */

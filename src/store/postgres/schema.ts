@@ -159,6 +159,19 @@ const migrations = [
     changed_at_ms bigint NOT NULL
   );
   `,
+  `
+  -- Readers need the order of commits: a row is read when no transaction with an earlier id is in progress.
+  ALTER TABLE flowgate.event ADD COLUMN xid xid8 NOT NULL DEFAULT pg_current_xact_id();
+  CREATE INDEX event_commit ON flowgate.event (xid, seq, runtime);
+
+  -- Where deliveries of events have got to, and who delivers them.
+  CREATE TABLE flowgate.journal_cursor (
+    name text PRIMARY KEY,
+    position text NOT NULL,
+    holder text NOT NULL,
+    held_until_ms bigint NOT NULL
+  );
+  `,
 ];
 const schemaVersion = migrations.length;
 

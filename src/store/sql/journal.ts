@@ -1,8 +1,8 @@
-import type { JournalEntry, JournalPage, JournalQuery } from "../journal-store.ts";
-import { type Query, placeholders, toCondition, toPortable } from "./query.ts";
+import type { CursorClaim, JournalEntry, JournalPage, JournalQuery, JournalStore } from "../journal-store.ts";
+import { type Comparison, nowMs, type Query, placeholders, toCondition, toPortable } from "./query.ts";
 
 /** The table `event`. */
-type EventRow = {
+export type EventRow = {
   readonly seq: number;
   readonly runtime: string;
   readonly time_ms: number;
@@ -15,7 +15,7 @@ type EventRow = {
   readonly data: Uint8Array;
 };
 
-const columns = "seq, runtime, time_ms, kind, level, flow_id, node_id, node_type, node_name, data";
+export const columns = "seq, runtime, time_ms, kind, level, flow_id, node_id, node_type, node_name, data";
 const columnCount = 10;
 
 /** A statement of PostgreSQL has at most 65,535 parameters, one of SQLite 32,766. */
@@ -45,8 +45,7 @@ export async function listEvents(query: Query, page: JournalQuery): Promise<Jour
   const { condition, values } = toCondition([
     [`(seq, runtime) ${operator}`, after && [after.seq, after.runtime]],
     ["seq >", afterSeq],
-    ["kind IN", kinds],
-    ["coalesce(level, 0) <=", maxLevel],
+    ...toEntryCondition({ kinds, maxLevel }),
     ["flow_id =", flowId],
     ["time_ms >=", fromMs],
     ["time_ms <", untilMs],
@@ -60,6 +59,14 @@ export async function listEvents(query: Query, page: JournalQuery): Promise<Jour
   const entries = rows.slice(0, limit).map((row) => toEntry(row));
   const last = entries.at(-1);
   return { entries, next: rows.length > limit && last ? { seq: last.seq, runtime: last.runtime } : undefined };
+}
+
+/** Those of a page and of a reading. */
+export function toEntryCondition({ kinds, maxLevel }: Pick<JournalQuery, "kinds" | "maxLevel">): Comparison[] {
+  return [
+    ["kind IN", kinds],
+    ["coalesce(level, 0) <=", maxLevel],
+  ];
 }
 
 export async function findLastSeq(query: Query, runtime: string): Promise<number> {
@@ -101,7 +108,7 @@ function valuesOf(entry: JournalEntry): unknown[] {
   );
 }
 
-function toEntry(row: EventRow): JournalEntry {
+export function toEntry(row: EventRow): JournalEntry {
   return {
     seq: row.seq,
     runtime: row.runtime,
@@ -114,4 +121,39 @@ function toEntry(row: EventRow): JournalEntry {
     nodeName: row.node_name,
     data: row.data,
   };
+}
+
+/** `newest` returns where a new cursor begins. */
+export async function claimCursor(
+  query: Query,
+  { name, holder, forMs }: CursorClaim,
+  newest: () => Promise<string>,
+): Promise<string | undefined> {
+  const update = `UPDATE flowgate.journal_cursor SET holder = $2, held_until_ms = ${nowMs} + $3
+     WHERE name = $1 AND (holder = $2 OR held_until_ms <= ${nowMs}) RETURNING position`;
+  const [row] = await query<{ position: string }>(update, [name, holder, forMs]);
+  if (row !== undefined) {
+    return row.position;
+  }
+  const known = await query("SELECT name FROM flowgate.journal_cursor WHERE name = $1", [name]);
+  if (known.length > 0) {
+    return undefined;
+  }
+  await query(
+    `INSERT INTO flowgate.journal_cursor (name, position, holder, held_until_ms) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING`,
+    [name, await newest(), holder],
+  );
+  const [inserted] = await query<{ position: string }>(update, [name, holder, forMs]);
+  return inserted?.position;
+}
+
+export async function moveCursor(
+  query: Query,
+  { name, holder, position }: Parameters<JournalStore["moveCursor"]>[0],
+): Promise<boolean> {
+  const rows = await query(
+    "UPDATE flowgate.journal_cursor SET position = $3 WHERE name = $1 AND holder = $2 RETURNING name",
+    [name, holder, position],
+  );
+  return rows.length > 0;
 }

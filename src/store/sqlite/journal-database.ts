@@ -1,7 +1,15 @@
 import { rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { JournalStore } from "../journal-store.ts";
-import { appendEvents, findLastSeq, listEvents, removeOldest, removeOlder } from "../sql/journal.ts";
+import {
+  appendEvents,
+  claimCursor,
+  findLastSeq,
+  listEvents,
+  moveCursor,
+  removeOldest,
+  removeOlder,
+} from "../sql/journal.ts";
 import type { Query } from "../sql/query.ts";
 import { inSyncTransaction, inTransaction, lockTimeoutMs, queryOf } from "./connection.ts";
 import { createPrivateFile } from "./database.ts";
@@ -9,7 +17,7 @@ import { isDamaged } from "./errors.ts";
 
 /** "FLGJ". The version is changed with the schema: a journal of another version is replaced. */
 const applicationId = 0x464c474a;
-const schemaVersion = 1;
+const schemaVersion = 2;
 
 const schema = `
   CREATE TABLE event (
@@ -24,6 +32,12 @@ const schema = `
     node_name TEXT NOT NULL,
     data BLOB NOT NULL,
     PRIMARY KEY (seq, runtime)
+  ) STRICT;
+  CREATE TABLE journal_cursor (
+    name TEXT PRIMARY KEY,
+    position TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    held_until_ms INTEGER NOT NULL
   ) STRICT;
   PRAGMA application_id = ${applicationId};
   PRAGMA user_version = ${schemaVersion};
@@ -58,6 +72,18 @@ export class JournalDatabase implements JournalStore {
 
   lastSeq(runtime: string): Promise<number> {
     return this.#run(({ query }) => findLastSeq(query, runtime));
+  }
+
+  read(reading: Parameters<JournalStore["read"]>[0]): ReturnType<JournalStore["read"]> {
+    return this.#run(({ query }) => readOn(query, reading));
+  }
+
+  claimCursor(claim: Parameters<JournalStore["claimCursor"]>[0]): ReturnType<JournalStore["claimCursor"]> {
+    return this.#run(({ query }) => claimCursor(query, claim, async () => String(await findNewestSeq(query))));
+  }
+
+  moveCursor(move: Parameters<JournalStore["moveCursor"]>[0]): ReturnType<JournalStore["moveCursor"]> {
+    return this.#run(({ query }) => moveCursor(query, move));
   }
 
   prune({ maxBytes, fromMs }: Parameters<JournalStore["prune"]>[0]): Promise<number> {
@@ -135,6 +161,24 @@ function open(path: string): Opened {
     db.close();
     throw error;
   }
+}
+
+/** The only process that records has entries in the order of their sequence numbers, which are the positions. */
+async function readOn(
+  query: Query,
+  { after, limit, kinds, maxLevel }: Parameters<JournalStore["read"]>[0],
+): ReturnType<JournalStore["read"]> {
+  const newest = await findNewestSeq(query);
+  const afterSeq = Number(after);
+  const page = await listEvents(query, { order: "oldest", limit, afterSeq, kinds, maxLevel });
+  const entries = page.entries.map((entry) => ({ ...entry, position: String(entry.seq) }));
+  const endSeq = page.next?.seq ?? Math.max(afterSeq, newest, entries.at(-1)?.seq ?? 0);
+  return { entries, position: String(endSeq) };
+}
+
+async function findNewestSeq(query: Query): Promise<number> {
+  const [row] = await query<{ seq: number }>("SELECT seq FROM flowgate.event ORDER BY seq DESC LIMIT 1");
+  return row?.seq ?? 0;
 }
 
 /** What the entries take, without pages that are free. */

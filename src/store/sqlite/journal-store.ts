@@ -4,7 +4,7 @@ import type { JournalOptions, JournalStore } from "../journal-store.ts";
 
 export type JournalThreadData = { readonly path: string };
 
-type Operation = "append" | "list" | "lastSeq" | "prune";
+type Operation = "append" | "list" | "lastSeq" | "read" | "claimCursor" | "moveCursor" | "prune";
 
 export type JournalCall = { readonly operation: Operation; readonly argument: unknown };
 
@@ -36,6 +36,9 @@ export function openSqliteJournal(path: string, { onReplaced }: JournalOptions):
     append: (entries) => call("append", entries),
     list: (page) => call("list", page),
     lastSeq: (runtime) => call("lastSeq", runtime),
+    read: (reading) => call("read", reading),
+    claimCursor: (claim) => call("claimCursor", claim),
+    moveCursor: (move) => call("moveCursor", move),
     prune: (limits) => call("prune", limits),
     [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
   };

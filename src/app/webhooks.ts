@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+import type { Logger } from "pino";
+import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
+import { caseOfName } from "../live/events.ts";
+import type { EventHub } from "../live/hub.ts";
+import type { Journal } from "../live/journal.ts";
+import { deliveryOutcomes, WebhookDelivery, type WebhookTarget } from "../live/webhooks/delivery.ts";
+import { sendWebhook } from "../live/webhooks/send.ts";
+import { parseSecret } from "../live/webhooks/signature.ts";
+import { createTargetPolicy } from "../live/webhooks/target-policy.ts";
+import type { Options } from "../options/parse.ts";
+import type { Cluster } from "../store/cluster.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+// Loaded if there are targets.
+
+type WebhooksOptions = {
+  readonly options: Pick<Options, "webhooks">;
+  readonly hub: EventHub;
+  readonly journal: Journal;
+  readonly cluster: Cluster | undefined;
+  readonly metrics: Metrics | undefined;
+  readonly version: string;
+  readonly log: Logger;
+};
+
+/** For everything from the name of the host to the status of the response. */
+const timeoutMs = 10_000;
+
+/** Delivers events to the targets, from now on or from where it has ended. Resources are added to the stack. */
+export async function openWebhooks(
+  { options, hub, journal, cluster, metrics, version, log }: WebhooksOptions,
+  stack: AsyncDisposableStack,
+): Promise<void> {
+  const { network, targets } = options.webhooks;
+  const policy = createTargetPolicy(network);
+  const count = metrics?.countWebhooks(
+    targets.map((_, at) => String(at)),
+    deliveryOutcomes,
+  );
+  const deliveries = targets.map((each, at) => {
+    const target = toTarget(each, at);
+    const delivery = stack.use(
+      new WebhookDelivery({
+        target,
+        journal,
+        // Without other processes, a process that starts after a kill continues at once.
+        holder: cluster?.id ?? "",
+        send: (request, signal) => sendWebhook(request, { policy, timeoutMs, signal }),
+        onOutcome: (outcome) => count?.(String(at), outcome),
+        userAgent: `Flowgate/${version}`,
+        log,
+      }),
+    );
+    stack.use(
+      hub.onEvent(({ kind }) => {
+        if (kind.case !== undefined && target.kinds.has(kind.case)) {
+          delivery.notify();
+        }
+      }),
+    );
+    return delivery;
+  });
+  await Promise.all(deliveries.map(({ started }) => started));
+}
+
+function toTarget(
+  { url: text, kinds, level, secret, format }: Options["webhooks"]["targets"][number],
+  at: number,
+): WebhookTarget {
+  const url = new URL(text);
+  return {
+    id: createHash("sha256").update(text).digest("base64url"),
+    // Its path and query may contain secrets.
+    label: `${at} ${url.host}`,
+    url,
+    kinds: new Set(kinds.flatMap((name) => caseOfName(name) ?? [])),
+    level: level && LogLevel[level.toUpperCase() as Uppercase<typeof level>],
+    format,
+    key: secret === undefined ? undefined : parseSecret(secret),
+  };
+}

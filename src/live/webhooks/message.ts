@@ -1,0 +1,72 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { createJsonEncoder } from "@flowgate/gateway";
+import { nameOfCase } from "../events.ts";
+import { type Event, EventSchema, LogLevel, RuntimeStateReason } from "../../../gen/flowgate/v1/events_pb.ts";
+import { DeploymentOutcome } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { RuntimeState } from "../../../gen/flowgate/v1/settings_pb.ts";
+
+/** The body of requests: the event, or a text in the form that chats accept. */
+export type WebhookFormat = "event" | "slack";
+
+const encode = createJsonEncoder(EventSchema);
+
+export function formatBody(event: Event, format: WebhookFormat): string {
+  if (format === "slack") {
+    return JSON.stringify({ text: escapeText(describe(event)) });
+  }
+  // As Standard Webhooks recommend. The JSON of the event is that of GET /events.
+  const timestamp = event.time === undefined ? undefined : timestampDate(event.time).toISOString();
+  const type = nameOfCase(event.kind.case);
+  const [start] = JSON.stringify({ type, timestamp }).split(/\}$/);
+  return `${start},"data":${Buffer.from(encode(event)).toString()}}`;
+}
+
+/** An event in one line. */
+function describe({ kind, rev, runtime, nodeId, nodeName, nodeType, flowLabel, flowId }: Event): string {
+  const where = runtime === "" ? "" : ` on ${runtime}`;
+  const node = nodeId === "" ? "" : ` in ${nodeType} "${nodeName || nodeId}"`;
+  const tab = flowId === "" ? "" : ` of tab "${flowLabel || flowId}"`;
+  switch (kind.case) {
+    case "deployment": {
+      const { outcome, failure, user } = kind.value;
+      return join(
+        `Deployment ${rev}${user === "" ? "" : ` by ${user}`}: ${nameOf(DeploymentOutcome, outcome)}`,
+        failure,
+      );
+    }
+    case "runtimeState": {
+      const { state, reason, message } = kind.value;
+      const because = reason === RuntimeStateReason.UNSPECIFIED ? "" : ` (${nameOf(RuntimeStateReason, reason)})`;
+      return join(`Flow runtime${where}: ${nameOf(RuntimeState, state)}${because}`, message);
+    }
+    case "nodeError":
+    case "log":
+      return join(`${nameOf(LogLevel, kind.value.level)}${node}${tab}${where}`, kind.value.message);
+    case "token":
+      return `Token ${kind.value.subject} ${kind.value.action}${kind.value.user === "" ? "" : ` by ${kind.value.user}`}`;
+    case "users":
+      return join(`Users ${kind.value.action}`, kind.value.detail);
+    case "module":
+      return join(
+        `Module ${kind.value.name} ${kind.value.version}: ${kind.value.action} ${kind.value.state}`,
+        kind.value.message,
+      );
+    default:
+      return kind.case ?? "";
+  }
+}
+
+function join(subject: string, detail: string): string {
+  return detail === "" ? subject : `${subject}: ${detail}`;
+}
+
+/** The name of a value of an enum. */
+function nameOf(values: Readonly<Record<string, number>>, value: number): string {
+  const [name = String(value)] = Object.entries(values).find(([, each]) => each === value) ?? [];
+  return name.toLowerCase().replaceAll("_", " ");
+}
+
+/** https://docs.slack.dev/messaging/formatting-message-text#escaping */
+function escapeText(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}

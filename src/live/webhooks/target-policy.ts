@@ -1,0 +1,140 @@
+import { BlockList, isIP, isIPv6 } from "node:net";
+import { ipv6Groups, mappedIPv4 } from "../../base/addresses.ts";
+import { parseNetworkRule } from "../../runtime/network-policy.ts";
+
+/** What webhooks may connect to, as in `webhooks.network`. */
+export type TargetAccess = {
+  /** Undefined: all public addresses. */
+  readonly allow?: readonly string[] | undefined;
+  readonly deny: readonly string[];
+};
+
+export interface TargetPolicy {
+  /** Returns why an address of this host may not be connected to; undefined: it may. `host` is that of the URL. */
+  findDenial(host: string, address: string, port: number): string | undefined;
+}
+
+/** Throws if an entry is invalid. */
+export function createTargetPolicy({ allow, deny }: TargetAccess): TargetPolicy {
+  const allowed = allow?.map((text) => parseEntry(text));
+  const denied = deny.map((text) => parseEntry(text));
+  return {
+    findDenial(host, address, port) {
+      const matches = (entry: Entry): boolean => matchesEntry(entry, host.toLowerCase(), address, port);
+      if (denied.some((entry) => matches(entry))) {
+        return "denied by the option webhooks.network.deny";
+      }
+      if (allowed?.some((entry) => entry.kind !== "any" && matches(entry)) === true) {
+        return undefined;
+      }
+      if (!isPublic(address)) {
+        return "not a public address, and not listed in the option webhooks.network.allow";
+      }
+      return allowed === undefined || allowed.some((entry) => matches(entry))
+        ? undefined
+        : "not listed in the option webhooks.network.allow";
+    },
+  };
+}
+
+type Entry = { readonly port: number | undefined } & (
+  | { readonly kind: "any" }
+  | { readonly kind: "subnet"; readonly list: BlockList }
+  | { readonly kind: "name"; readonly name: string }
+);
+
+/** Whether a text is an entry of `webhooks.network`: one of `runtime.network`, or a host name with or without a port. */
+export function isTargetEntry(text: string): boolean {
+  return parseNetworkRule(text) !== undefined || namePattern.test(text);
+}
+
+/** The last label begins with a letter, so that no other spelling of an address is taken for a name. */
+const namePattern = /^((?:[a-z\d_-]+\.)*[a-z][a-z\d_-]*)(?::([1-9]\d{0,4}))?$/i;
+
+function parseEntry(text: string): Entry {
+  const rule = parseNetworkRule(text);
+  if (rule === undefined) {
+    const [, name, port] = namePattern.exec(text) ?? [];
+    if (name === undefined) {
+      throw new TypeError("webhooks.network: must be addresses, subnets or host names");
+    }
+    return { kind: "name", name: name.toLowerCase(), port: port === undefined ? undefined : Number(port) };
+  }
+  const { port, subnet } = rule;
+  if (subnet === undefined) {
+    return { kind: "any", port };
+  }
+  const list = new BlockList();
+  const groups = subnet.groups.map((group) => group.toString(16)).join(":");
+  const ipv4 = subnet.isIpv4 ? mappedIPv4(subnet.groups) : undefined;
+  if (ipv4 === undefined) {
+    list.addSubnet(groups, subnet.prefix, "ipv6");
+  } else {
+    list.addSubnet(ipv4, subnet.prefix - 96, "ipv4");
+  }
+  return { kind: "subnet", list, port };
+}
+
+function matchesEntry(entry: Entry, host: string, address: string, port: number): boolean {
+  if (entry.port !== undefined && entry.port !== port) {
+    return false;
+  }
+  switch (entry.kind) {
+    case "any":
+      return true;
+    case "name":
+      return entry.name === host;
+    default:
+      return entry.list.check(address, familyOf(address));
+  }
+}
+
+function familyOf(address: string): "ipv4" | "ipv6" {
+  return isIPv6(address) ? "ipv6" : "ipv4";
+}
+
+/** The special-purpose addresses of IANA that are not globally reachable, and those that contain others. */
+const special = new BlockList();
+for (const [subnet, prefix] of [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["127.0.0.0", 8],
+  // Among them those of the metadata services of clouds.
+  ["169.254.0.0", 16],
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.88.99.0", 24],
+  ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 4],
+  ["240.0.0.0", 4],
+] as const) {
+  special.addSubnet(subnet, prefix, "ipv4");
+}
+special.addSubnet("2001::", 23, "ipv6");
+special.addSubnet("2001:db8::", 32, "ipv6");
+special.addSubnet("2002::", 16, "ipv6");
+special.addSubnet("3fff::", 20, "ipv6");
+
+const globalUnicast = new BlockList();
+globalUnicast.addSubnet("2000::", 3, "ipv6");
+
+/** Whether an address is one of the Internet. */
+export function isPublic(address: string): boolean {
+  switch (isIP(address)) {
+    case 4:
+      return !special.check(address, "ipv4");
+    case 6: {
+      const ipv4 = mappedIPv4(ipv6Groups(address));
+      return ipv4 === undefined
+        ? globalUnicast.check(address, "ipv6") && !special.check(address, "ipv6")
+        : isPublic(ipv4);
+    }
+    default:
+      return false;
+  }
+}

@@ -96,8 +96,8 @@ describe("a message that is small on the wire and large in memory", () => {
   });
 });
 
-test("only deployments, plans, and creating or replacing a flow accept large messages", () => {
+test("only deployments, plans, flows, injected messages and values of the context may be large", () => {
   const methods = services.flatMap((service) => service.methods);
   const large = methods.filter((method) => maxBodyBytesOf(method, limit) > 65_536).map(({ name }) => name);
-  expect(large.toSorted()).toEqual(["CreateFlow", "PlanFlows", "SetFlows", "UpdateFlow"]);
+  expect(large.toSorted()).toEqual(["CreateFlow", "InjectNode", "PlanFlows", "SetContext", "SetFlows", "UpdateFlow"]);
 });

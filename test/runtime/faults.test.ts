@@ -123,5 +123,5 @@ test("what a flow writes in place of the watchdog is checked", async () => {
   expect(message).toBe("it was ended by SIGABRT");
   const fault = parseFault(forged);
   expect(fault?.node.nodeId).toHaveLength(256);
-  expect(describeFault(fault ?? expect.fail())).toMatch(/^node "not\\nthis" \("x\\"\\nx+"\)$/);
+  expect(fault && describeFault(fault)).toMatch(/^node "not\\nthis" \("x\\"\\nx+"\)$/);
 });

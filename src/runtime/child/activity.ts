@@ -32,8 +32,8 @@ export class Activity {
       return 0;
     }
     this.#numbers.set(id, number);
-    const { subflowPath, ...short } = ref;
-    const json = [{ id, ...ref }, { id, ...short }, { id }]
+    const { nodeId, nodeType } = ref;
+    const json = [{ id, ...ref }, { id, nodeId, nodeType }, { id }]
       .map((each) => Buffer.from(JSON.stringify(each)))
       .find(({ length }) => length <= nodeBytes - 2);
     const start = headerBytes + (number - 1) * nodeBytes;

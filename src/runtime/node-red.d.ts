@@ -20,6 +20,13 @@ declare module "@node-red/util" {
       /** A node has set its status, or was removed, without one. */
       on(event: "node-status", listener: (event: { readonly id: unknown; readonly status?: unknown }) => void): void;
     };
+    hooks: {
+      /** Called before each message that a node receives, which it would hold up if it threw. */
+      add(
+        hook: "onReceive.flowgate",
+        listener: (event: { readonly destination: { readonly id: string } }) => void,
+      ): void;
+    };
     log: {
       _(key: string): string;
       /** Records have levels from 10 (fatal) to 60 (trace); those of nodes have an id. */

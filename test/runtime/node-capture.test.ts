@@ -159,6 +159,16 @@ describe("a running child", () => {
     expect(error?.stack ?? "").toMatch(stack as RegExp);
   });
 
+  test("an error in the cleanup of a function node, which is removed, has its line", async () => {
+    const finalize = `let a;\nthrow new Error("end");`;
+    const from = await run([tab("T"), { ...functionNode("f", { z: "T" }), finalize }]);
+    await run([]);
+    const events = await observed.until((all) => countErrors(all.slice(from)) > 0);
+    expect(ofKind(events.slice(from), "error")).toMatchObject([
+      { nodeId: "f", flowLabel: "tab T", message: "Error: end", line: 2, column: 7 },
+    ]);
+  });
+
   test("an error of a node in nested subflows names the node in the flows, and the instances", async () => {
     const flows = [
       ...endpoint("/sub", "node.send(msg); return;"),

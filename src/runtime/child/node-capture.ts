@@ -84,6 +84,7 @@ export class NodeCapture {
         this.#setStatus(String(id), {});
       }
     });
+    util.hooks.add("onReceive.flowgate", ({ destination }) => this.#counters.countMessage(destination.id));
     this.#intercept(onSkipped);
   }
 
@@ -260,18 +261,14 @@ export class NodeCapture {
     const node = this.#nodeRed.Node.prototype;
     const flow = this.#nodeRed.Flow.prototype;
     // oxlint-disable-next-line typescript/unbound-method
-    const [emitInput, close, handleError] = [node._emitInput, node.close, flow.handleError];
-    if ([emitInput, close, handleError].some((method) => typeof method !== "function")) {
+    const [close, handleError] = [node.close, flow.handleError];
+    if ([close, handleError].some((method) => typeof method !== "function")) {
       onSkipped(
-        "counts of messages, and errors that catch nodes receive, are not known with this version of the flow runtime",
+        "errors that catch nodes receive, and stops of nodes, are not known with this version of the flow runtime",
       );
       return;
     }
     const counters = this.#counters;
-    node._emitInput = function (message) {
-      counters.countMessage(this.id);
-      emitInput.call(this, message);
-    };
     const stop = (id: string): void => {
       if (counters.remove(id) && this.#stopped.size < maxWaiting) {
         this.#stopped.add(id);

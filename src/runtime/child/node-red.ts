@@ -43,7 +43,6 @@ export type NodeRed = {
   /** Undocumented methods of the classes of nodes, and of tabs and subflow instances. */
   readonly Node: {
     readonly prototype: {
-      _emitInput: (this: RunningNode, message: unknown) => void;
       close: (this: RunningNode, removed: unknown) => unknown;
     };
   };

@@ -27,6 +27,8 @@ export type Live = {
   /** Receives what the runtime reports of its nodes. */
   readonly nodeObserver: NodeObserver;
   readonly deployments: DeploymentEvents;
+  /** Removes values of credentials from what flows write. */
+  readonly redactor: () => Redactor;
   /** How replicas exchange their events; undefined if there can be only one. */
   readonly replicas: ReplicaEvents | undefined;
   /** Opens the events of all replicas for a reader that starts after a position; undefined: now. */
@@ -94,6 +96,7 @@ export async function openLive(
     flows: flowEvents,
     nodeObserver: observeNodes(flowEvents, hub),
     deployments,
+    redactor,
     replicas,
     join: (afterSeq) => replicas?.views.join(afterSeq) ?? { feed: hub, ready: undefined, [Symbol.dispose]() {} },
     rename(replica) {

@@ -143,7 +143,7 @@ function openRoutes(
       analysis,
       maxPinned: options.history.maxRevisions,
     }),
-    context: contextService({ desired, audit, runtime, cluster }),
+    context: contextService({ desired, audit, runtime, cluster, redactor: live.redactor }),
     runtime: runtimeService({
       store: flows,
       desired,

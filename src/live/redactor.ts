@@ -66,6 +66,31 @@ export class Redactor {
   }
 }
 
+/** Returns JSON without the values, in texts and keys, and whether there were any. */
+export function redactJson(
+  redactor: Redactor,
+  json: unknown,
+): { readonly json: unknown; readonly isRedacted: boolean } {
+  let isRedacted = false;
+  const redactText = (text: string): string => {
+    const redacted = redactor.redact(text);
+    isRedacted ||= redacted !== text;
+    return redacted;
+  };
+  const redact = (value: unknown): unknown => {
+    if (typeof value === "string") {
+      return redactText(value);
+    }
+    if (typeof value !== "object" || value === null) {
+      return value;
+    }
+    return Array.isArray(value)
+      ? value.map(redact)
+      : Object.fromEntries(Object.entries(value).map(([key, item]) => [redactText(key), redact(item)]));
+  };
+  return { json: redact(json), isRedacted };
+}
+
 /** Returns the node without the values. */
 export function redactNode(
   redactor: Redactor,

@@ -1,5 +1,6 @@
 import { FlowgateError } from "../errors.ts";
 import type { Call, Reply } from "./messages.ts";
+import { maxLineChars } from "./output.ts";
 
 /**
  * Something that the service asks of the process of the flows, by its name. `parse` checks the result, which flows can forge;
@@ -44,11 +45,14 @@ type OpenCall = {
  */
 export class Calls {
   readonly #send: (call: Call, argument: Uint8Array) => void;
+  readonly #onFailure: (message: string) => void;
   readonly #open = new Map<number, OpenCall>();
   #lastId = 0;
 
-  constructor(send: (call: Call, argument: Uint8Array) => void) {
+  /** `onFailure` gets the message of each error of the flow runtime, which may contain secrets of the flows. */
+  constructor(send: (call: Call, argument: Uint8Array) => void, onFailure: (message: string) => void) {
     this.#send = send;
+    this.#onFailure = onFailure;
   }
 
   /** Rejects with `flows_unresponsive`, `limit_exceeded`, `call_failed`, or the reason of the signal. */
@@ -77,7 +81,16 @@ export class Calls {
       signal?.removeEventListener("abort", abort);
       this.#open.delete(id);
     }
-    return readResult(reply, parse);
+    const { result, failure } = parseReply(reply);
+    if (typeof failure === "string") {
+      this.#onFailure(`${name}: ${failure.slice(0, maxLineChars)}`);
+      throw new FlowgateError("call_failed", "the flow runtime has failed to do this: its log has the error");
+    }
+    const parsed = parse(result);
+    if (parsed === undefined) {
+      throw unresponsive("replied with something else");
+    }
+    return parsed;
   }
 
   /** A reply to a call that does not wait any more is ignored. */
@@ -100,18 +113,6 @@ export class Calls {
       reject(unresponsive("ended before it replied"));
     }
   }
-}
-
-function readResult<Result>(reply: string, parse: Procedure<never, Result>["parse"]): Result {
-  const { result, failure } = parseReply(reply);
-  if (typeof failure === "string") {
-    throw new FlowgateError("call_failed", `the flow runtime has failed: ${JSON.stringify(failure.slice(0, 300))}`);
-  }
-  const parsed = parse(result);
-  if (parsed === undefined) {
-    throw unresponsive("replied with something else");
-  }
-  return parsed;
 }
 
 function parseReply(reply: string): { readonly result?: unknown; readonly failure?: unknown } {

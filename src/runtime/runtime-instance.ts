@@ -95,7 +95,10 @@ export class RuntimeInstance {
       onFlood: events.onDistrust,
       onExit: (exit) => this.#handleExit(exit),
     });
-    this.#calls = new Calls((call, argument) => this.#process.send(call, argument));
+    this.#calls = new Calls(
+      (call, argument) => this.#process.send(call, argument),
+      (message) => this.#handleLog({ level: "error", message: `the flow runtime has failed: ${message}` }),
+    );
     this.#heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => this.#checkLiveness(heartbeatAgeMs));
   }
 

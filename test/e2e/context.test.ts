@@ -36,6 +36,11 @@ const flows: Node[] = [
   { id: "S", type: "subflow", name: "S", in: [], out: [] },
   functionNode("inner", { z: "S", initialize: `flow.set("inside", 7);` }),
   { id: "instance", type: "subflow:S", z: "T", x: 1, y: 1, name: "", wires: [] },
+  functionNode("leaking", {
+    z: "T",
+    initialize: `flow.set("leaked", { "my s3cret value": ["it is s3cret value"] });`,
+  }),
+  { id: "broker", type: "mqtt-broker", name: "", broker: "127.0.0.1", port: "1", clientid: "" },
   ...endpoint("/read", `msg.payload = JSON.stringify([global.get("set"), flow.get("set")])`),
 ];
 
@@ -46,7 +51,7 @@ beforeAll(async () => {
   const users = [user("admin", "*"), user("reader", "read"), user("debugger", ["context.read"])];
   service = await startService({ config: { adminAuth: { users } } });
   admin = bearer(await login(service, {}));
-  await deploy(service, { flows }, "full", admin);
+  await deploy(service, { flows, credentials: { broker: { password: "s3cret value" } } }, "full", admin);
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
@@ -61,7 +66,8 @@ async function send(method: string, path: string, body?: object, headers = admin
 test.each<[string, object]>([
   ["/flow/T/ours", { value: { n: 1 }, format: "object" }],
   ["/flow/T/ours.n?store=memory", { value: 1, format: "number" }],
-  ["/flow/T", { values: { ours: { n: 1 } } }],
+  ["/flow/tab%20of%20%2Fread", { values: {} }],
+  ["/flow/T/leaked", { value: { "my [redacted]": ["it is [redacted]"] }, format: "object", truncated: true }],
   ["/node/own/mine", { value: "of the node", format: "string[11]" }],
   ["/flow/instance/inside", { value: 7, format: "number" }],
   ["/global/list[0].deep.er", { value: "value", format: "string[5]" }],
@@ -108,7 +114,7 @@ test("all scopes are listed with their keys", async () => {
     {
       stores: ["memory"],
       scopes: expect.arrayContaining([
-        { scope: "flow/T", store: "memory", keys: ["ours"] },
+        { scope: "flow/T", store: "memory", keys: expect.arrayContaining(["ours"]) as string[] },
         { scope: "node/own", store: "memory", keys: ["mine"] },
         { scope: "flow/instance", store: "memory", keys: ["inside"] },
         expect.objectContaining({ scope: "global", keys: expect.arrayContaining(["trap", "a/b", "'odd' key"]) }),

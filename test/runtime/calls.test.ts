@@ -13,7 +13,11 @@ const echo: Procedure<unknown, string> = {
 };
 
 /** Calls that handlers of the child answer. `alter` changes the replies on their way. */
-function connect(handlers: Record<string, Handler>, alter = (replies: readonly Reply[]) => replies): Calls {
+function connect(
+  handlers: Record<string, Handler>,
+  alter = (replies: readonly Reply[]) => replies,
+  onFailure: (message: string) => void = () => {},
+): Calls {
   const calls: Calls = new Calls((call, argument) => {
     const replies: Reply[] = [];
     const serve = createCallServer(new Map(Object.entries(handlers)), (reply) => replies.push(reply));
@@ -22,7 +26,7 @@ function connect(handlers: Record<string, Handler>, alter = (replies: readonly R
         calls.handleReply(parseFromChild(JSON.parse(JSON.stringify(reply))) as Reply);
       }
     });
-  });
+  }, onFailure);
   return calls;
 }
 
@@ -40,15 +44,31 @@ test("a result has any length, arrives in several messages, and belongs to its c
 });
 
 test("what a handler throws, and a procedure that does not exist, are failures of the call", async () => {
-  const thrown = connect({
-    echo() {
-      throw new Error("out of order");
+  const failures: string[] = [];
+  const broken: Record<string, Handler>[] = [
+    {
+      echo() {
+        throw new Error("out of order");
+      },
     },
-  });
-  await expect(thrown.call(echo, "")).rejects.toThrow('the flow runtime has failed: "out of order"');
-  await expect(connect({}).call(echo, "")).rejects.toMatchObject({ reason: "call_failed" });
-  const tooLarge = connect({ echo: () => "x".repeat(maxReplyBytes) });
-  await expect(tooLarge.call(echo, "")).rejects.toThrow("the result is too large");
+    {
+      echo() {
+        throw "no error"; // oxlint-disable-line only-throw-error -- flows can
+      },
+    },
+    {},
+    { echo: () => "x".repeat(maxReplyBytes) },
+  ];
+  for (const handlers of broken) {
+    const calls = connect(handlers, undefined, (message) => failures.push(message));
+    await expect(calls.call(echo, "")).rejects.toMatchObject({ reason: "call_failed" });
+  }
+  expect(failures).toEqual([
+    "echo: out of order",
+    "echo: something was thrown that is no error",
+    "echo: it does not have this procedure",
+    "echo: the result is too large",
+  ]);
 });
 
 test.each<[string, (replies: readonly Reply[]) => readonly Reply[]]>([
@@ -69,7 +89,10 @@ test("a reply to another call, or after the end of one, is ignored", async () =>
 });
 
 test("a call ends at its time limit, with its caller, with the process, and if there are too many", async () => {
-  const calls = new Calls(() => {});
+  const calls = new Calls(
+    () => {},
+    () => {},
+  );
   expect(await reasonOf(calls.call(echo, "", { withinMs: 1 }))).toBe("flows_unresponsive");
   const reason = new Error("the caller has left");
   const leaving = new AbortController();

@@ -19,6 +19,8 @@ const hostile = `
   global.set("proxy", new Proxy({}, trap));
   global.set("thenable", { then: explode });
   global.set("many", Object.fromEntries(Array.from({ length: 100000 }, (_, index) => ["key " + index, index])));
+  const keys = Array.from({ length: 100000 }, (_, index) => "key" + index);
+  context.set(keys, keys);
   global.set("large", "x".repeat(3 * 1024 * 1024));
   const loop = { name: "loop" };
   loop.self = loop;
@@ -99,7 +101,7 @@ test("large values are cut, also if they are many", async () => {
     format: "string[3145728]",
     truncated: true,
   });
-  for (const path of ["/context/global/many", "/context/global"]) {
+  for (const path of ["/context/global/many", "/context/global", "/context/node/evil"]) {
     const { status, body } = await service.send("GET", path, { headers: admin });
     expect(status).toBe(200);
     expect(body.length).toBeLessThan(1.5 * 1024 * 1024);
@@ -122,6 +124,10 @@ test("all scopes are listed with their keys", async () => {
     },
   ]);
   expect(await send("GET", "?store=memory")).toEqual([status, list]);
+  const { scopes } = list as { scopes: { scope: string; keys: string[]; truncated?: boolean }[] };
+  const many = scopes.find(({ scope }) => scope === "node/evil");
+  expect(many?.keys).toHaveLength(1_000);
+  expect(many?.truncated).toBe(true);
 });
 
 test("flows read what was set, and no longer what was deleted", async () => {

@@ -4,7 +4,7 @@ import { types } from "node:util";
 const maxDepth = 40;
 
 /** What each value counts at least, so that many small values are as limited as a few large ones. */
-const minBytes = 16;
+const minBytes = 32;
 
 /** A value as JSON. */
 export type EncodedValue = {

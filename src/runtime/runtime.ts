@@ -50,7 +50,7 @@ export type RuntimeStatus = {
 export type RuntimeProcessStats = {
   /** How often the process exited unexpectedly. */
   readonly restarts: number;
-  /** Time since the last heartbeat, of the previous process if there is none at the moment. */
+  /** Time since the last heartbeat, of the previous process if there is none at the moment; 0 if no process is to run. */
   readonly heartbeatAgeMs: number;
 };
 

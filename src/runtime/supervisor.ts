@@ -202,7 +202,8 @@ class Supervisor implements Runtime {
   }
 
   processStats(): RuntimeProcessStats {
-    return this.#keeper.stats();
+    const stats = this.#keeper.stats();
+    return this.#reporter.state === "stopped" ? { ...stats, heartbeatAgeMs: 0 } : stats;
   }
 
   processId(): number | undefined {

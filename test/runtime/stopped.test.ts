@@ -23,6 +23,7 @@ test("flows that are stopped have no process, and start again with the newest re
   await runtime.untilState("stopped");
   expect(await untilExited(pid)).toBe(true);
   expect(runtime.processId()).toBeUndefined();
+  expect(runtime.processStats().heartbeatAgeMs).toBe(0);
   expect(runtime.status()).toMatchObject({ message: "on request, until the flows are started", reason: undefined });
   expect(runtime.lastResult()).toBeUndefined();
 

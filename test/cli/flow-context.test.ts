@@ -14,7 +14,8 @@ const initialize = `
   global.set("price", 12.5);
   global.set("text", "two\\nlines");
   flow.set("total", { sum: 1 });
-  context.set("count", 3);`;
+  context.set("count", 3);
+  context.set("hostile", "\\u009b2J\\u202e");`;
 
 const flows: Node[] = [
   ...endpoint("/values", `msg.payload = { price: global.get("price"), text: global.get("text") }`),
@@ -43,6 +44,8 @@ test.each([
   ["flow/Invoices/total", '{\n  "sum": 1\n}\n'],
   ["flow/T/total.sum", "1\n"],
   ["node/counter/count", "3\n"],
+  ["node/counter", 'count    3\nhostile  "\\x9b2J\\u202e"\n'],
+  ["node/counter/hostile", "\\x9b2J\\u202e\n"],
   ["global", 'price  12.5\ntext   "two\\nlines"\n'],
 ])("get %s prints it", async (name, stdout) => {
   expect(await flowgate(["get", name])).toEqual({ code: 0, stdout, stderr: "" });
@@ -58,7 +61,7 @@ test("get lists the keys of all scopes, and prints responses for programs", asyn
   expect(rows.slice(1).map(([scope, , keys]) => [scope, keys])).toEqual([
     ["global", "price, text"],
     ["flow/T", "total"],
-    ["node/n", "count"],
+    ["node/n", "count, hostile"],
   ]);
   const json = JSON.parse((await flowgate(["get", "flow/Invoices/total", "-o", "json"])).stdout) as unknown;
   expect(json).toMatchObject({ value: { sum: 1 } });

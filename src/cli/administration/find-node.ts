@@ -15,7 +15,9 @@ export function findTab(nodes: readonly Node[], name: string): Node | undefined 
     throw new CliFailure(
       [
         `${found.length} tabs have the label ${JSON.stringify(name)}. Name one by its id:`,
-        ...found.map(({ id, properties }) => `  ${id}${properties?.["disabled"] === true ? "  disabled" : ""}`),
+        ...found.map(
+          ({ id, properties }) => `  ${printable(id)}${properties?.["disabled"] === true ? "  disabled" : ""}`,
+        ),
       ].join("\n"),
     );
   }
@@ -44,22 +46,22 @@ export async function readNodes({ flows }: Session): Promise<readonly Node[]> {
 }
 
 /**
- * Finds a node by its id or name. Of several with this name, an inject node is meant. Undefined: there is none. Throws a CliFailure that
- * lists the nodes with this name if there are several.
+ * Finds a node by its id or name. Of several with this name, one of the preferred type is meant. Undefined: there is none. Throws a
+ * CliFailure that lists the nodes with this name if there are still several.
  */
-export function findNode(nodes: readonly Node[], name: string): Node | undefined {
+export function findNode(nodes: readonly Node[], name: string, preferredType?: string): Node | undefined {
   const byId = nodes.find(({ id }) => id === name);
   if (byId !== undefined) {
     return byId;
   }
   const named = nodes.filter((node) => node.type !== "tab" && nameOf(node) === name);
-  const injects = named.filter(({ type }) => type === "inject");
-  const found = injects.length > 0 ? injects : named;
+  const preferred = named.filter(({ type }) => type === preferredType);
+  const found = preferred.length > 0 ? preferred : named;
   if (found.length > 1) {
     throw new CliFailure(
       [
         `${found.length} nodes have the name ${JSON.stringify(name)}. Name one by its id:`,
-        ...found.map((node) => `  ${node.id}  ${describeNode(nodes, node)}`),
+        ...found.map((node) => `  ${printable(node.id)}  ${describeNode(nodes, node)}`),
       ].join("\n"),
     );
   }
@@ -70,10 +72,9 @@ export function findNode(nodes: readonly Node[], name: string): Node | undefined
 export function describeNode(nodes: readonly Node[], node: Node): string {
   const tab = nodes.find(({ id }) => id === textOf(node, "z"));
   const name = nameOf(node);
-  return [
+  const parts = [
     name === "" ? `${node.type} ${node.id}` : `${name} (${node.type})`,
     tab === undefined ? "" : nameOf(tab) || tab.id,
-  ]
-    .filter((part) => part !== "")
-    .join(" · ");
+  ];
+  return printable(parts.filter((part) => part !== "").join(" · "));
 }

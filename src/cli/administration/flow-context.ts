@@ -45,7 +45,7 @@ export async function getContext(
   }
   output.message(GetContextResponseSchema, response, () => {
     if (values !== undefined) {
-      return output.fields(Object.entries(values).map(([key, each]) => [key, JSON.stringify(each)]));
+      return output.fields(Object.entries(values).map(([key, each]) => [printable(key), JSON.stringify(each)]));
     }
     return value === undefined ? printable(format) : formatValue(toJson(ValueSchema, value));
   });

@@ -11,13 +11,13 @@ export type InjectFlags = { readonly payload?: string; readonly topic?: string; 
 export async function injectNode({ session, output }: ClientContext, name: string, flags: InjectFlags): Promise<void> {
   const message = readMessage(flags);
   const nodes = await readNodes(session);
-  const node = findNode(nodes, name);
+  const node = findNode(nodes, name, "inject");
   // Of a node in a subflow, the flows do not have the id.
   const id = node?.id ?? name;
   const response = await session.runtime.injectNode({ id, ...(message !== undefined && { message }) });
-  const target = node === undefined ? name : describeNode(nodes, node);
-  const where = response.replica === "" ? "" : ` on ${response.replica}`;
-  output.message(InjectNodeResponseSchema, response, () => `Injected ${printable(target + where)}.`);
+  const target = node === undefined ? printable(name) : describeNode(nodes, node);
+  const where = response.replica === "" ? "" : ` on ${printable(response.replica)}`;
+  output.message(InjectNodeResponseSchema, response, () => `Injected ${target}${where}.`);
 }
 
 /** Undefined: the message that the node has. */

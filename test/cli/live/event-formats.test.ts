@@ -174,6 +174,12 @@ test("every kind of event has a case", () => {
   expect(kinds.filter((kind) => !shown.has(kind))).toEqual([]);
 });
 
+test("--kinds takes every kind", async () => {
+  const kinds = EventKindSchema.values.slice(1).map(({ localName }) => localName.toLowerCase());
+  const { stdout } = await runCli(["events", "--kinds", kinds.join(",")], { env });
+  expect(stdout).toContain("Started flows");
+});
+
 test("events are lines of text", async () => {
   const { code, stdout, stderr } = await runCli(["events"], { env });
   expect(stdout.split("\n")).toEqual([...lines.join("\n").split("\n"), ""]);

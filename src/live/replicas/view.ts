@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
 import type { Replica } from "../../store/cluster.ts";
-import { type EventFilter, type EventInit, eventCases, isCleared, recordedCases, stateKey } from "../events.ts";
+import { type EventFilter, type EventInit, eventCases, recordedCases, stateKey } from "../events.ts";
 import type { EventFeed } from "../feed.ts";
 import type { EventHub } from "../hub.ts";
 import type { Journal } from "../journal.ts";
@@ -9,6 +9,7 @@ import { parsePosition, positionBefore } from "../position.ts";
 import { EventRing, type WatchStart } from "../ring.ts";
 import type { DropReason, Entry, EventStream } from "../stream.ts";
 import { type ReplicaConnection, ReplicaLink } from "./link.ts";
+import { Member } from "./member.ts";
 
 export type ViewOptions = {
   readonly hub: EventHub;
@@ -20,19 +21,6 @@ export type ViewOptions = {
   readonly sinceSeq: number;
   /** How long the events of other replicas are waited for. */
   readonly waitMs?: number;
-};
-
-/** Another replica. */
-type Member = {
-  readonly name: string;
-  readonly link: ReplicaLink;
-  /** Events wait for those of replicas that are `live`, and at the beginning of those that are `joining`. */
-  status: "joining" | "live" | "lost";
-  /** All events between these positions were received, or could not be. */
-  startSeq: number;
-  lastSeq: number;
-  readonly states: Map<string, Event>;
-  readonly sinceMs: number;
 };
 
 /** An event that waits for those of other replicas that come before it. */
@@ -116,7 +104,7 @@ export class ReplicaView implements EventFeed, Disposable {
       }
     }
     for (const member of this.#members.values()) {
-      for (const [key, event] of member.states) {
+      for (const [key, event] of member.states()) {
         states.set(key, event);
       }
     }
@@ -176,37 +164,33 @@ export class ReplicaView implements EventFeed, Disposable {
   #open(replica: Replica): Member {
     const { sinceSeq, connect } = this.#options;
     const { name } = replica;
-    const states = new Map<string, Event>();
-    const own = { name, startSeq: sinceSeq, lastSeq: sinceSeq, states, sinceMs: performance.now() };
-    const link = new ReplicaLink({
-      connect: () => connect(replica),
-      afterSeq: sinceSeq,
-      onStart: (afterSeq, since) => {
-        const isFirst = member.status === "joining";
-        member.startSeq = isFirst ? afterSeq : member.startSeq;
-        member.status = "live";
-        member.states.clear();
-        this.#received(member, afterSeq);
-        if (!isFirst && afterSeq > since) {
-          void this.#fill(name, since, afterSeq);
-        }
-        link.confirm(Math.max(this.#beginSeq, this.#held.at(-1)?.seq ?? 0));
-      },
-      onState: (event) => setState(member, event),
-      onEvent: (seq, event) => {
-        this.#hold(seq, event, member);
-        this.#received(member, seq);
-      },
-      onPosition: (seq) => this.#received(member, seq),
-      onLost: (err) => this.#lose(member, err),
-    });
-    const member: Member = { ...own, link, status: "joining" };
+    const openLink = (member: Member): ReplicaLink =>
+      new ReplicaLink({
+        connect: () => connect(replica),
+        afterSeq: sinceSeq,
+        onStart: (afterSeq, since) => {
+          const isFirst = member.started(afterSeq);
+          this.#received(member, afterSeq);
+          if (!isFirst && afterSeq > since) {
+            void this.#fill(name, since, afterSeq);
+          }
+          member.link.confirm(Math.max(this.#beginSeq, this.#held.at(-1)?.seq ?? 0));
+        },
+        onState: (event) => member.setState(event),
+        onEvent: (seq, event) => {
+          this.#hold(seq, event, member);
+          this.#received(member, seq);
+        },
+        onPosition: (seq) => this.#received(member, seq),
+        onLost: (err) => this.#lose(member, err),
+      });
+    const member = new Member(name, sinceSeq, openLink);
     this.#schedule();
     return member;
   }
 
   #received(member: Member, seq: number): void {
-    member.lastSeq = Math.max(member.lastSeq, seq);
+    member.received(seq);
     this.#release();
   }
 
@@ -214,8 +198,7 @@ export class ReplicaView implements EventFeed, Disposable {
     if (member.status === "lost") {
       return;
     }
-    member.status = "lost";
-    member.states.clear();
+    member.lose();
     this.#options.log.warn({ err, replica: member.name }, "another replica can't be reached for its events");
     // Streams that begin later have it from `missing`.
     const hasStreams = this.#isReady;
@@ -276,9 +259,7 @@ export class ReplicaView implements EventFeed, Disposable {
     const end = this.#held.findIndex(({ seq }) => seq > limit);
     const released = this.#held.splice(0, end === -1 ? this.#held.length : end);
     for (const { seq, event, member } of released) {
-      if (member !== undefined) {
-        setState(member, event);
-      }
+      member?.setState(event);
       this.#ring.push(seq, event);
     }
     if (!this.#isReady) {
@@ -339,24 +320,5 @@ export class ReplicaView implements EventFeed, Disposable {
     } catch (err) {
       log.debug({ err, replica: name }, "the journal was not read for the events of another replica");
     }
-  }
-}
-
-function setState({ states }: Member, event: Event): void {
-  const key = stateKey(event);
-  if (key === undefined) {
-    return;
-  }
-  if (event.kind.case === "deployment") {
-    // There is one active revision.
-    for (const [other, { kind }] of states) {
-      if (kind.case === "deployment") {
-        states.delete(other);
-      }
-    }
-  }
-  states.delete(key);
-  if (!isCleared(event)) {
-    states.set(key, event);
   }
 }

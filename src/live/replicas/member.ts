@@ -1,0 +1,77 @@
+import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
+import { isCleared, stateKey } from "../events.ts";
+import type { ReplicaLink } from "./link.ts";
+
+/** Another replica, as a view knows it. */
+export class Member {
+  readonly name: string;
+  readonly link: ReplicaLink;
+  readonly sinceMs = performance.now();
+  readonly #states = new Map<string, Event>();
+  /** Events wait for those of replicas that are `live`, and at the beginning of those that are `joining`. */
+  #status: "joining" | "live" | "lost" = "joining";
+  /** All events between these positions were received, or could not be. */
+  #startSeq: number;
+  #lastSeq: number;
+
+  constructor(name: string, sinceSeq: number, openLink: (member: Member) => ReplicaLink) {
+    this.name = name;
+    this.#startSeq = sinceSeq;
+    this.#lastSeq = sinceSeq;
+    this.link = openLink(this);
+  }
+
+  get status(): "joining" | "live" | "lost" {
+    return this.#status;
+  }
+
+  get startSeq(): number {
+    return this.#startSeq;
+  }
+
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** The last event about each state, by its key. */
+  states(): Iterable<readonly [string, Event]> {
+    return this.#states;
+  }
+
+  /** A stream has started. Returns whether it is the first one. */
+  started(afterSeq: number): boolean {
+    const isFirst = this.#status === "joining";
+    this.#startSeq = isFirst ? afterSeq : this.#startSeq;
+    this.#status = "live";
+    this.#states.clear();
+    return isFirst;
+  }
+
+  received(seq: number): void {
+    this.#lastSeq = Math.max(this.#lastSeq, seq);
+  }
+
+  lose(): void {
+    this.#status = "lost";
+    this.#states.clear();
+  }
+
+  setState(event: Event): void {
+    const key = stateKey(event);
+    if (key === undefined) {
+      return;
+    }
+    if (event.kind.case === "deployment") {
+      // There is one active revision.
+      for (const [other, { kind }] of this.#states) {
+        if (kind.case === "deployment") {
+          this.#states.delete(other);
+        }
+      }
+    }
+    this.#states.delete(key);
+    if (!isCleared(event)) {
+      this.#states.set(key, event);
+    }
+  }
+}

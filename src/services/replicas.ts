@@ -19,11 +19,14 @@ export function replicasService({ hub, key }: ReplicasServiceOptions): ServiceIm
     async *watchReplica({ after }, context) {
       const afterSeq = Math.max(parsePosition(after, "after"), hub.startSeq);
       const stream = hub.watch({ cases: eventCases }, { afterSeq });
+      // Those of later events follow with them.
+      const later = new Set(hub.between(afterSeq, hub.lastSeq).map(({ event }) => event));
+      const states = hub.states().filter((event) => !later.has(event));
       context.signal.addEventListener("abort", () => stream.end());
       try {
         const proof = createProof(key, authorizationOf(context));
         yield toMessage({ case: "start", value: { after: formatPosition(afterSeq), proof } });
-        for (const state of hub.states()) {
+        for (const state of states) {
           yield toMessage({ case: "state", value: state });
         }
         for await (const event of stream) {

@@ -80,7 +80,8 @@ test("events are in the order of their positions, also if a replica's clock is b
 });
 
 test("what others have published before is there when the view is ready, and their states", async () => {
-  const [own, other] = [createHub("a"), createHub("b")];
+  // Before the view is opened, also by the clock.
+  const [own, other] = [createHub("a", -5_000), createHub("b", -5_000)];
   publish(other, "1");
   publish(own, "2");
   other.publish({ kind: { case: "runtimeState", value: { message: "state" } } });

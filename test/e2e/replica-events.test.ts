@@ -147,6 +147,24 @@ test("a replica that is killed is named, and its client goes on at another one w
   expect((await later.until(isSnapshotEnd)).filter(isMissing)).toEqual([]);
 });
 
+test("a replica that is paused is named and not waited for, and its events follow when it goes on", async () => {
+  await using database = await createDatabase();
+  await using stack = new AsyncDisposableStack();
+  const [first, second] = (await startReplicas(2, configFor(database), stack)) as [Service, Service];
+  const events = await watchDeployments(first, stack);
+  process.kill(second.pid, "SIGSTOP");
+  const revs = [await deploy(first, { flows: endpoint("/a", "return msg;") })];
+  await events.until(isMissing);
+  await untilRevs(events, revs);
+  process.kill(second.pid, "SIGCONT");
+  revs.push(await deploy(second, { flows: endpoint("/b", "return msg;") }));
+  revs.push(await deploy(first, { flows: endpoint("/c", "return msg;") }));
+  await untilRevs(events, revs);
+  expect(live(events).map(({ event }) => event["rev"]).toSorted()).toEqual(revs.toSorted());
+  const later = await watchDeployments(first, stack);
+  expect(later.seen.filter(isMissing)).toEqual([]);
+});
+
 test("a replica that starts again after a kill is watched again, and its events are in the stream once", async () => {
   await using database = await createDatabase();
   await using stack = new AsyncDisposableStack();

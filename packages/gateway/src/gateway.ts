@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
 import { collectImplementations, type Implementation, type StreamImplementation } from "./call/implementations.ts";
-import { createOpenStreams, type OpenStreams } from "./call/shutdown.ts";
+import { createOpenStreamsOf } from "./call/shutdown.ts";
 import type { ReportError } from "./errors/report-error.ts";
 import { type Cors, type CorsHeaders, createCors } from "./http/cors.ts";
 import type { GatewayRequest, RequestHeaders } from "./http/request.ts";
@@ -147,12 +147,7 @@ function withCors(
 
 /** RPCs are routed first, by their exact path, which is percent-decoded if necessary. */
 const addRpcs: RpcProtocols["add"] = (rest, implementations, options) => {
-  const streamsBySignal = new Map<AbortSignal | undefined, OpenStreams>();
-  const openStreamsOf = (signal: AbortSignal | undefined): OpenStreams => {
-    const openStreams = streamsBySignal.get(signal) ?? createOpenStreams(signal);
-    streamsBySignal.set(signal, openStreams);
-    return openStreams;
-  };
+  const openStreamsOf = createOpenStreamsOf();
   const matches = new Map(
     implementations.map((implementation) => {
       const { method } = implementation;

@@ -76,29 +76,25 @@ function normalize(desc: DescMessage, result: unknown): Message {
 
 /** Not a generator, since `return` must reach the implementation immediately, even while a message is awaited. */
 function normalizeAll(desc: DescMessage, results: AsyncIterable<unknown>): AsyncIterable<Message> {
-  return mapMessages(results, (result) => normalize(desc, result));
-}
-
-/** Maps the items of an iterable; ending the iteration ends that of the source. */
-export function mapMessages<From, To>(source: AsyncIterable<From>, map: (item: From) => To): AsyncIterable<To> {
   return {
     [Symbol.asyncIterator]() {
-      const iterator = source[Symbol.asyncIterator]();
-      const mapResult = async (result: IteratorResult<From>): Promise<IteratorResult<To>> => {
+      const iterator = results[Symbol.asyncIterator]();
+      /** Not async, since that would create further promises for each message. */
+      const normalizeResult = (result: IteratorResult<unknown>): IteratorResult<Message> => {
         if (result.done === true) {
           return { done: true, value: undefined };
         }
         try {
-          return { done: false, value: map(result.value) };
+          return { done: false, value: normalize(desc, result.value) };
         } catch (error) {
           // A `for await` does not call `return` of an iterator that has thrown.
-          await iterator.return?.();
+          void Promise.resolve(iterator.return?.()).catch(() => {});
           throw error;
         }
       };
       return {
         // Not async: a suspended function would take memory for as long as an idle stream is open.
-        next: () => iterator.next().then(mapResult),
+        next: () => iterator.next().then(normalizeResult),
         async return() {
           await iterator.return?.();
           return { done: true, value: undefined };

@@ -1,7 +1,11 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
 /** Rejects with `shutdownError` when the signal is aborted, also while a message is awaited. */
-export async function* untilShutdown<T>(messages: AsyncIterable<T>, shutdown: AbortSignal): AsyncGenerator<T> {
+export function untilShutdown<T>(messages: AsyncIterable<T>, shutdown: AbortSignal | undefined): AsyncIterable<T> {
+  return shutdown === undefined ? messages : endAtShutdown(messages, shutdown);
+}
+
+async function* endAtShutdown<T>(messages: AsyncIterable<T>, shutdown: AbortSignal): AsyncGenerator<T> {
   const iterator = messages[Symbol.asyncIterator]();
   try {
     for (;;) {
@@ -34,10 +38,22 @@ export type OpenStreams = {
   readonly register: (end: (error: ConnectError) => void) => () => void;
 };
 
+/** Returns the streams that a signal ends: those of all methods that share it. */
+export type OpenStreamsOf = (shutdown: AbortSignal | undefined) => OpenStreams;
+
+export function createOpenStreamsOf(): OpenStreamsOf {
+  const bySignal = new Map<AbortSignal | undefined, OpenStreams>();
+  return (shutdown) => {
+    const openStreams = bySignal.get(shutdown) ?? createOpenStreams(shutdown);
+    bySignal.set(shutdown, openStreams);
+    return openStreams;
+  };
+}
+
 /**
  * Ends all streams, including those registered later, when the signal is aborted. One listener serves all streams.
  */
-export function createOpenStreams(shutdown: AbortSignal | undefined): OpenStreams {
+function createOpenStreams(shutdown: AbortSignal | undefined): OpenStreams {
   const open = new Set<(error: ConnectError) => void>();
   shutdown?.addEventListener("abort", () => {
     // Each unregisters itself.

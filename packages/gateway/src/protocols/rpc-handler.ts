@@ -4,7 +4,7 @@ import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { isDeferred } from "../call/deferred.ts";
 import type { Implementation, StreamImplementation } from "../call/implementations.ts";
 import { createInvoke, createStreamInvoke } from "../call/invoke.ts";
-import type { OpenStreams } from "../call/shutdown.ts";
+import type { OpenStreams, OpenStreamsOf } from "../call/shutdown.ts";
 import { createErrorMapper } from "../errors/map-error.ts";
 import { codeOfStatus } from "../errors/codes.ts";
 import { RequestError } from "../http/request-error.ts";
@@ -40,7 +40,7 @@ type Handlers = {
 export function createRpcHandler(
   implementation: Implementation | StreamImplementation,
   given: CompleteOptions,
-  openStreamsOf: (signal: AbortSignal | undefined) => OpenStreams,
+  openStreamsOf: OpenStreamsOf,
 ): RpcHandler {
   const options = forRegistration(given, implementation.options);
   const rpc = createRpcMethod(implementation, options);

@@ -5,6 +5,7 @@ import { createResponder, type Responder, type RespondOptions } from "./response
 import type { Route, Variant } from "../../routing/route.ts";
 import { findRawBody } from "../../schema/http-body.ts";
 import { createStreamResponder, type RespondStream } from "./stream/respond.ts";
+import type { OpenStreamsOf } from "../../call/shutdown.ts";
 import type { CompleteOptions } from "../../options/options.ts";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { RequestError } from "../../http/request-error.ts";
@@ -51,7 +52,8 @@ export function createNegotiation(
   };
 }
 
-export type StreamNegotiationOptions = NegotiationOptions & Pick<CompleteOptions, "streams">;
+export type StreamNegotiationOptions = NegotiationOptions &
+  Pick<CompleteOptions, "streams" | "shutdownSignal"> & { readonly openStreamsOf: OpenStreamsOf };
 
 /**
  * Compiles the negotiation for a server stream: the returned function selects the responder and thereby the format. It throws a
@@ -64,7 +66,8 @@ export function createStreamNegotiation(
   onlyNdjson: boolean,
 ): (request: GatewayRequest) => RespondStream {
   const { registry, jsonOptions, streams } = options;
-  const streamOptions = { ...streams, registry, jsonOptions, onlyNdjson };
+  const openStreams = options.openStreamsOf(options.shutdownSignal);
+  const streamOptions = { ...streams, registry, jsonOptions, onlyNdjson, openStreams };
   const negotiate = createStreamResponder(route.method, variant, streamOptions);
   const compressor = options.compression?.streams === true ? options.compressor : undefined;
   if (!options.systemParameters) {

@@ -3,6 +3,7 @@ import type { GatewayResponse } from "../../http/response.ts";
 import { createBinder } from "./request/bind.ts";
 import { createVariantSelector, type Route } from "../../routing/route.ts";
 import { createInvoke } from "../../call/invoke.ts";
+import type { OpenStreamsOf } from "../../call/shutdown.ts";
 import type { Invocation } from "../../call/runner.ts";
 import { createNegotiation } from "./negotiate.ts";
 import { createCallPipeline, type CallPipelineOptions } from "./pipeline.ts";
@@ -21,7 +22,7 @@ export type Operation = {
   run(request: GatewayRequest, pathVariables: readonly string[]): GatewayResponse | Promise<GatewayResponse>;
 };
 
-export type OperationOptions = CompleteOptions & CallPipelineOptions;
+export type OperationOptions = CompleteOptions & CallPipelineOptions & { readonly openStreamsOf: OpenStreamsOf };
 
 /** Compiles a unary RPC. It responds synchronously if possible, since each promise costs a turn of the microtask queue. */
 export function createOperation(implementation: Implementation, route: Route, options: OperationOptions): Operation {

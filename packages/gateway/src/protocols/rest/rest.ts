@@ -4,6 +4,7 @@ import type { GatewayResponse } from "../../http/response.ts";
 import type { Route } from "../../routing/route.ts";
 import { methodError, compileRoutes } from "../../routing/routes.ts";
 import { createCompressor } from "./response/compressor.ts";
+import { createOpenStreamsOf } from "../../call/shutdown.ts";
 import { createErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
 import type { Implementation, StreamImplementation } from "../../call/implementations.ts";
@@ -51,6 +52,7 @@ export function createRest(
     errorResponder,
     compressor: options.compression === undefined ? undefined : createCompressor(options.compression),
     findMessage: (name) => reachable.getMessage(name),
+    openStreamsOf: createOpenStreamsOf(),
   };
   const router = createRouter(
     routes.map((route) => {

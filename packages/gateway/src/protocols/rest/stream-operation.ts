@@ -45,7 +45,6 @@ export function createStreamOperation(
   options: OperationOptions,
 ): Operation {
   const { method, kind } = implementation;
-  const { shutdownSignal } = options;
   const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
   const select = createVariantSelector(
     route.method,
@@ -87,8 +86,7 @@ export function createStreamOperation(
       return hasGoogleErrors && isWrapped ? unwrapGoogleError(json) : json;
     };
     try {
-      const invoked = await invoke(requests, context);
-      const responses = shutdownSignal === undefined ? invoked : untilShutdown(invoked, shutdownSignal);
+      const responses = await invoke(requests, context);
       return await respond({ request, context, deadline, responses, formatError });
     } catch (error) {
       throw requestError ?? error;
@@ -163,7 +161,7 @@ function createSingleResponder(
   return (negotiated) => {
     const respond = negotiate(negotiated);
     return async ({ request, context, deadline, responses }) => {
-      const source = openCancellable(responses, deadline);
+      const source = openCancellable(untilShutdown(responses, options.shutdownSignal), deadline);
       request.onAbort(() => source.cancel());
       const first = await source.next();
       source.cancel();

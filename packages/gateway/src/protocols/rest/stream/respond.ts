@@ -3,21 +3,21 @@ import { addHeaders, type GatewayResponse } from "../../../http/response.ts";
 import type { Variant } from "../../../routing/route.ts";
 import { encodeUtf8 } from "#platform/bytes";
 import { cacheFrozen } from "../../../call/cache-frozen.ts";
-import { mapMessages } from "../../../call/invoke.ts";
 import type { CallContext } from "../../../call/context.ts";
 import type { Deadline } from "../../../call/deadline.ts";
 import { streamStatusOf } from "../response/status.ts";
 import { createHeaderWriter } from "../response/headers.ts";
-import { contentTypeOf, findRawBody, type RawBody, type RawBodyTarget } from "../../../schema/http-body.ts";
+import { contentTypeOf, findRawBody, type RawBodyTarget } from "../../../schema/http-body.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
 import type { CompleteJsonOptions } from "../../../json/json-options.ts";
 import { formatJson } from "../../../json/well-formed.ts";
 import { createBodyWriter } from "../../../json/write-body.ts";
 import { methodRule } from "../../../schema/rules.ts";
 import { addVary } from "../../../http/vary.ts";
-import { frameMessages, type Chunk } from "./frames.ts";
+import { MessageFrames, type Chunk, type MessageFramesOptions } from "./message-frames.ts";
 import { createEventLines, createNegotiator, type Framing, type StreamFormats } from "./framing.ts";
-import { openCancellable, type CancellableIterator } from "../../../call/cancellable-iterator.ts";
+import type { OpenStreams } from "../../../call/shutdown.ts";
+import { openCancellable } from "../../../call/cancellable-iterator.ts";
 
 /** A call whose response messages are to be sent. */
 type StreamCall = {
@@ -38,6 +38,7 @@ export type StreamOptions = StreamFormats & {
   readonly jsonOptions: CompleteJsonOptions;
   /** The interval of comments in an event stream while no message is sent, in ms; 0 disables them. */
   readonly heartbeatMs: number;
+  readonly openStreams: OpenStreams;
 };
 
 /** The headers of an event stream. nginx would hold back events until its buffer is full. */
@@ -54,7 +55,7 @@ export function createStreamResponder(
   }
   const raw = findRawBody(method.output, variant.responseBody);
   if (raw !== undefined) {
-    const respond = createRawResponder(method, variant, raw);
+    const respond = createRawResponder(method, variant, raw, options.openStreams);
     return () => respond;
   }
   const setFields = createHeaderWriter(method.output);
@@ -68,35 +69,38 @@ export function createStreamResponder(
     "response",
     options.jsonOptions,
   );
+  const { heartbeatMs, openStreams } = options;
   const negotiate = createNegotiator(options, options.onlyNdjson, createEventLines(method));
   const createEncoder = (framing: Framing, isFirst: boolean): ((message: Message) => Chunk) =>
     cacheFrozen((message) => {
       const text = framing.message(formatJson(write(message)), isFirst, message);
       return Object.isFrozen(message) ? encodeUtf8(text) : text;
     });
-  const encoders = new Map<Framing, { first: (message: Message) => Chunk; next: (message: Message) => Chunk }>();
+  const encoders = new Map<Framing, MessageFramesOptions["encode"]>();
+  const encoderOf = (framing: Framing): MessageFramesOptions["encode"] => {
+    let encode = encoders.get(framing);
+    if (encode === undefined) {
+      const first = createEncoder(framing, true);
+      const next = createEncoder(framing, false);
+      encode = (message, isFirst) => (isFirst ? first(message) : next(message));
+      encoders.set(framing, encode);
+    }
+    return encode;
+  };
   return (accept) => {
     const framing = negotiate(accept);
-    const encode = encoders.get(framing) ?? {
-      first: createEncoder(framing, true),
-      next: createEncoder(framing, false),
-    };
-    encoders.set(framing, encode);
-    return async ({ request, context, deadline, responses, formatError }) => {
-      let firstMessage: Message | undefined;
-      // Encoded here, so that a message that can't be encoded is treated like an error of the implementation.
-      const chunks = mapMessages(responses, (message) => {
-        if (firstMessage !== undefined) {
-          return encode.next(message);
-        }
-        firstMessage = message;
-        return encode.first(message);
+    const encode = encoderOf(framing);
+    return async (call) => {
+      const { headers: requestHeaders } = call.request;
+      const end = framing.end(false, requestHeaders);
+      const { frames, first, status, headers } = await openFrames(call, variant, openStreams, {
+        framing,
+        encode,
+        end,
+        heartbeatMs,
       });
-      const { source, first } = await openStream(chunks, request, deadline);
-      const status = streamStatusOf(context, variant);
-      const headers = responseHeadersOf(context);
-      if (firstMessage !== undefined) {
-        setFields(firstMessage, headers);
+      if (first !== undefined) {
+        setFields(first, headers);
       }
       headers["content-type"] = framing.mediaType;
       addVary(headers, "Accept");
@@ -105,70 +109,62 @@ export function createStreamResponder(
           headers[name] ??= value;
         }
       }
-      const finish = (error?: unknown): void => context.finish(error);
-      if (first === undefined) {
-        finish();
-        return { status, headers, body: framing.end(true, request.headers) };
-      }
-      const { heartbeatMs } = options;
-      return {
-        status,
-        headers,
-        body: frameMessages({
-          framing,
-          first,
-          rest: source,
-          end: framing.end(false, request.headers),
-          formatError,
-          heartbeatMs,
-          finish,
-        }),
-      };
+      return { status, headers, body: first === undefined ? framing.end(true, requestHeaders) : frames };
     };
   };
 }
 
-/** Streams the chunks of a raw body. The first one determines the Content-Type; errors can't be represented in the body. */
-function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTarget): RespondStream {
+/** The chunks of a raw body form one document, which can't contain an error. */
+const rawChunks: Pick<Framing, "error" | "wrapsErrors" | "heartbeat"> = {
+  error: () => "",
+  wrapsErrors: false,
+  heartbeat: undefined,
+};
+
+/** Streams the chunks of a raw body. The first one determines the Content-Type. */
+function createRawResponder(
+  method: DescMethod,
+  variant: Variant,
+  raw: RawBodyTarget,
+  openStreams: OpenStreams,
+): RespondStream {
   const setFields = createHeaderWriter(method.output);
-  return async ({ request, context, deadline, responses, formatError }) => {
-    let firstChunk: { message: Message; body: RawBody | undefined } | undefined;
-    const chunks = mapMessages(responses, (message) => {
-      const body = raw.unwrap(message);
-      firstChunk ??= { message, body };
-      return body?.data ?? new Uint8Array();
-    });
-    const { source, first } = await openStream(chunks, request, deadline);
-    const status = streamStatusOf(context, variant);
-    const headers = responseHeadersOf(context);
-    if (firstChunk !== undefined) {
-      setFields(firstChunk.message, headers);
+  const encode = (message: Message): Chunk => raw.unwrap(message)?.data ?? new Uint8Array();
+  const options = { framing: rawChunks, encode, end: "", heartbeatMs: 0 };
+  return async (call) => {
+    const { frames, first, status, headers } = await openFrames(call, variant, openStreams, options);
+    if (first !== undefined) {
+      setFields(first, headers);
     }
-    headers["content-type"] = contentTypeOf(firstChunk?.body);
-    const finish = (error?: unknown): void => {
-      if (error !== undefined) {
-        // The body can't contain it, but it is mapped and reported.
-        formatError(error, false);
-      }
-      context.finish(error);
-    };
-    if (first === undefined) {
-      finish();
-      return { status, headers, body: "" };
-    }
-    return { status, headers, body: prependChunk(first, source, finish) };
+    headers["content-type"] = contentTypeOf(first && raw.unwrap(first));
+    return { status, headers, body: first === undefined ? "" : frames };
   };
 }
 
-async function openStream<T>(
-  items: AsyncIterable<T>,
-  request: GatewayRequest,
-  deadline: Deadline | undefined,
-): Promise<{ source: CancellableIterator<T>; first: T | undefined }> {
-  const source = openCancellable(items, deadline);
-  request.onAbort(() => source.cancel());
-  const first = await source.next();
-  return { source, first: first.done === true ? undefined : first.value };
+/** Waits for the first message of a call. Its stream ends when its client disconnects, and at the shutdown. */
+async function openFrames(
+  { request, context, deadline, responses, formatError }: StreamCall,
+  variant: Variant,
+  openStreams: OpenStreams,
+  options: Omit<MessageFramesOptions, "formatError" | "onEnd">,
+) {
+  const messages = openCancellable(responses, deadline);
+  let unregister = (): void => {};
+  const onEnd = (error?: unknown): void => {
+    unregister();
+    context.finish(error);
+  };
+  const frames = new MessageFrames(messages, { ...options, formatError, onEnd });
+  unregister = openStreams.register((reason) => frames.close(reason));
+  request.onAbort(() => void frames.return());
+  try {
+    const first = await frames.start();
+    return { frames, first, status: streamStatusOf(context, variant), headers: responseHeadersOf(context) };
+  } catch (error) {
+    unregister();
+    messages.cancel();
+    throw error;
+  }
 }
 
 /** The headers that the implementation set before the first message. */
@@ -179,39 +175,4 @@ function responseHeadersOf(context: CallContext): Record<string, string | string
     addHeaders(headers, set);
   }
   return headers;
-}
-
-/** The body of a raw stream, after its first chunk is available. */
-function prependChunk(
-  first: Uint8Array,
-  rest: CancellableIterator<Uint8Array>,
-  finish: (error?: unknown) => void,
-): AsyncIterable<Uint8Array> {
-  let pending: Uint8Array | undefined = first;
-  const iterator: AsyncIterator<Uint8Array> = {
-    async next() {
-      if (pending !== undefined) {
-        const value = pending;
-        pending = undefined;
-        return { done: false, value };
-      }
-      try {
-        const result = await rest.next();
-        if (result.done === true) {
-          finish();
-          return { done: true, value: undefined };
-        }
-        return result;
-      } catch (error) {
-        finish(error);
-        throw error;
-      }
-    },
-    async return() {
-      rest.cancel();
-      finish();
-      return { done: true, value: undefined };
-    },
-  };
-  return { [Symbol.asyncIterator]: () => iterator };
 }

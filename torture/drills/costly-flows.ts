@@ -36,7 +36,7 @@ export const costlyFlows: Drill = {
     const { service, admin, violations } = attacked;
     const { rssMiB: beforeMiB } = await readResources(service.pid);
     const beganMs = Date.now();
-    const endMs = performance.now() + pick(8_000, 600_000);
+    const endMs = performance.now() + pick(4_000, 600_000);
     const state: State = { flows: [tab("T")], revs: [], counts: new Map(), worstMs: 0, worst: "", done: 0 };
     const isOver = (): boolean =>
       (performance.now() > endMs && state.done >= minimumDone[size]) || violations.has(ended);
@@ -259,10 +259,10 @@ async function deployConflicts({ service, admin, violations }: Attacked, state: 
 
 type Times = { readonly stallMs: number; readonly answerMs: number; readonly answer: string };
 
-function checkTimes(size: Size, { stallMs, answerMs, answer }: Times): string[] {
+function checkTimes(size: Size, { stallMs, answerMs, answer }: Times, withinMs = readWithinMs[size]): string[] {
   return [
     ...(stallMs > stallWithinMs[size] ? [`the event loop computed for ${stallMs} ms`] : []),
-    ...(answerMs > readWithinMs[size] ? [`the answer to ${answer} took ${answerMs.toFixed(0)} ms`] : []),
+    ...(answerMs > withinMs ? [`the answer to ${answer} took ${answerMs.toFixed(0)} ms`] : []),
   ];
 }
 
@@ -287,7 +287,9 @@ async function withoutLimit({ createFolder, size }: Context): Promise<Control> {
   const { service, reader } = attacked;
   const beganMs = performance.now();
   const headers = { ...json, ...reader };
-  const signal = AbortSignal.timeout(readWithinMs[size] + 500);
+  // It computes without an end for as long as this waits.
+  const withinMs = readWithinMs.full;
+  const signal = AbortSignal.timeout(withinMs + 500);
   await service
     .send("POST", "/flows:plan", { headers, body: JSON.stringify([tab("hang")]), signal })
     .catch((error: unknown) => {
@@ -298,6 +300,6 @@ async function withoutLimit({ createFolder, size }: Context): Promise<Control> {
   const answerMs = performance.now() - beganMs;
   return {
     planted: "a comparison never ends, and has no time limit",
-    found: checkTimes(size, { stallMs: 0, answerMs, answer: "it" }),
+    found: checkTimes(size, { stallMs: 0, answerMs, answer: "it" }, withinMs),
   };
 }

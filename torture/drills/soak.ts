@@ -23,7 +23,7 @@ export const soak: Drill = {
     "Deployments over REST and gRPC, reads, logins, health watches and hostile clients run side by side; after a warm-up, resident " +
     "memory and open descriptors of the service are sampled, and a line is fitted to the samples by linear regression. The heap of the " +
     "service is limited to 160 MiB, since V8 lets it grow toward its limit before it collects all of it. When the load has ended, the descriptors have to be those from before. It takes 15 minutes, or `--minutes N`: `npm run torture -- --only soak --minutes 60` is a soak of an " +
-    "hour. The control is the soak in small size, 16 s, of a service that leaks 20 MiB and 10 descriptors each second.",
+    "hour. The control is the soak in small size, 12 s, of a service that leaks 20 MiB and 10 descriptors each second.",
   limits:
     "A short run only finds fast leaks: growth of 32 MiB is tolerated, and of 96 MiB in small size, as the heap grows until it is collected.",
   async run(context) {
@@ -64,7 +64,7 @@ export const soak: Drill = {
   },
 };
 
-const smallMs = 16_000;
+const smallMs = 12_000;
 
 type Soaked = {
   readonly counts: Record<string, number>;

@@ -30,6 +30,8 @@ export function configWithSecrets({ secret }: Secrets) {
     log: { level: "trace" },
     credentialSecret: secret("credentialSecret"),
     limits: { bodyBytes: 100_000 },
+    // A new process for each of many deployments would get no other secrets.
+    runtime: { freshProcess: "never" },
     adminAuth: {
       users: [user("admin", "*", secret("password of admin")), user("reader", "read", secret("password of reader"))],
     },

@@ -38,7 +38,12 @@ export const secretCanaries: Drill = {
         { name: "other outputs", count: sinks.length, minimum: 200 },
       ],
       figures: [{ name: "bytes searched", value: all.reduce((sum, { content }) => sum + content.length, 0), unit: "" }],
-      violations: search(all, secrets),
+      violations: [
+        ...search(all, secrets),
+        ...(responses.some((response) => response.includes('"code":"internal"'))
+          ? ["a request was answered as an internal error"]
+          : []),
+      ],
       controls: [
         control("the label of a tab", ["GET /flows", "a revision"], all, planted),
         control("a warning of a flow", ["the log"], all, planted),
@@ -92,6 +97,8 @@ async function collectSinks(secrets: Secrets, planted: Secrets, dataDir: string,
   progress("searching");
   const [, metricsUrl = ""] = /^Metrics.*: (http:\/\/\S+)\/metrics$/m.exec(service.log()) ?? [];
   const running = await readSinks(service, collector, metricsUrl, bearer(token));
+  const logged = service.log().length;
   await service.stop();
-  return { responses, sinks: [...running, ...(await readFiles(dataDir))] };
+  const atTheEnd = { name: "the log", content: service.log().slice(logged) };
+  return { responses, sinks: [...running, atTheEnd, ...(await readFiles(dataDir))] };
 }

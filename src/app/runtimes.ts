@@ -1,3 +1,4 @@
+import { getCompileCacheDir } from "node:module";
 import { join, resolve } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
@@ -43,6 +44,8 @@ export async function openRuntimes(
       {
         ...options.runtime,
         modulesDir: options.runtime.modules ? join(options.dataDir, modulesDirName) : undefined,
+        // Where the code of this process is cached, if it is.
+        codeCacheDir: getCompileCacheDir(),
         processFile,
         protectedPorts,
         hidden: findHidden(options),

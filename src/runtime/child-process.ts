@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type ChildChannel, createLineReader, openChildChannel, readThrottled } from "./channel.ts";
+import { type CodeCache, openCodeCache } from "./code-cache.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import { formatDeadline } from "./fence.ts";
 import { noteProcess } from "./leftover.ts";
@@ -42,6 +43,7 @@ export class RuntimeProcess {
   readonly #events: ProcessEvents;
   /** Undefined if it could not be started. */
   readonly #child: ChildProcess | undefined;
+  readonly #codeCache: CodeCache | undefined;
   #channel: ChildChannel | undefined;
   readonly #messageBudget = new LogBudget(ignore, messageLimits);
   readonly #subscriptions = new DisposableStack();
@@ -55,14 +57,17 @@ export class RuntimeProcess {
   constructor(options: CompleteOptions, events: ProcessEvents) {
     this.#options = options;
     this.#events = events;
+    this.#codeCache = openCodeCache(options);
     try {
-      this.#child = spawnProgram(options);
+      this.#child = spawnProgram(options, this.#codeCache?.fd);
     } catch (error) {
       // The system is out of processes or memory.
       setImmediate(() =>
         this.#handleExit({ cause: `it could not be started: ${(error as Error).message}`, reason: undefined }),
       );
       return;
+    } finally {
+      this.#codeCache?.spawned();
     }
     const child = this.#child;
     child.on("error", (error) => {
@@ -221,6 +226,9 @@ export class RuntimeProcess {
     if (message.kind !== "log" && !this.#messageBudget.take()) {
       this.#events.onFlood("a flow flooded the runtime's own channel");
     }
+    if (message.kind === "ready") {
+      this.#codeCache?.keep();
+    }
     this.#events.onMessage(message);
   }
 
@@ -237,6 +245,7 @@ export class RuntimeProcess {
       return;
     }
     this.#hasExited = true;
+    this.#codeCache?.discard();
     const { cause, reason } = this.#isChannelInvalid
       ? ({ cause: "a flow wrote into the runtime's own channel", reason: "killed" } as const)
       : exit;
@@ -249,7 +258,10 @@ export function logAsFlows({ log }: Pick<CompleteOptions, "log">, entry: LogEntr
   log({ ...entry, message: nameOptions(entry.message) }, "flows");
 }
 
-function spawnProgram({ entry, dir, allow, maxOldSpaceMb, fence, launcher }: CompleteOptions): ChildProcess {
+function spawnProgram(
+  { entry, dir, allow, maxOldSpaceMb, fence, launcher }: CompleteOptions,
+  codeCache: number | undefined,
+): ChildProcess {
   const flags = [
     ...sandboxFlags(entry, dir, allow),
     ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
@@ -265,7 +277,8 @@ function spawnProgram({ entry, dir, allow, maxOldSpaceMb, fence, launcher }: Com
       ...sandboxEnvironment(allow),
       ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
     },
-    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
+    // As messageFd, watchFd and codeFd number them.
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", codeCache ?? "ignore"],
     // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
     detached: true,
   });

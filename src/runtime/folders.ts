@@ -131,11 +131,15 @@ export function formatModule({ name, version }: ModuleSpec): string {
 
 /** Why the modules must not be loaded: flows could have written them. Undefined if that is not possible. */
 export function describeWritableModules(modulesDir: string, writable: readonly string[]): string | undefined {
-  const isWritable = writable.some((path) => contains(path, modulesDir) || contains(modulesDir, path));
-  return !isWritable
+  return !isWritable(modulesDir, writable)
     ? undefined
     : `added modules are not loaded, since flows can write their folder, "${modulesDirName}" in the data directory: choose another ` +
         "runtime.dir, or remove it from runtime.allow.fileSystemWrite";
+}
+
+/** Whether what flows can write contains a folder, or is in it. */
+export function isWritable(folder: string, writable: readonly string[]): boolean {
+  return writable.some((path) => contains(path, folder) || contains(folder, path));
 }
 
 function contains(folder: string, path: string): boolean {

@@ -130,6 +130,9 @@ export const messageFd = 3;
 /** The child's file descriptor of the pipe that closes when the parent exits. It carries deadlines, see fence.ts. */
 export const watchFd = 4;
 
+/** The child's file descriptor of its code cache, see code-cache.ts. */
+export const codeFd = 5;
+
 const maxNameChars = 256;
 const maxNames = 1_000;
 

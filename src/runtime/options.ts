@@ -73,6 +73,8 @@ export type RuntimeOptions = {
   readonly dir: string;
   /** The folder of added modules, which flows can read. Created if missing. Absent: no modules are added. */
   readonly modulesDir?: string | undefined;
+  /** A folder that only the service can write, for the code of the flow runtime as V8 compiles it. Absent: it is compiled at each start. */
+  readonly codeCacheDir?: string | undefined;
   /** The address of HTTP-in nodes. Port 0 selects a free one, which `status` reports. */
   readonly host: string;
   readonly port: number;
@@ -120,11 +122,12 @@ export type RuntimeOptions = {
 export type CompleteOptions = Required<
   Omit<
     RuntimeOptions,
-    "modulesDir" | "maxOldSpaceMb" | "fence" | "processFile" | "nodes" | "allow" | "restart" | "limits"
+    "modulesDir" | "codeCacheDir" | "maxOldSpaceMb" | "fence" | "processFile" | "nodes" | "allow" | "restart" | "limits"
   >
 > & {
   readonly nodes: NodeObserver | undefined;
   readonly modulesDir: string | undefined;
+  readonly codeCacheDir: string | undefined;
   readonly maxOldSpaceMb: number | undefined;
   readonly fence: Fence | undefined;
   readonly processFile: string | undefined;
@@ -163,6 +166,7 @@ export function completeOptions(
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,
     modulesDir: undefined,
+    codeCacheDir: undefined,
     maxOldSpaceMb: undefined,
     fence: undefined,
     processFile: undefined,

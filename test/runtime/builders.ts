@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { inject } from "vitest";
 import type { CredentialSets, FlowNode } from "../../src/flows/configuration.ts";
 import type { LogEntry } from "../../src/runtime/messages.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
@@ -71,6 +72,8 @@ export async function runtimeUnderTest(
     host: "127.0.0.1",
     port: 0,
     processFile: join(dataDir, "runtime-process"),
+    // Shared by all tests of the run.
+    codeCacheDir: inject("runFolder"),
     log(entry, source) {
       entries.push(entry);
       if (source === "runtime") {

@@ -21,6 +21,7 @@ import { isNodeErrorLevel } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
 import { Activity } from "./activity.ts";
 import { createCallServer } from "./calls.ts";
+import { openCodeCache } from "./code-cache.ts";
 import { contextHandlers } from "./context.ts";
 import { describeError, functionOf } from "./error-text.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
@@ -57,6 +58,7 @@ setInterval(() => {
 }, heartbeatIntervalMs);
 parent.send({ kind: "heartbeat" });
 
+const codeCache = openCodeCache();
 const nodeRed = loadNodeRed(warn);
 const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed);
@@ -145,6 +147,7 @@ async function initialize(message: Initialize): Promise<void> {
   capture.start(warn);
   networkGuard.enforce(createNetworkPolicy(message.network));
   await deployer.start();
+  codeCache.end();
   log.enable();
 }
 

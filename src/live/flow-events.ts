@@ -1,6 +1,15 @@
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import type { LogEntry } from "../runtime/messages.ts";
-import type { DroppedEvents, NodeDebug, NodeError, NodeEvents, NodeRef, NodeStatus } from "../runtime/node-events.ts";
+import {
+  type DroppedEvents,
+  type NodeDebug,
+  type NodeError,
+  type NodeEvents,
+  type NodeRef,
+  type NodeStatus,
+  isNodeError,
+  maxCount,
+} from "../runtime/node-events.ts";
 import { maxLineChars } from "../runtime/output.ts";
 import type { EventCase, EventInit } from "./events.ts";
 import { FlowBudget, type Rates } from "./flow-budget.ts";
@@ -62,13 +71,13 @@ export class FlowEvents implements Disposable {
 
   /** Errors and warnings of nodes are not published: the process also reports them as such. */
   publishLog(entry: LogEntry): void {
-    const { level, message, dropped = 0 } = entry;
-    if (dropped > 0) {
+    const { level, message, dropped } = entry;
+    if (dropped !== undefined) {
       this.drop("log", dropped);
+      return;
     }
     const severity = logLevels[level];
-    const isNodeError = entry.nodeId !== undefined && severity <= LogLevel.WARN;
-    if (isNodeError || severity > Math.max(LogLevel.INFO, logLevels[this.#options.level])) {
+    if (isNodeError(entry) || severity > Math.max(LogLevel.INFO, logLevels[this.#options.level])) {
       return;
     }
     this.#publish(entry, message.length, {
@@ -118,7 +127,7 @@ export class FlowEvents implements Disposable {
   /** Counts events that were dropped, here or before. */
   drop(kind: EventCase, count = 1): void {
     if (count > 0) {
-      this.#dropped.set(kind, (this.#dropped.get(kind) ?? 0) + count);
+      this.#dropped.set(kind, Math.min(maxCount, (this.#dropped.get(kind) ?? 0) + count));
       this.#report ??= setTimeout(() => this.#publishDropped(), reportMs).unref();
     }
   }
@@ -205,7 +214,7 @@ export class FlowEvents implements Disposable {
   #publishDropped(): void {
     clearTimeout(this.#report);
     this.#report = undefined;
-    const count = this.#dropped.values().reduce((sum, each) => sum + each, 0);
+    const count = this.#dropped.values().reduce((sum, each) => Math.min(maxCount, sum + each), 0);
     if (count > 0) {
       const kinds = Object.fromEntries(this.#dropped);
       this.#dropped = new Map();

@@ -2,7 +2,7 @@ import type { DeploymentType } from "../flows/configuration.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
 import type { NetworkAccess } from "./network-policy.ts";
-import { type NodeEvents, type NodeRef, parseNodeEvents, parseNodeRef } from "./node-events.ts";
+import { type NodeEvents, type NodeRef, maxCount, parseNodeEvents, parseNodeRef } from "./node-events.ts";
 import { maxLineChars } from "./output.ts";
 
 /** By severity, the most severe first. */
@@ -224,7 +224,7 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
     level,
     message: message.slice(0, maxLineChars),
     ...parseNodeRef(value),
-    ...(typeof dropped === "number" && Number.isSafeInteger(dropped) && dropped > 0 && { dropped }),
+    ...(typeof dropped === "number" && dropped >= 0 && { dropped: Math.min(Math.floor(dropped), maxCount) }),
     ...(typeof traceparent === "string" && { traceparent: traceparent.slice(0, maxNameChars) }),
   };
 }

@@ -43,9 +43,9 @@ const errorLevels = ["fatal", "error", "warn"] as const;
 
 export type NodeErrorLevel = (typeof errorLevels)[number];
 
-/** Whether what a node logs at this level is reported as an error, and not only logged. */
-export function isNodeErrorLevel(level: string): level is NodeErrorLevel {
-  return errorLevels.some((known) => known === level);
+/** Whether a log entry is also reported as an error of a node. */
+export function isNodeError({ nodeId, level }: { readonly nodeId?: string; readonly level: string }): boolean {
+  return nodeId !== undefined && errorLevels.some((known) => known === level);
 }
 
 /** What a debug node shows, encoded as for the editor. */
@@ -159,10 +159,10 @@ function parseNodeEvent(value: unknown): NodeEvent | undefined {
       return {
         kind: "counts",
         ...node,
-        messages: parseCount(value["messages"]),
+        messages: parseCount(value["messages"], Number.MAX_SAFE_INTEGER),
         errors: parseCount(value["errors"]),
         warnings: parseCount(value["warnings"]),
-        ...(value["lastMessageMs"] !== undefined && { lastMessageMs: parseCount(value["lastMessageMs"]) }),
+        ...(value["lastMessageMs"] !== undefined && { lastMessageMs: parseCount(value["lastMessageMs"], Date.now()) }),
       };
     case "stopped":
       return { kind: "stopped", ...node };
@@ -224,8 +224,11 @@ function parseDropped(fields: Fields): DroppedEvents {
   );
 }
 
-function parseCount(value: unknown): number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+/** Events have them as 32-bit numbers. */
+export const maxCount = 2 ** 32 - 1;
+
+function parseCount(value: unknown, max = maxCount): number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? Math.min(value, max) : 0;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

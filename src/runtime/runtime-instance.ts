@@ -5,18 +5,18 @@ import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
 import { type ProcessExit, RuntimeProcess, logAsFlows } from "./child-process.ts";
 import { type Deployment, deployMessage, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
-import type { Fault } from "./fault.ts";
-import { type HeartbeatMonitor, type Kill, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
+import { ExitReport } from "./exit-report.ts";
+import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
   type DeployStarted,
   type Deployed,
   type FromChild,
-  type ListenFailed,
   type LogEntry,
   type Ready,
   heartbeatIntervalMs,
 } from "./messages.ts";
+import { isNodeError } from "./node-events.ts";
 import type { CompleteOptions } from "./options.ts";
 import { LogBudget } from "./output.ts";
 import { stopLimitMs } from "./restarts.ts";
@@ -61,6 +61,8 @@ export class RuntimeInstance {
   readonly #heartbeat: HeartbeatMonitor;
   /** The child applies the same budget, but flows can write to the channel directly. */
   readonly #logBudget: LogBudget;
+  /** Those of the dropped entries that are not reported in another way, and those that the child has dropped before. */
+  #droppedLogs = 0;
   readonly #calls: Calls;
   readonly #exited = Promise.withResolvers<void>();
   #phase: Phase = "prepared";
@@ -75,11 +77,7 @@ export class RuntimeInstance {
   #fullSeq = -1;
   #flowsSinceMs: number | undefined;
   #hasRunNodes = false;
-  /** Why it has exited or will exit, as the child has reported it, which is more specific than the exit code. */
-  #reportedCause: string | undefined;
-  #reportedFault: Fault | undefined;
-  #hasListenFailed = false;
-  #killed: (Kill & { readonly isExpected: boolean }) | undefined;
+  readonly #exitReport = new ExitReport();
   #startSpan: OpenSpan | undefined;
   #deploySpan: OpenSpan | undefined;
 
@@ -87,9 +85,11 @@ export class RuntimeInstance {
     this.#options = options;
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
-    this.#logBudget = new LogBudget((entries) =>
-      options.log({ level: "warn", message: `${entries} log entries were dropped`, dropped: entries }, "runtime"),
-    );
+    this.#logBudget = new LogBudget((entries) => {
+      const message = `${entries} log entries were dropped`;
+      options.log({ level: "warn", message, dropped: this.#droppedLogs }, "runtime");
+      this.#droppedLogs = 0;
+    });
     this.#process = new RuntimeProcess(options, {
       onMessage: (message) => this.#handleMessage(message),
       onFlood: events.onDistrust,
@@ -223,7 +223,7 @@ export class RuntimeInstance {
         this.#handleDeployed(message);
         return;
       case "listen-failed":
-        this.#handleListenFailed(message);
+        this.#exitReport.recordListenFailure(message, this.#options.port);
         return;
       case "reply":
         this.#calls.handleReply(message);
@@ -238,6 +238,7 @@ export class RuntimeInstance {
       logAsFlows(this.#options, entry);
     } else {
       this.#logBudget.countDropped(1);
+      this.#droppedLogs += entry.dropped ?? (isNodeError(entry) ? 0 : 1);
       this.#events.onDistrust("a flow flooded the log");
     }
   }
@@ -281,22 +282,14 @@ export class RuntimeInstance {
     });
   }
 
-  #handleListenFailed({ address, code }: ListenFailed): void {
-    this.#hasListenFailed = true;
-    this.#reportedCause ??= `HTTP-in nodes can't listen on ${address}, port ${this.#options.port} (runtime.port): ${code}`;
-  }
-
-  #handleCrashed({ cause, fault }: Crashed): void {
-    if (this.#reportedCause !== undefined) {
-      return;
+  #handleCrashed(message: Crashed): void {
+    if (this.#exitReport.recordCrash(message)) {
+      // A flow can send this message too.
+      logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${message.cause}` });
     }
-    this.#reportedFault = fault;
-    this.#reportedCause = `it crashed: ${quoteLine(nameOptions(cause))}`;
-    // A flow can send this message too.
-    logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${cause}` });
   }
 
-  #handleExit({ cause, reason: exitReason, fault }: ProcessExit): void {
+  #handleExit(exit: ProcessExit): void {
     this.#heartbeat.stop();
     this.#logBudget.flush();
     this.#calls.end();
@@ -308,20 +301,15 @@ export class RuntimeInstance {
     if (this.#phase !== "prepared") {
       this.#options.nodes?.onEnd();
     }
-    const isStopped = this.#phase === "stopping";
     const hadFlows = this.#lastRevision !== undefined || this.#isDeployStarted;
-    const reason = this.#killed?.reason ?? (this.#hasListenFailed ? undefined : exitReason);
     this.#events.onExit({
-      cause: this.#killed?.cause ?? (isStopped ? "it was stopped" : (this.#reportedCause ?? cause)),
-      reason,
-      fault: this.#reportedFault ?? (reason === "blocked" || reason === "out_of_memory" ? fault : undefined),
+      ...this.#exitReport.explain(exit, this.#phase === "stopping"),
       unfinished: this.#isDeployStarted ? this.#unfinished : undefined,
       undelivered: this.#isDeployStarted ? undefined : this.#unfinished,
       lastRevision: this.#lastRevision,
       flowsRanMs: this.#flowsSinceMs === undefined ? 0 : performance.now() - this.#flowsSinceMs,
       hadFlows,
-      isLoadFailure: !hadFlows && !this.#hasListenFailed && this.#process.isSpawned,
-      isExpected: this.#killed?.isExpected ?? isStopped,
+      isLoadFailure: !hadFlows && !this.#exitReport.hasListenFailed && this.#process.isSpawned,
     });
   }
 
@@ -345,19 +333,13 @@ export class RuntimeInstance {
       },
       this.#options,
     );
-    if (kill === undefined || this.#killed !== undefined) {
-      return;
+    if (kill !== undefined && !this.#exitReport.isKilled) {
+      this.#exitReport.recordKill(kill, hasNewerDeployment);
+      this.kill();
     }
-    this.#killed = { ...kill, isExpected: hasNewerDeployment };
-    this.kill();
   }
 }
 
 function describeFailedNodes(nodes: readonly string[]): string | undefined {
   return nodes.length === 0 ? undefined : `nodes logged errors while they were started: ${nodes.join(", ")}`;
-}
-
-/** Quotes the first line of what flows may have written, for a text of the service. */
-function quoteLine(text: string): string {
-  return JSON.stringify((text.split("\n", 1)[0] ?? "").slice(0, 300));
 }

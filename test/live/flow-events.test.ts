@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toJsonString } from "@bufbuild/protobuf";
+import { fromBinary, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { type Event, EventSchema, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowEvents, type FlowEventsOptions } from "../../src/live/flow-events.ts";
 import { EventHub } from "../../src/live/hub.ts";
@@ -135,10 +135,23 @@ test("each kind has a budget, and what exceeds it is counted", () => {
   nowMs = 100;
   flows.publishLog({ level: "info", message: "again" });
   flows[Symbol.dispose]();
-  const kinds = { log: 103, nodeError: 27, debug: 1, nodeStatus: 2 };
+  const kinds = { log: 102, nodeError: 27, debug: 1, nodeStatus: 2 };
   expect(published.slice(6)).toMatchObject([
     { kind: { value: { message: "again" } } },
-    { kind: { case: "dropped", value: { reason: "flood", count: 133, kinds } } },
+    { kind: { case: "dropped", value: { reason: "flood", count: 132, kinds } } },
+  ]);
+});
+
+test("counts that flows forge fit into events", () => {
+  const { flows, events, publish } = start();
+  const max = 2 ** 32 - 1;
+  flows.publishNodes({ kind: "nodes", events: [], dropped: { error: max, debug: max } });
+  flows.publishNodes({ kind: "nodes", events: [], dropped: { error: max, debug: max } });
+  publish({ ...error, ...node, line: max, column: max, count: max });
+  flows[Symbol.dispose]();
+  expect(events.map((event) => fromBinary(EventSchema, toBinary(EventSchema, event)).kind.value)).toMatchObject([
+    { line: max, column: max, count: max },
+    { count: max, kinds: { nodeError: max, debug: max } },
   ]);
 });
 

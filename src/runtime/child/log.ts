@@ -31,11 +31,7 @@ export function createRuntimeLog(
   /** The dropped lines that are not reported in another way, as errors and warnings of nodes are. */
   let dropped = 0;
   const budget = new LogBudget((lines) => {
-    emit({
-      level: "warn",
-      message: `${lines} log lines of the flows were dropped`,
-      ...(dropped > 0 && { dropped }),
-    });
+    emit({ level: "warn", message: `${lines} log lines of the flows were dropped`, dropped });
     dropped = 0;
   });
   let isEnabled = false;

@@ -17,7 +17,7 @@ import {
   maxNodeTypesChars,
 } from "../messages.ts";
 import { createNetworkPolicy } from "../network-policy.ts";
-import { isNodeErrorLevel } from "../node-events.ts";
+import { isNodeError } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
 import { Activity } from "./activity.ts";
 import { createCallServer } from "./calls.ts";
@@ -70,7 +70,7 @@ const capture = new NodeCapture({ nodeRed, locator, activity, parent });
 const log = createRuntimeLog(
   (entry) => {
     const annotated = deployer.annotate(entry);
-    if (entry.nodeId === undefined || !isNodeErrorLevel(entry.level)) {
+    if (!isNodeError(entry)) {
       capture.beforeLog();
     }
     const node = entry.nodeId === undefined ? {} : locator.locate(entry.nodeId);

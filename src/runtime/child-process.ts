@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
@@ -8,9 +8,10 @@ import { type ChildChannel, createLineReader, openChildChannel, readThrottled } 
 import { type CodeCache, openCodeCache } from "./code-cache.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import { formatDeadline } from "./fence.ts";
+import { findProgram, killGroup, signalOf } from "./launched-program.ts";
 import { noteProcess } from "./leftover.ts";
 import { type FromChild, type Initialize, type LogEntry, type ToChild, messageFd, watchFd } from "./messages.ts";
-import type { CompleteOptions, Launcher } from "./options.ts";
+import type { CompleteOptions } from "./options.ts";
 import { LogBudget, readOutput } from "./output.ts";
 import type { RuntimeStateReason } from "./runtime.ts";
 import { launchArguments, nameOptions, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
@@ -309,49 +310,6 @@ function note(pid: number, { processFile, log }: CompleteOptions): void {
   } catch (error) {
     const message = `the process of the flow runtime could not be noted for the next start: ${(error as Error).message}`;
     log({ level: "warn", message }, "runtime");
-  }
-}
-
-/**
- * Returns the id of the program that a command of a launcher has become or started; undefined while it has not been started. In
- * namespaces, the command starts their first process, which starts the program.
- */
-function findProgram(pid: number | undefined, { level }: Pick<Launcher, "level">): number | undefined {
-  return level === "namespaces" ? firstChild(firstChild(pid)) : pid;
-}
-
-function firstChild(pid: number | undefined): number | undefined {
-  if (pid === undefined) {
-    return undefined;
-  }
-  try {
-    const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ");
-    return Number(child) || undefined;
-  } catch {
-    // It has exited.
-    return undefined;
-  }
-}
-
-/** The signal that has ended the program, which bubblewrap reports as a shell does; null if it has exited by itself. */
-function signalOf(code: number | null, { level }: Pick<Launcher, "level">): NodeJS.Signals | null {
-  if (level !== "namespaces" || code === null || code <= 128) {
-    return null;
-  }
-  const signals = Object.entries(constants.signals) as [NodeJS.Signals, number][];
-  return signals.find(([, number]) => number === code - 128)?.[0] ?? null;
-}
-
-function killGroup({ pid }: ChildProcess): void {
-  if (pid === undefined) {
-    return;
-  }
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") {
-      throw error;
-    }
   }
 }
 

@@ -224,9 +224,12 @@ test("flows that are stopped have no context, and other replicas name the one th
   const config = { store: database.url, credentialSecret: "shared", runtime: { mode: "one", leaseMs: 2_000 } };
   await using first = await startService({ config });
   await using second = await startService({ config });
-  const refused = await second.send("GET", "/context");
-  expect([refused.status, refused.json()]).toMatchObject([
-    400,
-    { code: "no_runtime", message: expect.stringContaining(`:${first.port}`) },
-  ]);
+  // It has to read first that the other one runs them.
+  await eventually(async () => {
+    const refused = await second.send("GET", "/context");
+    expect([refused.status, refused.json()]).toMatchObject([
+      400,
+      { code: "no_runtime", message: expect.stringContaining(`:${first.port}`) },
+    ]);
+  });
 });

@@ -151,9 +151,12 @@ test("a replica in standby names the one that runs the flows", async () => {
     200,
     { replica: expect.stringMatching(`:${first.port}$`) },
   ]);
-  const refused = await second.send("POST", path, { headers: json, body: "{}" });
-  expect([refused.status, refused.json()]).toMatchObject([
-    400,
-    { code: "no_runtime", message: expect.stringContaining(`:${first.port}`) },
-  ]);
+  // It has to read first that the other one runs them.
+  await eventually(async () => {
+    const refused = await second.send("POST", path, { headers: json, body: "{}" });
+    expect([refused.status, refused.json()]).toMatchObject([
+      400,
+      { code: "no_runtime", message: expect.stringContaining(`:${first.port}`) },
+    ]);
+  });
 });

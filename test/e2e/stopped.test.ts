@@ -183,7 +183,8 @@ test("in mode one, flows that are stopped stay so when the replica that would ru
   await using second = await startService({ config });
   await deploy(first, { flows: hello });
   await second.send("POST", "/runtime:stop");
-  expect(await first.childPids()).toEqual([]);
+  // The second one may not have read yet that the first one runs the flows, and then does not wait for it.
+  await eventually(async () => expect(await first.childPids()).toEqual([]));
   await first.kill9();
   await eventually(async () => expect((await readRuntime(second)).state).toBe("stopped"));
   expect((await second.send("POST", "/runtime:start")).json()).toMatchObject({ outcome: "running" });

@@ -108,7 +108,9 @@ export function sendHead(response: GatewayResponse, stream: ServerHttp2Stream, h
   const { status, headers, body, trailers } = response;
   const encoding = setContentLength(response, httpMethod);
   // Connection-specific fields are not allowed (RFC 9113, section 8.2.2).
-  delete headers["connection"];
+  if (headers["connection"] !== undefined) {
+    delete headers["connection"];
+  }
   const head = headers as OutgoingHttpHeaders;
   head[":status"] = status;
   if (trailers === undefined && (body === undefined || typeof body === "string" || body instanceof Uint8Array)) {

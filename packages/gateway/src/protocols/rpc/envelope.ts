@@ -92,11 +92,17 @@ function readPrefix(bytes: Uint8Array, maxBytes: number): { flags: number; lengt
   if (bytes.length < envelopeBytes) {
     throw incomplete();
   }
-  const [flags = 0] = bytes;
+  // Not a DataView, which would be an object for each message.
+  const flags = bytes[0] as number;
   if (flags > compressedFlag) {
     throw new RequestError(400, "invalid_request", "the request message has unknown flags");
   }
-  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
+  const length =
+    (((bytes[1] as number) << 24) |
+      ((bytes[2] as number) << 16) |
+      ((bytes[3] as number) << 8) |
+      (bytes[4] as number)) >>>
+    0;
   if (length > maxBytes) {
     throw messageTooLarge(maxBytes);
   }

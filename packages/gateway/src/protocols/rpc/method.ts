@@ -59,6 +59,8 @@ export function createRunner(
   });
 }
 
+const noVariables: readonly string[] = [];
+
 /** Serves the calls of a method over one protocol by POST, in one message format. */
 export function serveCalls(
   rpc: RpcMethod,
@@ -68,17 +70,23 @@ export function serveCalls(
   respondToFailure: (failure: ConnectError, context: CallContext) => GatewayResponse,
 ): ServeRpc {
   const run = createRunner(rpc, name, format, respondToFailure);
-  return (request) => run(call, request, []);
+  return (request) => run(call, request, noVariables);
 }
 
 /** The headers that the implementation has set, without reserved names. */
 export function setHeadersOf(context: CallContext): GatewayResponse["headers"] {
   const headers: GatewayResponse["headers"] = {};
-  addHeaders(headers, context.existingResponseHeader() ?? []);
+  const set = context.existingResponseHeader();
+  if (set !== undefined) {
+    addHeaders(headers, set);
+  }
   return headers;
 }
 
 /** Adds the trailers that the implementation has set, without reserved names. */
 export function addTrailersOf(context: CallContext, trailers: GatewayResponse["headers"]): void {
-  addHeaders(trailers, context.existingResponseTrailer() ?? []);
+  const set = context.existingResponseTrailer();
+  if (set !== undefined) {
+    addHeaders(trailers, set);
+  }
 }

@@ -36,6 +36,9 @@ export function nameOfCase(kind: Event["kind"]["case"]): string {
   return selectable.find((each) => each.case === kind)?.name ?? "";
 }
 
+/** All kinds that cost the flow runtime nothing. */
+export const withoutDebug: ReadonlySet<EventCase> = eventCases.difference(new Set<EventCase>(["debug"]));
+
 /** The kinds that the journal records. The others would be too many. */
 export const recordedCases: ReadonlySet<EventCase> = new Set([
   "deployment",

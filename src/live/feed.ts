@@ -9,7 +9,9 @@ export interface EventFeed {
   readonly lastSeq: number;
   /** All events after this position are in memory, or will be; of those before, the journal may have some that are not. */
   readonly startSeq: number;
-  /** Whether all events after a position are in memory, as far as this process knows. */
+  /** The same for debug messages, which are received while streams want them. */
+  readonly debugSeq: number;
+  /** Whether all events after a position, except debug messages, are in memory, as far as this process knows. */
   hasAllAfter(seq: number): boolean;
   /** The events in memory after one position and up to another one, in the order of their positions. */
   between(afterSeq: number, untilSeq: number): readonly Entry[];

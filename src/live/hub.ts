@@ -43,6 +43,10 @@ export class EventHub implements EventFeed {
     return this.#ring.startSeq;
   }
 
+  get debugSeq(): number {
+    return this.startSeq;
+  }
+
   /** The number of streams. */
   get streamCount(): number {
     return this.#ring.streamCount;

@@ -67,11 +67,21 @@ function startOf(watch: Watch): WatchStart {
       ],
     };
   }
-  const before = [feed.control(afterSeq, { case: "bookmark", value: {} }), ...feed.missing()];
   const { startSeq } = feed;
+  const before = [
+    feed.control(afterSeq, { case: "bookmark", value: {} }),
+    ...feed.missing(),
+    ...(afterSeq >= startSeq && lacksDebug(watch, afterSeq)
+      ? [feed.control(afterSeq, { case: "dropped", value: { reason: "expired" } })]
+      : []),
+  ];
   return afterSeq >= startSeq
     ? { before, afterSeq }
     : { afterSeq: startSeq, lead: () => replay(watch, { before, afterSeq, untilSeq: startSeq }) };
+}
+
+function lacksDebug({ feed, filter }: Watch, afterSeq: number): boolean {
+  return filter.cases.has("debug") && afterSeq < feed.debugSeq;
 }
 
 /** Another replica may have published events since the last one of this service, but none in the future. */
@@ -156,7 +166,8 @@ function replay(watch: Watch, range: Replay): AsyncGenerator<Event, void> {
   const { feed, filter } = watch;
   // Taken at once, since the stream continues after them.
   const known = feed.between(range.afterSeq, range.untilSeq).filter(({ event }) => matches(filter, event));
-  return merge(watch, range, known, feed.hasAllAfter(range.afterSeq));
+  const isComplete = feed.hasAllAfter(range.afterSeq) && !lacksDebug(watch, range.afterSeq);
+  return merge(watch, range, known, isComplete);
 }
 
 async function* merge(

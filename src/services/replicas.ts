@@ -1,7 +1,7 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ReplicasService, WatchReplicaResponseSchema } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
-import { eventCases } from "../live/events.ts";
+import { eventCases, withoutDebug } from "../live/events.ts";
 import type { EventHub } from "../live/hub.ts";
 import { formatPosition, parsePosition } from "../live/position.ts";
 import { createProof } from "../live/replicas/proof.ts";
@@ -16,9 +16,9 @@ type Message = Exclude<MessageInitShape<typeof WatchReplicaResponseSchema>["mess
 /** Serves the events of this replica to the others, never those that it has from them. */
 export function replicasService({ hub, key }: ReplicasServiceOptions): ServiceImpl<typeof ReplicasService> {
   return {
-    async *watchReplica({ after }, context) {
+    async *watchReplica({ after, debug }, context) {
       const afterSeq = Math.max(parsePosition(after, "after"), hub.startSeq);
-      const stream = hub.watch({ cases: eventCases }, { afterSeq });
+      const stream = hub.watch({ cases: debug ? eventCases : withoutDebug }, { afterSeq });
       // Those of later events follow with them.
       const later = new Set(hub.between(afterSeq, hub.lastSeq).map(({ event }) => event));
       const states = hub.states().filter((event) => !later.has(event));

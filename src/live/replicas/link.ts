@@ -17,6 +17,8 @@ export type LinkOptions = {
   readonly connect: () => Promise<ReplicaConnection>;
   /** The first stream starts after this position. */
   readonly afterSeq: number;
+  /** Whether debug messages are received at first. */
+  readonly wantsDebug: boolean;
   /** A stream has started. Of the events after `sinceSeq`, those until `afterSeq` are missing. */
   readonly onStart: (afterSeq: number, sinceSeq: number) => void;
   readonly onState: (event: Event) => void;
@@ -40,9 +42,13 @@ export class ReplicaLink implements Disposable {
   /** The position to confirm next. */
   #wantedSeq = 0;
   #isConfirming = false;
+  #wantsDebug: boolean;
+  /** The stream is ended to open one with other events. */
+  #isChanging = false;
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#wantsDebug = options.wantsDebug;
     this.#lastSeq = options.afterSeq;
     void this.#run();
   }
@@ -52,6 +58,15 @@ export class ReplicaLink implements Disposable {
     this.#wantedSeq = Math.max(this.#wantedSeq, seq);
     if (!this.#isConfirming) {
       void this.#confirm();
+    }
+  }
+
+  /** Receives debug messages from now on, or not any more. */
+  setDebug(wantsDebug: boolean): void {
+    if (wantsDebug !== this.#wantsDebug) {
+      this.#wantsDebug = wantsDebug;
+      this.#isChanging = true;
+      this.#attempt.abort();
     }
   }
 
@@ -74,6 +89,10 @@ export class ReplicaLink implements Disposable {
       try {
         await this.#receive(AbortSignal.any([signal, this.#attempt.signal]));
       } catch (error) {
+        if (this.#isChanging) {
+          this.#isChanging = false;
+          continue;
+        }
         if (!signal.aborted) {
           this.#options.onLost(error);
         }
@@ -91,7 +110,7 @@ export class ReplicaLink implements Disposable {
     const sinceSeq = this.#lastSeq;
     let isVerified = false;
     try {
-      const request = { after: formatPosition(sinceSeq) };
+      const request = { after: formatPosition(sinceSeq), debug: this.#wantsDebug };
       for await (const { message } of connection.client.watchReplica(request, { headers: { authorization }, signal })) {
         switch (message.case) {
           case "start":

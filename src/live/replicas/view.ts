@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
 import type { Replica } from "../../store/cluster.ts";
-import { type EventFilter, type EventInit, eventCases, recordedCases, stateKey } from "../events.ts";
+import { type EventFilter, type EventInit, eventCases, recordedCases, stateKey, withoutDebug } from "../events.ts";
 import type { EventFeed } from "../feed.ts";
 import type { EventHub } from "../hub.ts";
 import type { Journal } from "../journal.ts";
@@ -46,6 +46,8 @@ export class ReplicaView implements EventFeed, Disposable {
   readonly #ring: EventRing;
   readonly #members = new Map<string, Member>();
   readonly #subscriptions = new DisposableStack();
+  #demand: EventStream;
+  #debugSeq = Number.MAX_SAFE_INTEGER;
   #held: Held[] = [];
   #timer: NodeJS.Timeout | undefined;
   /** Where the view begins. */
@@ -64,9 +66,9 @@ export class ReplicaView implements EventFeed, Disposable {
     hub.advance(this.#beginSeq);
     this.#held = hub.between(sinceSeq, this.#beginSeq).map(({ seq, event }) => this.#toHeld(seq, event, undefined));
     this.#subscriptions.use(hub.onEvent((event) => this.#hold(parsePosition(event.id, "id"), event, undefined)));
-    // So that the hub knows that its events are wanted. Nothing reads it.
-    const demand = hub.watch({ cases: eventCases });
-    this.#subscriptions.defer(() => demand.end());
+    this.#demand = this.#openDemand();
+    this.#subscriptions.use(this.#ring.onDemand(() => this.#updateDemand()));
+    this.#subscriptions.defer(() => this.#demand.end());
     this.update(replicas);
     this.#release();
   }
@@ -81,6 +83,10 @@ export class ReplicaView implements EventFeed, Disposable {
 
   get startSeq(): number {
     return Math.max(this.#beginSeq, this.#ring.startSeq);
+  }
+
+  get debugSeq(): number {
+    return this.#debugSeq;
   }
 
   hasAllAfter(seq: number): boolean {
@@ -168,6 +174,7 @@ export class ReplicaView implements EventFeed, Disposable {
       new ReplicaLink({
         connect: () => connect(replica),
         afterSeq: sinceSeq,
+        wantsDebug: this.#ring.wants("debug"),
         onStart: (afterSeq, since) => {
           const isFirst = member.started(afterSeq);
           this.#received(member, afterSeq);
@@ -187,6 +194,24 @@ export class ReplicaView implements EventFeed, Disposable {
     const member = new Member(name, sinceSeq, openLink);
     this.#schedule();
     return member;
+  }
+
+  /** A stream that nothing reads, so that the hub knows which of its events are wanted. */
+  #openDemand(): EventStream {
+    return this.#options.hub.watch({ cases: this.#ring.wants("debug") ? eventCases : withoutDebug });
+  }
+
+  #updateDemand(): void {
+    const wantsDebug = this.#ring.wants("debug");
+    if (wantsDebug !== this.#demand.filter.cases.has("debug")) {
+      this.#demand.end();
+      this.#demand = this.#openDemand();
+      const received = this.#members.values().map(({ lastSeq }) => lastSeq);
+      this.#debugSeq = wantsDebug ? Math.max(this.#options.sinceSeq, ...received) : Number.MAX_SAFE_INTEGER;
+      for (const { link } of this.#members.values()) {
+        link.setDebug(wantsDebug);
+      }
+    }
   }
 
   #received(member: Member, seq: number): void {

@@ -94,6 +94,27 @@ test("what others have published before is there when the view is ready, and the
   expect(view.missing()).toEqual([]);
 });
 
+test("debug messages are received while a stream wants them, without a gap in the others", async () => {
+  const [own, other] = [createHub("a"), createHub("b")];
+  const demand: boolean[] = [];
+  other.onDemand(() => void demand.push(other.wants("debug")));
+  using view = openView(own, { b: replicasService({ hub: other, key }) });
+  await view.ready;
+  const logs = view.watch({ cases: new Set(["log"]) });
+  publish(other, "1");
+  expect((await take(logs, 1)).map((event) => describe(event))).toEqual(["1"]);
+  expect(demand).not.toContain(true);
+  const all = view.watch({ cases: eventCases });
+  publish(other, "2");
+  expect((await take(all, 1)).map((event) => describe(event))).toEqual(["2"]);
+  expect(demand.at(-1)).toBe(true);
+  await all.return();
+  publish(other, "3");
+  expect((await take(logs, 2)).map((event) => describe(event))).toEqual(["2", "3"]);
+  expect(demand.at(-1)).toBe(false);
+  expect(view.missing()).toEqual([]);
+});
+
 test("events that others have from a replica are not sent to a third one", async () => {
   const [a, b, c] = [createHub("a"), createHub("b"), createHub("c")];
   using viewOfB = openView(b, { c: replicasService({ hub: c, key }) });

@@ -18,7 +18,7 @@ let folder: AsyncDisposable & { readonly path: string };
 
 beforeAll(async () => {
   folder = await mkdtempDisposable(join(tmpdir(), "flowgate-cli-"));
-  service = await startService({});
+  service = await startService({ config: { runtime: { freshProcess: "never" } } });
   await deploy(service, { flows: [{ ...tab("t"), label, info: `${hostile}\nof two lines` }] }, "full");
 });
 afterAll(async () => {

@@ -4,7 +4,10 @@ import { type Caller, type TimeLimit, openSharedThreads } from "../../base/share
 import { FlowgateError } from "../../errors.ts";
 import type { Configuration } from "../configuration.ts";
 import { type FlowsDocument, parseDocument } from "../document.ts";
+import type { AffectedNodes } from "../plan/affected-nodes.ts";
 import type {
+  AffectedCall,
+  AffectedResult,
   AnalysisCall,
   AnalysisData,
   AnalysisResult,
@@ -31,6 +34,8 @@ export interface Analysis extends AsyncDisposable {
   diff(sides: Omit<DiffCall<Content>, "kind">, caller: Caller): Promise<EncodedResponse>;
   plan(call: Omit<PlanCall<Content>, "kind">, caller: Caller): Promise<EncodedResponse>;
   merge(versions: Omit<MergeCall<Content>, "kind">, caller: Caller): Promise<Merge>;
+  /** Finds the nodes whose behavior the deployment of `target` can affect. */
+  findAffected(sides: Omit<AffectedCall<Content>, "kind">, caller: Caller): Promise<AffectedNodes>;
   /** Validates flows as those of a deployment are. */
   validate(content: Content, caller: Caller): Promise<ValidateResult>;
 }
@@ -49,8 +54,8 @@ export type AnalysisOptions = {
 const readThreads = 2;
 
 /**
- * Analyzes flows in threads, which get their JSON and parse it. Plans and diffs, which need only read permissions, merges, and
- * validations have threads of their own, so that none delays the others.
+ * Analyzes flows in threads, which get their JSON and parse it. Plans and diffs, which need only read permissions, and each step of a
+ * deployment have threads of their own, so that none delays the others.
  */
 export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: AnalysisOptions): Analysis {
   const open = (name: string, work: string, count: number, limit: TimeLimit) =>
@@ -72,6 +77,7 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
     });
   const reads = open("flowgate analysis", "comparing these flows", readThreads, readLimit);
   const merges = open("flowgate merges", "merging these flows", 1, deploymentLimit);
+  const affected = open("flowgate affected nodes", "finding the affected nodes of these flows", 1, deploymentLimit);
   const validations = open("flowgate validation", "validating these flows", 1, deploymentLimit);
 
   return {
@@ -93,11 +99,15 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
         merged: merged && { flows: parseDocument(merged.json, merged.count), credentials: merged.credentials },
       };
     },
+    async findAffected({ base, target }, caller) {
+      const call = { kind: "affected", base: encode(base), target: encode(target) } as const;
+      return ((await affected.call(call, caller)) as AffectedResult).affected;
+    },
     async validate(content, caller) {
       return (await validations.call({ kind: "validate", base: encode(content) }, caller)) as ValidateResult;
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all([reads, merges, validations].map((threads) => threads[Symbol.asyncDispose]()));
+      await Promise.all([reads, merges, affected, validations].map((threads) => threads[Symbol.asyncDispose]()));
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Configuration, DeploymentType } from "../configuration.ts";
+import type { AffectedNodes } from "../plan/affected-nodes.ts";
 import type { RuntimeView } from "../plan/plan.ts";
 import type { Violation } from "../violation.ts";
 import type { NodeChanges } from "./node-changes.ts";
@@ -58,6 +59,13 @@ export type MergeCall<Content = EncodedConfiguration> = {
   readonly theirs: Content;
 };
 
+/** Which nodes the deployment of `target` affects. */
+export type AffectedCall<Content = EncodedConfiguration> = {
+  readonly kind: "affected";
+  readonly base: Content;
+  readonly target: Content;
+};
+
 export type ValidateCall<Content = EncodedConfiguration> = {
   readonly kind: "validate";
   readonly base: Content;
@@ -81,6 +89,8 @@ export type MergeResult<Content = EncodedConfiguration & { readonly count: numbe
 /** `violation` is the first one. */
 export type ValidateResult = { readonly violation: Violation | undefined };
 
-export type AnalysisCall = DiffCall | PlanCall | MergeCall | ValidateCall;
+export type AnalysisCall = DiffCall | PlanCall | MergeCall | AffectedCall | ValidateCall;
 
-export type AnalysisResult = EncodedResponse | MergeResult | ValidateResult;
+export type AffectedResult = { readonly affected: AffectedNodes };
+
+export type AnalysisResult = EncodedResponse | MergeResult | AffectedResult | ValidateResult;

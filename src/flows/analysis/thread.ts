@@ -14,6 +14,7 @@ import { formatDocument, parseDocument } from "../document.ts";
 import { mergeFlows } from "../merge/merge-flows.ts";
 import { compareSides } from "../merge/sides.ts";
 import { findViolation, toNodes } from "../parse-flows.ts";
+import { findAffected } from "../plan/affected-nodes.ts";
 import { formatPlan, planDeployment } from "../plan/plan.ts";
 import type {
   AnalysisCall,
@@ -54,6 +55,8 @@ serveThread<AnalysisCall, AnalysisResult>(async (call) => {
       return {
         reply: await analyzeMerge({ ...call, base, ours: decode(call.ours), theirs: decode(call.theirs) }, budget),
       };
+    case "affected":
+      return { reply: { affected: findAffected(base, decode(call.target)) } };
     case "validate":
       return { reply: analyzeValidity({ base }) };
   }

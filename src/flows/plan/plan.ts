@@ -162,7 +162,8 @@ function idsToStop({ changed, removed, linked, rewired }: ModifiedNodes, type: "
   return type === "nodes" ? ids : ids.union(linked).union(rewired);
 }
 
-function changedCredentials(current: Configuration, next: Configuration): ReadonlySet<string> {
+/** The ids of the nodes whose credentials differ. */
+export function changedCredentials(current: Configuration, next: Configuration): ReadonlySet<string> {
   const ids = new Set([...current.credentials.keys(), ...next.credentials.keys()]);
   return new Set(
     [...ids].filter((id) =>

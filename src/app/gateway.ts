@@ -7,6 +7,7 @@ import { openLive, replicaName } from "./live.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { leafOf, replicaAddress } from "./replica-events.ts";
 import { openRuntimes } from "./runtimes.ts";
+import { openAnalysis } from "../flows/analysis/analysis.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
 import { reportReplica } from "../runtime/replicas/runs.ts";
 import { endLeftovers } from "../runtime/leftover.ts";
@@ -16,7 +17,7 @@ import { openCertificates } from "../server/http/certificates.ts";
 import { createLog } from "../telemetry/log.ts";
 import type { Server } from "../server/open-server.ts";
 import type { Mount } from "./mounted-api.ts";
-import { openServices } from "./open-services.ts";
+import { openServices, threadLimits } from "./open-services.ts";
 import { lockDataDir } from "../store/lock.ts";
 import { openStore } from "../store/open-store.ts";
 import type { Endpoint, Store } from "../store/store.ts";
@@ -94,7 +95,8 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   protectServers(protectedPorts, [...store.endpoints, ...endpointOf(options.tracing?.endpoint)], options.runtime);
   const initialName = replicaName(listen ? options.port : undefined);
   const live = await openLive({ options, log, store, certificates, name: initialName }, stack);
-  const runtimes = await openRuntimes({ options, log, store, live, processFile, protectedPorts }, stack);
+  const analysis = stack.use(openAnalysis({ log, ...threadLimits(options) }));
+  const runtimes = await openRuntimes({ options, log, store, live, analysis, processFile, protectedPorts }, stack);
   const { runtime } = runtimes;
   // Node loads `Headers` when it is first used, with all of fetch: 40 ms of CPU time that would delay a request.
   void globalThis.Headers;
@@ -116,6 +118,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     log,
     store,
     live,
+    analysis,
     ...runtimes,
     tracing,
     certificates,

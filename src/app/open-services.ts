@@ -5,7 +5,7 @@ import { createGate, createPermissionCheck } from "../auth/gate.ts";
 import { OpenCalls } from "../auth/open-calls.ts";
 import { identifiedMethods } from "../auth/permissions.ts";
 import { Deployer } from "../deployments/deployer.ts";
-import { openAnalysis } from "../flows/analysis/analysis.ts";
+import type { Analysis, AnalysisOptions } from "../flows/analysis/analysis.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { openPreparation } from "../flows/preparation/preparation.ts";
@@ -48,6 +48,7 @@ export type Components = Runtimes & {
   readonly log: Logger;
   readonly store: Store;
   readonly live: Live;
+  readonly analysis: Analysis;
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
@@ -110,18 +111,24 @@ type ServiceComponents = Components & Authentication & { readonly observer: Obse
 
 /** The services, with the worker threads that they use. */
 function openRoutes(
-  { options, version, log, store, runtime, live, allRuntimes, outcomes, probations, ...others }: ServiceComponents,
+  {
+    options,
+    version,
+    log,
+    store,
+    runtime,
+    live,
+    analysis,
+    allRuntimes,
+    outcomes,
+    probations,
+    ...others
+  }: ServiceComponents,
   stack: AsyncDisposableStack,
 ): ServerOptions["routes"] {
   const { audit, authenticator, observer } = others;
   const { credentialSecret } = options;
   const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(credentialSecret, encrypted, findTypes);
-  const { analysisMs, deploymentAnalysisMs, memoryMb } = options.limits;
-  const timeLimits = {
-    readLimit: { maxMs: analysisMs, option: "limits.analysisMs" },
-    deploymentLimit: { maxMs: deploymentAnalysisMs, option: "limits.deploymentAnalysisMs" },
-  };
-  const analysis = stack.use(openAnalysis({ log, memoryMb, ...timeLimits }));
   const { flows, cluster, desired } = store;
   const deployer = new Deployer({
     store: flows,
@@ -132,7 +139,7 @@ function openRoutes(
     log,
     observer,
   });
-  const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, memoryMb, ...timeLimits }));
+  const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, ...threadLimits(options) }));
   return createRoutes({
     auth: authService(authenticator),
     flows: flowsService({ store: flows, deployer, preparation, decrypt, analysis, runtime, cluster, desired }),
@@ -161,6 +168,16 @@ function openRoutes(
     logs: logsService(live.journal),
     replicas: live.replicas?.service,
   });
+}
+
+/** What the threads that work with flows may take. */
+export function threadLimits({ limits }: Options): Omit<AnalysisOptions, "log"> {
+  const { analysisMs, deploymentAnalysisMs, memoryMb } = limits;
+  return {
+    memoryMb,
+    readLimit: { maxMs: analysisMs, option: "limits.analysisMs" },
+    deploymentLimit: { maxMs: deploymentAnalysisMs, option: "limits.deploymentAnalysisMs" },
+  };
 }
 
 function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {

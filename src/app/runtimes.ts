@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
+import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { Options } from "../options/parse.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
@@ -30,12 +31,13 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   readonly options: Options;
   readonly log: Logger;
   readonly store: Store;
-  readonly live: Pick<Live, "flows" | "nodeObserver" | "deployments" | "follow">;
+  readonly live: Pick<Live, "hub" | "flows" | "nodeObserver" | "deployments" | "follow">;
+  readonly analysis: Analysis;
 };
 
 /** Starts the runtime. Resources are added to the stack. */
 export async function openRuntimes(
-  { options, log, store, live, processFile, protectedPorts }: RuntimesOptions,
+  { options, log, store, live, analysis, processFile, protectedPorts }: RuntimesOptions,
   stack: AsyncDisposableStack,
 ): Promise<Runtimes> {
   const { cluster, desired } = store;
@@ -66,7 +68,7 @@ export async function openRuntimes(
   const outcomes = stack.use(
     openOutcomeRecorder({ ...followed, onRecorded: (entry) => live.deployments.recorded(entry) }),
   );
-  const probations = stack.use(new Probations({ ...followed, deadlineMs, outcomes }));
+  const probations = stack.use(new Probations({ ...followed, analysis, hub: live.hub, deadlineMs, outcomes }));
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
   return { runtime, allRuntimes, outcomes, probations };

@@ -5,6 +5,7 @@ export type DeploymentFlags = {
   readonly type?: string;
   readonly message?: string;
   readonly wait?: number;
+  readonly maxErrors?: number;
   readonly undoOnFailure?: true;
   readonly yes?: true;
   readonly force?: true;
@@ -32,6 +33,11 @@ export function addDeploymentFlags(
   return addTypeFlag(command, types, defaultType)
     .option("-m, --message <text>", "comment to keep with the revision")
     .option("--wait <seconds>", "end when the flows have run without failure for this time", parseSeconds)
+    .option(
+      "--max-errors <n>",
+      "fail if changed nodes, or nodes behind them, log more errors than this within --wait (by default 10 seconds); by default 0",
+      parseErrorCount,
+    )
     .option("--undo-on-failure", "deploy the previous flows again if these fail within --wait (by default 10 seconds)")
     .option("-y, --yes", "do not ask")
     .option(...fullFlag);
@@ -56,6 +62,13 @@ export function addTypeFlag(
 function parseSeconds(text: string): number {
   if (!/^\d{1,3}$/.test(text) || Number(text) > 600) {
     throw new InvalidArgumentError("It is a number of seconds, from 0 to 600.");
+  }
+  return Number(text);
+}
+
+function parseErrorCount(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) {
+    throw new InvalidArgumentError("It is a number of errors, from 0 to 999999999.");
   }
   return Number(text);
 }

@@ -76,7 +76,7 @@ export class Deployer {
 
   async #start(revision: Revision, type: DeploymentType, call: DeploymentCall): Promise<Deployed> {
     const { runtime, probations } = this.#options;
-    const { trace, signal, untilMs, waitMs, undoOnFailure } = call;
+    const { trace, signal, untilMs, waitMs, maxErrors, undoOnFailure } = call;
     // What is left after the commit.
     const wait = { withinMs: untilMs && Math.max(0, untilMs - performance.now()), signal };
     // Begins before the start, so that no failure is missed and the start is part of the caller's wait.
@@ -84,7 +84,7 @@ export class Deployer {
       waitMs === undefined
         ? undefined
         : probations
-            .begin(revision, { type, forMs: waitMs, undoFor: undoOnFailure ? call.origin : undefined })
+            .begin(revision, { type, forMs: waitMs, maxErrors, undoFor: undoOnFailure ? call.origin : undefined })
             .within(wait);
     const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": type };
     // Store first: if the runtime crashes on these flows, it must find them again when it restarts.

@@ -30,6 +30,8 @@ export type DeploymentCall = {
   readonly waitMs: number | undefined;
   /** Whether the parent is deployed again if the flows fail within `waitMs`. */
   readonly undoOnFailure: boolean;
+  /** How many errors nodes may log within `waitMs`. */
+  readonly maxErrors: number;
   /** Whether to merge with the revisions after the expected one. */
   readonly merge: boolean;
   readonly signal: AbortSignal;
@@ -83,7 +85,7 @@ export function toDraft(
     restoredRev,
     deploymentType = change.deploymentType,
   }: Content & Pick<RevisionDraft, "kept">,
-  { origin, message, idempotencyKey, waitMs, undoOnFailure }: DeploymentCall,
+  { origin, message, idempotencyKey, waitMs, undoOnFailure, maxErrors }: DeploymentCall,
   parent: string,
 ): RevisionDraft {
   return {
@@ -97,6 +99,7 @@ export function toDraft(
     restoredRev,
     message,
     probationMs: undoOnFailure ? waitMs : undefined,
+    errorLimit: waitMs === undefined || waitMs === 0 ? undefined : { forMs: waitMs, maxErrors },
     idempotencyKey:
       idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprint(change) },
   };

@@ -17,6 +17,8 @@ export type Watched = {
   readonly runtime: Pick<Runtime, "lastResult" | "onResult" | "onChange" | "status">;
   readonly store: Pick<FlowStore, "active" | "onRevision">;
   readonly desired: Pick<DesiredStateStore, "current" | "onChange">;
+  /** Resolves when failures of the time that has passed are known. Absent: at once. */
+  readonly ready?: Promise<void> | undefined;
 };
 
 /** What an observer of the flows reports to the watch. */
@@ -35,7 +37,7 @@ type WatchReporter = {
 function openWatch(
   { seq }: Revision,
   forMs: number,
-  { runtime, store, desired }: Watched,
+  { runtime, store, desired, ready = Promise.resolve() }: Watched,
   observe: (health: WatchReporter) => Disposable,
 ): ProbationWatch {
   const { promise: verdict, resolve } = Promise.withResolvers<ProbationVerdict>();
@@ -77,7 +79,7 @@ function openWatch(
     const observer = observe({
       started() {
         if (desired.current().isStarted) {
-          timer ??= setTimeout(() => finish({ kind: "healthy" }), forMs);
+          timer ??= setTimeout(() => void ready.then(() => finish({ kind: "healthy" })), forMs);
         }
       },
       interrupted,

@@ -1,14 +1,18 @@
 import type { Logger } from "pino";
+import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
-import { deploymentBudgetMs } from "../runtime/deployment.ts";
+import type { AffectedNodes } from "../flows/plan/affected-nodes.ts";
+import type { EventHub } from "../live/hub.ts";
+import { deploymentBudgetMs, restartsAllNodes } from "../runtime/deployment.ts";
 import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
 import { type DeploymentResult, type Runtime, type WaitOptions, outcomeMessage, stopped } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Origin } from "../store/audit-store.ts";
-import type { Revision, RevisionEntry } from "../store/revision.ts";
+import type { ErrorLimit, Revision, RevisionEntry } from "../store/revision.ts";
 import { isMismatch } from "./deployment.ts";
+import { ErrorWatch } from "./error-watch.ts";
 import { keepCredentials } from "./kept-credentials.ts";
 import { type OutcomeRecorder, type Settlement, toOutcome } from "./outcome-recorder.ts";
 import { type ProbationVerdict, type ProbationWatch, watchReplicas, watchRuntime } from "./probation-watch.ts";
@@ -17,6 +21,8 @@ type ProbationOptions = {
   readonly type: DeploymentType;
   /** How long the flows must run without failure. */
   readonly forMs: number;
+  /** How many errors nodes may log in this time. */
+  readonly maxErrors: number;
   /** Who has asked for the parent to be deployed again if the flows fail; undefined: nobody. */
   readonly undoFor: Origin | undefined;
 };
@@ -37,21 +43,24 @@ type ProbationsOptions = {
   readonly desired: Pick<DesiredStateStore, "current" | "onChange">;
   /** Time limit of a deployment; longer for very large ones. */
   readonly deadlineMs: number;
-  readonly runtime: Pick<Runtime, "apply" | "lastResult" | "onResult" | "onChange" | "status">;
+  readonly runtime: Pick<Runtime, "apply" | "lastResult" | "onResult" | "onChange" | "status" | "fail">;
+  readonly analysis: Pick<Analysis, "findAffected">;
+  readonly hub: Pick<EventHub, "onEvent">;
   readonly outcomes: Pick<OutcomeRecorder, "record">;
   readonly log: Logger;
 };
 
 /**
  * Watches deployed revisions for a while, and undoes those that fail. With several replicas, the replica that committed the
- * revision watches all replicas, and each other replica watches itself, in case the first one exits. A revision can't be undone
- * twice: its undo is a commit with this revision as the parent. While the flows are stopped, nothing fails; their time begins when they
- * are started.
+ * revision watches all replicas, and each other replica watches itself, in case the first one exits. Each counts the errors of its own
+ * nodes, and reports too many as the result of the revision. A revision can't be undone twice: its undo is a commit with this revision as
+ * the parent. While the flows are stopped, nothing fails; their time begins when they are started.
  */
 export class Probations implements Disposable {
   readonly #options: ProbationsOptions;
   readonly #watches = new Set<Disposable>();
   readonly #joining: Disposable | undefined;
+  readonly #ending = new AbortController();
 
   constructor(options: ProbationsOptions) {
     const { store, cluster, log } = options;
@@ -68,15 +77,17 @@ export class Probations implements Disposable {
   }
 
   /** A reload is watched on this replica only. */
-  begin(revision: Revision, { type, forMs, undoFor }: ProbationOptions): Probation {
+  begin(revision: Revision, { type, forMs, maxErrors, undoFor }: ProbationOptions): Probation {
     const { store, cluster, desired, runtime, deadlineMs, log } = this.#options;
-    const watched = { runtime, store, desired };
+    const errors = forMs === 0 ? undefined : this.#watchErrors(revision, type, { forMs, maxErrors });
+    const watched = { runtime, store, desired, ready: errors?.ready };
     const watch = this.#keep(
       cluster === undefined || type === "reload"
         ? // A reload starts flows of which there are results already.
           watchRuntime(revision, forMs, watched, { countsEarlier: type !== "reload" })
-        : watchReplicas(revision, forMs, { ...watched, cluster }),
+        : watchReplicas(revision, errors === undefined ? forMs : forMs + reportMs, { ...watched, cluster }),
     );
+    void watch.verdict.then(() => errors?.[Symbol.dispose]());
     // Without other replicas, flows that do not start in time are a failure.
     const limitMs = cluster === undefined ? Infinity : deploymentBudgetMs(revision, deadlineMs) + forMs;
     const endMs = performance.now() + limitMs;
@@ -104,13 +115,17 @@ export class Probations implements Disposable {
     const revision = store.active();
     const entry = await store.findEntry(revision.rev);
     if (entry?.probationMs !== undefined) {
-      this.begin(revision, { type: revision.deploymentType, forMs: entry.probationMs, undoFor: originOf(entry) });
+      const { probationMs: forMs, errorLimit } = entry;
+      // Without one, the revision was deployed by an older version.
+      const maxErrors = errorLimit?.maxErrors ?? Infinity;
+      this.begin(revision, { type: revision.deploymentType, forMs, maxErrors, undoFor: originOf(entry) });
     }
   }
 
   /** Ends all probations. Those with an undo are resumed at the next start of the service. */
   [Symbol.dispose](): void {
     this.#joining?.[Symbol.dispose]();
+    this.#ending.abort();
     for (const watch of this.#watches) {
       watch[Symbol.dispose]();
     }
@@ -122,16 +137,63 @@ export class Probations implements Disposable {
     return watch;
   }
 
-  /** Undoes the revision of another replica if it fails here. */
+  /** Counts the errors of nodes that a deployment affects, in the runtime of this process. */
+  #watchErrors(revision: Revision, type: DeploymentType, limit: ErrorLimit): ErrorWatch {
+    const { runtime, hub } = this.#options;
+    const affected = this.#findAffected(revision, type);
+    const watch = new ErrorWatch({ revision, limit, affected, countsEarlier: type !== "reload", runtime, hub });
+    this.#watches.add(watch);
+    void watch.ended.then(() => this.#watches.delete(watch));
+    return watch;
+  }
+
+  async #findAffected(revision: Revision, type: DeploymentType): Promise<AffectedNodes> {
+    const { store, analysis, log } = this.#options;
+    const { rev, parent } = revision;
+    if (restartsAllNodes({ type }) || parent === undefined) {
+      return "all";
+    }
+    try {
+      const base = await store.find(parent);
+      const caller = { source: "", signal: this.#ending.signal };
+      return base === undefined ? "all" : await analysis.findAffected({ base, target: revision }, caller);
+    } catch (err) {
+      if (!this.#ending.signal.aborted) {
+        log.warn(
+          { err, rev },
+          "errors of all nodes count, since it can't be determined which nodes a deployment affects",
+        );
+      }
+      return "all";
+    }
+  }
+
+  /** Counts the errors of nodes of another replica's revision here, and undoes it if it fails here. */
   async #join(revision: Revision): Promise<void> {
-    const { store, cluster, desired, runtime } = this.#options;
+    const { store, cluster, desired, runtime, deadlineMs } = this.#options;
     const { rev } = revision;
     const entry = await store.findEntry(rev);
-    if (entry?.probationMs === undefined) {
+    if (entry === undefined) {
+      return;
+    }
+    const { errorLimit } = entry;
+    const errors = errorLimit && this.#watchErrors(revision, revision.deploymentType, errorLimit);
+    if (errorLimit !== undefined) {
+      // If the flows start here later, nobody waits for them.
+      const endMs = deploymentBudgetMs(revision, deadlineMs) + errorLimit.forMs;
+      const end = setTimeout(() => errors?.[Symbol.dispose](), endMs).unref();
+      void errors?.ended.then(() => clearTimeout(end));
+    }
+    if (entry.probationMs === undefined) {
       return;
     }
     const verdict = await this.#keep(
-      watchRuntime(revision, entry.probationMs, { runtime, store, desired }, { countsEarlier: true }),
+      watchRuntime(
+        revision,
+        entry.probationMs,
+        { runtime, store, desired, ready: errors?.ready },
+        { countsEarlier: true },
+      ),
     ).verdict;
     // The other replica may have ended the probation long ago, if this one did not run the flows until now.
     const isOver = (await store.findEntry(rev))?.probationMs === undefined;
@@ -173,6 +235,9 @@ export class Probations implements Disposable {
     return entry && findAutomaticUndo(store, entry);
   }
 }
+
+/** After this time, the result of a replica is known to the others. */
+const reportMs = 1_000;
 
 function originOf({ by, token, address, protocol, requestId }: RevisionEntry): Origin {
   return { by, token, address, protocol, requestId };

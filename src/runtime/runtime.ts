@@ -55,7 +55,7 @@ export type RuntimeProcessStats = {
 };
 
 /**
- * The result of a deployment. `failed`: the runtime can't start the flows, or nodes logged errors while they were started;
+ * The result of a deployment. `failed`: the runtime can't start the flows, nodes logged errors while they were started, or too many later;
  * `crashed`: its process exited, or hung and was killed; `pending`: not known yet; `stopped`: the flows are to be stopped.
  */
 export type DeploymentResult = {
@@ -127,6 +127,11 @@ export interface Runtime extends AsyncDisposable {
    * flows block its event loop or flood the log. `reason` completes the sentence "the next deployment starts in a new process: …".
    */
   distrust(reason: string): void;
+  /**
+   * Records that the flows of a revision have failed, though they go on. Does nothing unless it is the one that runs without failure. Its
+   * result stays `failed` until flows are started again.
+   */
+  fail(seq: number, message: string): void;
   status(): RuntimeStatus;
   processStats(): RuntimeProcessStats;
   /** Undefined while there is no process. */

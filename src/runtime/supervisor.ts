@@ -197,6 +197,17 @@ class Supervisor implements Runtime {
     this.#keeper.prepareNext();
   }
 
+  fail(seq: number, message: string): void {
+    const last = this.#lastResult;
+    if (last?.revision.seq !== seq || last.result.outcome !== "running" || this.#reporter.state !== "running") {
+      return;
+    }
+    const { message: notice } = this.status();
+    // First, so that observers of the state find the reason in the result.
+    this.#handleResult({ revision: last.revision, result: { outcome: "failed", missingTypes: [], message } });
+    this.#reporter.set("failed", notice === undefined ? message : `${message}; ${notice}`);
+  }
+
   status(): RuntimeStatus {
     return this.#reporter.status({ httpPort: this.#keeper.httpPort, boundary: this.#options.launcher });
   }

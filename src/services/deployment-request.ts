@@ -18,7 +18,8 @@ import type {
 import { traceKey } from "../telemetry/trace.ts";
 import { assertSingleKey, decodeHeaderText, readConditions } from "./rest.ts";
 
-const defaultUndoWaitSeconds = 10;
+/** If the request says what happens to flows that fail, or when they do. */
+const defaultWaitSeconds = 10;
 const maxWaitSeconds = 600;
 const maxKeyChars = 255;
 
@@ -29,9 +30,16 @@ export function readDeploymentCall(
   context: HandlerContext,
 ): DeploymentCall {
   const undoOnFailure = fields.onFailure === OnFailure.UNDO;
-  const waitSeconds = fields.wait ?? (undoOnFailure ? defaultUndoWaitSeconds : 0);
+  const { maxErrors } = fields;
+  const waitSeconds = fields.wait ?? (undoOnFailure || maxErrors !== undefined ? defaultWaitSeconds : 0);
   if (waitSeconds > maxWaitSeconds) {
     throw new FlowgateError("invalid_argument", `wait: must be at most ${maxWaitSeconds} seconds`);
+  }
+  if (maxErrors !== undefined && waitSeconds === 0) {
+    throw new FlowgateError(
+      "invalid_argument",
+      "max errors: can't be set with a wait of 0 seconds, in which no errors are counted",
+    );
   }
   const { idempotencyKey: key } = fields;
   if (key !== undefined && (key === "" || key.length > maxKeyChars)) {
@@ -47,6 +55,7 @@ export function readDeploymentCall(
     idempotencyKey: key,
     waitMs: waitSeconds === 0 && !undoOnFailure ? undefined : waitSeconds * 1000,
     undoOnFailure,
+    maxErrors: maxErrors ?? 0,
     merge: fields.merge ?? false,
     ...callerOf(context),
     untilMs: timeoutMs && startMs + timeoutMs,

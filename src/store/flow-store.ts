@@ -1,6 +1,6 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { AuditRecord, Origin } from "./audit-store.ts";
-import type { Revision, RevisionEntry, RevisionOutcome, RevisionState } from "./revision.ts";
+import type { ErrorLimit, Revision, RevisionEntry, RevisionOutcome, RevisionState } from "./revision.ts";
 import { FlowgateError } from "../errors.ts";
 
 /** Identifies the request that made a revision, so that repeating the request does not make another one. */
@@ -17,6 +17,7 @@ export type RevisionDraft = Origin &
   Pick<RevisionState, "message" | "probationMs"> & {
     /** The `rev` of the revision that this one replaces. */
     readonly parent: string;
+    readonly errorLimit?: ErrorLimit | undefined;
     readonly idempotencyKey: IdempotencyKey | undefined;
   };
 

@@ -56,5 +56,12 @@ export type RevisionState = {
   readonly probationMs: number | undefined;
 };
 
+/** How many errors nodes may log in the first `forMs` of a revision. More are a failure. */
+export type ErrorLimit = { readonly forMs: number; readonly maxErrors: number };
+
 /** A revision in the history. */
-export type RevisionEntry = RevisionSummary & RevisionState;
+export type RevisionEntry = RevisionSummary &
+  RevisionState & {
+    /** Undefined: there is none. */
+    readonly errorLimit: ErrorLimit | undefined;
+  };

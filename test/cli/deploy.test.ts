@@ -327,6 +327,19 @@ $`),
   });
 });
 
+test("says which node has logged more errors than --max-errors", async () => {
+  const failing = { ...fn("return msg;"), initialize: "setTimeout(() => node.error(`boom`), 20);" };
+  const target = await file(base.map((node) => (node.id === "f" ? failing : node)));
+  const args = ["deploy", "--type", "nodes", "--wait", "1", target, "--max-errors"];
+  expect(await flowgate(...args, "x")).toMatchObject({ code: 1, stderr: expect.stringContaining("0 to 999999999") });
+  expect(await flowgate(...args, "0")).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining('nodes logged 1 error (max_errors: 0), first function "price" (f) in "'),
+  });
+  await deploy(base);
+  expect(await flowgate(...args, "1")).toMatchObject({ code: 0 });
+});
+
 test("does not deploy over another revision than --rev, but merges", async () => {
   const renamed = base.map((node) => (node.id === "d" ? { ...node, name: "log" } : node));
   const rev = await deploy(renamed);

@@ -43,6 +43,24 @@ export function useOperators() {
     return reply.json() as Json;
   }
 
+  const activeFlows = async (): Promise<unknown> => (await send("GET", "/flows")).json();
+  const newest = async (): Promise<Json> => ((await get("/revisions?pageSize=1"))["revisions"] as Json[])[0] ?? {};
+
+  /** What each operation says that reports whether the active flows run. */
+  async function verdicts(): Promise<Json> {
+    const [{ runtime }, plan, { outcome, outcomeMessage }] = await Promise.all([
+      get("/settings") as Promise<{ runtime: Json }>,
+      send("POST", "/flows:plan", { body: JSON.stringify(await activeFlows()) }),
+      newest(),
+    ]);
+    const { activeOutcome, activeOutcomeMessage } = plan.json() as Json;
+    return {
+      status: [runtime["state"], runtime["message"]],
+      history: [outcome, outcomeMessage],
+      plan: [activeOutcome, activeOutcomeMessage],
+    };
+  }
+
   return {
     /** By user name: the headers of a call with the user's token. */
     tokens,
@@ -51,8 +69,9 @@ export function useOperators() {
     get,
     deployAs: (username: string, flows: readonly Node[], headers: Record<string, string> = {}, type?: string) =>
       deploy(service, { flows }, type, { ...tokens[username], ...headers }),
-    activeFlows: async (): Promise<unknown> => (await send("GET", "/flows")).json(),
+    activeFlows,
     revision: (rev: string): Promise<Json> => get(`/revisions/${rev}`),
-    newest: async (): Promise<Json> => ((await get("/revisions?pageSize=1"))["revisions"] as Json[])[0] ?? {},
+    newest,
+    verdicts,
   };
 }

@@ -9,7 +9,7 @@ import { eventually, startService } from "./service.ts";
 import { type Json, useOperators } from "./operators.ts";
 
 const secret = "canary-of-a-credential";
-const { tokens, running, send, get, deployAs, activeFlows, revision, newest } = useOperators();
+const { tokens, running, send, get, deployAs, activeFlows, revision, newest, verdicts } = useOperators();
 
 describe("a safe deployment", () => {
   const undoing = (seconds: number) => ({
@@ -122,21 +122,6 @@ describe("a safe deployment", () => {
 });
 
 describe("whether the active flows run", () => {
-  /** What each operation that reports it says. */
-  async function verdicts(): Promise<Json> {
-    const [{ runtime }, plan, { outcome, outcomeMessage }] = await Promise.all([
-      get("/settings") as Promise<{ runtime: Json }>,
-      send("POST", "/flows:plan", { body: JSON.stringify(await activeFlows()) }),
-      newest(),
-    ]);
-    const { activeOutcome, activeOutcomeMessage } = plan.json() as Json;
-    return {
-      status: [runtime["state"], runtime["message"]],
-      history: [outcome, outcomeMessage],
-      plan: [activeOutcome, activeOutcomeMessage],
-    };
-  }
-
   const broken: [name: string, nodes: Node[], message: string][] = [
     [
       "a node logs an error while it is started",

@@ -10,6 +10,7 @@ import { Deployer } from "../../src/deployments/deployer.ts";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { Probations } from "../../src/deployments/probations.ts";
 import { principalKey } from "../../src/auth/caller.ts";
+import { EventHub } from "../../src/live/hub.ts";
 import type { Preparation } from "../../src/flows/preparation/preparation.ts";
 import { prepareDeployment } from "../../src/flows/preparation/prepare.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
@@ -74,8 +75,9 @@ export async function openFlows({
   const { audit, desired } = opened;
   const runtime = { ...anyRuntime, apply };
   const outcomes = stack.use(openOutcomeRecorder({ store, runtime, desired, log }));
-  const probations = new Probations({ store, runtime, desired, outcomes, deadlineMs: 30_000, log });
   const analysis = stack.use(openAnalysis({ log, memoryMb: 512, readLimit: limit, deploymentLimit: limit }));
+  const hub = new EventHub({ runtime: "", lastSeq: 0 });
+  const probations = new Probations({ store, runtime, analysis, hub, desired, outcomes, deadlineMs: 30_000, log });
   const deployer = new Deployer({
     store,
     audit,

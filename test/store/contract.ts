@@ -59,9 +59,10 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
     await using location = await createLocation();
     await using store = await location.open();
     const root = store.flows.active();
-    const values = draft(root.rev, { by: undefined, deploymentType: "nodes" });
+    const errorLimit = { forMs: 30_000, maxErrors: 4_294_967_295 };
+    const values = draft(root.rev, { by: undefined, deploymentType: "nodes", errorLimit });
     const revision = await store.flows.commit(values);
-    const { message, probationMs, idempotencyKey: _, ...summary } = values;
+    const { message, probationMs, errorLimit: _limit, idempotencyKey: _, ...summary } = values;
     expect(revision).toMatchObject(summary);
     expect(revision).toMatchObject({ nodeCount: 1, sizeBytes: values.flows.json.length });
     expect(await store.flows.findEntry(revision.rev)).toMatchObject({
@@ -69,6 +70,7 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
       outcome: { state: "pending", message: undefined, missingTypes: [] },
       message,
       probationMs,
+      errorLimit,
     });
     expect(Object.isFrozen(revision) && Object.isFrozen(revision.flows)).toBe(true);
     expect(revision.seq).toBe(root.seq + 1);

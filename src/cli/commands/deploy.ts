@@ -65,6 +65,7 @@ export function defineDeployCommands(root: Command): void {
       "flowgate deploy flows.json": "show the plan, ask, and deploy",
       "flowgate deploy flows/ -m 'new tariff'": "a folder, with a comment",
       "flowgate deploy flows/ --wait 30 --undo-on-failure": "keep the active flows if these do not run",
+      "flowgate deploy flows/ --wait 30 --max-errors 5": "fail if they log more than five errors",
       "flowgate deploy flows/ --rev 4fGx0aQz --merge": "merge with what was deployed since",
       "generate | flowgate deploy -": "from stdin, without a question",
       "flowgate deploy --type reload": "read the flows from the store again, and restart all nodes",

@@ -22,11 +22,12 @@ import { printable } from "../printable.ts";
 import { enumValue, enumWord, shortRev } from "../output/values.ts";
 
 /** The fields that all requests for a deployment have. */
-export function deploymentFields({ message, wait, undoOnFailure, ...flags }: DeploymentFlags) {
+export function deploymentFields({ message, wait, maxErrors, undoOnFailure, ...flags }: DeploymentFlags) {
   return {
     deploymentType: deploymentType(flags),
     ...(message !== undefined && { message }),
     ...(wait !== undefined && { wait }),
+    ...(maxErrors !== undefined && { maxErrors }),
     ...(undoOnFailure === true && { onFailure: OnFailure.UNDO }),
     // A request that is sent again, because its response was lost, deploys nothing.
     idempotencyKey: randomUUID(),

@@ -6,7 +6,10 @@ import { type FlowsDocument, findTypesOf, formatDocument } from "../document.ts"
 import { parseFlows } from "../parse-flows.ts";
 
 /** The fields of a request that are not about the content of the flows. Not validated. */
-export type DeploymentFields = Pick<SetFlowsRequest, "message" | "idempotencyKey" | "wait" | "onFailure"> &
+export type DeploymentFields = Pick<
+  SetFlowsRequest,
+  "message" | "idempotencyKey" | "wait" | "onFailure" | "maxErrors"
+> &
   Partial<Pick<SetFlowsRequest, "merge">>;
 
 /** A request that deploys flows, or plans that. */
@@ -63,13 +66,14 @@ function readFields(request: FlowsRequest): DeploymentFields {
   if (isPlan(request)) {
     return { message: "", onFailure: OnFailure.UNSPECIFIED };
   }
-  const { message, idempotencyKey, wait, onFailure, merge } = request;
+  const { message, idempotencyKey, wait, onFailure, maxErrors, merge } = request;
   return {
     message,
     onFailure,
     merge,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(wait !== undefined && { wait }),
+    ...(maxErrors !== undefined && { maxErrors }),
   };
 }
 

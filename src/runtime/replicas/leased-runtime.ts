@@ -94,6 +94,10 @@ class LeasedRuntime implements Runtime {
     this.#opened?.runtime.distrust(reason);
   }
 
+  fail(seq: number, message: string): void {
+    this.#opened?.runtime.fail(seq, message);
+  }
+
   status(): RuntimeStatus {
     return this.#opened?.runtime.status() ?? this.#reporter.status({ httpPort: 0, boundary: this.#boundary });
   }

@@ -172,6 +172,9 @@ const migrations = [
     held_until_ms bigint NOT NULL
   );
   `,
+  `
+  ALTER TABLE flowgate.revision ADD COLUMN error_limit_ms bigint, ADD COLUMN max_errors bigint;
+  `,
 ];
 const schemaVersion = migrations.length;
 

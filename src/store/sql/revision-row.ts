@@ -33,6 +33,9 @@ export type SummaryRow = {
   size_bytes: number;
 };
 
+/** `RevisionEntry.errorLimit`. */
+type ErrorLimitRow = { error_limit_ms: number | null; max_errors: number | null };
+
 export type StateRow = {
   message: string | null;
   pinned: number;
@@ -43,7 +46,7 @@ export type StateRow = {
   probation_ms: number | null;
 };
 
-export type EntryRow = SummaryRow & StateRow;
+export type EntryRow = SummaryRow & StateRow & ErrorLimitRow;
 
 /** The table `revision_content`. */
 export type ContentRow = {
@@ -56,12 +59,12 @@ export type ContentRow = {
 export const contentColumns = "flows, credentials, kept";
 
 /** A revision as it is inserted. */
-export type RevisionRow = SummaryRow & Pick<StateRow, "message" | "probation_ms"> & ContentRow;
+export type RevisionRow = SummaryRow & ErrorLimitRow & Pick<StateRow, "message" | "probation_ms"> & ContentRow;
 
 export const summaryColumns =
   "seq, rev, parent, committed_at_ms, deployed_by, client_address, protocol, request_id, deployment_type, cause, " +
   "restored_rev, node_count, size_bytes, token_id, token_name";
-export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms`;
+export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms, error_limit_ms, max_errors`;
 
 function toSummary(row: SummaryRow): RevisionSummary {
   return {
@@ -98,6 +101,7 @@ export function toEntry(row: EntryRow): RevisionEntry {
       missingTypes: JSON.parse(row.missing_types) as string[],
     },
     probationMs: row.probation_ms ?? undefined,
+    errorLimit: row.error_limit_ms === null ? undefined : { forMs: row.error_limit_ms, maxErrors: row.max_errors ?? 0 },
   };
 }
 
@@ -163,6 +167,8 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     size_bytes: flows.json.length,
     message: draft.message ?? null,
     probation_ms: draft.probationMs ?? null,
+    error_limit_ms: draft.errorLimit?.forMs ?? null,
+    max_errors: draft.errorLimit?.maxErrors ?? null,
     idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
     flows: await compress(flows.json, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }),
     credentials: sealCredentials(key, rev, credentials),

@@ -168,6 +168,11 @@ const migrations = [
     changed_at_ms INTEGER NOT NULL
   ) STRICT;
   `,
+  // How many errors the nodes of a revision may log at first.
+  `
+  ALTER TABLE revision ADD COLUMN error_limit_ms INTEGER;
+  ALTER TABLE revision ADD COLUMN max_errors INTEGER;
+  `,
 ];
 const schemaVersion = migrations.length;
 

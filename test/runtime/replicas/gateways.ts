@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { pino } from "pino";
 import { type Gateway, openGateway } from "../../../src/app/gateway.ts";
 import { parseOptions, type OptionsInput } from "../../../src/options/parse.ts";
 import type { FlowStore, RevisionDraft } from "../../../src/store/flow-store.ts";
@@ -42,8 +43,8 @@ export async function openReplicas<Names extends string>(
     const store: Store = { ...opened, cluster: cluster.join(), flows: notifying(opened.flows, stores) };
     const dataDir = join(folder.path, name);
     await prepare?.(dataDir);
-    const options = parseOptions({ port: 0, dataDir, runtime: { port: 0, ...runtime }, log: { level: "silent" } });
-    const gateway = stack.use(await openGateway({ ...options, store }));
+    const options = parseOptions({ port: 0, dataDir, runtime: { port: 0, ...runtime } });
+    const gateway = stack.use(await openGateway({ ...options, store }, pino({ level: "silent" })));
     gateways[name] = { ...gateway, send: (...request) => send(gateway.url, ...request) };
   }
   await eventually(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { endpoint, installReporter, reporter, tab } from "../../e2e/flow-builders.ts";
+import { endpoint, functionNode, installReporter, reporter, tab } from "../../e2e/flow-builders.ts";
 import { tryDeploy } from "../../e2e/deploy.ts";
 import type { FlowNode } from "../../../src/flows/configuration.ts";
 import { documentOf } from "../../flows/builders.ts";
@@ -111,6 +111,32 @@ describe("two replicas that run flows and one that does not", () => {
       );
     },
   );
+
+  test.each(["plain", "api"] as const)("errors of nodes on another replica undo a deployment at %s", async (name) => {
+    const { plain, equipped } = replicas;
+    const marking = endpoint("/mark", `global.set("marked", true); msg.payload = "marked"`);
+    const before = await deployOutcome(plain, marking);
+    await fetch(`http://127.0.0.1:${equipped.runtimeStatus().httpPort}/mark`);
+    const initialize = `setTimeout(() => global.get("marked") && node.error("only here"), 50)`;
+    const reply = await tryDeploy(
+      replicas[name],
+      { flows: [...marking, tab("T"), functionNode("e", { z: "T", initialize })] },
+      "nodes",
+      undo,
+    );
+    expect(reply.headers["service-deployment-outcome"]).toBe("undone");
+    const { port } = new URL(equipped.url);
+    const outcomeMessage = expect.stringMatching(
+      new RegExp(`:${port}: nodes logged 1 error \\(max_errors: 0\\), first function e in ".+": "only here"$`),
+    );
+    for (const replica of [plain, equipped]) {
+      const { revisions } = (await replica.send("GET", "/revisions?pageSize=2")).json() as { revisions: object[] };
+      expect(revisions).toMatchObject([
+        { cause: "automatic_undo", restoredRev: before.rev },
+        { outcome: "failed", outcomeMessage },
+      ]);
+    }
+  });
 
   test("a failure on a replica undoes the deployment of another one that has ended", async () => {
     const before = replicas.active().rev;

@@ -160,11 +160,8 @@ test("a replica that is paused is named and not waited for, and its events follo
   revs.push(await deploy(second, { flows: endpoint("/b", "return msg;") }));
   revs.push(await deploy(first, { flows: endpoint("/c", "return msg;") }));
   await untilRevs(events, revs);
-  expect(
-    live(events)
-      .map(({ event }) => event["rev"])
-      .toSorted(),
-  ).toEqual(revs.toSorted());
+  expect(new Set(live(events).map(({ event }) => event["rev"]))).toEqual(new Set(revs));
+  expect(live(events)).toHaveLength(revs.length);
   const later = await watchDeployments(first, stack);
   expect(later.seen.filter(isMissing)).toEqual([]);
 });

@@ -12,7 +12,7 @@ const described = await readFile(new URL("../../docs/api.md", import.meta.url), 
 
 test("requests and responses conform to /openapi.json, and the error codes are in docs/api.md", async () => {
   await using service = await startService({
-    config: { adminAuth: { users: [user("admin", "*"), user("reader", "read")] } },
+    config: { adminAuth: { users: [user("admin", "*"), user("reader", "read")] }, runtime: { freshProcess: "never" } },
   });
   const document = withAlternatives((await service.send("GET", "/openapi.json")).body);
   const check = createSchemaCheck(document);

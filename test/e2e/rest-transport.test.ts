@@ -13,7 +13,9 @@ import { passwordOf, user } from "./users.ts";
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
+  service = await startService({
+    config: { adminAuth: { users: [user("admin", "*")] }, runtime: { freshProcess: "never" } },
+  });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 

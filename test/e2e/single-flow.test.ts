@@ -10,7 +10,7 @@ import { type Service, startService } from "./service.ts";
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ config: { runtime: { freshProcess: "never" } } });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 

@@ -91,9 +91,11 @@ test("a Secret of the user replaces the chart's", () => {
   expect(podOf(options).pod.volumes).toMatchObject([{ name: "config", secret: { secretName: "own-config" } }]);
 });
 
-test("an empty list of peers permits nobody", () => {
+test("an empty list of peers permits nobody, except replicas", () => {
   const rules = options.flatMap(({ spec }) => spec?.ingress ?? []);
-  expect(rules.flatMap(({ ports = [] }) => ports.map(({ port }) => port))).toEqual(["flows", "metrics"]);
+  expect(rules.flatMap(({ ports = [] }) => ports.map(({ port }) => port))).toEqual(["flows", "metrics", "api"]);
+  const labels = { "app.kubernetes.io/name": "flowgate", "app.kubernetes.io/instance": "gateway" };
+  expect(rules.at(-1)?.from).toEqual([{ podSelector: { matchLabels: labels } }]);
 });
 
 test("flows may reach the same networks as with the manifests", async () => {

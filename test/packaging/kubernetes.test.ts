@@ -184,7 +184,7 @@ test("several pods share a database, are spread, and at most one of them is evic
   ]);
 });
 
-test("the replicas' policies permit egress to DNS, and to PostgreSQL in labelled namespaces only", async () => {
+test("the replicas' policies permit egress to DNS, to PostgreSQL in labelled namespaces and to the API of replicas only", async () => {
   const rules = (await readManifests(folders.replicas)).flatMap(({ spec }) => spec?.egress ?? []);
   expect(rules.map(({ to, ports = [] }) => [to, ports.map(({ port }) => port)])).toEqual([
     [
@@ -197,6 +197,7 @@ test("the replicas' policies permit egress to DNS, and to PostgreSQL in labelled
       [53, 53],
     ],
     [[{ namespaceSelector: { matchLabels: { "flowgate/database": "allowed" } } }], [5432, 6432]],
+    [[{ podSelector: { matchLabels: { "app.kubernetes.io/name": "flowgate" } } }], ["api"]],
   ]);
 });
 

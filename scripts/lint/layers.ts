@@ -34,7 +34,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "store/open-store.ts": ["store store/postgres store/sql store/sqlite"],
     runtime: ["base errors.ts flows store telemetry", "@opentelemetry/api pino"],
     // The only folder that loads Node-RED.
-    "runtime/child": ["base flows runtime", "@flowgate/gateway/json-text @node-red/*"],
+    "runtime/child": ["base flows runtime telemetry", "@flowgate/gateway/json-text @node-red/*"],
     "runtime/replicas": ["base runtime store", "pino"],
     deployments: [
       "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas live",

@@ -9,6 +9,7 @@ import { leafOf, replicaAddress } from "./replica-events.ts";
 import { openRuntimes } from "./runtimes.ts";
 import { openAnalysis } from "../flows/analysis/analysis.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
+import { FlowStats } from "../runtime/flow-stats.ts";
 import { reportReplica } from "../runtime/replicas/runs.ts";
 import { endLeftovers } from "../runtime/leftover.ts";
 import { ProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
@@ -96,7 +97,11 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const initialName = replicaName(listen ? options.port : undefined);
   const live = await openLive({ options, log, store, certificates, name: initialName }, stack);
   const analysis = stack.use(openAnalysis({ log, ...threadLimits(options) }));
-  const runtimes = await openRuntimes({ options, log, store, live, analysis, processFile, protectedPorts }, stack);
+  const stats = options.metrics.enabled ? new FlowStats({ redact: (text) => live.redact(text) }) : undefined;
+  const runtimes = await openRuntimes(
+    { options, log, store, live, analysis, stats, processFile, protectedPorts },
+    stack,
+  );
   const { runtime } = runtimes;
   // Node loads `Headers` when it is first used, with all of fetch: 40 ms of CPU time that would delay a request.
   void globalThis.Headers;
@@ -146,7 +151,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     stack.use(reportReplica({ cluster, runtime, store: flows, desired, ...self }));
   }
   if (metrics !== undefined) {
-    watchWithMetrics(metrics, { runtime, cluster, server, journal: live.journal, certificates });
+    watchWithMetrics(metrics, { runtime, cluster, server, journal: live.journal, certificates, stats, options });
   }
   const metricsServer = stack.use(await openMetricsPort(metrics, options, log));
   const { socketPath } = server;

@@ -3,6 +3,7 @@ import { deploymentTypeNames } from "../flows/configuration.ts";
 import { isLoopback } from "../base/addresses.ts";
 import type { Journal } from "../live/journal.ts";
 import type { Options } from "../options/parse.ts";
+import type { FlowStats } from "../runtime/flow-stats.ts";
 import { type Runtime, runtimeStates } from "../runtime/runtime.ts";
 import type { Server } from "../server/open-server.ts";
 import { sheddingReasons } from "../server/pipeline/guards/load-shedding.ts";
@@ -34,14 +35,22 @@ type Watched = {
   readonly server: Server;
   readonly journal: Journal;
   readonly certificates: Certificates | undefined;
+  readonly stats: FlowStats | undefined;
+  readonly options: Pick<Options, "metrics">;
 };
 
 /** Adds the metrics that are read when they are queried. */
-export function watchWithMetrics(metrics: Metrics, { runtime, cluster, server, journal, certificates }: Watched): void {
+export function watchWithMetrics(
+  metrics: Metrics,
+  { runtime, cluster, server, journal, certificates, stats, options }: Watched,
+): void {
   metrics.watchReplicas(runtimeStates, () => cluster?.replicas().map(({ state }) => state) ?? [runtime.status().state]);
   metrics.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
   metrics.watchConnections(() => server.connections());
   metrics.watchJournal(() => journal.dropped());
+  if (stats !== undefined) {
+    metrics.watchFlows(stats, options.metrics.nodes);
+  }
   if (certificates !== undefined) {
     metrics.watchCertificate(() => certificates.notAfterMs());
   }

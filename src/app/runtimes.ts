@@ -9,6 +9,7 @@ import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { Options } from "../options/parse.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
+import type { FlowStats } from "../runtime/flow-stats.ts";
 import { modulesDirName } from "../runtime/folders.ts";
 import { parseNetworkRule } from "../runtime/network-policy.ts";
 import type { RuntimeOptions } from "../runtime/options.ts";
@@ -33,11 +34,13 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   readonly store: Store;
   readonly live: Pick<Live, "hub" | "flows" | "nodeObserver" | "deployments" | "follow">;
   readonly analysis: Analysis;
+  /** Undefined: nothing is measured. */
+  readonly stats: FlowStats | undefined;
 };
 
 /** Starts the runtime. Resources are added to the stack. */
 export async function openRuntimes(
-  { options, log, store, live, analysis, processFile, protectedPorts }: RuntimesOptions,
+  { options, log, store, live, analysis, stats, processFile, protectedPorts }: RuntimesOptions,
   stack: AsyncDisposableStack,
 ): Promise<Runtimes> {
   const { cluster, desired } = store;
@@ -50,6 +53,8 @@ export async function openRuntimes(
         codeCacheDir: getCompileCacheDir(),
         processFile,
         protectedPorts,
+        stats,
+        measuresNodes: options.metrics.nodes,
         hidden: findHidden(options),
         active: async () => store.flows.active(),
         desired,

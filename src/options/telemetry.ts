@@ -4,6 +4,11 @@ import { flag, port, text } from "./values.ts";
 
 export const metrics = z.strictObject({
   enabled: flag.default(true).describe("Collects metrics and serves them at `/metrics`."),
+  nodes: flag
+    .default(false)
+    .describe(
+      "Whether messages, errors and durations of flows are counted for each node, and not only for each tab. Up to 2,000 nodes, with four time series each.",
+    ),
   port: port
     .optional()
     .describe(

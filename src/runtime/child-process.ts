@@ -286,7 +286,8 @@ function spawnProgram(
 }
 
 function initializeMessage(options: CompleteOptions): Initialize {
-  const { dir, modulesDir, nodeCloseTimeoutMs, logLevel, allow, network, fence, launcher } = options;
+  const { dir, modulesDir, nodeCloseTimeoutMs, logLevel, allow, network, fence, launcher, stats, measuresNodes } =
+    options;
   return {
     kind: "initialize",
     // A process in namespaces ends with the first one there, which ends with this one.
@@ -297,6 +298,7 @@ function initializeMessage(options: CompleteOptions): Initialize {
     logLevel,
     worker: allow.worker,
     network,
+    ...(stats !== undefined && { measures: measuresNodes ? "nodes" : "tabs" }),
     ...(fence !== undefined && { deadline: fence.deadline() }),
   };
 }

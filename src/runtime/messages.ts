@@ -2,6 +2,7 @@ import type { DeploymentType } from "../flows/configuration.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
 import type { NetworkAccess } from "./network-policy.ts";
+import { type Measurements, parseMeasurements } from "./measurements.ts";
 import { type NodeEvents, type NodeRef, maxCount, parseNodeEvents, parseNodeRef } from "./node-events.ts";
 import { maxLineChars } from "./output.ts";
 
@@ -36,9 +37,14 @@ export type Initialize = {
   readonly network: NetworkAccess;
   /** Whether flows may start worker threads. If not, the child drops the permission. */
   readonly worker: boolean;
+  /** Whether the child measures what flows do, and each node too; absent: it measures nothing. */
+  readonly measures?: Measures;
   /** When the child ends, unless a later deadline arrives over the watch pipe; absent: never. */
   readonly deadline?: Instant;
 };
+
+/** What is measured of flows. */
+export type Measures = "tabs" | "nodes";
 
 /** The child opens the port of HTTP-in nodes, and replies `ready` when it can receive deployments. */
 export type Listen = { readonly kind: "listen"; readonly host: string; readonly httpPort: number };
@@ -114,6 +120,7 @@ export type FromChild =
   | Heartbeat
   | Log
   | NodeEvents
+  | Measurements
   | Ready
   | ListenFailed
   | DeployStarted
@@ -179,6 +186,7 @@ const decoders: {
       ...(rejected === true && { rejected }),
     };
   },
+  measurements: parseMeasurements,
   reply: ({ id, part, isLast }) =>
     typeof id === "number" && typeof part === "string" && typeof isLast === "boolean"
       ? { kind: "reply", id, part, isLast }

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { programFile } from "../base/program-file.ts";
 import { type DesiredStateStore, initialState } from "../store/desired-state.ts";
 import type { Revision } from "../store/revision.ts";
+import type { FlowStats } from "./flow-stats.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
@@ -82,6 +83,10 @@ export type RuntimeOptions = {
   readonly log: (entry: LogEntry, source: LogSource) => void;
   /** Receives what happens to nodes. Absent: nobody does. */
   readonly nodes?: NodeObserver | undefined;
+  /** Sums up what flows do. Absent: nothing is measured. */
+  readonly stats?: FlowStats | undefined;
+  /** Whether each node is measured too, and not only its tab. Defaults to false. */
+  readonly measuresNodes?: boolean;
   /** The lowest severity of flows' entries that is logged. Defaults to `info`. */
   readonly logLevel?: LogLevel;
   /** Time limit of a deployment; longer for very large ones. Defaults to 30 s. */
@@ -122,7 +127,16 @@ export type RuntimeOptions = {
 export type CompleteOptions = Required<
   Omit<
     RuntimeOptions,
-    "modulesDir" | "codeCacheDir" | "maxOldSpaceMb" | "fence" | "processFile" | "nodes" | "allow" | "restart" | "limits"
+    | "modulesDir"
+    | "codeCacheDir"
+    | "maxOldSpaceMb"
+    | "fence"
+    | "processFile"
+    | "nodes"
+    | "stats"
+    | "allow"
+    | "restart"
+    | "limits"
   >
 > & {
   readonly nodes: NodeObserver | undefined;
@@ -131,6 +145,7 @@ export type CompleteOptions = Required<
   readonly maxOldSpaceMb: number | undefined;
   readonly fence: Fence | undefined;
   readonly processFile: string | undefined;
+  readonly stats: FlowStats | undefined;
   readonly limits: ProcessLimits;
   readonly restart: BackoffLimits;
   readonly allow: Required<SandboxPermissions>;
@@ -171,6 +186,8 @@ export function completeOptions(
     fence: undefined,
     processFile: undefined,
     nodes: undefined,
+    stats: undefined,
+    measuresNodes: false,
     entry: programFile("runtime/child/main"),
     network: { deny: [] },
     hidden: [],

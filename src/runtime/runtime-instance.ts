@@ -213,6 +213,12 @@ export class RuntimeInstance {
       case "nodes":
         this.#options.nodes?.onEvents(message);
         return;
+      case "measurements":
+        // A process that is prepared runs no flows.
+        if (this.#phase !== "prepared") {
+          this.#options.stats?.add(message);
+        }
+        return;
       case "ready":
         this.#handleReady(message);
         return;

@@ -1,4 +1,5 @@
 import { Counter, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import { type FlowReading, registerFlows } from "./flows.ts";
 import { type Observer, deploymentMetricOutcomes } from "./observer.ts";
 import { createRequestMetrics } from "./requests.ts";
 import { registerSamples } from "./series.ts";
@@ -19,6 +20,8 @@ export interface Metrics {
   watchRuntime(states: readonly string[], read: () => RuntimeReading): void;
   /** `read` returns the state of each replica. */
   watchReplicas(states: readonly string[], read: () => readonly string[]): void;
+  /** `hasNodes`: each node is measured too. */
+  watchFlows(flows: FlowReading, hasNodes: boolean): void;
   watchConnections(count: () => number | Promise<number>): void;
   /** `dropped` returns the number of events that could not be recorded. */
   watchJournal(dropped: () => number): void;
@@ -119,6 +122,7 @@ export function createMetrics(options: LabelValues & { readonly version: string 
         },
       });
     },
+    watchFlows: (flows, hasNodes) => registerFlows(registry, flows, hasNodes),
     watchConnections(count) {
       registerSamples(registry, {
         name: "flowgate_connections",

@@ -3,6 +3,9 @@ import type { Metric, Registry } from "prom-client";
 /** Upper bounds of the histogram buckets, in seconds. */
 export const buckets: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
+/** Observations of a histogram, by its buckets; those above the last one are in `count` only. */
+export type Durations = { readonly count: number; readonly seconds: number; readonly counts: readonly number[] };
+
 export type Labels = Readonly<Record<string, string>>;
 
 /**
@@ -14,7 +17,7 @@ export class Series {
   count = 0;
   sum = 0;
   /** Per bucket, not cumulative. Values above the last bucket are in `count` only. */
-  readonly #counts: number[] = buckets.map(() => 0);
+  #counts: number[] = buckets.map(() => 0);
 
   constructor(labels: Labels) {
     this.labels = labels;
@@ -29,6 +32,22 @@ export class Series {
         return;
       }
     }
+  }
+
+  /** Adds the observations of another series. */
+  add({ count, seconds, counts }: Durations): void {
+    this.count += count;
+    this.sum += seconds;
+    this.#counts = this.#counts.map((own, at) => own + (counts[at] ?? 0));
+  }
+
+  /** Removes and returns all observations. */
+  take(): Durations {
+    const taken = { count: this.count, seconds: this.sum, counts: this.#counts };
+    this.count = 0;
+    this.sum = 0;
+    this.#counts = buckets.map(() => 0);
+    return taken;
   }
 
   /** The samples of the text format, with cumulative buckets. */
@@ -50,7 +69,7 @@ type Sample = { readonly metricName?: string; readonly labels?: Labels; readonly
 type Samples = {
   readonly name: string;
   readonly help: string;
-  readonly type: "counter" | "gauge" | "histogram";
+  readonly type: "counter" | "gauge" | "histogram" | "summary";
   /** Called at each scrape. A sample without `metricName` has the name of the metric. */
   readonly values: () => Iterable<Sample> | Promise<Iterable<Sample>>;
 };

@@ -12,7 +12,7 @@ import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { Health, HealthCheckRequestSchema } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { deploy, tryDeploy } from "./deploy.ts";
-import { functionNode, installReporter, tab, reporter } from "./flow-builders.ts";
+import { endpoint, functionNode, installReporter, tab, reporter } from "./flow-builders.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { openRaw } from "../server/http/raw-connection.ts";
 import { bearer, json, send, v2 } from "./rest.ts";
@@ -47,6 +47,7 @@ describe("the metrics of a service", () => {
         limits: { bodyBytes: 100_000 },
         credentialSecret: "the secret of all credentials",
         runtime: { freshProcess: "never" },
+        metrics: { nodes: true },
       },
       prepare: installReporter,
     });
@@ -90,7 +91,8 @@ describe("the metrics of a service", () => {
     await once(garbage, "close");
 
     const flows = [tab("T"), reporter("n", "T", { credentials: { password: secret("an inline credential") } })];
-    const rev = await deploy(service, { flows }, "full", token);
+    const rev = await deploy(service, { flows: [...flows, ...endpoint("/hello", "")] }, "full", token);
+    await service.get("/hello", token);
     secrets.push(rev);
     await deploy(service, { flows, credentials: { n: { password: secret("a credential") } } }, "nodes", token);
     await deploy(service, { flows: [...flows, functionNode("f", { z: "T" })] }, "flows", token);
@@ -103,6 +105,7 @@ describe("the metrics of a service", () => {
     seen = await eventually(async () => {
       const now = await scrape(service.url, token);
       expect(now.sum("flowgate_deployments_total")).toBe(12);
+      expect(now.sum("flowgate_flow_http_requests_total")).toBe(1);
       return now;
     });
   }
@@ -302,7 +305,7 @@ async function scrapeSecured(): Promise<Scrape> {
     await writeFile(tls.certFile, issued.cert);
     await writeFile(tls.keyFile, issued.key);
     await using service = await startService({
-      config: { ...withoutRuntime, tls, metrics: { port: 0 } },
+      config: { ...withoutRuntime, tls, metrics: { port: 0, nodes: true } },
       tls: { ca: authority.cert },
     });
     const [, url = ""] = /Metrics, without authentication: (\S+)\/metrics/.exec(service.log()) ?? [];

@@ -64,7 +64,7 @@ test("has a default for everything", () => {
     hosts: [],
     docs: true,
     reflection: "open",
-    metrics: { enabled: true, host: "localhost" },
+    metrics: { enabled: true, nodes: false, host: "localhost" },
     runtime: {
       mode: "each",
       leaseMs: 10_000,

@@ -16,6 +16,7 @@ import {
   maxNodeTypes,
   maxNodeTypesChars,
 } from "../messages.ts";
+import type { Measurements } from "../measurements.ts";
 import { createNetworkPolicy } from "../network-policy.ts";
 import { isNodeError } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
@@ -25,6 +26,7 @@ import { openCodeCache } from "./code-cache.ts";
 import { contextHandlers } from "./context.ts";
 import { describeError, functionOf } from "./error-text.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
+import { FlowMeter } from "./flow-meter.ts";
 import { injectHandlers } from "./inject.ts";
 import { createRuntimeLog } from "./log.ts";
 import { createNetworkGuard } from "./network-guard.ts";
@@ -145,6 +147,10 @@ async function initialize(message: Initialize): Promise<void> {
   util.init(settings);
   runtime.init(settings, server);
   capture.start(warn);
+  if (message.measures !== undefined) {
+    const report = (measurements: Measurements): void => parent.send(measurements);
+    new FlowMeter({ nodeRed, locator, server, byNode: message.measures === "nodes", report }).start(warn);
+  }
   networkGuard.enforce(createNetworkPolicy(message.network));
   await deployer.start();
   codeCache.end();

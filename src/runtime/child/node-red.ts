@@ -7,7 +7,7 @@ import type flowUtil from "@node-red/util";
 import type { RuntimeLog } from "./log.ts";
 
 /** A node that runs. */
-type RunningNode = {
+export type RunningNode = {
   readonly id: string;
   readonly type: string;
   /** The id of its tab, or of the instance of its subflow. */
@@ -43,6 +43,9 @@ export type NodeRed = {
   /** Undocumented methods of the classes of nodes, and of tabs and subflow instances. */
   readonly Node: {
     readonly prototype: {
+      _emitInput: (this: RunningNode, message: unknown) => void;
+      _complete: (this: RunningNode, message: unknown, ...others: unknown[]) => void;
+      error: (this: RunningNode, ...values: unknown[]) => void;
       close: (this: RunningNode, removed: unknown) => unknown;
     };
   };

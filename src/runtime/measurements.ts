@@ -1,0 +1,125 @@
+import { type Durations, buckets } from "../telemetry/series.ts";
+
+// What the child measures of the flows. Flows can write these messages too: values are checked and limited.
+
+/** What nodes of a tab have done since the last report. */
+export type TabMeasurement = {
+  /** The id; empty for nodes on no tab. */
+  readonly tab: string;
+  readonly label: string;
+  readonly messages: number;
+  readonly errors: number;
+  readonly durations: Durations;
+  /** Responses of HTTP-in nodes, by the hundred of their status. */
+  readonly responses: Readonly<Partial<Record<ResponseClass, number>>>;
+  readonly responseDurations: Durations;
+};
+
+/** The same of one node, by its id in the flows. */
+export type NodeMeasurement = {
+  readonly tab: string;
+  readonly node: string;
+  readonly type: string;
+  readonly messages: number;
+  readonly errors: number;
+  readonly count: number;
+  readonly seconds: number;
+};
+
+export type ProcessMeasurement = {
+  readonly heapBytes: number;
+  /** The longest delay of the event loop in the last 10 to 20 seconds. */
+  readonly lagSeconds: number;
+  /** Since the last report. */
+  readonly cpuSeconds: number;
+};
+
+export type Measurements = {
+  readonly kind: "measurements";
+  readonly process: ProcessMeasurement;
+  readonly tabs: readonly TabMeasurement[];
+  readonly nodes: readonly NodeMeasurement[];
+};
+
+export const responseClasses = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const;
+
+export type ResponseClass = (typeof responseClasses)[number];
+
+/** The time between two reports. */
+export const reportMs = 1_000;
+
+/** What one report has. Its line has to be shorter than the channel permits. */
+export const maxReportedTabs = 40;
+export const maxReportedNodes = 100;
+export const maxMeasuredIdChars = 128;
+
+/** More in a second are not real. */
+const maxCount = 1e9;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Undefined if it is not valid. */
+export function parseMeasurements({ process, tabs, nodes }: Fields): Measurements | undefined {
+  if (!isRecord(process) || !Array.isArray(tabs) || !Array.isArray(nodes)) {
+    return undefined;
+  }
+  return {
+    kind: "measurements",
+    process: {
+      heapBytes: parseNumber(process["heapBytes"], Number.MAX_SAFE_INTEGER),
+      lagSeconds: parseNumber(process["lagSeconds"]),
+      cpuSeconds: parseNumber(process["cpuSeconds"]),
+    },
+    tabs: tabs.slice(0, maxReportedTabs).filter(isRecord).map(parseTab),
+    nodes: nodes.slice(0, maxReportedNodes).filter(isRecord).map(parseNode),
+  };
+}
+
+function parseTab({ tab, label, messages, errors, durations, responses, responseDurations }: Fields): TabMeasurement {
+  const counts = isRecord(responses) ? responses : {};
+  return {
+    tab: parseId(tab),
+    label: parseId(label),
+    messages: parseNumber(messages),
+    errors: parseNumber(errors),
+    durations: parseDurations(durations),
+    responses: Object.fromEntries(
+      responseClasses.filter((each) => counts[each] !== undefined).map((each) => [each, parseNumber(counts[each])]),
+    ),
+    responseDurations: parseDurations(responseDurations),
+  };
+}
+
+function parseNode({ tab, node, type, messages, errors, count, seconds }: Fields): NodeMeasurement {
+  return {
+    tab: parseId(tab),
+    node: parseId(node),
+    type: parseId(type),
+    messages: parseNumber(messages),
+    errors: parseNumber(errors),
+    count: parseNumber(count),
+    seconds: parseNumber(seconds),
+  };
+}
+
+function parseDurations(value: unknown): Durations {
+  const { count, seconds, counts } = isRecord(value) ? value : ({} as Fields);
+  const list: readonly unknown[] = Array.isArray(counts) ? counts : [];
+  return {
+    count: parseNumber(count),
+    seconds: parseNumber(seconds),
+    counts: buckets.map((_, index) => parseNumber(list[index])),
+  };
+}
+
+function parseId(value: unknown): string {
+  return typeof value === "string" ? value.slice(0, maxMeasuredIdChars).toWellFormed() : "";
+}
+
+function parseNumber(value: unknown, max = maxCount): number {
+  return typeof value === "number" && value >= 0 ? Math.min(value, max) : 0;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

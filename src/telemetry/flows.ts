@@ -1,0 +1,178 @@
+import type { Registry } from "prom-client";
+import { type Series, registerSamples } from "./series.ts";
+
+type Tab = {
+  /** The id. */
+  readonly tab: string;
+  readonly label: string;
+  readonly messages: number;
+  readonly errors: number;
+  readonly durations: Series;
+  /** By the hundred of their status, such as "2xx". */
+  readonly responses: ReadonlyMap<string, number>;
+  readonly responseDurations: Series;
+};
+
+type Node = {
+  readonly tab: string;
+  readonly node: string;
+  readonly type: string;
+  readonly messages: number;
+  readonly errors: number;
+  readonly count: number;
+  readonly seconds: number;
+};
+
+/** What the flows have done, read at each scrape. Ids and labels are those of flows. */
+export interface FlowReading {
+  tabs(): Iterable<Tab>;
+  /** None unless nodes are measured. */
+  nodes(): Iterable<Node>;
+  /** Undefined while there is no process. */
+  process(): { readonly heapBytes: number; readonly lagSeconds: number } | undefined;
+  cpuSeconds(): number;
+}
+
+export function registerFlows(registry: Registry, read: FlowReading, hasNodes: boolean): void {
+  registerSamples(registry, {
+    name: "flowgate_flow_info",
+    help: "Always 1. The label of each tab.",
+    type: "gauge",
+    *values() {
+      for (const { tab, label } of read.tabs()) {
+        yield { labels: { tab, label }, value: 1 };
+      }
+    },
+  });
+  registerSamples(registry, {
+    name: "flowgate_flow_messages_total",
+    help: "Messages that nodes have received, by tab.",
+    type: "counter",
+    *values() {
+      for (const { tab, messages } of read.tabs()) {
+        yield { labels: { tab }, value: messages };
+      }
+    },
+  });
+  registerSamples(registry, {
+    name: "flowgate_flow_errors_total",
+    help: "Errors of nodes, also those that a catch node receives, by tab.",
+    type: "counter",
+    *values() {
+      for (const { tab, errors } of read.tabs()) {
+        yield { labels: { tab }, value: errors };
+      }
+    },
+  });
+  const durations = "flowgate_flow_duration_seconds";
+  registerSamples(registry, {
+    name: durations,
+    help: "Time from when a node receives a message until it has completed it, by tab.",
+    type: "histogram",
+    *values() {
+      for (const tab of read.tabs()) {
+        yield* tab.durations.samples(durations);
+      }
+    },
+  });
+  registerHttp(registry, read);
+  if (hasNodes) {
+    registerNodes(registry, read);
+  }
+  registerProcess(registry, read);
+}
+
+function registerHttp(registry: Registry, read: FlowReading): void {
+  registerSamples(registry, {
+    name: "flowgate_flow_http_requests_total",
+    help: "Requests to HTTP-in nodes, by tab and class of the status. No tab: no node has received the request.",
+    type: "counter",
+    *values() {
+      for (const { tab, responses } of read.tabs()) {
+        for (const [code, value] of responses) {
+          yield { labels: { tab, code }, value };
+        }
+      }
+    },
+  });
+  const durations = "flowgate_flow_http_duration_seconds";
+  registerSamples(registry, {
+    name: durations,
+    help: "Time from a request to an HTTP-in node to the end of its response, by tab.",
+    type: "histogram",
+    *values() {
+      for (const { responseDurations } of read.tabs()) {
+        if (responseDurations.count > 0) {
+          yield* responseDurations.samples(durations);
+        }
+      }
+    },
+  });
+}
+
+function registerNodes(registry: Registry, read: FlowReading): void {
+  registerSamples(registry, {
+    name: "flowgate_node_messages_total",
+    help: "Messages that a node has received.",
+    type: "counter",
+    *values() {
+      for (const { tab, node, type, messages } of read.nodes()) {
+        yield { labels: { tab, node, type }, value: messages };
+      }
+    },
+  });
+  registerSamples(registry, {
+    name: "flowgate_node_errors_total",
+    help: "Errors of a node, also those that a catch node receives.",
+    type: "counter",
+    *values() {
+      for (const { tab, node, type, errors } of read.nodes()) {
+        yield { labels: { tab, node, type }, value: errors };
+      }
+    },
+  });
+  const durations = "flowgate_node_duration_seconds";
+  registerSamples(registry, {
+    name: durations,
+    help: "Time from when a node receives a message until it has completed it.",
+    type: "summary",
+    *values() {
+      for (const { tab, node, type, count, seconds } of read.nodes()) {
+        const labels = { tab, node, type };
+        yield { metricName: `${durations}_sum`, labels, value: seconds };
+        yield { metricName: `${durations}_count`, labels, value: count };
+      }
+    },
+  });
+}
+
+function registerProcess(registry: Registry, read: FlowReading): void {
+  registerSamples(registry, {
+    name: "flowgate_runtime_heap_bytes",
+    help: "Heap in use of the runtime process.",
+    type: "gauge",
+    *values() {
+      const process = read.process();
+      if (process !== undefined) {
+        yield { value: process.heapBytes };
+      }
+    },
+  });
+  registerSamples(registry, {
+    name: "flowgate_runtime_event_loop_lag_seconds",
+    help: "The longest delay of the event loop of the runtime process in the last 10 to 20 seconds.",
+    type: "gauge",
+    *values() {
+      const process = read.process();
+      if (process !== undefined) {
+        yield { value: process.lagSeconds };
+      }
+    },
+  });
+  registerSamples(registry, {
+    name: "flowgate_runtime_cpu_seconds_total",
+    help: "CPU time of the runtime process, and of those before it.",
+    type: "counter",
+    values: () => [{ value: read.cpuSeconds() }],
+  });
+}

@@ -80,9 +80,9 @@ export class FlowMeter {
       found.receive(message);
       return emitInput.call(this, message);
     };
-    prototype._complete = function (message, ...others) {
+    prototype._complete = function (message, failure) {
       find(this).complete(message);
-      return complete.call(this, message, ...others);
+      return complete.call(this, message, failure);
     };
     prototype.error = function (...values) {
       find(this).fail();
@@ -93,7 +93,7 @@ export class FlowMeter {
   #meterOf(node: Metered): NodeMeter {
     const { flowId = "", flowLabel = "", nodeId, nodeType = "" } = this.#options.locator.locate(node.id);
     const tab = this.#findTab(flowId, flowLabel);
-    const found = this.#options.byNode ? this.#findNode(nodeId, nodeType, tab) : new NodeMeter(tab);
+    const found = this.#findNode(nodeId, nodeType, tab);
     // Not enumerable, so that nodes look to flows as they did before.
     Object.defineProperty(node, meter, { value: found });
     return found;
@@ -121,7 +121,8 @@ export class FlowMeter {
 
   #report(): void {
     const tabs = takeSome(this.#tabs, maxReportedTabs);
-    const nodes = takeSome(this.#nodes, maxReportedNodes);
+    const nodes = this.#options.byNode ? takeSome(this.#nodes, maxReportedNodes) : [];
+    this.#nodes.forEach((node) => node.release());
     this.#options.report({ kind: "measurements", process: this.#process.take(), tabs, nodes });
   }
 }
@@ -195,7 +196,10 @@ class TabMeter implements Meter<TabMeasurement> {
 class NodeMeter implements Meter<NodeMeasurement> {
   readonly #tab: TabMeter;
   readonly #ref: Pick<NodeMeasurement, "node" | "type"> | undefined;
-  /** When messages were received that the node has not completed. Those that it never completes are forgotten with the message. */
+  /** The last message, and when it was received: most nodes complete one before they receive the next. */
+  #last: object | undefined;
+  #lastMs = 0;
+  /** The same of others that are not completed. Those that never are do not stay in memory. */
   readonly #received = new WeakMap<object, number>();
   #messages = 0;
   #errors = 0;
@@ -216,7 +220,9 @@ class NodeMeter implements Meter<NodeMeasurement> {
     this.#tab.messages += 1;
     this.#messages += 1;
     if (typeof message === "object" && message !== null) {
-      this.#received.set(message, performance.now());
+      this.release();
+      this.#last = message;
+      this.#lastMs = performance.now();
       const { req } = message as { req?: unknown };
       if (typeof req === "object" && req !== null) {
         (req as MeteredRequest)[requestTab] ??= this.#tab;
@@ -225,13 +231,26 @@ class NodeMeter implements Meter<NodeMeasurement> {
   }
 
   complete(message: unknown): void {
-    const startMs = this.#received.get(message as object);
+    const isLast = this.#last !== undefined && this.#last === message;
+    const startMs = isLast ? this.#lastMs : this.#received.get(message as object);
     if (startMs !== undefined) {
       const seconds = (performance.now() - startMs) / 1_000;
-      this.#received.delete(message as object);
+      if (isLast) {
+        this.#last = undefined;
+      } else {
+        this.#received.delete(message as object);
+      }
       this.#tab.durations.observe(seconds);
       this.#count += 1;
       this.#seconds += seconds;
+    }
+  }
+
+  /** Keeps the last message from staying in memory because of this meter. */
+  release(): void {
+    if (this.#last !== undefined) {
+      this.#received.set(this.#last, this.#lastMs);
+      this.#last = undefined;
     }
   }
 

@@ -44,7 +44,7 @@ export type NodeRed = {
   readonly Node: {
     readonly prototype: {
       _emitInput: (this: RunningNode, message: unknown) => void;
-      _complete: (this: RunningNode, message: unknown, ...others: unknown[]) => void;
+      _complete: (this: RunningNode, message: unknown, failure?: unknown) => void;
       error: (this: RunningNode, ...values: unknown[]) => void;
       close: (this: RunningNode, removed: unknown) => unknown;
     };

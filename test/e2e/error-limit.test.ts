@@ -102,6 +102,20 @@ test("errors of unchanged nodes count if messages of changed ones reach them", a
   expect(await newest()).toMatchObject({ outcomeMessage: expect.stringContaining("first function receiver in") });
 });
 
+test("errors that a catch node receives count too", async () => {
+  const flows: Node[] = [
+    tab("A"),
+    sending("source", "A", [["throwing"]]),
+    functionNode("throwing", { z: "A", func: `throw new Error("unexpected");` }),
+    { id: "catching", type: "catch", z: "A", x: 1, y: 1, scope: null, wires: [["caught"]] },
+    functionNode("caught", { z: "A" }),
+  ];
+  await deployAs("ada", good);
+  const reply = await tryAs([...good, ...flows], "nodes", { "service-deployment-wait": "5" });
+  expect(outcomeOf(reply)).toBe("failed");
+  expect(await newest()).toMatchObject({ outcomeMessage: expect.stringContaining("first function throwing in") });
+});
+
 test("errors of nodes in a subflow count if it has changed", async () => {
   const flows = (func: string): Node[] => [
     { id: "S", type: "subflow", name: "sub", in: [{ x: 1, y: 1, wires: [{ id: "inner" }] }], out: [] },

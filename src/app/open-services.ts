@@ -5,12 +5,14 @@ import { createGate, createPermissionCheck } from "../auth/gate.ts";
 import { OpenCalls } from "../auth/open-calls.ts";
 import { identifiedMethods } from "../auth/permissions.ts";
 import { Deployer } from "../deployments/deployer.ts";
+import { Quarantine } from "../deployments/quarantine.ts";
 import type { Analysis, AnalysisOptions } from "../flows/analysis/analysis.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { openPreparation } from "../flows/preparation/preparation.ts";
 import { publishTokens } from "../live/token-events.ts";
 import type { Options } from "../options/parse.ts";
+import { readIsolation } from "../options/runtime.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { ReadinessOptions } from "../server/endpoints/health.ts";
 import type { Certificates } from "../server/http/certificates.ts";
@@ -139,6 +141,10 @@ function openRoutes(
     log,
     observer,
   });
+  const { quarantine } = readIsolation(options.runtime);
+  if (quarantine !== "off") {
+    stack.use(new Quarantine({ scope: quarantine, store: flows, runtime, deployer, log }));
+  }
   const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, ...threadLimits(options) }));
   return createRoutes({
     auth: authService(authenticator),

@@ -7,6 +7,7 @@ import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { Options } from "../options/parse.ts";
+import { readIsolation } from "../options/runtime.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
@@ -48,6 +49,7 @@ export async function openRuntimes(
     openRuntimeByMode(
       {
         ...options.runtime,
+        ...readIsolation(options.runtime),
         modulesDir: options.runtime.modules ? join(options.dataDir, modulesDirName) : undefined,
         // Where the code of this process is cached, if it is.
         codeCacheDir: getCompileCacheDir(),

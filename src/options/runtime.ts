@@ -15,6 +15,14 @@ const networkRules = z
   )
   .readonly();
 
+/** The values of `runtime.isolate` and `runtime.quarantine` that are in force. */
+export function readIsolation({ isolate, quarantine }: Pick<z.output<typeof runtime>, "isolate" | "quarantine">): {
+  readonly isolate: "auto" | "required" | "off";
+  readonly quarantine: "off" | "node" | "tab";
+} {
+  return isolate === "node" || isolate === "tab" ? { isolate: "auto", quarantine: isolate } : { isolate, quarantine };
+}
+
 export const runtime = z.strictObject({
   mode: z
     .enum(["each", "one", "none"], "must be one of: each, one, none")
@@ -59,10 +67,16 @@ export const runtime = z.strictObject({
       "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. A process in which no node has run is not replaced. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second, flooded the log, used up their share of the connections and calls of the service, or failed too many logins.",
     ),
   isolate: z
-    .enum(["auto", "required", "off"], "must be one of: auto, required, off")
+    .enum(["auto", "required", "off", "node", "tab"], "must be one of: auto, required, off, node, tab")
     .default(runtimeDefaults.isolate)
     .describe(
-      "Whether the operating system isolates the flows from the service, with the processes that they start: `auto`, as far as this machine permits; `required`, or the service does not start; `off`. The log and `flowgate status` name what is in force. Linux only.",
+      "Whether the operating system isolates the flows from the service, with the processes that they start: `auto`, as far as this machine permits; `required`, or the service does not start; `off`. The log and `flowgate status` name what is in force. Linux only. `node` and `tab` are `auto` with this value of `runtime.quarantine`.",
+    ),
+  quarantine: z
+    .enum(["off", "node", "tab"], "must be one of: off, node, tab")
+    .default("off")
+    .describe(
+      "What the service disables by itself when the code of a node has blocked or crashed the flows twice in a revision, so that the others run: the `node`, its `tab`, or nothing (`off`). That is a deployment, which can be undone.",
     ),
   user: wholeNumber(1, 4_294_967_294)
     .default(runtimeDefaults.user)

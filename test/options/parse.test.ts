@@ -76,6 +76,7 @@ test("has a default for everything", () => {
       nodeCloseTimeoutMs: 5000,
       freshProcess: "full",
       isolate: "auto",
+      quarantine: "off",
       user: 65_531,
       limits: { processes: 512, openFiles: 65_536, fileSizeMb: 4_096 },
       restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },

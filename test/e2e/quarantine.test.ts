@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { deploy } from "./deploy.ts";
+import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
+import { eventually, type Service, startService } from "./service.ts";
+
+type Json = { readonly [key: string]: unknown };
+
+const restart = { backoffMs: 50, maxBackoffMs: 100 };
+
+async function newest(service: Service): Promise<Json> {
+  const { revisions } = (await service.send("GET", "/revisions?pageSize=1")).json() as { revisions: Json[] };
+  return revisions[0] ?? {};
+}
+
+async function flowsOf(service: Service): Promise<readonly Node[]> {
+  return (await service.send("GET", "/flows")).json() as Node[];
+}
+
+const crashing = functionNode("bad", {
+  z: "B",
+  name: "parser",
+  initialize: `setTimeout(() => void Promise.reject(new Error("late")), 50);`,
+});
+const flows = [tab("B"), crashing, functionNode("neighbor", { z: "B" }), ...endpoint("/alive", "msg.payload = 'yes'")];
+
+describe("a node that ends the process of the flows twice", () => {
+  test.for<[scope: string, config: object, disabled: object, name: string]>([
+    ["node", { quarantine: "node" }, { id: "bad", d: true }, 'function "parser"'],
+    ["tab", { isolate: "tab" }, { id: "B", disabled: true }, 'tab "tab B"'],
+  ])("is disabled with its %s, so that the others run", async ([scope, config, disabled, name]) => {
+    await using service = await startService({ config: { runtime: { ...config, restart } } });
+    const before = await deploy(service, { flows });
+    await eventually(async () => {
+      expect(await newest(service)).toMatchObject({
+        parent: before,
+        cause: "flow",
+        outcome: "running",
+        message: `${name} was disabled by the service (runtime.quarantine: ${scope}), since it has ended the process of the flows 2 times: correct and enable it, or undo this deployment with flowgate undo`,
+      });
+    });
+    const changed = (await flowsOf(service)).filter((node) => node["d"] === true || node["disabled"] === true);
+    expect(changed).toMatchObject([disabled]);
+    expect(await service.get("/alive")).toBe("yes");
+    const { entries } = (await service.send("GET", "/audit?kind=deployment&pageSize=1")).json() as { entries: Json[] };
+    expect(entries[0]).toMatchObject({ kind: "deployment", detail: "flow, nodes" });
+  });
+
+  test("that is not disabled unless the configuration says so ends in safe mode", async () => {
+    await using service = await startService({ config: { runtime: { restart: { ...restart, safeModeAfter: 3 } } } });
+    const rev = await deploy(service, { flows });
+    await eventually(async () => {
+      const { runtime } = (await service.send("GET", "/settings")).json() as { runtime: Json };
+      expect(runtime["state"]).toBe("safe");
+    });
+    expect(await newest(service)).toMatchObject({ rev });
+  });
+});
+
+test("a node that blocks the event loop is disabled", async () => {
+  await using service = await startService({ config: { runtime: { quarantine: "node", restart } } });
+  const blocking = functionNode("bad", { z: "B", initialize: "setTimeout(() => { for (;;); }, 50);" });
+  await deploy(service, { flows: [tab("B"), blocking, ...endpoint("/alive", "msg.payload = 'yes'")] });
+  await eventually(async () => {
+    expect(await newest(service)).toMatchObject({
+      outcome: "running",
+      message: expect.stringContaining('function "bad" was disabled'),
+    });
+  });
+});

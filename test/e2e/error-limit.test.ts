@@ -70,7 +70,9 @@ test("the flows before are deployed again if the caller asks for that", async ()
     cause: "automatic_undo",
     restoredRev: before,
     outcome: "running",
-    message: expect.stringContaining("nodes logged 1 error (max_errors: 0), first function bad in"),
+    message: expect.stringMatching(
+      /: nodes logged \d+ errors? \(max_errors: 0\), first function bad in "tab G": "boom of bad"$/,
+    ),
   });
   expect(await revision(String(reply.headers["service-deployment-undone-rev"]))).toMatchObject({ outcome: "failed" });
   expect(await verdicts()).toMatchObject({ status: ["running", undefined], history: ["running", undefined] });

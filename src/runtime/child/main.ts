@@ -192,6 +192,8 @@ async function deploy(message: Deploy, payload: Buffer): Promise<void> {
   if (result.rejected === true) {
     locator.revert();
   }
+  // Errors that are reported after this one are those of the new flows.
+  capture.flush(true);
   parent.send({ kind: "deployed", id: message.id, ...result });
 }
 

@@ -99,15 +99,15 @@ export class NodeCapture {
     }
   }
 
-  /** Reports what has happened until now. */
-  flush(): void {
+  /** Reports what has happened until now. `all`: as `NodeErrors.take`. */
+  flush(all = false): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const nowMs = performance.now();
     const locate = this.#locator.locate.bind(this.#locator);
     const stopped = [...this.#stopped].slice(0, maxReported);
     const statuses = [...this.#statuses].slice(0, maxReported);
-    const { errors, dropped } = this.#errors.take(nowMs);
+    const { errors, dropped } = this.#errors.take(nowMs, all);
     const others: NodeEvent[] = [
       ...errors.map((error) => {
         const message = shorten(error.message, 6_000);

@@ -69,11 +69,15 @@ export class NodeErrors {
     this.#known.set(key, { error, count: 1, sentMs: -Infinity });
   }
 
-  /** Removes and returns what has to be reported now, in the order of first occurrence, and how many were dropped. */
-  take(nowMs: number): { readonly errors: readonly NodeError[]; readonly dropped: number } {
+  /**
+   * Removes and returns what has to be reported now, in the order of first occurrence, and how many were dropped. `all`: also repetitions of
+   * errors that were reported just now; the next ones are new errors.
+   */
+  take(nowMs: number, all = false): { readonly errors: readonly NodeError[]; readonly dropped: number } {
     const errors: NodeError[] = [];
     for (const [key, repeated] of this.#known) {
-      if (nowMs - repeated.sentMs < repeatMs) {
+      const isDue = nowMs - repeated.sentMs >= repeatMs;
+      if (!isDue && !(all && repeated.count > 0)) {
         continue;
       }
       if (repeated.count === 0) {
@@ -84,6 +88,9 @@ export class NodeErrors {
         repeated.count = 0;
         repeated.sentMs = nowMs;
       }
+    }
+    if (all) {
+      this.#known.clear();
     }
     const dropped = this.#dropped;
     this.#new = 0;

@@ -12,7 +12,7 @@ import type { Deployer } from "./deployer.ts";
 import { type Change, isMismatch } from "./deployment.ts";
 
 /** What is disabled: the node that is at fault, or its whole tab. */
-export type QuarantineScope = "node" | "tab";
+type QuarantineScope = "node" | "tab";
 
 type QuarantineOptions = {
   readonly scope: QuarantineScope;

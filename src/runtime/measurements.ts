@@ -41,7 +41,7 @@ export type Measurements = {
   readonly nodes: readonly NodeMeasurement[];
 };
 
-export const responseClasses = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const;
+const responseClasses = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const;
 
 export type ResponseClass = (typeof responseClasses)[number];
 

@@ -44,7 +44,7 @@ export type Initialize = {
 };
 
 /** What is measured of flows. */
-export type Measures = "tabs" | "nodes";
+type Measures = "tabs" | "nodes";
 
 /** The child opens the port of HTTP-in nodes, and replies `ready` when it can receive deployments. */
 export type Listen = { readonly kind: "listen"; readonly host: string; readonly httpPort: number };

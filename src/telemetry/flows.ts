@@ -1,5 +1,6 @@
 import type { Registry } from "prom-client";
-import { type Series, registerSamples } from "./series.ts";
+import { registerSamples } from "./register-samples.ts";
+import type { Series } from "./series.ts";
 
 type Tab = {
   /** The id. */

@@ -2,7 +2,7 @@ import { Counter, Histogram, Registry, collectDefaultMetrics } from "prom-client
 import { type FlowReading, registerFlows } from "./flows.ts";
 import { type Observer, deploymentMetricOutcomes } from "./observer.ts";
 import { createRequestMetrics } from "./requests.ts";
-import { registerSamples } from "./series.ts";
+import { registerSamples } from "./register-samples.ts";
 import { type StoreMetrics, createStoreMetrics } from "./stores.ts";
 
 type RuntimeReading = {
@@ -142,7 +142,7 @@ export function createMetrics(options: LabelValues & { readonly version: string 
     countWebhooks(targets, outcomes) {
       const deliveries = new Counter({
         name: "flowgate_webhook_deliveries_total",
-        help: "Attempts to deliver an event to a webhook, by target and outcome.",
+        help: "Attempts to deliver an event to a webhook, by target (its index in webhooks.targets) and outcome. Only with targets.",
         labelNames: ["target", "outcome"],
         registers: [registry],
       });
@@ -193,7 +193,7 @@ function registerRuntime(registry: Registry, states: readonly string[], read: ()
   });
   registerSamples(registry, {
     name: "flowgate_runtime_heartbeat_age_seconds",
-    help: "Time since the last heartbeat of the runtime process, which sends four per second.",
+    help: "Time since the last heartbeat of the runtime process, which sends four per second; 0 while the flows are stopped.",
     type: "gauge",
     values: () => [{ value: read().heartbeatAgeMs / 1000 }],
   });

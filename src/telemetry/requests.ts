@@ -2,7 +2,8 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Registry } from "prom-client";
 import type { Observer, Outcome, Protocol } from "./observer.ts";
-import { Series, registerSamples } from "./series.ts";
+import { registerSamples } from "./register-samples.ts";
+import { Series } from "./series.ts";
 
 const name = "flowgate_request_duration_seconds";
 

@@ -1,5 +1,3 @@
-import type { Metric, Registry } from "prom-client";
-
 /** Upper bounds of the histogram buckets, in seconds. */
 export const buckets: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -64,23 +62,5 @@ export class Series {
   }
 }
 
-type Sample = { readonly metricName?: string; readonly labels?: Labels; readonly value: number };
-
-type Samples = {
-  readonly name: string;
-  readonly help: string;
-  readonly type: "counter" | "gauge" | "histogram" | "summary";
-  /** Called at each scrape. A sample without `metricName` has the name of the metric. */
-  readonly values: () => Iterable<Sample> | Promise<Iterable<Sample>>;
-};
-
-/** Registers a metric whose samples are computed at each scrape. The registry uses only these properties of a metric. */
-export function registerSamples(registry: Registry, { name, help, type, values }: Samples): void {
-  const metric = {
-    name,
-    help,
-    type,
-    get: async () => ({ name, help, type, aggregator: "sum", values: [...(await values())] }),
-  };
-  registry.registerMetric(metric as unknown as Metric);
-}
+/** A sample without `metricName` has the name of the metric. */
+export type Sample = { readonly metricName?: string; readonly labels?: Labels; readonly value: number };

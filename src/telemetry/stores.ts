@@ -1,6 +1,7 @@
 import { FlowgateError } from "../errors.ts";
 import type { Registry } from "prom-client";
-import { Series, registerSamples } from "./series.ts";
+import { registerSamples } from "./register-samples.ts";
+import { Series } from "./series.ts";
 
 /** Measures the duration of store operations. */
 export interface StoreMetrics {

@@ -298,6 +298,9 @@ const authority = createAuthority();
 const issued = issueServer(authority);
 
 /** Scrapes a service with TLS, after a client without TLS. */
+/** Nothing is sent to it: no token is created. */
+const webhooks = { targets: [{ url: "https://hooks.example/", kinds: ["token"] }] };
+
 async function scrapeSecured(): Promise<Scrape> {
   const directory = await mkdtemp(join(tmpdir(), "flowgate-metrics-"));
   const tls = { certFile: join(directory, "tls.crt"), keyFile: join(directory, "tls.key") };
@@ -305,7 +308,7 @@ async function scrapeSecured(): Promise<Scrape> {
     await writeFile(tls.certFile, issued.cert);
     await writeFile(tls.keyFile, issued.key);
     await using service = await startService({
-      config: { ...withoutRuntime, tls, metrics: { port: 0, nodes: true } },
+      config: { ...withoutRuntime, tls, metrics: { port: 0, nodes: true }, webhooks },
       tls: { ca: authority.cert },
     });
     const [, url = ""] = /Metrics, without authentication: (\S+)\/metrics/.exec(service.log()) ?? [];

@@ -1,6 +1,7 @@
 import { type Event, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import type { AffectedNodes } from "../flows/plan/affected-nodes.ts";
 import type { EventHub } from "../live/hub.ts";
+import { cutText } from "../runtime/node-events.ts";
 import type { RevisionResult, Runtime } from "../runtime/runtime.ts";
 import type { ErrorLimit, Revision } from "../store/revision.ts";
 
@@ -139,12 +140,12 @@ function describeErrors(count: number, maxErrors: number, first: Event): string 
 
 /** With its tab, or the subflow instance that contains it. */
 function describeNode({ nodeId, nodeType, nodeName, flowId, flowLabel }: Event): string {
-  const id = nodeId.slice(0, maxNameChars);
+  const id = cutText(nodeId, maxNameChars);
   const name = nodeName === "" ? id : `${quote(nodeName)} (${id})`;
   const place = flowLabel || flowId;
-  return `${nodeType.slice(0, maxNameChars)} ${name}${place === "" ? "" : ` in ${quote(place)}`}`;
+  return `${cutText(nodeType, maxNameChars)} ${name}${place === "" ? "" : ` in ${quote(place)}`}`;
 }
 
 function quote(text: string, maxChars = maxNameChars): string {
-  return JSON.stringify(text.length > maxChars ? `${text.slice(0, maxChars)}…` : text);
+  return JSON.stringify(text.length > maxChars ? `${cutText(text, maxChars)}…` : text);
 }

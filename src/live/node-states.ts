@@ -1,5 +1,5 @@
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import type { NodeCounts, NodeRef } from "../runtime/node-events.ts";
+import { type NodeCounts, type NodeRef, cutText } from "../runtime/node-events.ts";
 
 type Status = { readonly text: string; readonly fill: string; readonly shape: string };
 
@@ -75,8 +75,8 @@ export class NodeStates {
     this.#update(node, {
       lastError: {
         level,
-        message: message.slice(0, maxErrorChars),
-        stack: stack.slice(0, maxErrorChars),
+        message: cutText(message, maxErrorChars),
+        stack: cutText(stack, maxErrorChars),
         line,
         column,
         caught,

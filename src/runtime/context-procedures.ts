@@ -1,4 +1,5 @@
 import type { Procedure } from "./calls.ts";
+import { cutText } from "./node-events.ts";
 
 /** Where flows keep values between messages: for all flows, a flow or instance of a subflow, or a node. */
 export type ContextScope = { readonly kind: "global" } | { readonly kind: "flow" | "node"; readonly id: string };
@@ -78,7 +79,7 @@ function parseMissing(result: unknown): NoContext | undefined {
   }
   const { missing, stores, refused } = result;
   if (typeof refused === "string") {
-    return { refused: refused.slice(0, 300) };
+    return { refused: cutText(refused, 300) };
   }
   if (missing === "store") {
     return { missing, stores: parseTexts(stores) ?? [] };
@@ -106,7 +107,7 @@ function parseKeys(value: unknown): ContextKeys | undefined {
   const { store } = value;
   return scope === undefined || keys === undefined || typeof store !== "string"
     ? undefined
-    : { scope, store, keys, isTruncated: value["isTruncated"] === true };
+    : { scope, store: store.toWellFormed(), keys, isTruncated: value["isTruncated"] === true };
 }
 
 function parseScope(value: unknown): ContextScope | undefined {
@@ -117,7 +118,7 @@ function parseScope(value: unknown): ContextScope | undefined {
   if (kind === "global") {
     return { kind };
   }
-  return (kind === "flow" || kind === "node") && typeof id === "string" ? { kind, id } : undefined;
+  return (kind === "flow" || kind === "node") && typeof id === "string" ? { kind, id: id.toWellFormed() } : undefined;
 }
 
 function parseTexts(values: unknown): string[] | undefined {

@@ -1,4 +1,5 @@
 import { type Durations, buckets } from "../telemetry/series.ts";
+import { cutText } from "./node-events.ts";
 
 // What the child measures of the flows. Flows can write these messages too: values are checked and limited.
 
@@ -113,7 +114,7 @@ function parseDurations(value: unknown): Durations {
 }
 
 function parseId(value: unknown): string {
-  return typeof value === "string" ? value.slice(0, maxMeasuredIdChars).toWellFormed() : "";
+  return typeof value === "string" ? cutText(value, maxMeasuredIdChars) : "";
 }
 
 function parseNumber(value: unknown, max = maxCount): number {

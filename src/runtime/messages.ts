@@ -3,7 +3,7 @@ import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import { type Measurements, parseMeasurements } from "./measurements.ts";
-import { type NodeEvents, type NodeRef, maxCount, parseNodeEvents, parseNodeRef } from "./node-events.ts";
+import { type NodeEvents, type NodeRef, cutText, maxCount, parseNodeEvents, parseNodeRef } from "./node-events.ts";
 import { maxLineChars } from "./output.ts";
 
 /** By severity, the most severe first. */
@@ -179,7 +179,7 @@ const decoders: {
     return {
       kind: "deployed",
       id,
-      ...(typeof failure === "string" && { failure: failure.slice(0, maxLineChars) }),
+      ...(typeof failure === "string" && { failure: cutText(failure, maxLineChars) }),
       ...(Array.isArray(missingTypes) && { missingTypes: parseNames(missingTypes) }),
       ...(lacksModules === true && { lacksModules }),
       ...(Array.isArray(failedNodes) && { failedNodes: parseNames(failedNodes) }),
@@ -194,7 +194,7 @@ const decoders: {
   crashed({ cause, fault: value }) {
     const fault = parseFault(value);
     return typeof cause === "string"
-      ? { kind: "crashed", cause: cause.slice(0, maxLineChars), ...(fault !== undefined && { fault }) }
+      ? { kind: "crashed", cause: cutText(cause, maxLineChars), ...(fault !== undefined && { fault }) }
       : undefined;
   },
 };
@@ -216,7 +216,7 @@ function parseNames(values: readonly unknown[], max = maxNames): string[] {
   return values
     .slice(0, max)
     .filter((value) => typeof value === "string")
-    .map((name) => name.slice(0, maxNameChars));
+    .map((name) => cutText(name, maxNameChars));
 }
 
 function parseLogEntry(value: unknown): LogEntry | undefined {
@@ -230,10 +230,10 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
   }
   return {
     level,
-    message: message.slice(0, maxLineChars),
+    message: cutText(message, maxLineChars),
     ...parseNodeRef(value),
     ...(typeof dropped === "number" && dropped >= 0 && { dropped: Math.min(Math.floor(dropped), maxCount) }),
-    ...(typeof traceparent === "string" && { traceparent: traceparent.slice(0, maxNameChars) }),
+    ...(typeof traceparent === "string" && { traceparent: cutText(traceparent, maxNameChars) }),
   };
 }
 

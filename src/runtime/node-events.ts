@@ -149,7 +149,7 @@ function parseNodeEvent(value: unknown): NodeEvent | undefined {
         : {
             kind: "debug",
             ...node,
-            value: value["value"].slice(0, maxTextBytes),
+            value: cutText(value["value"], maxTextBytes),
             ...parseText("topic", value, maxNameChars),
             ...parseText("property", value, maxNameChars),
             ...parseText("format", value, maxNameChars),
@@ -181,7 +181,7 @@ function parseNodeError(node: NodeRef, value: Fields): NodeError | undefined {
     kind: "error",
     ...node,
     level,
-    message: message.slice(0, maxLineChars),
+    message: cutText(message, maxLineChars),
     ...parseText("stack", value, maxLineChars),
     ...(line !== undefined && { line: parseCount(line) }),
     ...(column !== undefined && { column: parseCount(column) }),
@@ -204,7 +204,7 @@ export function parseNodeRef(value: Fields): Partial<NodeRef> {
       subflowPath: subflowPath
         .slice(0, maxPathLength)
         .filter((id) => typeof id === "string")
-        .map((id) => id.slice(0, maxNameChars)),
+        .map((id) => cutText(id, maxNameChars)),
     }),
   };
 }
@@ -215,7 +215,12 @@ function parseText<Name extends string>(
   maxChars: number,
 ): { readonly [N in Name]?: string } {
   const value = fields[name];
-  return typeof value === "string" ? ({ [name]: value.slice(0, maxChars) } as { [N in Name]: string }) : {};
+  return typeof value === "string" ? ({ [name]: cutText(value, maxChars) } as { [N in Name]: string }) : {};
+}
+
+/** Shortens a text that flows can write. Lone surrogates, which the cut can leave too, are replaced: events can't be encoded with them. */
+export function cutText(text: string, maxChars: number): string {
+  return text.slice(0, maxChars).toWellFormed();
 }
 
 function parseDropped(fields: Fields): DroppedEvents {

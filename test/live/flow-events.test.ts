@@ -121,6 +121,15 @@ test("values of credentials are replaced in each text of the flows", () => {
   expect(JSON.stringify(flows.nodes.all())).not.toContain("hunte");
 });
 
+test("the last error of a node is cut between characters", () => {
+  const { flows, publish } = start();
+  const text = `x${"😀".repeat(600)}`;
+  publish({ ...error, ...node, message: text, stack: text });
+  const [state] = flows.nodes.all();
+  expect(state?.lastError?.message.length).toBe(1_000);
+  expect(JSON.stringify(state)).not.toMatch(/\\ud[89a-f]/);
+});
+
 test("each kind has a budget, and what exceeds it is counted", () => {
   let nowMs = 0;
   const events = { perSecond: 10, burst: 3 };

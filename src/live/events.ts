@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Event, EventKind, type EventSchema, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowgateError } from "../errors.ts";
+import type { NodeRef } from "../runtime/node-events.ts";
 
 /** The kind of an event, as the name of its field in the message. */
 export type EventCase = Exclude<Event["kind"]["case"], undefined>;
@@ -147,10 +148,16 @@ export function isCleared({ kind }: Event): boolean {
   return kind.case === "nodeStatus" && kind.value.text === "" && kind.value.fill === "" && kind.value.shape === "";
 }
 
+/** The characters of a node's ids and names. */
+export function charsOfNode(node: Partial<NodeRef>): number {
+  const { nodeId = "", nodeType = "", nodeName = "", flowId = "", flowLabel = "", subflowPath = [] } = node;
+  return [nodeId, nodeType, nodeName, flowId, flowLabel, ...subflowPath].reduce((sum, { length }) => sum + length, 0);
+}
+
 /** About how many bytes the event takes in memory. */
-export function sizeOf({ kind, rev, nodeName, flowLabel }: Event): number {
-  let chars = rev.length + nodeName.length + flowLabel.length;
-  for (const value of Object.values(kind.value ?? {})) {
+export function sizeOf(event: Event): number {
+  let chars = event.rev.length + event.runtime.length + charsOfNode(event);
+  for (const value of Object.values(event.kind.value ?? {})) {
     if (typeof value === "string") {
       chars += value.length;
     }

@@ -5,10 +5,10 @@ type Rate = { readonly perSecond: number; readonly burst: number };
 /** What is published of the events of one kind, and of their characters. */
 export type Rates = { readonly events: Rate; readonly chars: Rate };
 
-/** A status is the last of several, and short. */
+/** A status is the last of several, and short. When flows start, each of their nodes can set one. */
 const statusRates: Rates = {
   events: { perSecond: 1_000, burst: 10_000 },
-  chars: { perSecond: 256 * 1024, burst: 1024 * 1024 },
+  chars: { perSecond: 256 * 1024, burst: 2 * 1024 * 1024 },
 };
 
 const otherRates: Rates = {

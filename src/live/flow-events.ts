@@ -11,7 +11,8 @@ import {
   maxCount,
 } from "../runtime/node-events.ts";
 import { maxLineChars } from "../runtime/output.ts";
-import type { EventCase, EventInit } from "./events.ts";
+import { BoundedMap } from "./bounded-map.ts";
+import { type EventCase, type EventInit, charsOfNode } from "./events.ts";
 import { FlowBudget, type Rates } from "./flow-budget.ts";
 import type { EventHub } from "./hub.ts";
 import { NodeStates, keyOfNode } from "./node-states.ts";
@@ -61,7 +62,11 @@ export class FlowEvents implements Disposable {
   #dropped = new Map<EventCase, number>();
   #report: NodeJS.Timeout | undefined;
   /** The last statuses that were too many to be published, by node. */
-  readonly #late = new Map<string, NodeStatus>();
+  readonly #late = new BoundedMap<NodeStatus>({
+    maxEntries: 10_000,
+    maxBytes: 8 * 1024 * 1024,
+    charsOf: charsOfStatus,
+  });
   #retry: NodeJS.Timeout | undefined;
 
   constructor(options: FlowEventsOptions) {
@@ -114,7 +119,7 @@ export class FlowEvents implements Disposable {
   end(): void {
     this.#late.clear();
     for (const { node, status } of this.nodes.all()) {
-      if (status !== undefined && this.#budget.take("nodeStatus", 0)) {
+      if (status !== undefined && this.#budget.take("nodeStatus", charsOfNode(node))) {
         const subflowPath = [...(node.subflowPath ?? [])];
         const kind = { case: "nodeStatus", value: {} } as const;
         this.#options.hub.publish({ rev: this.#options.rev(), ...node, subflowPath, kind });
@@ -138,32 +143,43 @@ export class FlowEvents implements Disposable {
   }
 
   #publishStatus(event: NodeStatus): void {
+    const key = keyOfNode(event);
+    if (this.#budget.take("nodeStatus", charsOfStatus(event))) {
+      this.#late.delete(key);
+      this.#publishTaken(event);
+    } else if (this.#late.set(key, event)) {
+      this.#retry ??= setTimeout(() => this.#retryLate(), retryMs).unref();
+    } else {
+      this.drop("nodeStatus");
+    }
+  }
+
+  #retryLate(): void {
+    this.#retry = undefined;
+    for (const [key, event] of this.#late.entries()) {
+      if (!this.#budget.take("nodeStatus", charsOfStatus(event))) {
+        this.#retry = setTimeout(() => this.#retryLate(), retryMs).unref();
+        return;
+      }
+      this.#late.delete(key);
+      this.#publishTaken(event);
+    }
+  }
+
+  /** Publishes a status that the budget permits. */
+  #publishTaken(event: NodeStatus): void {
     const ref = redactNode(this.#options.redactor(), event);
-    const key = keyOfNode(ref);
     const status = {
       text: this.#redact(event.text ?? ""),
       fill: this.#redact(event.fill ?? ""),
       shape: this.#redact(event.shape ?? ""),
     };
-    if (!this.#budget.take("nodeStatus", status.text.length)) {
-      this.#late.set(key, event);
-      this.#retry ??= setTimeout(() => this.#retryLate(), retryMs).unref();
-      return;
-    }
-    this.#late.delete(key);
     const isKnown = this.nodes.setStatus(ref, status);
     if (isKnown === undefined) {
       this.drop("nodeStatus");
     } else if (isKnown) {
       this.#options.hub.publish({ rev: this.#options.rev(), ...ref, kind: { case: "nodeStatus", value: status } });
     }
-  }
-
-  #retryLate(): void {
-    this.#retry = undefined;
-    const late = [...this.#late.values()];
-    this.#late.clear();
-    late.forEach((event) => this.#publishStatus(event));
   }
 
   #publishError(event: NodeError): void {
@@ -196,10 +212,10 @@ export class FlowEvents implements Disposable {
     });
   }
 
-  /** Publishes an event if the budget permits, which stands for `count` of them. Returns its node. */
+  /** Publishes an event with so many characters, besides those of its node, if the budget permits, which stands for `count` of them. Returns its node. */
   #publish(node: Partial<NodeRef>, chars: number, kind: EventInit["kind"], count = 1): NodeRef {
     const ref = redactNode(this.#options.redactor(), node);
-    if (this.#budget.take(kind.case, chars)) {
+    if (this.#budget.take(kind.case, chars + charsOfNode(node))) {
       this.#options.hub.publish({ rev: this.#options.rev(), ...ref, kind });
     } else {
       this.drop(kind.case, count);
@@ -221,4 +237,8 @@ export class FlowEvents implements Disposable {
       this.#options.hub.publish({ kind: { case: "dropped", value: { reason: "flood", count, kinds } } });
     }
   }
+}
+
+function charsOfStatus({ text = "", fill = "", shape = "", ...node }: NodeStatus): number {
+  return text.length + fill.length + shape.length + charsOfNode(node);
 }

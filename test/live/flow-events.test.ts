@@ -190,6 +190,44 @@ test("of statuses that are too many, the last one is published later", async () 
   expect(events.map(({ kind }) => kind.value)).toMatchObject([{ text: "one" }, { text: "three" }]);
 });
 
+test("statuses that are too many wait in bounded number, and are tried as far as the budget permits", async () => {
+  let nowMs = 0;
+  let [times, redactions] = [0, 0];
+  const redactor = new Redactor([]);
+  const { flows, hub, events, publish } = start({
+    rates: { events: { perSecond: 1_000, burst: 1 }, chars: unlimited },
+    now: () => {
+      times += 1;
+      return nowMs;
+    },
+    redactor: () => {
+      redactions += 1;
+      return redactor;
+    },
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  hub.onEvent(() => events.length === 2 && resolve());
+  for (let at = 0; at < 12_000; at++) {
+    publish({ kind: "status", nodeId: String(at), text: "on" });
+  }
+  nowMs = 1;
+  times = 0;
+  await promise;
+  expect(events.map(({ nodeId }) => nodeId)).toEqual(["0", "1"]);
+  expect([times, redactions].every((count) => count < 20)).toBe(true);
+  flows[Symbol.dispose]();
+  expect(events[2]?.kind).toMatchObject({ case: "dropped", value: { kinds: { nodeStatus: 1_999 } } });
+});
+
+test("the names of a node count towards the budget of characters", () => {
+  const { flows, events, publish } = start({ rates: { events: unlimited, chars: { perSecond: 1, burst: 100 } } });
+  const long = "x".repeat(60);
+  publish({ ...error, nodeId: "f", flowLabel: long, nodeName: long });
+  publish({ kind: "status", nodeId: "f", subflowPath: [long, long], text: "on" });
+  flows[Symbol.dispose]();
+  expect(events).toMatchObject([{ kind: { case: "dropped", value: { kinds: { nodeError: 1 } } } }]);
+});
+
 test("flows that make up nodes fill a bounded memory", () => {
   const { hub, flows, publish } = start({ rates: { events: unlimited, chars: unlimited } });
   for (let at = 0; at < 21_000; at++) {

@@ -50,6 +50,23 @@ async function take(stream: EventStream, count: number): Promise<string[]> {
   return events;
 }
 
+test("the memory of recent events counts each text of a node", () => {
+  const hub = createHub({ capacityBytes: 1_000_000 });
+  const long = "x".repeat(1_000);
+  const node = {
+    nodeId: long,
+    nodeType: long,
+    nodeName: long,
+    flowId: long,
+    flowLabel: long,
+    subflowPath: [long, long],
+  };
+  for (let at = 0; at < 200; at++) {
+    hub.publish({ ...log("one"), ...node });
+  }
+  expect(hub.between(0, hub.lastSeq).length).toBeLessThan(1_000_000 / 14_000);
+});
+
 test("a stream has the events after its start, in order, whether it waits for them or not", async () => {
   const hub = createHub();
   hub.publish(log("before"));

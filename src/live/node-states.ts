@@ -1,5 +1,7 @@
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { type NodeCounts, type NodeRef, cutText } from "../runtime/node-events.ts";
+import { BoundedMap } from "./bounded-map.ts";
+import { charsOfNode } from "./events.ts";
 
 type Status = { readonly text: string; readonly fill: string; readonly shape: string };
 
@@ -26,8 +28,9 @@ export type NodeState = {
   readonly lastErrorMs: number | undefined;
 };
 
-/** More nodes are not remembered: flows can make them up. */
+/** Neither more nodes are remembered, nor more of their texts: flows can make them up. */
 const maxNodes = 20_000;
+const maxBytes = 8 * 1024 * 1024;
 
 /** The characters that are remembered of a message, and of a stack. */
 const maxErrorChars = 1_000;
@@ -39,7 +42,7 @@ export function keyOfNode({ nodeId, subflowPath = [] }: NodeRef): string {
 
 /** Remembers the nodes of the process of the flows that have a status, have logged errors or warnings, or have received messages. */
 export class NodeStates {
-  readonly #states = new Map<string, NodeState>();
+  readonly #states = new BoundedMap<NodeState>({ maxEntries: maxNodes, maxBytes, charsOf: charsOfState });
 
   /** The nodes in the order in which something has happened to them first. */
   all(): readonly NodeState[] {
@@ -88,8 +91,9 @@ export class NodeStates {
 
   /** The node was stopped. Its status remains, as it does in the editor. */
   stop(node: NodeRef): void {
-    if (this.#states.has(keyOfNode(node))) {
-      this.#update(node, { ...unknown, status: this.#states.get(keyOfNode(node))?.status });
+    const before = this.#states.get(keyOfNode(node));
+    if (before !== undefined) {
+      this.#update(node, { ...unknown, status: before.status });
     }
   }
 
@@ -102,17 +106,13 @@ export class NodeStates {
   #update(node: NodeRef, change: Partial<NodeState>): boolean {
     const key = keyOfNode(node);
     const before = this.#states.get(key);
-    if (before === undefined && this.#states.size >= maxNodes) {
-      return false;
-    }
     const state = { ...unknown, ...before, ...change, node };
     const { status, messages, errors, warnings, lastError } = state;
     if (status === undefined && messages + errors + warnings === 0 && lastError === undefined) {
       this.#states.delete(key);
-    } else {
-      this.#states.set(key, state);
+      return true;
     }
-    return true;
+    return this.#states.set(key, state);
   }
 }
 
@@ -125,3 +125,8 @@ const unknown: Omit<NodeState, "node"> = {
   lastError: undefined,
   lastErrorMs: undefined,
 };
+
+function charsOfState({ node, status, lastError }: NodeState): number {
+  const texts = [status?.text, status?.fill, status?.shape, lastError?.message, lastError?.stack];
+  return texts.reduce((sum, text = "") => sum + text.length, charsOfNode(node));
+}

@@ -228,6 +228,25 @@ test("the names of a node count towards the budget of characters", () => {
   expect(events).toMatchObject([{ kind: { case: "dropped", value: { kinds: { nodeError: 1 } } } }]);
 });
 
+test("flows that make up nodes with long names fill a bounded memory", () => {
+  const { hub, flows, publish } = start({ rates: { events: unlimited, chars: unlimited } });
+  const path = Array.from({ length: 16 }, () => "x".repeat(256));
+  for (let at = 0; at < 5_000; at++) {
+    publish({ kind: "status", nodeId: String(at), nodeName: "x".repeat(256), subflowPath: path, text: "on" });
+    publish({ ...error, ...node, nodeId: String(-at), message: "x".repeat(8_000) });
+  }
+  const charsOf = (value: unknown): number => JSON.stringify(value).length;
+  expect(flows.nodes.all().length).toBeGreaterThan(100);
+  expect(charsOf(flows.nodes.all())).toBeLessThan(5 * 1024 * 1024);
+  expect(hub.states().reduce((sum, { subflowPath }) => sum + charsOf(subflowPath), 0)).toBeLessThan(4 * 1024 * 1024);
+  // A node that is known can change.
+  publish({ kind: "status", nodeId: "0", subflowPath: path, text: "ok" });
+  expect(flows.nodes.all()[0]?.status?.text).toBe("ok");
+  flows.end();
+  publish({ kind: "status", nodeId: "0", subflowPath: path, text: "on" });
+  expect(flows.nodes.all()).toHaveLength(1);
+});
+
 test("flows that make up nodes fill a bounded memory", () => {
   const { hub, flows, publish } = start({ rates: { events: unlimited, chars: unlimited } });
   for (let at = 0; at < 21_000; at++) {

@@ -220,7 +220,8 @@ function parseText<Name extends string>(
 
 /** Shortens a text that flows can write. Lone surrogates, which the cut can leave too, are replaced: events can't be encoded with them. */
 export function cutText(text: string, maxChars: number): string {
-  return text.slice(0, maxChars).toWellFormed();
+  // A copy, since the slice of a string keeps all of it in memory.
+  return text.length > maxChars ? Buffer.from(text.slice(0, maxChars)).toString() : text.toWellFormed();
 }
 
 function parseDropped(fields: Fields): DroppedEvents {

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { parseFromChild } from "../../src/runtime/messages.ts";
 
@@ -23,4 +25,18 @@ test.each(
   const json = JSON.stringify(parseFromChild(message));
   expect(json).toContain("😀");
   expect(json).not.toMatch(/\\ud[89a-f]/);
+});
+
+test("a text that is cut does not keep the rest of it in memory", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  const kept = Array.from({ length: 1_000 }, (_, at) => {
+    const text = JSON.stringify({ kind: "nodes", events: [{ kind: "counts", nodeId: `${at}${"x".repeat(50_000)}` }] });
+    return parseFromChild(JSON.parse(text));
+  });
+  collect();
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000);
+  expect(kept).toHaveLength(1_000);
 });

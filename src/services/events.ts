@@ -37,7 +37,10 @@ export function eventsService(options: EventsServiceOptions): ServiceImpl<typeof
       const stream = feed.watch(filter, { ...start, onEnd: () => observers.dispose() });
       observers.use(
         options.calls.add(context, {
-          permissions: filter.cases.has("debug") ? ["events.read", "debug.read"] : ["events.read"],
+          permissions: [
+            "events.read",
+            ...guarded.filter((each) => filter.cases.has(each.case)).map(({ permission }) => permission),
+          ],
           end: (error) => stream.end(error),
         }),
       );
@@ -124,21 +127,26 @@ export function logsService(journal: Pick<Journal, "list">): ServiceImpl<typeof 
   };
 }
 
+/** The kinds that require a permission besides `events.read`, since they contain the data that flows process. */
+const guarded: readonly { readonly kind: EventKind; readonly case: EventCase; readonly permission: string }[] = [
+  { kind: EventKind.DEBUG, case: "debug", permission: "debug.read" },
+  { kind: EventKind.LOG, case: "log", permission: "logs.read" },
+];
+
 /** The kinds that the caller may read. Throws if the request selects another one. */
 function allowedCases(
   { audit }: Pick<EventsServiceOptions, "audit">,
   { kinds }: Pick<WatchEventsRequest, "kinds">,
   context: HandlerContext,
 ): ReadonlySet<EventCase> {
-  const principal = context.values.get(principalKey);
-  if (allows(principal.permissions, "debug.read")) {
-    return eventCases;
+  const { permissions } = context.values.get(principalKey);
+  const forbidden = guarded.filter(({ permission }) => !allows(permissions, permission));
+  const refused = forbidden.find(({ kind }) => kinds.includes(kind));
+  if (refused !== undefined) {
+    audit.record({ kind: "permission_denied", origin: originOf(context), detail: refused.permission });
+    throw insufficientScope(refused.permission, context.requestHeader.has("authorization"));
   }
-  if (kinds.includes(EventKind.DEBUG)) {
-    audit.record({ kind: "permission_denied", origin: originOf(context), detail: "debug.read" });
-    throw insufficientScope("debug.read", context.requestHeader.has("authorization"));
-  }
-  return eventCases.difference(new Set<EventCase>(["debug"]));
+  return eventCases.difference(new Set(forbidden.map((each) => each.case)));
 }
 
 /** The position after which the stream begins; undefined: now, with the current state before. */

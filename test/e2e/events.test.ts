@@ -175,6 +175,26 @@ describe("a service with users", () => {
       expect(pages).toEqual(all);
     });
 
+    test("a reader without logs.read has no logs, neither recorded ones nor those that come", async () => {
+      const reader = await as("reader", "read");
+      await using stack = new AsyncDisposableStack();
+      const queries: WatchQuery[] = [{}, { since }, { after: before.id }];
+      const watches = Object.values(watchProtocols).flatMap((open) =>
+        queries.map((query) => stack.use(watch(open, service.url, query, reader))),
+      );
+      await Promise.all(watches.map((each) => each.until(({ kind }) => ["snapshotEnd", "bookmark"].includes(kind))));
+      await using all = watch(sse, service.url, { kinds: ["log"] }, admin);
+      await all.until(({ kind }) => kind === "snapshotEnd");
+      await service.get("/go", admin);
+      await all.until(({ kind }) => kind === "log");
+      await Promise.all(watches.map((each) => each.until((seen) => messageOf(seen) === "fourth of a")));
+      const rev = await deploy(service, { flows: noisy("b") }, "full", admin);
+      for (const each of watches) {
+        const seen = await each.until((event) => isOutcome("running")(event) && event.event["rev"] === rev);
+        expect(seen.filter(({ kind }) => kind === "log")).toEqual([]);
+      }
+    });
+
     async function listLogs({ since: from, kinds = [], ...query }: WatchQuery): Promise<unknown[]> {
       const parameters = new URLSearchParams({ ...query, since: (from ?? since).toISOString() });
       for (const kind of kinds) {
@@ -219,9 +239,16 @@ describe("a service with users", () => {
       'Bearer realm="flowgate", error="insufficient_scope", scope="debug.read"',
     ]);
     expect([await get("/logs", reader), await get("/logs", admin)]).toEqual([401, 200]);
+    const log = await service.send("GET", "/events?kinds=log", { headers: reader });
+    expect([log.status, log.headers["www-authenticate"]]).toEqual([
+      401,
+      'Bearer realm="flowgate", error="insufficient_scope", scope="logs.read"',
+    ]);
     for (const [name, open] of Object.entries(watchProtocols).slice(2)) {
-      await using events = watch(open, service.url, { kinds: ["debug"] }, reader);
-      expect([name, await events.ended]).toEqual([name, "permission_denied"]);
+      for (const kind of ["debug", "log"]) {
+        await using events = watch(open, service.url, { kinds: [kind] }, reader);
+        expect([name, kind, await events.ended]).toEqual([name, kind, "permission_denied"]);
+      }
     }
   });
 

@@ -879,7 +879,8 @@ export const EventsService: GenService<{
   /**
    * Sends the current state as events, then `snapshot_end`, then every event from then on. With `after`, sends what came after that event
    * instead of the current state. Events that can't be sent, since they are no longer known or the client reads too slowly, are counted by
-   * `dropped`. A `bookmark` is sent at least every 30 seconds. Debug messages also require the permission debug.read.
+   * `dropped`. A `bookmark` is sent at least every 30 seconds. Events of the kind `debug` also require the permission debug.read, those of the
+   * kind `log` logs.read.
    *
    * @generated from rpc flowgate.v1.EventsService.WatchEvents
    */

@@ -20,7 +20,9 @@ export function createTargetPolicy({ allow, deny }: TargetAccess): TargetPolicy 
   const denied = deny.map((text) => parseEntry(text));
   return {
     findDenial(host, address, port) {
-      const matches = (entry: Entry): boolean => matchesEntry(entry, host.toLowerCase(), address, port);
+      // A trailing dot is another spelling of the same name.
+      const name = host.toLowerCase().replace(/\.$/, "");
+      const matches = (entry: Entry): boolean => matchesEntry(entry, name, address, port);
       if (denied.some((entry) => matches(entry))) {
         return "denied by the option webhooks.network.deny";
       }

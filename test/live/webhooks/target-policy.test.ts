@@ -49,6 +49,8 @@ test.each<[allow: string[] | undefined, deny: string[], host: string, address: s
   [undefined, [], "hooks.example", "10.0.0.1", 443, notPublic],
   [undefined, ["1.1.1.0/24"], "hooks.example", "1.1.1.1", 443, denied],
   [undefined, ["hooks.example"], "hooks.example", "1.1.1.1", 443, denied],
+  [undefined, ["hooks.example"], "Hooks.Example.", "1.1.1.1", 443, denied],
+  [["relay.internal"], [], "relay.internal.", "10.0.0.1", 80],
   [["10.0.0.1"], [], "10.0.0.1", "10.0.0.1", 80],
   [["10.0.0.0/8"], [], "relay", "::ffff:10.0.0.1", 80],
   [["10.0.0.0/8:8080"], [], "relay", "10.0.0.1", 80, notPublic],

@@ -66,7 +66,10 @@ function nameOf(values: Readonly<Record<string, number>>, value: number): string
   return name.toLowerCase().replaceAll("_", " ");
 }
 
-/** https://docs.slack.dev/messaging/formatting-message-text#escaping */
+/**
+ * https://docs.slack.dev/messaging/formatting-message-text#escaping. Other chats notify everyone of `@channel` or `@all`: with a space
+ * of no width after it, `@` is only shown.
+ */
 function escapeText(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200B");
 }

@@ -193,12 +193,12 @@ test("of two processes one delivers, and the other one when it has ended", async
   expect((await receiver.until(3)).map((each) => messageOf(each))).toEqual(["one", "two", "three"]);
 });
 
-test("a chat gets a line of text without markup of the flows", async () => {
+test("a chat gets a line of text without markup and mentions of the flows", async () => {
   await using fixture = await setUp();
   const { receiver, start, publish } = fixture;
   await using _ = await start({ format: "slack", key: undefined });
-  publish("<!channel> & more", LogLevel.ERROR);
+  publish("<!channel> & @all", LogLevel.ERROR);
   const [first] = await receiver.until(1);
-  expect(JSON.parse(first?.body ?? "")).toEqual({ text: "error: &lt;!channel&gt; &amp; more" });
+  expect(JSON.parse(first?.body ?? "")).toEqual({ text: "error: &lt;!channel&gt; &amp; @\u200Ball" });
   expect(first?.headers["webhook-signature"]).toBeUndefined();
 });

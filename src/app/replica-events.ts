@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { FindReplica } from "../auth/gate.ts";
 import type { EventHub } from "../live/hub.ts";
 import type { Journal } from "../live/journal.ts";
-import { deriveReplicaKey, readAuthorization } from "../live/replicas/proof.ts";
+import { createAuthorizationReader, deriveReplicaKey } from "../live/replicas/proof.ts";
 import { ReplicaViews } from "../live/replicas/views.ts";
 import type { Options } from "../options/parse.ts";
 import type { Certificates } from "../server/http/certificates.ts";
@@ -49,7 +49,7 @@ export function createReplicaEvents(options: ReplicaEventsOptions): ReplicaEvent
   return {
     views,
     service: replicasService({ hub, key }),
-    findReplica: (authorization) => readAuthorization(key, cluster.id, authorization),
+    findReplica: createAuthorizationReader(key, cluster.id),
     [Symbol.dispose]: () => views[Symbol.dispose](),
   };
 }

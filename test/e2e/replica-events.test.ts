@@ -255,6 +255,9 @@ test("only replicas may call what replicas call", async () => {
   expect(await call(formatAuthorization(key, "other", "another id"))).toBe(refused);
   expect(await call(formatAuthorization(key, "other", id, Date.now() - 120_000))).toBe(refused);
   expect(await call(tampered)).toBe(refused);
+  const authorization = formatAuthorization(key, "other", id);
+  expect(await call(authorization)).toBe("ok");
+  expect(await call(authorization)).toBe(refused);
   expect(await call(formatAuthorization(key, "other", id))).toBe("ok");
   expect(service.log()).not.toContain("Flowgate-Replica");
 });

@@ -12,7 +12,7 @@ const scheme = "Flowgate-Replica";
 const maxAgeMs = 60_000;
 
 /**
- * Returns the Authorization header of a call to the replica with the id `to`. It is of no use for calls to others, nor a minute later:
+ * Returns the Authorization header of a call to the replica with the id `to`. It is of no use for other calls, nor a minute later:
  *
  *     Flowgate-Replica <id of the caller>.<Unix time in ms>.<nonce>.<HMAC-SHA256>
  */
@@ -21,17 +21,36 @@ export function formatAuthorization(key: Buffer, from: string, to: string, nowMs
   return `${scheme} ${claim}.${sign(key, `call ${to} ${claim}`)}`;
 }
 
-/** Returns the id of the replica that calls the one with the id `to`; undefined if the header does not prove it. */
-export function readAuthorization(
+/** Calls that are remembered. Replicas make fewer in the time in which a header is accepted. */
+const maxRemembered = 100_000;
+
+/**
+ * Returns a function that takes the Authorization header of a call to the replica with the id `to`. It returns the id of the replica that
+ * calls; undefined if the header does not prove it, or was used before.
+ */
+export function createAuthorizationReader(
   key: Buffer,
   to: string,
-  authorization: string | null,
-  nowMs = Date.now(),
-): string | undefined {
-  const [, claim = "", from = "", time = "", signature = ""] =
-    /^Flowgate-Replica (([\w-]{1,64})\.(\d{1,16})\.[\w-]{22})\.([\w-]{43})$/i.exec(authorization ?? "") ?? [];
-  const isSigned = isEqual(signature, sign(key, `call ${to} ${claim}`));
-  return isSigned && Math.abs(nowMs - Number(time)) <= maxAgeMs ? from : undefined;
+): (authorization: string | null, nowMs?: number) => string | undefined {
+  /** When the headers that were used are refused anyway, by their signatures. Only headers that are signed are added. */
+  const used = new Map<string, number>();
+
+  return (authorization, nowMs = Date.now()) => {
+    const [, claim = "", from = "", time = "", signature = ""] =
+      /^Flowgate-Replica (([\w-]{1,64})\.(\d{1,16})\.[\w-]{22})\.([\w-]{43})$/i.exec(authorization ?? "") ?? [];
+    const isSigned = isEqual(signature, sign(key, `call ${to} ${claim}`));
+    if (!isSigned || Math.abs(nowMs - Number(time)) > maxAgeMs || used.has(signature)) {
+      return undefined;
+    }
+    for (const [oldest, endMs] of used) {
+      if (endMs >= nowMs && used.size < maxRemembered) {
+        break;
+      }
+      used.delete(oldest);
+    }
+    used.set(signature, Number(time) + maxAgeMs);
+    return from;
+  };
 }
 
 /** Proves to the caller that the response is one of a replica. */

@@ -145,6 +145,11 @@ test("flows read what was set, and no longer what was deleted", async () => {
   expect(await send("GET", "/global/set")).toMatchObject([200, { value: { a: [{ b: 1 }] } }]);
   expect(await send("DELETE", "/global/set.a[0].b")).toEqual([204, undefined]);
   expect(await send("GET", "/global/set")).toMatchObject([200, { value: { a: [{}] } }]);
+  for (const key of ["set.length", "set.a[2]", "toString", "set.b[0][9999]"]) {
+    expect(await send("PUT", `/global/${key}`, { value: 1 })).toEqual([200, {}]);
+    expect(await send("GET", `/global/${key}`)).toMatchObject([200, { value: 1 }]);
+  }
+  expect(await send("DELETE", "/global/toString")).toEqual([204, undefined]);
   expect(await send("DELETE", "/global/set")).toEqual([204, undefined]);
   expect(await send("DELETE", "/global/set")).toMatchObject([404, { code: "not_found" }]);
   expect(JSON.parse(await service.get("/read", admin))).toEqual([null, []]);
@@ -155,6 +160,9 @@ test.each<[string, string, number, RegExp]>([
   ["GET", "/flow", 400, /must be global, flow\/ID or node\/ID/],
   ["GET", "/global/", 400, /followed by \/KEY/],
   ["GET", "/global/missing", 404, /^scope: "global\/missing" has no value$/],
+  ["GET", "/global/constructor", 404, /has no value/],
+  ["GET", "/flow/T/hasOwnProperty", 404, /has no value/],
+  ["DELETE", "/global/toString", 404, /has no value/],
   ["GET", "/flow/T/ours.n.deeper", 404, /has no value/],
   ["GET", "/flow/off/x", 404, /is not about a flow or node that runs/],
   ["GET", "/flow/constructor/x", 404, /is not about/],
@@ -167,6 +175,11 @@ test.each<[string, string, number, RegExp]>([
   ["PUT", "/flow/T/ours.n.deeper", 400, /"ours.n" is no object or array/],
   ["PUT", "/global/proxy.x", 400, /"proxy" is no object or array/],
   ["PUT", "/global/trap.inner.x", 400, /"trap.inner" is no object or array/],
+  ["PUT", "/global/list[4294967294]", 400, /^scope: the index 4294967294 is too large: the array has 2 elements/],
+  ["PUT", "/global/list['4294967294']", 400, /the index 4294967294 is too large/],
+  ["PUT", "/global/list.length", 400, /the length of an array can't be set/],
+  ["PUT", "/global/created[10000]", 400, /the index 10000 is too large: the array has 0 elements/],
+  ["PUT", "/global/created.deep[0][10000].x", 400, /the index 10000 is too large/],
   ["DELETE", "/node/own", 400, /must be followed by \/KEY/],
 ])("%s %s is refused with %i", async (method, path, status, message) => {
   const reply = await send(method, path, method === "PUT" ? { value: 1 } : undefined);

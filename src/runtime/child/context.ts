@@ -136,14 +136,23 @@ async function get(parts: Parts, { scope, key, store }: GetContext): Promise<Con
 
 async function set(parts: Parts, { scope, key, value, store }: SetContext): Promise<"done" | NoContext> {
   return change(parts, { scope, key, store }, async (found, names) => {
-    for (let count = 1; count < names.length; count += 1) {
-      const property = await findProperty(found.context, names.slice(0, count), found.storeName);
-      if (property === undefined || ("value" in property && property.value === undefined)) {
-        // It is created, with what it contains.
-        break;
+    let isCreated = false;
+    for (const [at, name] of names.entries()) {
+      if (at === 0) {
+        continue;
       }
-      if (!isPlain(property.value)) {
-        return { refused: `${JSON.stringify(names.slice(0, count).join("."))} is no object or array` };
+      const parent: PropertyDescriptor | undefined = isCreated
+        ? undefined
+        : await findProperty(found.context, names.slice(0, at), found.storeName);
+      // It is created, with what it contains: an array if a number follows.
+      isCreated = parent === undefined || ("value" in parent && parent.value === undefined);
+      const container: unknown = isCreated ? (typeof name === "number" ? [] : {}) : parent?.value;
+      if (!isPlain(container)) {
+        return { refused: `${JSON.stringify(names.slice(0, at).join("."))} is no object or array` };
+      }
+      const problem = Array.isArray(container) ? describeIndexProblem(container, name) : undefined;
+      if (problem !== undefined) {
+        return { refused: problem };
       }
     }
     await write(found.context, key, value, found.storeName);
@@ -226,6 +235,20 @@ function isInstance(node: ReturnType<Parts["getNode"]>): boolean {
 
 type Name = string | number;
 
+/** By how many elements a request may extend an array: stores in files write each of them. */
+const maxAddedElements = 10_000;
+
+/** Why an element of an array can't be set; undefined: it can. */
+function describeIndexProblem({ length }: readonly unknown[], name: Name): string | undefined {
+  if (name === "length") {
+    return "the length of an array can't be set";
+  }
+  // Text can be an index too.
+  return Number(name) >= length + maxAddedElements
+    ? `the index ${name} is too large: the array has ${length} elements, and at most ${maxAddedElements} can be added`
+    : undefined;
+}
+
 /** Parses a property expression. */
 function parsePath({ util }: Parts, key: string): { readonly names: readonly Name[] } | { readonly refused: string } {
   if (/^(?:\$parent|#:\()/.test(key) || key.includes("[msg")) {
@@ -257,7 +280,9 @@ async function findProperty(
   storeName: string,
 ): Promise<PropertyDescriptor | undefined> {
   const expression = quote(root);
-  const found = expression === undefined ? undefined : await read(context, expression, storeName);
+  // Stores also find what their objects inherit.
+  const isInherited = root in Object.prototype && !(await keysOf(context, storeName)).includes(String(root));
+  const found = expression === undefined || isInherited ? undefined : await read(context, expression, storeName);
   let property: PropertyDescriptor | undefined = found?.value === undefined ? undefined : found;
   for (const name of names) {
     if (property === undefined || !isPlain(property.value)) {

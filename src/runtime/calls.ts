@@ -39,18 +39,23 @@ type OpenCall = {
   readonly reject: (error: FlowgateError) => void;
 };
 
+/** Calls `onSent` when the argument is not in memory any more. */
+type SendCall = (call: Call, argument: Uint8Array, onSent: () => void) => void;
+
 /**
  * The calls to one process. A result arrives in parts, since lines of the channel are short, and in any order with other
  * messages. A process that does not reply, replies too much or something else than the procedure returns fails that call only.
  */
 export class Calls {
-  readonly #send: (call: Call, argument: Uint8Array) => void;
+  readonly #send: SendCall;
   readonly #onFailure: (message: string) => void;
   readonly #open = new Map<number, OpenCall>();
+  /** Arguments that the process has not read. A flow can stop reading from the channel. */
+  #unread = 0;
   #lastId = 0;
 
   /** `onFailure` gets the message of each error of the flow runtime, which may contain secrets of the flows. */
-  constructor(send: (call: Call, argument: Uint8Array) => void, onFailure: (message: string) => void) {
+  constructor(send: SendCall, onFailure: (message: string) => void) {
     this.#send = send;
     this.#onFailure = onFailure;
   }
@@ -65,6 +70,10 @@ export class Calls {
     if (this.#open.size >= maxOpen) {
       throw new FlowgateError("limit_exceeded", `${maxOpen} calls wait for the flows already: try again later`);
     }
+    // Otherwise those of calls that have ended would fill the memory.
+    if (this.#unread >= maxOpen) {
+      throw unresponsive("does not read what it is asked");
+    }
     const id = (this.#lastId += 1);
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const waitMs = Math.min(withinMs, defaultMs);
@@ -72,7 +81,10 @@ export class Calls {
     const abort = (): void => reject(signal?.reason);
     signal?.addEventListener("abort", abort);
     this.#open.set(id, { parts: [], resolve, reject });
-    this.#send({ kind: "call", id, procedure: name }, Buffer.from(JSON.stringify(argument)));
+    this.#unread += 1;
+    this.#send({ kind: "call", id, procedure: name }, Buffer.from(JSON.stringify(argument)), () => {
+      this.#unread -= 1;
+    });
     let reply: string;
     try {
       reply = await promise;

@@ -3,7 +3,8 @@ import type { Duplex } from "node:stream";
 import { type FromChild, type ToChild, messageFd, parseFromChild } from "./messages.ts";
 
 export type ChildChannel = {
-  send(message: ToChild, payload?: Uint8Array): void;
+  /** `onSent` is called when nothing of the message is in memory any more: the system has it, or it can't be sent. */
+  send(message: ToChild, payload?: Uint8Array, onSent?: () => void): void;
   /** Resolves when the child's end of the pipe is closed. */
   readonly closed: Promise<void>;
   close(): void;
@@ -62,14 +63,16 @@ export function openChildChannel(pipe: Duplex, events: ChildChannelEvents): Chil
   pipe.on("close", resolve);
 
   return {
-    send(message, payload = noPayload) {
+    send(message, payload = noPayload, onSent = () => {}) {
       if (!pipe.writable) {
+        onSent();
         return;
       }
       pipe.cork();
       for (const piece of formatFrame(message, payload)) {
         pipe.write(piece);
       }
+      pipe.write(noPayload, () => onSent());
       pipe.uncork();
     },
     closed,

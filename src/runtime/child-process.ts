@@ -101,8 +101,9 @@ export class RuntimeProcess {
     return (this.#program ??= findProgram(this.#child?.pid, this.#options.launcher));
   }
 
-  send(message: ToChild, payload?: Uint8Array): void {
-    this.#channel?.send(message, payload);
+  /** See `ChildChannel`. */
+  send(message: ToChild, payload?: Uint8Array, onSent?: () => void): void {
+    this.#channel?.send(message, payload, onSent);
   }
 
   /** Sends SIGKILL: a process with a blocked event loop does not handle SIGTERM. */

@@ -96,7 +96,7 @@ export class RuntimeInstance {
       onExit: (exit) => this.#handleExit(exit),
     });
     this.#calls = new Calls(
-      (call, argument) => this.#process.send(call, argument),
+      (call, argument, onSent) => this.#process.send(call, argument, onSent),
       (message) => this.#handleLog({ level: "error", message: `the flow runtime has failed: ${message}` }),
     );
     this.#heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => this.#checkLiveness(heartbeatAgeMs));

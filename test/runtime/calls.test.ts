@@ -18,7 +18,8 @@ function connect(
   alter = (replies: readonly Reply[]) => replies,
   onFailure: (message: string) => void = () => {},
 ): Calls {
-  const calls: Calls = new Calls((call, argument) => {
+  const calls: Calls = new Calls((call, argument, onSent) => {
+    onSent();
     const replies: Reply[] = [];
     const serve = createCallServer(new Map(Object.entries(handlers)), (reply) => replies.push(reply));
     void serve(call, Buffer.from(argument)).then(() => {
@@ -90,7 +91,7 @@ test("a reply to another call, or after the end of one, is ignored", async () =>
 
 test("a call ends at its time limit, with its caller, with the process, and if there are too many", async () => {
   const calls = new Calls(
-    () => {},
+    (_call, _argument, onSent) => onSent(),
     () => {},
   );
   expect(await reasonOf(calls.call(echo, "", { withinMs: 1 }))).toBe("flows_unresponsive");
@@ -104,6 +105,24 @@ test("a call ends at its time limit, with its caller, with the process, and if t
   const reasons = await Promise.all(many);
   expect(reasons.filter((each) => each === "flows_unresponsive")).toHaveLength(16);
   expect(reasons.filter((each) => each === "limit_exceeded")).toHaveLength(4);
+});
+
+test("no calls are sent to a process that does not read those that have ended", async () => {
+  const unread: (() => void)[] = [];
+  const calls = new Calls(
+    (_call, _argument, onSent) => unread.push(onSent),
+    () => {},
+  );
+  const ended = Array.from({ length: 16 }, () => calls.call(echo, "", { withinMs: 1 }));
+  await Promise.allSettled(ended);
+  await expect(calls.call(echo, "")).rejects.toMatchObject({
+    reason: "flows_unresponsive",
+    message: expect.stringContaining("does not read"),
+  });
+  expect(unread).toHaveLength(16);
+  unread.pop()?.();
+  expect(await reasonOf(calls.call(echo, "", { withinMs: 1 }))).toBe("flows_unresponsive");
+  expect(unread).toHaveLength(16);
 });
 
 test("a runtime can be called while it runs flows only, and a call ends when its process does", async () => {

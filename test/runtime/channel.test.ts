@@ -1,5 +1,6 @@
+import { duplexPair } from "node:stream";
 import { expect, test } from "vitest";
-import { createFrameReader, formatFrame } from "../../src/runtime/channel.ts";
+import { createFrameReader, formatFrame, openChildChannel } from "../../src/runtime/channel.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 
@@ -39,4 +40,28 @@ test("does not copy the payload", () => {
 test.for([1, 4, 20])("throws if the first %i bytes of a frame are missing", (missing) => {
   const bytes = Buffer.concat(formatFrame({ kind: "deploy" }, utf8("[]".repeat(20))));
   expect(() => read([bytes.subarray(missing)])).toThrow("bytes are missing in the runtime's own channel");
+});
+
+test("tells when a message is sent, which the reader can delay, or can't be sent", async () => {
+  const [parent, child] = duplexPair();
+  const channel = openChildChannel(parent, { onMessage: () => {}, onInvalidMessage: () => {} });
+  const events: string[] = [];
+  const send = (name: string): Promise<void> =>
+    new Promise((resolve) => {
+      channel.send({ kind: "stop" }, utf8("x".repeat(100_000)), () => {
+        events.push(name);
+        resolve();
+      });
+    });
+  const first = send("first");
+  events.push("reading");
+  child.resume();
+  await first;
+  child.pause();
+  const second = send("second");
+  events.push("closing");
+  channel.close();
+  await second;
+  await send("after the end");
+  expect(events).toEqual(["reading", "first", "closing", "second", "after the end"]);
 });

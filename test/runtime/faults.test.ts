@@ -49,6 +49,21 @@ test.each([
   });
 });
 
+test("nodes are named in a process that has had as many others as can be named", async () => {
+  const restart = { backoffMs: 600_000, maxBackoffMs: 600_000 };
+  await using runtime = await runtimeUnderTest({ restart, freshProcess: "never" });
+  const off: FlowNode = { id: "off", type: "tab", label: "off", disabled: true };
+  const others = Array.from({ length: 4_096 }, (_, at) => ({ ...onTab(`other${at}`), z: "off", type: "function" }));
+  await runtime.apply(revision(1, [off, ...others]), "full");
+  await runtime.apply(revision(2, [off]), "full");
+  const first = runtime.processId();
+  await runtime.apply(revision(3, named("for (;;) {}")), "full");
+  expect(runtime.processId()).toBe(first);
+  await send(runtime);
+  await runtime.untilState("restarting");
+  expect(runtime.status()).toMatchObject({ fault: { node: place, line: 1, isCertain: true } });
+});
+
 test("of another node that blocks the event loop, the last message is known", async () => {
   const flows = [
     ...endpoint("/go", `msg.payload = "a".repeat(60) + "b"; node.send(msg); return;`),

@@ -2,13 +2,16 @@ import type { FlowNode } from "../../flows/configuration.ts";
 import type { NodeRef } from "../node-events.ts";
 import type { NodeLocator } from "./node-locator.ts";
 
-/** Nodes that the watchdog can name. */
-const maxNodes = 4_096;
+/** Nodes that the watchdog can name, of the flows and those before them. */
+export const maxNodes = 4_096;
 
 /** The memory for a node: the length of its JSON, in two bytes, and JSON. */
 export const nodeBytes = 512;
 
-/** The number of the last active node, that of ticks, and that of nodes. Numbers of nodes begin with 1. */
+/**
+ * The number of the last active node, that of ticks, and that of places for nodes that were used. Numbers of nodes begin with 1. A place that is
+ * used again has another number, which is greater by `maxNodes`: the watchdog finds out that another node is active.
+ */
 export const headerBytes = 16;
 
 /** What the threads of this process share: which node has received a message last, and whether the event loop runs. */
@@ -23,12 +26,14 @@ export class Activity {
   readonly #header = new Int32Array(this.shared, 0, headerBytes / Int32Array.BYTES_PER_ELEMENT);
   readonly #bytes = new Uint8Array(this.shared);
   readonly #numbers = new Map<string, number>();
+  /** Numbers for new nodes, in places that are free again. */
+  readonly #free: number[] = [];
+  #places = 0;
 
   /** Returns the number of a node; 0 if there are too many. */
   add(id: string, ref: NodeRef): number {
-    const known = this.#numbers.get(id);
-    const number = known ?? this.#numbers.size + 1;
-    if (number > maxNodes) {
+    const number = this.#numbers.get(id) ?? this.#free.pop() ?? this.#newPlace();
+    if (number === 0) {
       return 0;
     }
     this.#numbers.set(id, number);
@@ -36,17 +41,31 @@ export class Activity {
     const json = [{ id, ...ref }, { id, nodeId, nodeType }, { id }]
       .map((each) => Buffer.from(JSON.stringify(each)))
       .find(({ length }) => length <= nodeBytes - 2);
-    const start = headerBytes + (number - 1) * nodeBytes;
+    const start = startOf(number);
     const { length = 0 } = json ?? {};
     this.#bytes[start] = length & 0xff;
     this.#bytes[start + 1] = length >> 8;
     this.#bytes.set(json ?? [], start + 2);
-    Atomics.store(this.#header, 2, this.#numbers.size);
+    Atomics.store(this.#header, 2, this.#places);
     return number;
   }
 
-  /** Adds the function nodes, whose code also runs without a message. */
-  addFunctions(nodes: readonly FlowNode[], locator: NodeLocator): void {
+  #newPlace(): number {
+    return this.#places < maxNodes ? (this.#places += 1) : 0;
+  }
+
+  /**
+   * These flows are about to start. Adds the function nodes, whose code also runs without a message, and removes the nodes that neither the
+   * flows nor those before, which are to be stopped, have.
+   */
+  replace(nodes: readonly FlowNode[], locator: NodeLocator): void {
+    for (const [id, number] of this.#numbers) {
+      if (locator.locate(id).nodeType === undefined) {
+        this.#numbers.delete(id);
+        this.#bytes.fill(0, startOf(number), startOf(number) + nodeBytes);
+        this.#free.push(number + maxNodes);
+      }
+    }
     for (const { id } of nodes.filter(({ type }) => type === "function").slice(0, maxNodes)) {
       this.add(id, locator.locate(id));
     }
@@ -67,4 +86,8 @@ export class Activity {
   tick(): void {
     Atomics.add(this.#header, 1, 1);
   }
+}
+
+function startOf(number: number): number {
+  return headerBytes + ((number - 1) % maxNodes) * nodeBytes;
 }

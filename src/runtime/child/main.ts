@@ -187,7 +187,7 @@ async function deploy(message: Deploy, payload: Buffer): Promise<void> {
   parent.send({ kind: "deploy-started", id: message.id });
   const nodes = parseJsonText(payload.toString()) as FlowNode[];
   locator.replace(nodes);
-  activity.addFunctions(nodes, locator);
+  activity.replace(nodes, locator);
   const result = await deployer.deploy(message, nodes);
   if (result.rejected === true) {
     locator.revert();

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { Instant } from "../fence.ts";
 import { watchFd } from "../messages.ts";
-import { type SharedActivity, headerBytes, nodeBytes } from "./activity.ts";
+import { type SharedActivity, headerBytes, maxNodes, nodeBytes } from "./activity.ts";
 import { functionPrefixes } from "./error-text.ts";
 
 const watchParent = `
@@ -22,7 +22,7 @@ const prefixes = ${JSON.stringify(functionPrefixes)};
 const header = new Int32Array(activity, 0, 3);
 const bytes = Buffer.from(activity);
 function readNode(number) {
-  const start = ${headerBytes} + (number - 1) * ${nodeBytes};
+  const start = ${headerBytes} + ((number - 1) % ${maxNodes}) * ${nodeBytes};
   const length = bytes[start] | (bytes[start + 1] << 8);
   return length === 0 ? {} : JSON.parse(bytes.toString("utf8", start + 2, start + 2 + length));
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
-import { constants, setPriority } from "node:os";
+import { constants, getPriority, setPriority } from "node:os";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -117,7 +117,7 @@ export class RuntimeProcess {
   }
 
   /**
-   * Lowers its CPU priority below that of all other processes, as far as Linux permits: priorities belong to threads and, where the
+   * Lowers its CPU priority below that of this process, as far as Linux permits: priorities belong to threads and, where the
    * kernel groups the processes of a session (autogroup, sched(7)), to the group. The process leads its own session.
    */
   lowerPriority(): void {
@@ -125,12 +125,13 @@ export class RuntimeProcess {
     if (pid === undefined) {
       return;
     }
-    const { PRIORITY_BELOW_NORMAL } = constants.priority;
+    const { PRIORITY_BELOW_NORMAL, PRIORITY_LOW } = constants.priority;
     try {
+      const priority = Math.min(getPriority() + PRIORITY_BELOW_NORMAL, PRIORITY_LOW);
       for (const thread of readdirSync(`/proc/${pid}/task`)) {
-        setPriority(Number(thread), PRIORITY_BELOW_NORMAL);
+        setPriority(Number(thread), priority);
       }
-      writeFileSync(`/proc/${pid}/autogroup`, String(PRIORITY_BELOW_NORMAL));
+      writeFileSync(`/proc/${pid}/autogroup`, String(priority));
     } catch {
       // It has exited, or this is not Linux or has no groups.
     }

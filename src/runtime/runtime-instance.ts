@@ -254,6 +254,7 @@ export class RuntimeInstance {
       return;
     }
     this.#startSpan?.end();
+    this.#startSpan = undefined;
     this.#enter("idle");
     this.#events.onReady(ready);
   }
@@ -299,9 +300,7 @@ export class RuntimeInstance {
     this.#heartbeat.stop();
     this.#logBudget.flush();
     this.#calls.end();
-    if (this.#phase === "starting") {
-      this.#startSpan?.end("ended");
-    }
+    this.#startSpan?.end("ended");
     this.#deploySpan?.end("ended");
     this.#exited.resolve();
     if (this.#phase !== "prepared") {

@@ -155,6 +155,7 @@ export class WebhookDelivery implements AsyncDisposable {
     const body = formatBody(event, target.format);
     const id = `${event.id}${event.runtime === "" ? "" : `.${Buffer.from(event.runtime).toString("base64url")}`}`;
     const timeMs = event.time === undefined ? 0 : timestampMs(event.time);
+    let refusals = 0;
     for (let attempt = 1; ; attempt += 1) {
       await this.#claim();
       const headers = { "user-agent": userAgent, ...signedHeaders(id, body, target.key) };
@@ -172,12 +173,13 @@ export class WebhookDelivery implements AsyncDisposable {
           return true;
         }
         reason = `it responded with ${response.status}`;
+        refusals += refusalStatuses.has(response.status) ? 1 : 0;
         ({ retryAfterMs } = response);
       } catch (error) {
         this.#aborting.signal.throwIfAborted();
         reason = error instanceof Error ? error.message : String(error);
       }
-      const isGivenUp = Date.now() - timeMs > times.giveUpMs;
+      const isGivenUp = refusals >= maxRefusals || Date.now() - timeMs > times.giveUpMs;
       onOutcome(isGivenUp ? "given_up" : "failed");
       log.warn(
         { target: target.label, event: event.id, attempt, reason },
@@ -233,3 +235,9 @@ export class WebhookDelivery implements AsyncDisposable {
 }
 
 const goneStatus = 410;
+
+/** What a receiver that does not accept this event responds with: content, size or format. */
+const refusalStatuses: ReadonlySet<number> = new Set([400, 413, 422]);
+
+/** After so many, the event is given up, so that no flow can stop the others with an event that the receiver does not accept. */
+const maxRefusals = 3;

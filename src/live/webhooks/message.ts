@@ -12,7 +12,7 @@ const encode = createJsonEncoder(EventSchema);
 
 export function formatBody(event: Event, format: WebhookFormat): string {
   if (format === "slack") {
-    return JSON.stringify({ text: escapeText(describe(event)) });
+    return JSON.stringify({ text: shorten(escapeText(describe(event))) });
   }
   // As Standard Webhooks recommend. The JSON of the event is that of GET /events.
   const timestamp = event.time === undefined ? undefined : timestampDate(event.time).toISOString();
@@ -72,4 +72,14 @@ function nameOf(values: Readonly<Record<string, number>>, value: number): string
  */
 function escapeText(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("@", "@\u200B");
+}
+
+/** Chats refuse longer texts: Rocket.Chat those of more than 5,000 characters. */
+const maxTextLength = 3_000;
+
+/** Cuts an escaped text, without a part of an entity or of a surrogate pair at its end. */
+function shorten(text: string): string {
+  return text.length <= maxTextLength
+    ? text
+    : `${text.slice(0, maxTextLength - 1).replace(/(?:&[a-z]*|[\uD800-\uDBFF])$/, "")}…`;
 }

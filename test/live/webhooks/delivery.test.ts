@@ -145,6 +145,24 @@ test("an event that is too old when it fails is given up, and the next one is se
   expect(outcomes[0]).toBe("given_up");
 });
 
+test.each([400, 413, 422])(
+  "an event that is refused with %i three times is given up, and the next one is sent",
+  async (status) => {
+    await using fixture = await setUp();
+    const { receiver, start, publish, outcomes, lines } = fixture;
+    await using _ = await start();
+    receiver.respond = ({ body }, response) => void response.writeHead(body.includes("refused") ? status : 204).end();
+    publish("refused");
+    publish("two");
+    expect((await receiver.until(4)).map((each) => messageOf(each))).toEqual(["refused", "refused", "refused", "two"]);
+    expect(outcomes.slice(0, 3)).toEqual(["failed", "failed", "given_up"]);
+    expect(lines.find(({ msg }) => msg === "an event was not delivered to a webhook, and is given up")).toMatchObject({
+      attempt: 3,
+      reason: `it responded with ${status}`,
+    });
+  },
+);
+
 test("after 410 nothing more is sent until the next start", async () => {
   await using fixture = await setUp();
   const { receiver, start, publish, lines } = fixture;
@@ -201,4 +219,19 @@ test("a chat gets a line of text without markup and mentions of the flows", asyn
   const [first] = await receiver.until(1);
   expect(JSON.parse(first?.body ?? "")).toEqual({ text: "error: &lt;!channel&gt; &amp; @\u200Ball" });
   expect(first?.headers["webhook-signature"]).toBeUndefined();
+});
+
+test.each([
+  ["x".repeat(5_000), /^error: x{2992}…$/],
+  ["&".repeat(5_000), /^error: (?:&amp;)+…$/],
+  ["😀".repeat(5_000), /^error: (?:😀)+…$/u],
+])("a chat gets the start of a long text", async (message, expected) => {
+  await using fixture = await setUp();
+  const { receiver, start, publish } = fixture;
+  await using _ = await start({ format: "slack" });
+  publish(message, LogLevel.ERROR);
+  const [first] = await receiver.until(1);
+  const { text } = JSON.parse(first?.body ?? "") as { text: string };
+  expect(text).toMatch(expected);
+  expect(text.length).toBeLessThanOrEqual(3_000);
 });

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Logger } from "pino";
-import type { LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
+import type { Event, LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
 import type { EventCase } from "../events.ts";
 import type { Journal, JournaledEvent } from "../journal.ts";
+import { parsePosition } from "../position.ts";
 import { formatBody, type WebhookFormat } from "./message.ts";
 import type { WebhookRequest, WebhookResponse } from "./send.ts";
 import { signedHeaders } from "./signature.ts";
@@ -21,14 +22,14 @@ export type WebhookTarget = {
   readonly key: Buffer | undefined;
 };
 
-/** `given_up`: an event was not delivered and will not be. */
-export const deliveryOutcomes = ["delivered", "failed", "given_up"] as const;
+/** `given_up`: an event was not delivered and will not be. `lost`: the journal has removed events before they were sent. */
+export const deliveryOutcomes = ["delivered", "failed", "given_up", "lost"] as const;
 
 export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 
 export type DeliveryOptions = {
   readonly target: WebhookTarget;
-  readonly journal: Pick<Journal, "read" | "claimCursor" | "moveCursor">;
+  readonly journal: Pick<Journal, "cases" | "list" | "read" | "claimCursor" | "moveCursor">;
   /** Of this process; only one at a time delivers to a target. */
   readonly holder: string;
   readonly send: (request: WebhookRequest, signal: AbortSignal) => Promise<WebhookResponse>;
@@ -83,6 +84,8 @@ export class WebhookDelivery implements AsyncDisposable {
   /** After what was delivered, as of the last claim or move. */
   #position = "";
   #claimedMs = Number.NEGATIVE_INFINITY;
+  /** The last event since a delivery has failed: the journal may have removed those after it in the meantime. */
+  #delayed: Event | undefined;
 
   constructor(options: DeliveryOptions) {
     this.#options = { times: defaultTimes, ...options };
@@ -133,12 +136,14 @@ export class WebhookDelivery implements AsyncDisposable {
     this.#wake = Promise.withResolvers();
     const after = await this.#claim();
     const { events, position } = await journal.read({ cases: kinds, level }, { after, limit: eventsPerRead });
+    await this.#tellLost();
     for (const each of events) {
       this.#closing.signal.throwIfAborted();
       if (await this.#deliver(each)) {
         return true;
       }
       await this.#move(each.position);
+      this.#delayed &&= each.event;
     }
     if (position !== after) {
       await this.#move(position);
@@ -147,6 +152,23 @@ export class WebhookDelivery implements AsyncDisposable {
       await Promise.race([this.#wake.promise, this.#pause(times.pollMs)]);
     }
     return false;
+  }
+
+  /** Tells if the journal has removed events that were not read. */
+  async #tellLost(): Promise<void> {
+    const { journal, target, onOutcome, log } = this.#options;
+    if (this.#delayed === undefined) {
+      return;
+    }
+    const [oldest] = (await journal.list({ cases: journal.cases }, { limit: 1, order: "oldest" })).events;
+    if (oldest === undefined || parsePosition(oldest.id, "id") > parsePosition(this.#delayed.id, "id")) {
+      onOutcome("lost");
+      log.warn(
+        { target: target.label, after: this.#delayed.id },
+        "the journal has removed events before they were sent to a webhook",
+      );
+    }
+    this.#delayed = undefined;
   }
 
   /** Resolves with true if the target wants no more. */
@@ -180,6 +202,7 @@ export class WebhookDelivery implements AsyncDisposable {
         reason = error instanceof Error ? error.message : String(error);
       }
       const isGivenUp = refusals >= maxRefusals || Date.now() - timeMs > times.giveUpMs;
+      this.#delayed = event;
       onOutcome(isGivenUp ? "given_up" : "failed");
       log.warn(
         { target: target.label, event: event.id, attempt, reason },

@@ -69,7 +69,7 @@ async function setUp() {
   };
   const publish = (message: string, level: LogLevel = LogLevel.INFO): string =>
     hub.publish({ kind: { case: "log", value: { level, message } } }).id;
-  return { receiver, hub, lines, outcomes, start, publish, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  return { receiver, hub, store, lines, outcomes, start, publish, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 function messageOf({ body }: Received): string {
@@ -143,6 +143,33 @@ test("an event that is too old when it fails is given up, and the next one is se
   publish("two");
   expect((await receiver.until(2)).map((each) => messageOf(each))).toEqual(["one", "two"]);
   expect(outcomes[0]).toBe("given_up");
+});
+
+test("events that the journal removes while a receiver fails are told", async () => {
+  await using fixture = await setUp();
+  const { receiver, start, publish, outcomes, lines, store } = fixture;
+  const lost = (): unknown[] =>
+    lines.filter(({ msg }) => msg === "the journal has removed events before they were sent to a webhook");
+  await using _ = await start();
+  failTimes(receiver, 1);
+  publish("one");
+  await receiver.until(2);
+  publish("two");
+  await receiver.until(3);
+  expect(lost()).toEqual([]);
+  const pruned = Promise.withResolvers<void>();
+  receiver.respond = (_received, response) => {
+    void pruned.promise.then(() => response.writeHead(receiver.received.length === 4 ? 500 : 204).end());
+  };
+  const id = publish("three");
+  await receiver.until(4);
+  await store.prune({ maxBytes: 1e9, fromMs: Date.now() + 1_000 });
+  pruned.resolve();
+  await receiver.until(5);
+  publish("four");
+  await receiver.until(6);
+  expect(lost()).toMatchObject([{ target: "0 127.0.0.1", after: id }]);
+  expect(outcomes.filter((outcome) => outcome === "lost")).toHaveLength(1);
 });
 
 test.each([400, 413, 422])(

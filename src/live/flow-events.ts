@@ -9,6 +9,9 @@ import {
   type NodeStatus,
   isNodeError,
   maxCount,
+  maxNameChars,
+  maxStatusChars,
+  maxTextBytes,
 } from "../runtime/node-events.ts";
 import { maxLineChars } from "../runtime/output.ts";
 import { BoundedMap } from "./bounded-map.ts";
@@ -87,7 +90,7 @@ export class FlowEvents implements Disposable {
     }
     this.#publish(entry, message.length, {
       case: "log",
-      value: { level: severity, count: 1, message: this.#redact(message, message.length >= maxLineChars) },
+      value: { level: severity, count: 1, message: this.#redact(message, maxLineChars) },
     });
   }
 
@@ -170,9 +173,9 @@ export class FlowEvents implements Disposable {
   #publishTaken(event: NodeStatus): void {
     const ref = redactNode(this.#options.redactor(), event);
     const status = {
-      text: this.#redact(event.text ?? ""),
-      fill: this.#redact(event.fill ?? ""),
-      shape: this.#redact(event.shape ?? ""),
+      text: this.#redact(event.text ?? "", maxStatusChars),
+      fill: this.#redact(event.fill ?? "", maxNameChars),
+      shape: this.#redact(event.shape ?? "", maxNameChars),
     };
     const isKnown = this.nodes.setStatus(ref, status);
     if (isKnown === undefined) {
@@ -186,8 +189,8 @@ export class FlowEvents implements Disposable {
     const { level, message, stack = "", line = 0, column = 0, count, caught = false, truncated = false } = event;
     const value = {
       level: logLevels[level],
-      message: this.#redact(message, truncated),
-      stack: this.#redact(stack, truncated),
+      message: this.#redact(message, maxLineChars, truncated),
+      stack: this.#redact(stack, maxLineChars, truncated),
       line,
       column,
       count,
@@ -203,10 +206,10 @@ export class FlowEvents implements Disposable {
     this.#publish(event, value.length + topic.length, {
       case: "debug",
       value: {
-        topic: this.#redact(topic),
-        property: this.#redact(property),
-        format: this.#redact(format),
-        value: this.#redact(value, truncated),
+        topic: this.#redact(topic, maxNameChars),
+        property: this.#redact(property, maxNameChars),
+        format: this.#redact(format, maxNameChars),
+        value: this.#redact(value, maxTextBytes, truncated),
         truncated,
       },
     });
@@ -223,8 +226,9 @@ export class FlowEvents implements Disposable {
     return ref;
   }
 
-  #redact(text: string, isCut = false): string {
-    return this.#options.redactor().redact(text, isCut);
+  /** `maxChars`: where the text was cut, unless it was before. */
+  #redact(text: string, maxChars: number, isCut = false): string {
+    return this.#options.redactor().redact(text, isCut || text.length >= maxChars);
   }
 
   #publishDropped(): void {

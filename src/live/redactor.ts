@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import type { CredentialSets } from "../flows/configuration.ts";
-import type { NodeRef } from "../runtime/node-events.ts";
+import { type NodeRef, maxNameChars } from "../runtime/node-events.ts";
 
 /** Shorter values would also be found in texts that have nothing to do with them. */
 const minChars = 4;
@@ -66,14 +66,15 @@ export class Redactor {
   }
 }
 
-/** Returns JSON without the values, in texts and keys, and whether there were any. */
+/** Returns JSON without the values, in texts and keys, and whether there were any. `isCut`: texts may end within one. */
 export function redactJson(
   redactor: Redactor,
   json: unknown,
+  isCut: boolean,
 ): { readonly json: unknown; readonly isRedacted: boolean } {
   let isRedacted = false;
   const redactText = (text: string): string => {
-    const redacted = redactor.redact(text);
+    const redacted = redactor.redact(text, isCut);
     isRedacted ||= redacted !== text;
     return redacted;
   };
@@ -96,7 +97,7 @@ export function redactNode(
   redactor: Redactor,
   { nodeId = "", nodeType, nodeName, flowId, flowLabel, subflowPath }: Partial<NodeRef>,
 ): NodeRef & { readonly subflowPath?: string[] } {
-  const redact = (text: string): string => redactor.redact(text);
+  const redact = (text: string): string => redactor.redact(text, text.length >= maxNameChars);
   return {
     nodeId: redact(nodeId),
     ...(nodeType !== undefined && { nodeType: redact(nodeType) }),
@@ -113,8 +114,9 @@ function lengthOf(values: readonly string[], text: string, at: number, isCut: bo
   if (found !== undefined) {
     return found.length;
   }
-  const rest = text.slice(at);
-  return isCut && values.some((value) => value.startsWith(rest)) ? rest.length : undefined;
+  // The cut can also be within a character, whose half was replaced.
+  const rest = text.slice(at).replace(/\uFFFD$/, "");
+  return isCut && values.some((value) => value.startsWith(rest)) ? text.length - at : undefined;
 }
 
 /** A value as it can appear in texts: as it is, in JSON, in what `inspect` prints, and in a URL. */

@@ -102,11 +102,11 @@ export const maxMessageBytes = 60 * 1024;
 export const maxTextBytes = 16 * 1024;
 
 export const maxNameChars = 256;
+export const maxStatusChars = 1_000;
 export const maxPathLength = 16;
 
 /** More than fit into a message. */
 const maxEvents = 1_000;
-const maxStatusChars = 1_024;
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -48,7 +48,11 @@ export function contextService(options: ContextOptions): ServiceImpl<typeof Cont
       const place = parsePlace(scope);
       const found = await call(getContext, { ...place, store: orNone(store) }, { scope, store }, context);
       const isScope = "values" in found;
-      const { json, isRedacted } = redactJson(options.redactor(), isScope ? found.values : found.value);
+      const { json, isRedacted } = redactJson(
+        options.redactor(),
+        isScope ? found.values : found.value,
+        found.isTruncated,
+      );
       const truncated = found.isTruncated || isRedacted;
       return isScope
         ? { values: json as JsonObject, truncated }

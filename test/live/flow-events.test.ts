@@ -121,6 +121,22 @@ test("values of credentials are replaced in each text of the flows", () => {
   expect(JSON.stringify(flows.nodes.all())).not.toContain("hunte");
 });
 
+test("values of credentials are replaced where texts were cut", () => {
+  const { flows, events, publish } = start();
+  const cut = (chars: number): string => `${"x".repeat(chars - 5)}hunte`;
+  const name = cut(256);
+  const named = { nodeId: name, nodeType: name, nodeName: name, flowId: name, flowLabel: name, subflowPath: [name] };
+  publish(
+    { ...error, ...named, message: cut(8192), stack: cut(8192) },
+    { kind: "status", ...named, text: cut(1_000), fill: name, shape: name },
+    { kind: "debug", ...named, topic: name, property: name, format: name, value: cut(16 * 1024) },
+    { kind: "counts", ...named, messages: 1, errors: 1, warnings: 0 },
+  );
+  expect(events).toHaveLength(3);
+  expect(events.map((event) => toJsonString(EventSchema, event)).join("\n")).not.toContain("hunte");
+  expect(JSON.stringify(flows.nodes.all())).not.toContain("hunte");
+});
+
 test("the last error of a node is cut between characters", () => {
   const { flows, publish } = start();
   const text = `x${"😀".repeat(600)}`;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Redactor } from "../../src/live/redactor.ts";
+import { Redactor, redactJson } from "../../src/live/redactor.ts";
 import { credentials } from "../runtime/builders.ts";
 
 const key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nAQEFAASCBKcwggSj\n-----END KEY-----";
@@ -32,6 +32,17 @@ test.each([
 test("a value at which the text was cut is replaced too", () => {
   expect(redactor.redact("login with hunte", true)).toBe("login with [redacted]");
   expect(redactor.redact("login with hunte")).toBe("login with hunte");
+});
+
+test("a value whose last character was cut is replaced too", () => {
+  const own = new Redactor([credentials({ a: { password: "secret😀and more" } })]);
+  expect(own.redact("is secret\uFFFD", true)).toBe("is [redacted]");
+});
+
+test("in JSON that was cut, a value at the end of a text is replaced too", () => {
+  const json = { list: ["login with hunte"] };
+  expect(redactJson(redactor, json, true)).toEqual({ json: { list: ["login with [redacted]"] }, isRedacted: true });
+  expect(redactJson(redactor, json, false)).toEqual({ json, isRedacted: false });
 });
 
 test("values of three characters or less are kept, and so are texts without values", () => {

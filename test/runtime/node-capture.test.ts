@@ -338,7 +338,7 @@ test("events that a flow forges are checked and shortened", async () => {
       line: 0,
     },
     { kind: "counts", nodeId: "a", messages: 0, errors: 0, warnings: 2, lastMessageMs: 0 },
-    { kind: "status", nodeId: "a", text: "x".repeat(1024), subflowPath: ["s"] },
+    { kind: "status", nodeId: "a", text: "x".repeat(1000), subflowPath: ["s"] },
   ]);
   expect(events.length).toBeGreaterThan(0);
 });

@@ -1,5 +1,12 @@
 import type { ParentChannel } from "../channel.ts";
-import { type NodeDebug, type NodeErrorLevel, type NodeEvent, type NodeStatus, maxNameChars } from "../node-events.ts";
+import {
+  type NodeDebug,
+  type NodeErrorLevel,
+  type NodeEvent,
+  type NodeStatus,
+  maxNameChars,
+  maxStatusChars,
+} from "../node-events.ts";
 import type { Activity } from "./activity.ts";
 import { formatLogged } from "./error-text.ts";
 import type { RuntimeLogRecord } from "./log.ts";
@@ -23,8 +30,6 @@ const maxShown = 20_000;
 
 /** Those that are reported at once. */
 const maxReported = 300;
-
-const maxStatusChars = 1_000;
 
 /** The debug node shortens longer strings and arrays itself. */
 const maxDebugLength = 1_000;

@@ -97,7 +97,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const initialName = replicaName(listen ? options.port : undefined);
   const live = await openLive({ options, log, store, certificates, name: initialName }, stack);
   const analysis = stack.use(openAnalysis({ log, ...threadLimits(options) }));
-  const stats = options.metrics.enabled ? new FlowStats({ redact: (text) => live.redact(text) }) : undefined;
+  const stats = options.metrics.enabled
+    ? new FlowStats({ redact: (text, isCut) => live.redact(text, isCut) })
+    : undefined;
   const runtimes = await openRuntimes(
     { options, log, store, live, analysis, stats, processFile, protectedPorts },
     stack,

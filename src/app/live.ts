@@ -33,8 +33,8 @@ export type Live = {
   readonly replicas: ReplicaEvents | undefined;
   /** Opens the events of all replicas for a reader that starts after a position; undefined: now. */
   join(afterSeq: number | undefined): JoinedFeed;
-  /** Removes the values of credentials from what flows have written. */
-  redact(text: string): string;
+  /** Removes the values of credentials from what flows have written. `isCut`: the text may end within one. */
+  redact(text: string, isCut: boolean): string;
   /** Replaces the name of this replica. */
   rename(name: string): void;
   /** Publishes the states of the runtime. */
@@ -101,7 +101,7 @@ export async function openLive(
     redactor,
     replicas,
     join: (afterSeq) => replicas?.views.join(afterSeq) ?? { feed: hub, ready: undefined, [Symbol.dispose]() {} },
-    redact: (text) => redactor().redact(text),
+    redact: (text, isCut) => redactor().redact(text, isCut),
     rename(replica) {
       if (cluster !== undefined) {
         hub.rename(replica);

@@ -1,10 +1,11 @@
 import { Series } from "../telemetry/series.ts";
-import type {
-  Measurements,
-  NodeMeasurement,
-  ProcessMeasurement,
-  ResponseClass,
-  TabMeasurement,
+import {
+  type Measurements,
+  type NodeMeasurement,
+  type ProcessMeasurement,
+  type ResponseClass,
+  type TabMeasurement,
+  maxMeasuredIdChars,
 } from "./measurements.ts";
 
 /** What nodes of a tab have done since the service was started, or since the tab was last forgotten. */
@@ -42,8 +43,8 @@ const forgottenMs = 60 * 60_000;
 const staleMs = 10_000;
 
 type FlowStatsOptions = {
-  /** Removes the values of credentials. */
-  readonly redact: (text: string) => string;
+  /** Removes the values of credentials. `isCut`: the text may end within one. */
+  readonly redact: (text: string, isCut: boolean) => string;
   readonly now?: () => number;
 };
 
@@ -51,14 +52,14 @@ type FlowStatsOptions = {
 export class FlowStats {
   readonly #tabs: RecentMap<TabStats>;
   readonly #nodes: RecentMap<NodeStats>;
-  readonly #redact: FlowStatsOptions["redact"];
+  readonly #redact: (text: string) => string;
   readonly #now: () => number;
   #process: ProcessMeasurement | undefined;
   #reportedMs = 0;
   #cpuSeconds = 0;
 
   constructor({ redact, now = () => performance.now() }: FlowStatsOptions) {
-    this.#redact = redact;
+    this.#redact = (text) => redact(text, text.length >= maxMeasuredIdChars);
     this.#now = now;
     this.#tabs = new RecentMap(maxTabs, now);
     this.#nodes = new RecentMap(maxNodes, now);

@@ -21,7 +21,9 @@ function report(tabs: readonly Partial<TabMeasurement>[], nodes: readonly object
 
 function statsUnderTest() {
   let nowMs = 0;
-  const stats = new FlowStats({ redact: (text) => text.replaceAll("s3cret", "***"), now: () => nowMs });
+  const redact = (text: string, isCut: boolean): string =>
+    text.replaceAll("s3cret", "***").replace(isCut ? /s3cr$/ : /^$/, "***");
+  const stats = new FlowStats({ redact, now: () => nowMs });
   return { stats, pass: (ms: number) => void (nowMs += ms) };
 }
 
@@ -75,6 +77,9 @@ test("removes values of credentials", () => {
   const { stats } = statsUnderTest();
   stats.add(report([{ tab: "s3cret", label: "a s3cret" }], [{ node: "s3cret", tab: "s3cret", type: "s3cret" }]));
   expect(JSON.stringify([[...stats.tabs()], [...stats.nodes()]])).not.toContain("s3cret");
+  const cut = `${"x".repeat(128 - 4)}s3cret`;
+  stats.add(report([{ tab: cut, label: cut }], [{ node: cut, tab: cut, type: cut }]));
+  expect(JSON.stringify([[...stats.tabs()], [...stats.nodes()]])).not.toContain("s3cr");
 });
 
 test("a report of the process is checked, since flows can write it too", () => {

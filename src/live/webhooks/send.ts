@@ -46,7 +46,7 @@ export function sendWebhook({ url, headers, body }: WebhookRequest, options: Sen
     method: "POST",
     agent: false,
     signal,
-    lookup: createLookup(policy, host, port),
+    lookup: createLookup(policy, host, port, signal),
     headers: { ...headers, "content-type": "application/json", "content-length": Buffer.byteLength(body) },
   });
   const { promise, resolve: succeed, reject } = Promise.withResolvers<WebhookResponse>();
@@ -80,24 +80,38 @@ function discard(request: ClientRequest, response: IncomingMessage): void {
 }
 
 /** Resolves a name to those of its addresses that the policy permits. */
-function createLookup(policy: TargetPolicy, host: string, port: number): LookupFunction {
+function createLookup(policy: TargetPolicy, host: string, port: number, signal: AbortSignal): LookupFunction {
   return (hostname, options, callback) => {
-    resolve(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) {
-        callback(error, []);
-        return;
-      }
-      const denials = addresses.map(({ address }) => policy.findDenial(host, address, port));
-      const permitted = addresses.filter((_, at) => denials[at] === undefined);
-      const [first] = permitted;
-      if (first === undefined) {
-        const [address] = addresses as [LookupAddress];
-        callback(new Error(`${host} (${address.address}): ${denials[0]}`), []);
-      } else if (options.all === true) {
-        callback(null, permitted);
-      } else {
-        callback(null, first.address, first.family);
-      }
+    queueLookup(signal, (onEnd) => {
+      resolve(hostname, { ...options, all: true }, (error, addresses) => {
+        onEnd();
+        if (error !== null) {
+          callback(error, []);
+          return;
+        }
+        const denials = addresses.map(({ address }) => policy.findDenial(host, address, port));
+        const permitted = addresses.filter((_, at) => denials[at] === undefined);
+        const [first] = permitted;
+        if (first === undefined) {
+          const [address] = addresses as [LookupAddress];
+          callback(new Error(`${host} (${address.address}): ${denials[0]}`), []);
+        } else if (options.all === true) {
+          callback(null, permitted);
+        } else {
+          callback(null, first.address, first.family);
+        }
+      });
     });
   };
+}
+
+/** Resolves when all lookups have ended. */
+let lookups = Promise.resolve();
+
+/**
+ * Starts a lookup after those before it, unless its request has ended by then. A lookup can't be cancelled, and occupies one of the few
+ * threads of the process that also access files: slow name servers must not occupy all of them.
+ */
+function queueLookup(signal: AbortSignal, start: (onEnd: () => void) => void): void {
+  lookups = lookups.then(() => (signal.aborted ? undefined : new Promise<void>(start)));
 }

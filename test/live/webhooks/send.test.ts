@@ -1,14 +1,16 @@
+import dns, { type LookupAddress } from "node:dns";
 import { once } from "node:events";
+import { syncBuiltinESMExports } from "node:module";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { sendWebhook } from "../../../src/live/webhooks/send.ts";
 import { createTargetPolicy, type TargetAccess } from "../../../src/live/webhooks/target-policy.ts";
 import { openReceiver } from "./receiver.ts";
 
 const loopback: TargetAccess = { allow: ["127.0.0.0/8"], deny: [] };
 
-function send(url: string, access: TargetAccess = loopback, timeoutMs = 10_000) {
-  const options = { policy: createTargetPolicy(access), timeoutMs, signal: new AbortController().signal };
+function send(url: string, access: TargetAccess = loopback, timeoutMs = 10_000, { signal } = new AbortController()) {
+  const options = { policy: createTargetPolicy(access), timeoutMs, signal };
   return sendWebhook({ url: new URL(url), headers: { "webhook-id": "1" }, body: `{"a":"é"}` }, options);
 }
 
@@ -119,4 +121,28 @@ test.each<[string, (socket: Socket) => void, RegExp]>([
   expect(await failure(`http://127.0.0.1:${port}/secret?secret=1`)).toMatch(expected);
   server.close();
   expect(await failure(`http://127.0.0.1:${port}/secret?secret=1`)).not.toContain("secret");
+});
+
+test("one name is looked up at a time, and none whose request has ended", async () => {
+  type End = (error: Error | null, addresses: LookupAddress[]) => void;
+  const lookups: { readonly name: string; readonly end: End }[] = [];
+  // A name server that responds when the test says so.
+  const lookup = ((name: string, _options: unknown, end: End) => void lookups.push({ name, end })) as typeof dns.lookup;
+  using stack = new DisposableStack();
+  stack.defer(() => syncBuiltinESMExports());
+  stack.use(vi.spyOn(dns, "lookup").mockImplementation(lookup));
+  syncBuiltinESMExports();
+  const controller = new AbortController();
+  const ended = ["slow", "ended"].map((name) => failure(`http://${name}.example/`, loopback, 60_000, controller));
+  const next = failure("http://next.example/", loopback, 60_000);
+  await vi.waitUntil(() => lookups.length > 0);
+  controller.abort();
+  await Promise.all(ended);
+  expect(lookups.map(({ name }) => name)).toEqual(["slow.example"]);
+  const found: LookupAddress[] = [{ address: "10.0.0.1", family: 4 }];
+  lookups[0]?.end(null, found);
+  await vi.waitUntil(() => lookups.length > 1);
+  lookups[1]?.end(null, found);
+  expect(await next).toMatch(/^next\.example \(10\.0\.0\.1\): not a public address/);
+  expect(lookups.map(({ name }) => name)).toEqual(["slow.example", "next.example"]);
 });

@@ -1,4 +1,5 @@
 import {
+  type CollectionTag,
   type Document,
   type ErrorCode,
   isAlias,
@@ -10,6 +11,7 @@ import {
   type Node,
   parseDocument,
   Scalar,
+  type ScalarTag,
   visit,
 } from "yaml";
 import { printableData } from "./printable.ts";
@@ -154,6 +156,7 @@ export function formatYaml(document: Document): string {
       }
     },
   });
+  document.schema.tags = document.schema.tags.map(withEscapes);
   // Double-quoted text is JSON, because the library loses spaces where it breaks such text into lines.
   const text = document.toString({
     lineWidth: 0,
@@ -161,7 +164,20 @@ export function formatYaml(document: Document): string {
     flowCollectionPadding: false,
     doubleQuotedAsJSON: true,
   });
+  // Comments are not escaped yet.
   return printableData(text);
+}
+
+/**
+ * Escapes text before the library measures keys: one of more than 1,024 characters needs a question mark, without which it can't
+ * be read.
+ */
+function withEscapes(tag: CollectionTag | ScalarTag): CollectionTag | ScalarTag {
+  if (tag.collection !== undefined || tag.stringify === undefined) {
+    return tag;
+  }
+  const { stringify } = tag;
+  return { ...tag, stringify: (...call) => printableData(stringify(...call)) };
 }
 
 /** Characters that a YAML file can't contain, that it would change, or that an editor or a terminal may not show. */

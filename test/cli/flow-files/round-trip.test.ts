@@ -240,6 +240,15 @@ describe.each(formats)("%s", (format) => {
       { numRuns: Number(process.env["FLOWGATE_FILES_RUNS"] ?? 40) },
     );
   });
+
+  test("keeps keys that are longer than 1,024 characters only because of escapes", async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+    const file = join(folder.path, `flows.${format}`);
+    const keys = Array.from({ length: 10 }, (_, at) => `${"x".repeat(1_015 + at)}\u2029`);
+    const flows = [{ id: "t", type: "tab", ...Object.fromEntries(keys.map((name) => [name, name])) }];
+    await exportFile(file, flows);
+    expect(await read(file)).toEqual(flows);
+  });
 });
 
 function expectSame(flows: readonly FlowNode[], found: readonly FlowNode[]): void {

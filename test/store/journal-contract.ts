@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { JournalEntry, JournalQuery, JournalStore } from "../../src/store/journal-store.ts";
 import type { Store } from "../../src/store/store.ts";
+import { eventually } from "../e2e/service.ts";
 import type { StoreLocation } from "./contract.ts";
 
 /** The contract of `JournalStore`, for an adapter. */
@@ -31,12 +32,15 @@ export function journalStoreContract(createLocation: () => Promise<StoreLocation
     await using location = await createLocation();
     await using store = await location.open();
     await using journal = openJournal(store);
+    const start = (await journal.claimCursor({ name: "start", holder: "a", forMs: 60_000 })) ?? "";
     await journal.append([entry(1)]);
+    await readEventually(journal, start, [1]);
     const after = (await journal.claimCursor({ name: "c", holder: "a", forMs: 60_000 })) ?? "";
     const kinds = ["log", "nodeError", "deployment", "token"];
     expect((await journal.read({ after, limit: 10, kinds })).entries).toEqual([]);
     await journal.append([entry(3)]);
     await journal.append([entry(4, { kind: "token", level: undefined }), entry(5, { kind: "log", level: 3 })]);
+    await readEventually(journal, after, [3, 4, 5]);
     const seqs: number[] = [];
     for (let position = after; ;) {
       const read = await journal.read({ after: position, limit: 2, kinds });
@@ -185,6 +189,14 @@ function openJournal(store: Store): JournalStore {
     onReplaced(reason) {
       throw new Error(reason);
     },
+  });
+}
+
+/** Waits until these entries can be read: a store with several writers waits for transactions that are older than an entry. */
+async function readEventually(journal: JournalStore, after: string, seqs: readonly number[]): Promise<void> {
+  await eventually(async () => {
+    const { entries } = await journal.read({ after, limit: 10, kinds: ["log", "nodeError", "token"] });
+    expect(entries.map(({ seq }) => seq)).toEqual(seqs);
   });
 }
 

@@ -40,18 +40,19 @@ function failing(error: unknown): GatewayOptions["routes"] {
 
 /** A client of each protocol, by the name that it has in the context of a call. */
 async function openAll(options: RpcOptions): Promise<AsyncDisposable & { transports: [string, Transport][] }> {
-  await using stack = new AsyncDisposableStack();
-  const http2 = stack.use(await openHttp2(options));
+  const http2 = await openHttp2(options);
   const [[, openHttp1]] = http1Servers as unknown as [(typeof http1Servers)[number]];
-  const { baseUrl } = stack.use(await openHttp1(options));
+  const http1 = await openHttp1(options);
   const names: Record<string, string> = { Connect: "connect", gRPC: "grpc", "gRPC-Web": "grpc-web" };
   const rpc = http2.transports.flatMap(([name, transport]): [string, Transport][] =>
     names[name] === undefined ? [] : [[names[name], transport]],
   );
-  const moved = stack.move();
   return {
-    transports: [...rpc, ["http", createRestTransport({ baseUrl })]],
-    [Symbol.asyncDispose]: () => moved.disposeAsync(),
+    transports: [...rpc, ["http", createRestTransport({ baseUrl: http1.baseUrl })]],
+    async [Symbol.asyncDispose]() {
+      await http1[Symbol.asyncDispose]();
+      await http2[Symbol.asyncDispose]();
+    },
   };
 }
 

@@ -250,9 +250,14 @@ flowgate: Correct them and deploy again, or deploy the previous ones with flowga
 const failing = base.map((node) => (node.id === "f" ? { ...node, initialize: "throw new Error('start')" } : node));
 
 test.each([
-  ["a node type is missing", missing, "missing node types: not-installed"],
-  ["a node logs an error", failing, 'nodes logged errors while they were started: function "price" (f)'],
-])("exits with 4 while the active flows do not run, if %s", async (_, flows, reason) => {
+  ["a node type is missing", missing, "missing node types: not-installed", /^Flows +failed$/m],
+  [
+    "a node logs an error",
+    failing,
+    'nodes logged errors while they were started: function "price" (f)',
+    /^Flows +failed, 1 node with errors$/m,
+  ],
+])("exits with 4 while the active flows do not run, if %s", async (_, flows, reason, state) => {
   const rev = (await deploy(flows)).slice(0, 8);
   const unchanged = {
     code: 4,
@@ -266,7 +271,7 @@ flowgate: Correct them and deploy again, or deploy the previous ones with flowga
   expect(await flowgate("export", "flows")).toMatchObject({ code: 0 });
   expect(await flowgate("sync", "flows", "--yes")).toEqual(unchanged);
   expect(await flowgate("rollback", "@", "--yes")).toEqual(unchanged);
-  expect(await flowgate("status")).toMatchObject({ code: 4, stdout: expect.stringMatching(/^Flows +failed$/m) });
+  expect(await flowgate("status")).toMatchObject({ code: 4, stdout: expect.stringMatching(state) });
   const { code, stdout } = await flowgate("deploy", await file(flows), "-o", "json");
   expect({ code, response: JSON.parse(stdout) }).toMatchObject({ code: 4, response: { outcome: "failed" } });
 });

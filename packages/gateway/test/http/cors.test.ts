@@ -46,7 +46,7 @@ describe("CORS", () => {
         "access-control-allow-methods": "GET, POST, HEAD, OPTIONS",
         "access-control-allow-headers":
           "Accept, Authorization, Connect-Timeout-Ms, Content-Encoding, Content-Type, Grpc-Timeout, If-Match, " +
-          "If-None-Match, If-Unmodified-Since, X-Server-Timeout, Service-API-Version, Service-Deployment-Type, Service-Deployment-Message, Idempotency-Key, Service-Deployment-Wait, Service-Deployment-On-Failure, Service-Deployment-Merge",
+          "If-None-Match, If-Unmodified-Since, X-Server-Timeout, Service-API-Version, Service-Deployment-Type, Service-Deployment-Message, Idempotency-Key, Service-Deployment-Wait, Service-Deployment-On-Failure, Service-Deployment-Merge, Service-Deployment-Max-Errors",
         "access-control-max-age": "60",
         vary: "Origin",
       },

@@ -278,6 +278,7 @@ describe("a query", () => {
       "header Service-Deployment-Wait",
       "header Service-Deployment-On-Failure",
       "header Service-Deployment-Merge",
+      "header Service-Deployment-Max-Errors",
       "header If-Match",
     ]);
   });

@@ -24,7 +24,8 @@ export type Replicas<Names extends string> = AsyncDisposable &
   Readonly<Record<Names, ReplicaUnderTest>> & {
     /** Commits like a replica that then ends. */
     commitElsewhere(draft: RevisionDraft): Promise<Revision>;
-    active(): Revision;
+    /** Reads the active revision from the store, whatever the replicas know of it yet. */
+    readActive(): Promise<Revision>;
   };
 
 /** Starts several replicas in this process, and waits until they are ready. */
@@ -61,7 +62,7 @@ export async function openReplicas<Names extends string>(
   return {
     ...(gateways as Record<Names, ReplicaUnderTest>),
     commitElsewhere: (draft) => notifying(elsewhere, stores).commit(draft),
-    active: () => elsewhere.active(),
+    readActive: () => elsewhere.reload(),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }

@@ -139,13 +139,13 @@ describe("two replicas that run flows and one that does not", () => {
   });
 
   test("a failure on a replica undoes the deployment of another one that has ended", async () => {
-    const before = replicas.active().rev;
+    const { rev: before } = await replicas.readActive();
     const flows = documentOf(needsReporter as readonly FlowNode[]);
     const { rev } = await replicas.commitElsewhere(
       draft(before, { flows, credentials: new Map(), probationMs: 60_000 }),
     );
     await eventually(async () =>
-      expect(replicas.active()).toMatchObject({ parent: rev, cause: "automatic_undo", restoredRev: before }),
+      expect(await replicas.readActive()).toMatchObject({ parent: rev, cause: "automatic_undo", restoredRev: before }),
     );
   });
 });
@@ -160,7 +160,7 @@ test("in mode one, flows that need a node type are run by the replica that has i
   const { outcome, rev } = await deployOutcome(plain, [tab("T"), reporter("r", "T")], undo);
   expect(outcome).toBe("running");
   expect([plain.runtimeStatus().state, equipped.runtimeStatus().state]).toEqual(["standby", "running"]);
-  expect(replicas.active().rev).toBe(rev);
+  expect((await replicas.readActive()).rev).toBe(rev);
 });
 
 test("in mode one, one replica runs the flows, and another one takes over when it stops", async () => {

@@ -1,10 +1,11 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
+import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import type { OutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { outcomes as outcomeMessages } from "../deployments/revision-message.ts";
 import { isRunnerState, namesOfRunning } from "../runtime/replicas/runs.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
@@ -14,6 +15,7 @@ import { runtimeTimeoutMs } from "./deployment-request.ts";
 export type ControlOptions = {
   readonly store: Pick<FlowStore, "active">;
   readonly desired: DesiredStateStore;
+  readonly audit: Pick<AuditRecorder, "write">;
   /** That of this replica. */
   readonly runtime: Pick<Runtime, "status" | "onChange">;
   readonly allRuntimes: Pick<Runtime, "apply">;
@@ -22,14 +24,23 @@ export type ControlOptions = {
   readonly cluster: Pick<Cluster, "replicas" | "onChange"> | undefined;
 };
 
+/** The states in which a process has ended by itself: a start does not wait until the runtime starts the next one, if it does. */
+const endedStates: ReadonlySet<RuntimeState> = new Set(["safe", "restarting"]);
+
 /** Starting and stopping the flows on all replicas, which follow what is stored. */
 export function controlMethods(
   options: ControlOptions,
 ): Pick<ServiceImpl<typeof RuntimeService>, "startFlows" | "stopFlows"> {
-  const { store, desired, allRuntimes, outcomes } = options;
+  const { store, desired, audit, runtime, allRuntimes, outcomes } = options;
   return {
     async startFlows(_request, context) {
-      await desired.set(true, { kind: "flows_started", origin: originOf(context), subject: store.active().rev });
+      const before = desired.current();
+      const entry = { kind: "flows_started", origin: originOf(context), subject: store.active().rev } as const;
+      const { atMs } = await desired.set(true, entry);
+      const isStored = !before.isStarted || atMs !== before.atMs;
+      if (!isStored && endedStates.has(runtime.status().state)) {
+        audit.write(entry);
+      }
       const active = store.active();
       // Restarts no nodes if the flows run already.
       const { outcome, missingTypes } = await allRuntimes.apply(active, "nodes", context.values.get(traceKey), {

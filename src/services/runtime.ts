@@ -1,7 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
-import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import type { NodeStates } from "../live/node-states.ts";
@@ -16,7 +15,6 @@ import { toRuntime } from "./settings.ts";
 
 type RuntimeServiceOptions = ControlOptions &
   InjectOptions & {
-    readonly audit: Pick<AuditRecorder, "write">;
     /** That of this replica. */
     readonly runtime: Pick<Runtime, "restart" | "lastResult">;
     /** What its nodes do. */

@@ -105,7 +105,7 @@ test("a deployment that waits ends when the flows are stopped, and a failure tha
   expect((await waiting).headers["service-deployment-outcome"]).toBe("stopped");
 });
 
-test("safe mode ends when the flows are stopped, and when they are started", async () => {
+test("safe mode ends when the flows are stopped, and when they are started, which the audit log has", async () => {
   await using service = await startService({ config: { runtime: { restart: { safeModeAfter: 1 } } } });
   // Each file lets the flows crash once.
   const crashing = (name: string) => `const host = util.inspect.constructor("return process")();
@@ -126,6 +126,9 @@ test("safe mode ends when the flows are stopped, and when they are started", asy
     expect((await service.send("POST", "/runtime:start")).json()).toMatchObject({ outcome: "running" });
     expect((await readRuntime(service)).state).toBe("running");
   }
+  const audit = await service.send("GET", "/audit?kind=flows_stopped&kind=flows_started");
+  const { entries } = audit.json() as { entries: { kind: string }[] };
+  expect(entries.map(({ kind }) => kind)).toEqual(["flows_started", "flows_stopped", "flows_started"]);
 });
 
 test("who has stopped and started the flows is in the audit log, and the states are events", async () => {

@@ -54,7 +54,7 @@ export function controlMethods(
       await desired.set(false, { kind: "flows_stopped", origin: originOf(context), subject: store.active().rev });
       await outcomes.recordStop();
       const runningReplicas = await untilEnded(options, runtimeTimeoutMs(context.timeoutMs()), context.signal);
-      return { rev: store.active().rev, runningReplicas };
+      return { rev: store.active().rev, runningReplicas, started: desired.current().isStarted };
     },
   };
 }

@@ -1,6 +1,11 @@
+import { once } from "node:events";
 import { mkdtempDisposable, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { RuntimeService } from "@flowgate/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { deploy } from "../e2e/deploy.ts";
@@ -61,6 +66,27 @@ test("start fails with 4 if the flows do not run", async () => {
     stdout: "",
     stderr:
       "flowgate: The flows were started, but do not run (failed). These node types are not installed: no such type. See flowgate status.\n",
+  });
+});
+
+test.each<[response: { started: true } | { runningReplicas: string[] }, message: string]>([
+  [{ started: true }, "The flows are not stopped: they have been started again meanwhile. See flowgate audit list."],
+  [
+    { runningReplicas: ["one", "two"] },
+    "The flows are being stopped, but still run on: one, two. See flowgate status.",
+  ],
+])("stop fails if flows run: %j", async (response, message) => {
+  const routes = connectNodeAdapter({
+    routes: (router) => void router.rpc(RuntimeService.method.stopFlows, () => response),
+  });
+  const server = createServer(routes).listen(0, "127.0.0.1");
+  using _ = { [Symbol.dispose]: () => void server.close() };
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  expect(await runCli(["stop"], { env: { FLOWGATE_SERVER: url } })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `flowgate: ${message}\n`,
   });
 });
 

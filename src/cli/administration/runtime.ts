@@ -66,7 +66,7 @@ function finish<D extends DescMessage>(
   }
 }
 
-/** Asks at a terminal, and stops the flows. Throws a CliFailure if some still run. */
+/** Asks at a terminal, and stops the flows. Throws a CliFailure if some still run, or run again. */
 export async function stopFlows(
   { session, output, progress, connection }: ClientContext,
   { yes }: { readonly yes?: true },
@@ -75,13 +75,16 @@ export async function stopFlows(
     throw new CliFailure("Nothing was stopped.");
   }
   const response = await progress.during("Stopping the flows", () => session.runtime.stopFlows({}));
-  const { runningReplicas } = response;
-  if (runningReplicas.length === 0 || output.format !== undefined) {
+  const { runningReplicas, started } = response;
+  if ((runningReplicas.length === 0 && !started) || output.format !== undefined) {
     output.message(
       StopFlowsResponseSchema,
       response,
       () => "The flows are stopped. They remain so, also after deployments and restarts, until flowgate start.",
     );
+  }
+  if (started) {
+    throw new CliFailure("The flows are not stopped: they have been started again meanwhile. See flowgate audit list.");
   }
   if (runningReplicas.length > 0) {
     throw new CliFailure(

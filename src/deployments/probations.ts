@@ -3,7 +3,7 @@ import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { AffectedNodes } from "../flows/plan/affected-nodes.ts";
 import type { EventHub } from "../live/hub.ts";
-import { deploymentBudgetMs, restartsAllNodes } from "../runtime/deployment.ts";
+import { deploymentWaitMs, restartsAllNodes } from "../runtime/deployment.ts";
 import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
 import { type DeploymentResult, type Runtime, type WaitOptions, outcomeMessage, stopped } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
@@ -89,7 +89,7 @@ export class Probations implements Disposable {
     );
     void watch.verdict.then(() => errors?.[Symbol.dispose]());
     // Without other replicas, flows that do not start in time are a failure.
-    const limitMs = cluster === undefined ? Infinity : deploymentBudgetMs(revision, deadlineMs) + forMs;
+    const limitMs = cluster === undefined ? Infinity : deploymentWaitMs(revision, deadlineMs) + forMs;
     const endMs = performance.now() + limitMs;
     const unsettled: Settlement = { outcome: "pending", missingTypes: [], rev: revision.rev };
     const settled = watch.verdict
@@ -180,7 +180,7 @@ export class Probations implements Disposable {
     const errors = errorLimit && this.#watchErrors(revision, revision.deploymentType, errorLimit);
     if (errorLimit !== undefined) {
       // If the flows start here later, nobody waits for them.
-      const endMs = deploymentBudgetMs(revision, deadlineMs) + errorLimit.forMs;
+      const endMs = deploymentWaitMs(revision, deadlineMs) + errorLimit.forMs;
       const end = setTimeout(() => errors?.[Symbol.dispose](), endMs).unref();
       void errors?.ended.then(() => clearTimeout(end));
     }

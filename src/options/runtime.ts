@@ -52,7 +52,7 @@ export const runtime = z.strictObject({
   deadlineMs: milliseconds
     .default(runtimeDefaults.deadlineMs)
     .describe(
-      "Time limit for flows to start, and for the response to their deployment to wait for that; at least 1 s plus 5 ms per node. The deployment remains committed in any case.",
+      "Time limit for flows to start; at least 1 s plus 5 ms per node. The response to their deployment waits for that, at most 2 s longer. The deployment remains committed in any case.",
     ),
   maxOldSpaceMb: wholeNumber(16, 1_048_576)
     .optional()

@@ -23,6 +23,14 @@ export function deploymentBudgetMs(revision: Revision, deadlineMs: number): numb
   return Math.max(deadlineMs, 1_000 + 5 * revision.flows.count);
 }
 
+/** How long the caller of a deployment waits at most: until flows that do not start in time have failed. */
+export function deploymentWaitMs(revision: Revision, deadlineMs: number): number {
+  return deploymentBudgetMs(revision, deadlineMs) + processMs;
+}
+
+/** As a rule, longer than it takes a process to start before the flows, and to end when it is killed. */
+const processMs = 2_000;
+
 /** Creates a waiter whose result is `pending` when the time is over or the signal is aborted. */
 export function createWaiter(
   deadlineMs: number,

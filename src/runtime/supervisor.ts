@@ -5,7 +5,7 @@ import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import { logBoundary, withLauncher } from "./boundary.ts";
 import { type CallOptions, type Procedure, flowsStopped } from "./calls.ts";
-import { DeploymentQueue, createWaiter, deploymentBudgetMs, includesDeployment, resolveWaiters } from "./deployment.ts";
+import { DeploymentQueue, createWaiter, deploymentWaitMs, includesDeployment, resolveWaiters } from "./deployment.ts";
 import { describeWritableModules, prepareModulesDir, prepareUserDir, warnOfUnloadedModules } from "./folders.ts";
 import { InstanceKeeper } from "./instance-keeper.ts";
 import { type CompleteOptions, type RuntimeOptions, completeOptions } from "./options.ts";
@@ -134,7 +134,7 @@ class Supervisor implements Runtime {
       return this.#lastResult?.result ?? pending;
     }
     const newest = this.#queue.record(revision);
-    const waiter = createWaiter(deploymentBudgetMs(newest, this.#options.deadlineMs), wait);
+    const waiter = createWaiter(deploymentWaitMs(newest, this.#options.deadlineMs), wait);
     const current = instance?.currentDeployment;
     if (current !== undefined && includesDeployment(current, { revision, type })) {
       current.waiters.add(waiter);
@@ -159,7 +159,7 @@ class Supervisor implements Runtime {
     if (clearFiles) {
       this.#keeper.clearFiles();
     }
-    const waiter = createWaiter(deploymentBudgetMs(revision, this.#options.deadlineMs), wait);
+    const waiter = createWaiter(deploymentWaitMs(revision, this.#options.deadlineMs), wait);
     this.#renewals.request();
     this.#keeper.retryModules();
     this.#queue.add({ revision: this.#queue.record(revision), type: "full", waiters: new Set([waiter]), trace });

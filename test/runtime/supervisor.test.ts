@@ -128,9 +128,11 @@ test("replaces a child that is blocked by a deployment when a newer one is waiti
 test("replaces a child that does not finish a deployment by the deadline", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready, deadlineMs: 1_000, restart: { backoffMs: 60_000 } });
   await runtime.untilState("running");
-  await runtime.apply(revision(1, nodes("unfinished")), "nodes");
+  const message = "the flows did not start in time";
+  const result = await runtime.apply(revision(1, nodes("unfinished")), "nodes");
+  expect(result).toMatchObject({ outcome: "crashed", message });
   await runtime.untilState("restarting");
-  expect(runtime.status().message).toBe("the flows did not start in time");
+  expect(runtime.status().message).toBe(message);
 });
 
 test("replaces a child that is blocked while idle", async () => {
@@ -178,7 +180,7 @@ test("keeps restarting a child that crashes before it is ready", async () => {
 test("replaces a child that never becomes ready, and resolves deployments at their deadline", async () => {
   await using runtime = await runtimeUnderTest({
     entry: fixture("never-ready"),
-    readyDeadlineMs: 2_000,
+    readyDeadlineMs: 4_000,
     deadlineMs: 500,
     restart: { backoffMs: 60_000 },
   });

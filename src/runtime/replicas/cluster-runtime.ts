@@ -1,7 +1,7 @@
 import type { Cluster } from "../../store/cluster.ts";
 import type { DesiredStateStore } from "../../store/desired-state.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
-import { type Waiter, createWaiter, deploymentBudgetMs } from "../deployment.ts";
+import { type Waiter, createWaiter, deploymentWaitMs } from "../deployment.ts";
 import { type DeploymentResult, type Runtime, pending, stopped } from "../runtime.ts";
 import { awaitsStart, combineRuns, handsOverAfter, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
 
@@ -59,7 +59,7 @@ export function createClusterRuntime({
       if (type === "reload") {
         return runtime.apply(revision, type, trace, wait);
       }
-      const waiter = createWaiter(deploymentBudgetMs(revision, deadlineMs), wait);
+      const waiter = createWaiter(deploymentWaitMs(revision, deadlineMs), wait);
       waiters.add(waiter);
       let own = pending;
       const check = (): void => {

@@ -33,7 +33,7 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   readonly options: Options;
   readonly log: Logger;
   readonly store: Store;
-  readonly live: Pick<Live, "hub" | "flows" | "nodeObserver" | "deployments" | "follow">;
+  readonly live: Pick<Live, "hub" | "flows" | "redact" | "nodeObserver" | "deployments" | "follow">;
   readonly analysis: Analysis;
   /** Undefined: nothing is measured. */
   readonly stats: FlowStats | undefined;
@@ -61,6 +61,7 @@ export async function openRuntimes(
         active: async () => store.flows.active(),
         desired,
         log: createRuntimeLog(log, live.flows),
+        redact: (text, isCut) => live.redact(text, isCut),
         nodes: live.nodeObserver,
         logLevel: flowLogLevel(options),
       },

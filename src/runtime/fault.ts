@@ -1,4 +1,4 @@
-import { type NodeRef, parseNodeRef } from "./node-events.ts";
+import { type NodeRef, type Redact, maxNameChars, parseNodeRef } from "./node-events.ts";
 
 /** The node that has ended the process of the flows, as far as that is known. */
 export type Fault = {
@@ -37,13 +37,15 @@ function isPlace(value: unknown): value is number {
 }
 
 /** What an operator looks for in the editor. */
-export function describeFault({ node, line, isCertain }: Fault): string {
-  const { nodeId, nodeType = "node", nodeName, flowLabel, flowId } = node;
+export function describeFault({ node, line, isCertain }: Fault, redact: Redact = (text) => text): string {
+  const redactName = (text: string): string => redact(text, text.length >= maxNameChars);
+  const { nodeType = "node", nodeName, flowLabel, flowId } = node;
   const flow = flowLabel ?? flowId;
-  const type = /^[\w ./@:-]+$/.test(nodeType) ? nodeType : quote(nodeType);
+  const id = quote(redactName(node.nodeId));
+  const type = /^[\w ./@:-]+$/.test(nodeType) ? redactName(nodeType) : quote(redactName(nodeType));
   const place = [
-    nodeName === undefined ? `${type} ${quote(nodeId)}` : `${type} ${JSON.stringify(nodeName)} (${quote(nodeId)})`,
-    ...(flow === undefined ? [] : [`flow ${JSON.stringify(flow)}`]),
+    nodeName === undefined ? `${type} ${id}` : `${type} ${JSON.stringify(redactName(nodeName))} (${id})`,
+    ...(flow === undefined ? [] : [`flow ${JSON.stringify(redactName(flow))}`]),
     ...(line === undefined ? [] : [`line ${line}`]),
   ].join(", ");
   return isCertain ? place : `the last active node was ${place}`;

@@ -7,6 +7,7 @@ import {
   type TabMeasurement,
   maxMeasuredIdChars,
 } from "./measurements.ts";
+import type { Redact } from "./node-events.ts";
 
 /** What nodes of a tab have done since the service was started, or since the tab was last forgotten. */
 export type TabStats = {
@@ -43,8 +44,7 @@ const forgottenMs = 60 * 60_000;
 const staleMs = 10_000;
 
 type FlowStatsOptions = {
-  /** Removes the values of credentials. `isCut`: the text may end within one. */
-  readonly redact: (text: string, isCut: boolean) => string;
+  readonly redact: Redact;
   readonly now?: () => number;
 };
 

@@ -3,7 +3,15 @@ import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import { type Measurements, parseMeasurements } from "./measurements.ts";
-import { type NodeEvents, type NodeRef, cutText, maxCount, parseNodeEvents, parseNodeRef } from "./node-events.ts";
+import {
+  type NodeEvents,
+  type NodeRef,
+  cutText,
+  maxCount,
+  maxNameChars,
+  parseNodeEvents,
+  parseNodeRef,
+} from "./node-events.ts";
 import { maxLineChars } from "./output.ts";
 
 /** By severity, the most severe first. */
@@ -140,7 +148,6 @@ export const watchFd = 4;
 /** The child's file descriptor of its code cache, see code-cache.ts. */
 export const codeFd = 5;
 
-const maxNameChars = 256;
 const maxNames = 1_000;
 
 /** A longer list of node types is not sent, because it would not fit into a line of the channel. */

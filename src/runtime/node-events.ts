@@ -97,6 +97,9 @@ export interface NodeObserver {
   onDemand(listener: () => void): Disposable;
 }
 
+/** Removes the values of credentials from a text. `isCut`: it may end within one. */
+export type Redact = (text: string, isCut: boolean) => string;
+
 /** The size of a message, in bytes of JSON, and of one event in it. */
 export const maxMessageBytes = 60 * 1024;
 export const maxTextBytes = 16 * 1024;

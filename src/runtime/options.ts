@@ -6,7 +6,7 @@ import type { FlowStats } from "./flow-stats.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
-import type { NodeObserver } from "./node-events.ts";
+import type { NodeObserver, Redact } from "./node-events.ts";
 import { ProtectedPorts } from "./protected-ports.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
@@ -81,6 +81,8 @@ export type RuntimeOptions = {
   readonly port: number;
   /** `source` is `runtime` for entries of this process, and `flows` for entries and output of the child. */
   readonly log: (entry: LogEntry, source: LogSource) => void;
+  /** Redacts the reasons why flows do not run. Defaults to leaving them as they are. */
+  readonly redact?: Redact;
   /** Receives what happens to nodes. Absent: nobody does. */
   readonly nodes?: NodeObserver | undefined;
   /** Sums up what flows do. Absent: nothing is measured. */
@@ -185,6 +187,7 @@ export function completeOptions(
     maxOldSpaceMb: undefined,
     fence: undefined,
     processFile: undefined,
+    redact: (text) => text,
     nodes: undefined,
     stats: undefined,
     measuresNodes: false,

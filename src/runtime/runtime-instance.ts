@@ -16,9 +16,9 @@ import {
   type Ready,
   heartbeatIntervalMs,
 } from "./messages.ts";
-import { isNodeError } from "./node-events.ts";
+import { isNodeError, maxNameChars } from "./node-events.ts";
 import type { CompleteOptions } from "./options.ts";
-import { LogBudget } from "./output.ts";
+import { LogBudget, maxLineChars } from "./output.ts";
 import { stopLimitMs } from "./restarts.ts";
 import { nameOptions } from "./sandbox.ts";
 
@@ -281,7 +281,10 @@ export class RuntimeInstance {
     this.#deploySpan?.end(failure === undefined ? undefined : "failed");
     this.#deploySpan = undefined;
     this.#enter("idle");
-    const reason = failure === undefined ? describeFailedNodes(failedNodes) : nameOptions(failure);
+    const reason =
+      failure === undefined
+        ? describeFailedNodes(failedNodes.map((name) => this.#options.redact(name, name.length >= maxNameChars)))
+        : nameOptions(this.#redactLine(failure));
     this.#events.onDeployed(deployment, {
       missingTypes,
       ...(lacksModules && { lacksModules }),
@@ -290,10 +293,15 @@ export class RuntimeInstance {
   }
 
   #handleCrashed(message: Crashed): void {
-    if (this.#exitReport.recordCrash(message)) {
+    const cause = this.#redactLine(message.cause);
+    if (this.#exitReport.recordCrash({ ...message, cause })) {
       // A flow can send this message too.
-      logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${message.cause}` });
+      logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${cause}` });
     }
+  }
+
+  #redactLine(text: string): string {
+    return this.#options.redact(text, text.length >= maxLineChars);
   }
 
   #handleExit(exit: ProcessExit): void {

@@ -68,7 +68,7 @@ class Supervisor implements Runtime {
   constructor(options: CompleteOptions) {
     this.#options = options;
     this.#renewals = new Renewals(options);
-    this.#reporter = new StateReporter(options.log);
+    this.#reporter = new StateReporter(options.log, options.redact);
     this.#keeper = new InstanceKeeper({
       options,
       queue: this.#queue,

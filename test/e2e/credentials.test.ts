@@ -2,11 +2,11 @@ import { createCipheriv, createHash, randomBytes } from "node:crypto";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DeploymentOutcome, FlowsService, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { deploy, tryDeploy } from "./deploy.ts";
+import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import { functionNode, installReporter, type Node, reporter, started, tab } from "./flow-builders.ts";
 import { json } from "./rest.ts";
 import { call, rpcProtocols } from "./rpc.ts";
-import { type Service, startService } from "./service.ts";
+import { eventually, type Service, startService } from "./service.ts";
 
 const secret = "the secret of credentials";
 
@@ -284,4 +284,25 @@ describe("credentials of environment variables", () => {
     const reply = await tryDeploy(service, deployment);
     expect([reply.status, reply.json()]).toEqual([400, error]);
   });
+});
+
+test("credentials in an error that ends the process of the flows are not shown", async () => {
+  const value = "tops3cretvalue";
+  const env = [{ name: "S", type: "cred", value: "" }];
+  const code = `const value = env.get("S");
+    util.inspect.constructor("return process")().nextTick(() => { throw new Error("it is " + value); });`;
+  await using crashing = await startService({ config: { runtime: { restart: { safeModeAfter: 1 } } } });
+  await deploy(crashing, {
+    flows: [{ ...tab("T"), env, credentials: { S: value } }, functionNode("f", { z: "T", initialize: code })],
+  });
+  await eventually(async () => expect((await readRuntime(crashing)).state).toBe("safe"));
+  for (const [path, shown] of [
+    ["/runtime", "it is [redacted]"],
+    ["/settings", "it is [redacted]"],
+    ["/revisions", "the log has the error"],
+  ] as const) {
+    const { body } = await crashing.send("GET", path);
+    expect(body).toContain(shown);
+    expect(body).not.toContain(value);
+  }
 });

@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
+import { Redactor } from "../../src/live/redactor.ts";
 import { describeFault, parseFault } from "../../src/runtime/fault.ts";
 import { watchFd } from "../../src/runtime/messages.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import type { RuntimeStatus } from "../../src/runtime/runtime.ts";
-import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
+import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape, onTab } from "./flow-builders.ts";
 
 /** A tab on which GET /go runs the code of a function node with a name. */
@@ -94,6 +95,36 @@ test("a function node that throws an error outside of a message is named", async
     reason: "crashed",
     message: `it crashed: "Error: now" (${text}, line 2)`,
     fault: { node: place, line: 2, column: 25, isCertain: true },
+  });
+});
+
+test("values of credentials in an error and in the name of its node are redacted", async () => {
+  const redactor = new Redactor([credentials({ c: { password: "tops3cret" } })]);
+  const code = `${escape} host.nextTick(() => { throw new Error("it is tops3cret"); });`;
+  // Names are cut after 256 characters.
+  const name = `${"x".repeat(250)}tops3cret`;
+  const restart = { backoffMs: 600_000, maxBackoffMs: 600_000 };
+  await using runtime = await runtimeUnderTest({ restart, redact: (part, isCut) => redactor.redact(part, isCut) });
+  const flows = named(code).map((node) => (node.type === "function" ? { ...node, name } : node));
+  await runtime.apply(revision(1, flows), "full");
+  await send(runtime);
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toBe(
+    `it crashed: "Error: it is [redacted]" (function "${"x".repeat(250)}[redacted]" (/go-function), flow "/go", line 1)`,
+  );
+  const log = runtime.entries.map(({ message }) => message);
+  expect(log.filter((line) => line.includes("crashed"))).not.toEqual([]);
+  expect(log.filter((line) => line.includes("tops3cret"))).toEqual([]);
+});
+
+test("values of credentials in the names of nodes that fail to start are redacted", async () => {
+  const redactor = new Redactor([credentials({ c: { password: "tops3cret" } })]);
+  await using runtime = await runtimeUnderTest({ redact: (part, isCut) => redactor.redact(part, isCut) });
+  const failing = { name: "a tops3cret", initialize: `node.error("no");` };
+  const flows = endpoint("/go", "").map((node) => (node.type === "function" ? { ...node, ...failing } : node));
+  expect(await runtime.apply(revision(1, flows), "full")).toMatchObject({
+    outcome: "failed",
+    message: `nodes logged errors while they were started: function "a [redacted]" (/go-function)`,
   });
 });
 

@@ -22,13 +22,13 @@ type QuarantineOptions = {
   readonly log: Logger;
 };
 
-/** After so many ends of the process in one revision, the node or tab is disabled. */
+/** After so many blocked processes in one revision, the node or tab is disabled. */
 const maxFaults = 2;
 
 /**
- * Disables the node or tab that has ended the process of the flows twice, so that the others run. That is a deployment of the service
- * itself, which can be undone. Only a node whose code was running then counts: the one that was active last may be another one.
- * Disposing ends that.
+ * Disables the function node that has blocked the flows twice, or its tab, so that the others run. That is a deployment of the service
+ * itself, which can be undone. Only a blocked event loop counts, since this process observes it by missing heartbeats: a crash is
+ * described by the flows themselves, which could blame others. Disposing ends that.
  */
 export class Quarantine implements Disposable {
   readonly #options: QuarantineOptions;
@@ -52,14 +52,15 @@ export class Quarantine implements Disposable {
 
   #observe(): void {
     const { scope, runtime, store, log } = this.#options;
-    const { state, fault } = runtime.status();
+    const { state, reason, fault } = runtime.status();
     const isNew = fault !== undefined && fault !== this.#last;
     this.#last = fault;
-    if (!isNew || state !== "restarting" || !fault.isCertain) {
+    if (!isNew || state !== "restarting" || reason !== "blocked" || !fault.isCertain) {
       return;
     }
-    const id = scope === "node" ? fault.node.nodeId : fault.node.flowId;
-    if (id === undefined) {
+    const { nodeId, flowId } = fault.node;
+    const id = scope === "node" ? nodeId : flowId;
+    if (id === undefined || !isPlausible(store.active(), fault)) {
       return;
     }
     const count = (this.#faults.get(id) ?? 0) + 1;
@@ -69,7 +70,7 @@ export class Quarantine implements Disposable {
       this.#disable(active, id).catch((err: unknown) => {
         // Another replica, or someone else, was faster.
         if (!isMismatch(err) && !this.#ending.signal.aborted) {
-          log.error({ err, rev: active.rev }, "the node that ends the process of the flows could not be disabled");
+          log.error({ err, rev: active.rev }, "the node that blocks the flows could not be disabled");
         }
       });
     }
@@ -83,7 +84,7 @@ export class Quarantine implements Disposable {
     }
     const what = `${node.type} ${JSON.stringify((nameOf(node) ?? id).slice(0, 200))}`;
     const message =
-      `${what} was disabled by the service (runtime.quarantine: ${scope}), since it has ended the process of the flows ${maxFaults} times: ` +
+      `${what} was disabled by the service (runtime.quarantine: ${scope}), since it has blocked the flows ${maxFaults} times: ` +
       "correct and enable it, or undo this deployment with flowgate undo";
     log.warn({ rev, node: id }, message);
     await deployer.deploy(disableChange(id, scope), {
@@ -102,6 +103,15 @@ export class Quarantine implements Disposable {
       startMs: performance.now(),
     });
   }
+}
+
+/** Whether the watchdog can have reported this fault, which finds the code of function nodes only: flows can write to its pipe. */
+function isPlausible({ flows }: Revision, { node: { nodeId, flowId, subflowPath = [] } }: Fault): boolean {
+  const node = flows.nodes.find(({ id }) => id === nodeId);
+  // The flow of a node in a subflow is that of the outermost instance.
+  const [outermostId = nodeId] = subflowPath;
+  const outermost = flows.nodes.find(({ id }) => id === outermostId);
+  return node?.type === "function" && outermost?.["z"] === flowId;
 }
 
 function disableChange(id: string, scope: QuarantineScope): Change {

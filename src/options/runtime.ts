@@ -76,7 +76,7 @@ export const runtime = z.strictObject({
     .enum(["off", "node", "tab"], "must be one of: off, node, tab")
     .default("off")
     .describe(
-      "What the service disables by itself when the code of a node has blocked or crashed the flows twice in a revision, so that the others run: the `node`, its `tab`, or nothing (`off`). That is a deployment, which can be undone.",
+      "What the service disables by itself when the code of a function node has blocked the event loop of the flows twice in a revision, so that the others run: the `node`, its `tab`, or nothing (`off`). That is a deployment, which can be undone. Crashes do not count. Hostile flows can blame another function node.",
     ),
   user: wholeNumber(1, 4_294_967_294)
     .default(runtimeDefaults.user)

@@ -48,7 +48,8 @@ export class ExitReport {
     return {
       cause: this.#killed?.cause ?? (isStopped ? "it was stopped" : (this.#cause ?? exit.cause)),
       reason,
-      fault: this.#fault ?? (isOfActivity ? exit.fault : undefined),
+      // Flows can report a crash of others before they block the event loop themselves.
+      fault: isOfActivity ? exit.fault : this.#fault,
       isExpected: this.#killed?.isExpected ?? isStopped,
     };
   }

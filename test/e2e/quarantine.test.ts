@@ -16,12 +16,28 @@ async function flowsOf(service: Service): Promise<readonly Node[]> {
   return (await service.send("GET", "/flows")).json() as Node[];
 }
 
-const crashing = functionNode("bad", {
-  z: "B",
-  name: "parser",
-  initialize: `setTimeout(() => void Promise.reject(new Error("late")), 50);`,
-});
-const flows = [tab("B"), crashing, functionNode("neighbor", { z: "B" }), ...endpoint("/alive", "msg.payload = 'yes'")];
+const block = "setTimeout(() => { for (;;); }, 50);";
+const crash = `setTimeout(() => void Promise.reject(new Error("late")), 50);`;
+
+const flowsWith = (initialize: string): Node[] => [
+  tab("B"),
+  functionNode("bad", { z: "B", name: "parser", initialize }),
+  functionNode("neighbor", { z: "B" }),
+  ...endpoint("/alive", "msg.payload = 'yes'"),
+];
+
+const accusation = {
+  kind: "crashed",
+  cause: "x",
+  fault: { node: { nodeId: "neighbor", flowId: "B" }, line: 1, isCertain: true },
+};
+
+/** Writes to the channel of the runtime that the neighbor has ended the process, and ends it. */
+const accuse = `const host = util.inspect.constructor("return process")();
+  setTimeout(() => {
+    host.getBuiltinModule("fs").writeSync(3, ${JSON.stringify(`${JSON.stringify(accusation)}\n`)});
+    host.exit(1);
+  }, 50);`;
 
 describe("a node that ends the process of the flows twice", () => {
   test.for<[scope: string, config: object, disabled: object, name: string]>([
@@ -29,13 +45,13 @@ describe("a node that ends the process of the flows twice", () => {
     ["tab", { isolate: "tab" }, { id: "B", disabled: true }, 'tab "tab B"'],
   ])("is disabled with its %s, so that the others run", async ([scope, config, disabled, name]) => {
     await using service = await startService({ config: { runtime: { ...config, restart } } });
-    const before = await deploy(service, { flows });
+    const before = await deploy(service, { flows: flowsWith(block) });
     await eventually(async () => {
       expect(await newest(service)).toMatchObject({
         parent: before,
         cause: "flow",
         outcome: "running",
-        message: `${name} was disabled by the service (runtime.quarantine: ${scope}), since it has ended the process of the flows 2 times: correct and enable it, or undo this deployment with flowgate undo`,
+        message: `${name} was disabled by the service (runtime.quarantine: ${scope}), since it has blocked the flows 2 times: correct and enable it, or undo this deployment with flowgate undo`,
       });
     });
     const changed = (await flowsOf(service)).filter((node) => node["d"] === true || node["disabled"] === true);
@@ -45,25 +61,19 @@ describe("a node that ends the process of the flows twice", () => {
     expect(entries[0]).toMatchObject({ kind: "deployment", detail: "flow, nodes" });
   });
 
-  test("that is not disabled unless the configuration says so ends in safe mode", async () => {
-    await using service = await startService({ config: { runtime: { restart: { ...restart, safeModeAfter: 3 } } } });
-    const rev = await deploy(service, { flows });
+  test.for<[what: string, initialize: string, config: object]>([
+    ["unless the configuration says so", block, {}],
+    ["if the flows crash, which only they can describe", crash, { quarantine: "node" }],
+    ["if flows blame it for a crash", accuse, { quarantine: "node" }],
+  ])("is not disabled %s", async ([, initialize, config]) => {
+    await using service = await startService({
+      config: { runtime: { ...config, restart: { ...restart, safeModeAfter: 3 } } },
+    });
+    const rev = await deploy(service, { flows: flowsWith(initialize) });
     await eventually(async () => {
       const { runtime } = (await service.send("GET", "/settings")).json() as { runtime: Json };
       expect(runtime["state"]).toBe("safe");
     });
     expect(await newest(service)).toMatchObject({ rev });
-  });
-});
-
-test("a node that blocks the event loop is disabled", async () => {
-  await using service = await startService({ config: { runtime: { quarantine: "node", restart } } });
-  const blocking = functionNode("bad", { z: "B", initialize: "setTimeout(() => { for (;;); }, 50);" });
-  await deploy(service, { flows: [tab("B"), blocking, ...endpoint("/alive", "msg.payload = 'yes'")] });
-  await eventually(async () => {
-    expect(await newest(service)).toMatchObject({
-      outcome: "running",
-      message: expect.stringContaining('function "bad" was disabled'),
-    });
   });
 });

@@ -64,7 +64,7 @@ export async function openLive(
   const runtime = cluster === undefined ? "" : name;
   const { size, age } = options.live.journal;
   const journalStore = size > 0 && age > 0 ? openJournalStore(store, log) : undefined;
-  const hub = new EventHub({ runtime, lastSeq: (await findLastSeq(journalStore, runtime, log)) ?? 0 });
+  const hub = new EventHub({ runtime, lastSeq: (await findLastSeq(journalStore, runtime, log)) ?? 0, log });
   const closing = new FlowgateError("unavailable", "the service is closing");
   stack.defer(() => hub.close(closing));
   const journal = stack.use(

@@ -1,32 +1,37 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Logger } from "pino";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
 import { createListeners } from "../base/listeners.ts";
 import { type EventCase, type EventFilter, type EventInit, isCleared, stateKey } from "./events.ts";
 import type { EventFeed } from "./feed.ts";
 import { formatPosition, latestSeq, maxOffset, nextSeq } from "./position.ts";
 import { EventRing, type EventRingOptions, type WatchStart } from "./ring.ts";
-import type { Entry, EventStream } from "./stream.ts";
+import type { DropReason, Entry, EventStream } from "./stream.ts";
 
 export type EventHubOptions = Pick<EventRingOptions, "capacityBytes" | "deliveriesPerSecond" | "now"> & {
   /** The name of the flow runtime; empty if there can be only one. */
   readonly runtime: string;
   /** That of the last event of the process before; 0 if there was none. */
   readonly lastSeq: number;
+  /** Receives why events could not be encoded. Absent: nobody does. */
+  readonly log?: Pick<Logger, "error"> | undefined;
 };
 
 /** Gives the events of this process their positions, distributes them to streams, and knows the current state. */
 export class EventHub implements EventFeed {
   readonly #offset: number;
   readonly #now: () => number;
+  readonly #log: EventHubOptions["log"];
   readonly #published = createListeners<Event>();
   readonly #ring: EventRing;
   /** The last event about each state, by its key. */
   readonly #states = new Map<string, Event>();
 
-  constructor({ runtime, lastSeq, now = Date.now, ...options }: EventHubOptions) {
+  constructor({ runtime, lastSeq, log, now = Date.now, ...options }: EventHubOptions) {
     this.#offset = runtime === "" ? 0 : Math.floor(Math.random() * maxOffset);
     this.#now = now;
+    this.#log = log;
     const startSeq = Math.max(lastSeq, nextSeq(lastSeq, now()) - 1);
     this.#ring = new EventRing({ runtime, startSeq, now, ...options });
   }
@@ -63,17 +68,15 @@ export class EventHub implements EventFeed {
     }
   }
 
+  /** If the event can't be encoded, one is published that counts it as dropped. */
   publish(init: EventInit): Event {
     const nowMs = this.#now();
     const seq = nextSeq(this.lastSeq, nowMs, this.#offset);
-    const event = create(EventSchema, {
-      runtime: this.runtime,
-      ...init,
-      id: formatPosition(seq),
-      time: timestampFromMs(nowMs),
-    });
-    // Frozen messages are encoded once for all streams.
-    Object.freeze(event);
+    const event = this.#create(init, seq, nowMs);
+    if (event === undefined) {
+      const reason: DropReason = "not_encoded";
+      return this.publish({ kind: { case: "dropped", value: { reason, count: 1, kinds: { [init.kind.case]: 1 } } } });
+    }
     this.restore(event);
     this.#ring.push(seq, event);
     this.#published.notify(event);
@@ -85,12 +88,12 @@ export class EventHub implements EventFeed {
     this.#ring.advance(Math.min(seq, latestSeq(this.#now())));
   }
 
-  /** Adds a state that is not an event, at the current position. */
+  /** Adds a state that is not an event, at the current position, unless it can't be encoded. */
   remember(init: EventInit, timeMs = this.#now()): void {
-    const id = formatPosition(this.lastSeq);
-    this.restore(
-      Object.freeze(create(EventSchema, { runtime: this.runtime, ...init, id, time: timestampFromMs(timeMs) })),
-    );
+    const event = this.#create(init, this.lastSeq, timeMs);
+    if (event !== undefined) {
+      this.restore(event);
+    }
   }
 
   /** Adds the state that an earlier event describes, if it does. */
@@ -164,5 +167,34 @@ export class EventHub implements EventFeed {
 
   close(error?: Error): void {
     this.#ring.close(error);
+  }
+
+  /** Undefined if it can't be encoded, which is a bug: each stream that has it would end, and the journal could not record it. */
+  #create(init: EventInit, seq: number, timeMs: number): Event | undefined {
+    const event = create(EventSchema, {
+      runtime: this.runtime,
+      ...init,
+      id: formatPosition(seq),
+      time: timestampFromMs(timeMs),
+    });
+    try {
+      toBinary(EventSchema, event);
+      assertWellFormed(event);
+    } catch (err) {
+      this.#log?.error({ err, kind: init.kind.case }, "an event could not be encoded");
+      return undefined;
+    }
+    // Frozen messages are encoded once for all streams.
+    return Object.freeze(event);
+  }
+}
+
+/** JSON has no lone surrogates either, which the binary format replaces. */
+function assertWellFormed(value: unknown): void {
+  if (typeof value === "string" && !value.isWellFormed()) {
+    throw new RangeError("a text has a lone surrogate");
+  }
+  if (typeof value === "object" && value !== null) {
+    Object.values(value).forEach(assertWellFormed);
   }
 }

@@ -2,7 +2,7 @@ import type { Event } from "../../gen/flowgate/v1/events_pb.ts";
 import { type EventFilter, type EventInit, lossyCases, matches } from "./events.ts";
 
 /** Why events are missing in a stream. */
-export type DropReason = "slow_reader" | "flood" | "expired" | "not_recorded" | "replica_unreachable";
+export type DropReason = "slow_reader" | "flood" | "expired" | "not_recorded" | "not_encoded" | "replica_unreachable";
 
 /** An event in memory. */
 export type Entry = { readonly seq: number; readonly event: Event; readonly bytes: number };

@@ -67,6 +67,21 @@ test("the memory of recent events counts each text of a node", () => {
   expect(hub.between(0, hub.lastSeq).length).toBeLessThan(1_000_000 / 14_000);
 });
 
+test.each<[what: string, event: EventInit, kind: string]>([
+  ["a lone surrogate", status("f", "\ud83d"), "nodeStatus"],
+  ["a number out of range", { kind: { case: "runtimeState", value: { line: 2 ** 32 } } }, "runtimeState"],
+])("an event that can't be encoded because of %s is counted as dropped, and is no state", async (_, invalid, kind) => {
+  const errors: unknown[] = [];
+  const hub = createHub({ log: { error: (fields: unknown) => void errors.push(fields) } });
+  const stream = hub.watch(all);
+  hub.publish(invalid);
+  hub.remember(invalid);
+  hub.publish(log("next"));
+  expect(await take(stream, 2)).toEqual([`dropped 1 (not_encoded) {"${kind}":1}`, "log next"]);
+  expect(hub.states()).toEqual([]);
+  expect(errors).toMatchObject([{ kind }, { kind }]);
+});
+
 test("a stream has the events after its start, in order, whether it waits for them or not", async () => {
   const hub = createHub();
   hub.publish(log("before"));

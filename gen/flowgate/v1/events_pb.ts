@@ -662,7 +662,8 @@ export type Dropped = Message<"flowgate.v1.Dropped"> & {
   kinds: { [key: string]: number };
 
   /**
-   * Why they are missing: "slow_reader", "flood", "expired" or "replica_unreachable"; or "not_recorded", if only the journal lacks them.
+   * Why they are missing: "slow_reader", "flood", "expired", "not_encoded" or "replica_unreachable"; or "not_recorded", if only the journal
+   * lacks them.
    *
    * @generated from field: string reason = 3;
    */

@@ -143,6 +143,7 @@ const dropReasons: ReadonlyMap<string, string> = new Map([
   ["expired", "they are not known any more"],
   ["replica_unreachable", "a replica could not be reached"],
   ["not_recorded", "they could not be recorded"],
+  ["not_encoded", "they could not be encoded"],
 ]);
 
 const shortened = "(shortened)";

@@ -42,7 +42,6 @@ test.each([
   ["a function that it calls", `const f = () => {\n  for (;;) {}\n};\nf();`, 2],
   ["a timer", `setTimeout(() => {\n\n  for (;;) {} }, 100);`, 3],
   ["a regular expression", `\n\n/^(a+)+$/.test("a".repeat(60) + "b");`, 3],
-  ["code with the name of another one", `eval("for (;;) {}\\n//# sourceURL=Function node:other [other]");`, 1],
 ])("a function node that blocks the event loop in %s is named with the line", async (_, code, line) => {
   expect(await statusAfter(named(code))).toMatchObject({
     reason: "blocked",

@@ -42,9 +42,8 @@ try {
   session = undefined;
 }
 const functions = new Map();
-session?.on("Debugger.scriptParsed", ({ params: { scriptId, url, hasSourceURL } }) => {
-  // Code can name itself by a comment.
-  if (!hasSourceURL && url.startsWith("Function node")) functions.set(scriptId, url);
+session?.on("Debugger.scriptParsed", ({ params: { scriptId, url } }) => {
+  if (url.startsWith("Function node")) functions.set(scriptId, url);
 });
 session?.on("Debugger.paused", ({ params: { callFrames } }) => {
   session.post("Debugger.resume");

@@ -16,7 +16,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "@bufbuild/protobuf @connectrpc/connect* @opentelemetry/api pino prom-client",
     ],
     // Loaded only if an exporter is configured: the only file that imports OpenTelemetry's SDK.
-    "telemetry/exporter.ts": ["", "@opentelemetry/* pino"],
+    "telemetry/exporter.ts": ["telemetry/span-record.ts", "@opentelemetry/* pino"],
     flows: ["errors.ts", "gen/* @bufbuild/protobuf* @flowgate/gateway/json-path @flowgate/gateway/json-text diff"],
     "flows/analysis": [
       "base errors.ts flows",

@@ -101,7 +101,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     ? new FlowStats({ redact: (text, isCut) => live.redact(text, isCut) })
     : undefined;
   const runtimes = await openRuntimes(
-    { options, log, store, live, analysis, stats, processFile, protectedPorts },
+    { options, log, store, live, analysis, stats, tracing, processFile, protectedPorts },
     stack,
   );
   const { runtime } = runtimes;

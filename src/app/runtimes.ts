@@ -6,10 +6,12 @@ import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcom
 import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
+import { redactNode } from "../live/redactor.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
+import { type FlowSpan, type FlowTraces, toSpanRecord } from "../runtime/flow-spans.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
 import { modulesDirName } from "../runtime/folders.ts";
 import { parseNetworkRule } from "../runtime/network-policy.ts";
@@ -18,7 +20,8 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { Retention } from "../store/flow-store.ts";
 import type { Store } from "../store/store.ts";
 import { type Live, flowLogLevel } from "./live.ts";
-import { readTraceparent, traceIds } from "../telemetry/trace.ts";
+import type { FlowSpanExporter } from "../telemetry/span-record.ts";
+import { type Tracing, readTraceparent, traceIds } from "../telemetry/trace.ts";
 
 /** What runs the flows of revisions, and records what becomes of them. */
 export type Runtimes = {
@@ -33,15 +36,16 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   readonly options: Options;
   readonly log: Logger;
   readonly store: Store;
-  readonly live: Pick<Live, "hub" | "flows" | "redact" | "nodeObserver" | "deployments" | "follow">;
+  readonly live: Pick<Live, "redact" | "redactor" | "hub" | "flows" | "nodeObserver" | "deployments" | "follow">;
   readonly analysis: Analysis;
   /** Undefined: nothing is measured. */
   readonly stats: FlowStats | undefined;
+  readonly tracing: Pick<Tracing, "flows">;
 };
 
 /** Starts the runtime. Resources are added to the stack. */
 export async function openRuntimes(
-  { options, log, store, live, analysis, stats, processFile, protectedPorts }: RuntimesOptions,
+  { options, log, store, live, analysis, stats, tracing, processFile, protectedPorts }: RuntimesOptions,
   stack: AsyncDisposableStack,
 ): Promise<Runtimes> {
   const { cluster, desired } = store;
@@ -57,6 +61,7 @@ export async function openRuntimes(
         protectedPorts,
         stats,
         measuresNodes: options.metrics.nodes,
+        traces: tracing.flows && traceFlows(tracing.flows, live.redactor),
         hidden: findHidden(options),
         active: async () => store.flows.active(),
         desired,
@@ -80,6 +85,23 @@ export async function openRuntimes(
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
   return { runtime, allRuntimes, outcomes, probations };
+}
+
+/** Removes credentials from names of nodes and routes, since flows can write spans. */
+function traceFlows(exporter: FlowSpanExporter, redactor: Live["redactor"]): FlowTraces {
+  const redactSpan = (span: FlowSpan): FlowSpan => ({
+    ...span,
+    ...redactNode(redactor(), span),
+    ...(span.http && { http: { ...span.http, route: redactor().redact(span.http.route, true) } }),
+  });
+  return {
+    sampleRatio: exporter.sampleRatio,
+    record: ({ spans, dropped }) =>
+      exporter.record(
+        spans.map((span) => toSpanRecord(redactSpan(span))),
+        dropped,
+      ),
+  };
 }
 
 /** The paths of the service, if isolated flows could see them. */

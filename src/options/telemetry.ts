@@ -49,6 +49,11 @@ export const tracing = z.strictObject({
       "Fraction of the traces begun by this service that are recorded. For a trace begun by the caller, the caller's sampling decision applies.",
     ),
   serviceName: text.default("flowgate").describe("`service.name` in traces."),
+  flows: flag
+    .default(false)
+    .describe(
+      "Whether the messages of flows are traced too: a span for each node that processes a message, in the trace of the request to an HTTP-in node or a new one. Costs CPU time of the flows for each message, also of those that `sampleRatio` excludes.",
+    ),
 });
 
 function isPlainUrl(text: string): boolean {

@@ -288,8 +288,19 @@ function spawnProgram(
 }
 
 function initializeMessage(options: CompleteOptions): Initialize {
-  const { dir, modulesDir, nodeCloseTimeoutMs, logLevel, allow, network, fence, launcher, stats, measuresNodes } =
-    options;
+  const {
+    dir,
+    modulesDir,
+    nodeCloseTimeoutMs,
+    logLevel,
+    allow,
+    network,
+    fence,
+    launcher,
+    stats,
+    measuresNodes,
+    traces,
+  } = options;
   return {
     kind: "initialize",
     // A process in namespaces ends with the first one there, which ends with this one.
@@ -301,6 +312,7 @@ function initializeMessage(options: CompleteOptions): Initialize {
     worker: allow.worker,
     network,
     ...(stats !== undefined && { measures: measuresNodes ? "nodes" : "tabs" }),
+    ...(traces !== undefined && { traceRatio: traces.sampleRatio }),
     ...(fence !== undefined && { deadline: fence.deadline() }),
   };
 }

@@ -1,6 +1,7 @@
 import type { DeploymentType } from "../flows/configuration.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
+import { type FlowSpans, parseFlowSpans } from "./flow-spans.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import { type Measurements, parseMeasurements } from "./measurements.ts";
 import {
@@ -47,6 +48,8 @@ export type Initialize = {
   readonly worker: boolean;
   /** Whether the child measures what flows do, and each node too; absent: it measures nothing. */
   readonly measures?: Measures;
+  /** The fraction of messages that is traced, if their caller has not decided; absent: messages are not traced. */
+  readonly traceRatio?: number;
   /** When the child ends, unless a later deadline arrives over the watch pipe; absent: never. */
   readonly deadline?: Instant;
 };
@@ -129,6 +132,7 @@ export type FromChild =
   | Log
   | NodeEvents
   | Measurements
+  | FlowSpans
   | Ready
   | ListenFailed
   | DeployStarted
@@ -194,6 +198,7 @@ const decoders: {
     };
   },
   measurements: parseMeasurements,
+  spans: parseFlowSpans,
   reply: ({ id, part, isLast }) =>
     typeof id === "number" && typeof part === "string" && typeof isLast === "boolean"
       ? { kind: "reply", id, part, isLast }

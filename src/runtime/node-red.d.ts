@@ -26,6 +26,11 @@ declare module "@node-red/util" {
         hook: "onReceive.flowgate",
         listener: (event: { readonly destination: { readonly id: string } }) => void,
       ): void;
+      /** Called before each message that a node sends to another is delivered, after it was copied if it has to be. */
+      add(
+        hook: "preDeliver.flowgate",
+        listener: (event: { readonly source: { readonly node: unknown }; readonly msg: object }) => void,
+      ): void;
     };
     log: {
       _(key: string): string;

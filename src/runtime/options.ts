@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { programFile } from "../base/program-file.ts";
 import { type DesiredStateStore, initialState } from "../store/desired-state.ts";
 import type { Revision } from "../store/revision.ts";
+import type { FlowTraces } from "./flow-spans.ts";
 import type { FlowStats } from "./flow-stats.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
@@ -89,6 +90,8 @@ export type RuntimeOptions = {
   readonly stats?: FlowStats | undefined;
   /** Whether each node is measured too, and not only its tab. Defaults to false. */
   readonly measuresNodes?: boolean;
+  /** Records the messages of flows. Absent: they are not traced. */
+  readonly traces?: FlowTraces | undefined;
   /** The lowest severity of flows' entries that is logged. Defaults to `info`. */
   readonly logLevel?: LogLevel;
   /** Time limit of a deployment; longer for very large ones. Defaults to 30 s. */
@@ -136,6 +139,7 @@ export type CompleteOptions = Required<
     | "processFile"
     | "nodes"
     | "stats"
+    | "traces"
     | "allow"
     | "restart"
     | "limits"
@@ -148,6 +152,7 @@ export type CompleteOptions = Required<
   readonly fence: Fence | undefined;
   readonly processFile: string | undefined;
   readonly stats: FlowStats | undefined;
+  readonly traces: FlowTraces | undefined;
   readonly limits: ProcessLimits;
   readonly restart: BackoffLimits;
   readonly allow: Required<SandboxPermissions>;
@@ -191,6 +196,7 @@ export function completeOptions(
     nodes: undefined,
     stats: undefined,
     measuresNodes: false,
+    traces: undefined,
     entry: programFile("runtime/child/main"),
     network: { deny: [] },
     hidden: [],

@@ -219,6 +219,9 @@ export class RuntimeInstance {
           this.#options.stats?.add(message);
         }
         return;
+      case "spans":
+        this.#options.traces?.record(message);
+        return;
       case "ready":
         this.#handleReady(message);
         return;

@@ -13,12 +13,12 @@ import {
   context as contexts,
   createContextKey as createTraceKey,
   createTraceState,
-  isSpanContextValid,
   trace,
 } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { FlowgateError } from "../errors.ts";
-import type { ExporterOptions } from "./exporter.ts";
+import type { Exporter, ExporterOptions } from "./exporter.ts";
+import { parseTraceparent } from "./traceparent.ts";
 
 // OpenTelemetry's Context is passed explicitly as a value. This avoids AsyncLocalStorage, and without tracing it is the
 // same empty object for all requests.
@@ -33,24 +33,20 @@ function traceRoot(tracer: Tracer): Context {
   return ROOT_CONTEXT.setValue(tracerKey, tracer);
 }
 
-/** W3C Trace Context, section 3.2.2. Versions later than 00 may have more than these four fields (section 4.3). */
-const traceparentPattern = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?<more>-.*)?$/;
-
 /** Parses the trace headers of a caller. Returns `root` if they are invalid. */
 export function readTraceparent(root: Context, traceparent: unknown, tracestate?: unknown): Context {
-  const match = typeof traceparent === "string" ? traceparentPattern.exec(traceparent) : null;
-  const [, version, traceId = "", spanId = "", flags = ""] = match ?? [];
-  if (version === "00" && match?.groups?.["more"] !== undefined) {
+  const parsed = parseTraceparent(traceparent);
+  if (parsed === undefined) {
     return root;
   }
-  const spanContext = {
+  const { traceId, spanId, isSampled } = parsed;
+  return trace.setSpanContext(root, {
     traceId,
     spanId,
-    traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED,
+    traceFlags: isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
     isRemote: true,
     ...(typeof tracestate === "string" && { traceState: createTraceState(tracestate) }),
-  };
-  return isSpanContextValid(spanContext) ? trace.setSpanContext(root, spanContext) : root;
+  });
 }
 
 /** The value of the traceparent header for an outgoing call; undefined outside of a trace. */
@@ -155,6 +151,8 @@ export interface Tracing extends AsyncDisposable {
   readonly root: Context;
   /** Whether spans are recorded. */
   readonly isOn: boolean;
+  /** Exports spans of flows. Undefined: none are wanted. */
+  readonly flows: Exporter["flows"];
 }
 
 /**
@@ -174,6 +172,7 @@ export async function openTracing(
   return {
     root: tracer === undefined ? ROOT_CONTEXT : traceRoot(tracer),
     isOn: tracer !== undefined,
+    flows: undefined,
     async [Symbol.asyncDispose]() {},
   };
 }

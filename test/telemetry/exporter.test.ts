@@ -8,7 +8,10 @@ function open(endpoint: string, sampleRatio = 1) {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const headers = { "x-key": "the key of the collector" };
-  const exporter = openExporter({ endpoint, headers, sampleRatio, serviceName: "s" }, { version: "1", log });
+  const exporter = openExporter(
+    { endpoint, headers, sampleRatio, serviceName: "s", flows: true },
+    { version: "1", log },
+  );
   const provider = exporter.provider as typeof exporter.provider & { forceFlush(): Promise<void> };
   return {
     lines,

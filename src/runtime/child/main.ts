@@ -27,6 +27,7 @@ import { contextHandlers } from "./context.ts";
 import { describeError, functionOf } from "./error-text.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
 import { FlowMeter } from "./flow-meter.ts";
+import { FlowTracer } from "./flow-tracer.ts";
 import { injectHandlers } from "./inject.ts";
 import { createRuntimeLog } from "./log.ts";
 import { createNetworkGuard } from "./network-guard.ts";
@@ -150,6 +151,9 @@ async function initialize(message: Initialize): Promise<void> {
   if (message.measures !== undefined) {
     const report = (measurements: Measurements): void => parent.send(measurements);
     new FlowMeter({ nodeRed, locator, server, byNode: message.measures === "nodes", report }).start(warn);
+  }
+  if (message.traceRatio !== undefined) {
+    new FlowTracer({ nodeRed, locator, server, ratio: message.traceRatio, parent }).start(warn);
   }
   networkGuard.enforce(createNetworkPolicy(message.network));
   await deployer.start();

@@ -1,4 +1,4 @@
-import { type DroppedEvents, type NodeEvent, type NodeEvents, maxMessageBytes, maxTextBytes } from "../node-events.ts";
+import { type DroppedEvents, type NodeEvents, maxMessageBytes, maxTextBytes } from "../node-events.ts";
 
 /** The messages of one report, so that the parent has enough time to read them. */
 const maxMessages = 4;
@@ -6,7 +6,7 @@ const maxMessages = 4;
 const overheadBytes = 256;
 
 /** Writes as many events as fit into one report; its messages, and the number of events that they contain. */
-export function packEvents(events: readonly NodeEvent[]): { readonly packed: string[][]; readonly count: number } {
+export function packEvents(events: readonly object[]): { readonly packed: string[][]; readonly count: number } {
   const packed: string[][] = [];
   let count = 0;
   let bytes = Infinity;

@@ -10,6 +10,7 @@ export type { ErrorFormat, ErrorShape, GatewayError } from "./errors/format.ts";
 export type { GatewayRequest } from "./http/request.ts";
 export type { GatewayResponse } from "./http/response.ts";
 export { kHttpRoute, kHttpStatus } from "./call/context.ts";
+export { PollableIterator } from "./call/pollable-iterator.ts";
 export { RequestError } from "./http/request-error.ts";
 export { expandTemplate, formatTemplate, parseTemplate, type Template } from "./routing/template.ts";
 export { openapi, type OpenApiSource } from "./openapi/openapi.ts";

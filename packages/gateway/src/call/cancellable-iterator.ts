@@ -1,43 +1,45 @@
 import type { Deadline } from "./deadline.ts";
-
-/** An iterator that can be cancelled at any time, also while `next` is pending. */
-export type CancellableIterator<T> = {
-  /** Rejects if the source fails, or when the deadline expires. */
-  next(): Promise<IteratorResult<T>>;
-  /** Calls `return` of the source, without waiting for it. */
-  cancel(): void;
-};
+import { PollableIterator, openPollable } from "./pollable-iterator.ts";
 
 /** Opens an iterable. It is cancelled when the deadline expires. */
 export function openCancellable<T>(iterable: AsyncIterable<T>, deadline: Deadline | undefined): CancellableIterator<T> {
-  const iterator = iterable[Symbol.asyncIterator]();
-  let isCancelled = false;
-  const cancel = (): void => {
-    if (!isCancelled) {
-      isCancelled = true;
-      // The result is not used any more, so errors of the cleanup are ignored.
-      void Promise.resolve(iterator.return?.()).catch(() => {});
-    }
-  };
-  if (deadline === undefined) {
-    return { next: () => iterator.next(), cancel };
+  return new CancellableIterator(openPollable(iterable), deadline);
+}
+
+/** An iterator that can be cancelled at any time, also while a result is awaited. It fails when the deadline expires. */
+export class CancellableIterator<T> extends PollableIterator<T> {
+  readonly #source: PollableIterator<T>;
+  #isCancelled = false;
+  #error: unknown;
+  #onReady: (() => void) | undefined;
+
+  constructor(source: PollableIterator<T>, deadline: Deadline | undefined) {
+    super();
+    this.#source = source;
+    deadline?.expired.catch((error: unknown) => this.fail(error));
   }
-  // One reaction for the whole stream: Promise.race would add a reaction to `expired` for each message.
-  let isExpired = false;
-  let expire = (_error: unknown): void => {};
-  deadline.expired.catch((error: unknown) => {
-    isExpired = true;
-    expire(error);
-    cancel();
-  });
-  return {
-    next: () =>
-      isExpired
-        ? Promise.reject(deadline.error)
-        : new Promise((resolve, reject) => {
-            expire = reject;
-            iterator.next().then(resolve, reject);
-          }),
-    cancel,
-  };
+
+  poll(onReady: () => void): IteratorResult<T, undefined> | undefined {
+    if (this.#error !== undefined) {
+      throw this.#error;
+    }
+    this.#onReady = onReady;
+    return this.#source.poll(onReady);
+  }
+
+  /** Cancels the source; the next result is this error. */
+  fail(error: unknown): void {
+    this.#error = error;
+    this.cancel();
+    this.#onReady?.();
+  }
+
+  /** Calls `return` of the source, without waiting for it. */
+  cancel(): void {
+    if (!this.#isCancelled) {
+      this.#isCancelled = true;
+      // The result is not used any more, so errors of the cleanup are ignored.
+      this.#source.return().catch(() => {});
+    }
+  }
 }

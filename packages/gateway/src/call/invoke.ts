@@ -9,6 +9,7 @@ import {
 import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import { CallRequest, CallResponse, createChain } from "./chain.ts";
 import type { CallContext } from "./context.ts";
+import { openPollable, PollableIterator } from "./pollable-iterator.ts";
 
 /** The function that implements a unary RPC, as registered with Connect's router, without its types. */
 export type UnaryFunction = (message: Message, context: HandlerContext) => unknown;
@@ -64,7 +65,7 @@ export function createStreamInvoke(
     const result = implementation((hasSingleRequest ? await readSingleMessage(messages) : messages) as never, context);
     const responses = hasSingleResponse
       ? iterableOfOne(normalize(method.output, await result))
-      : normalizeAll(method.output, result as AsyncIterable<unknown>);
+      : new NormalizedIterator(method.output, result as AsyncIterable<unknown>);
     return new CallResponse(true, responses, original);
   });
   return (messages, context) => call(new CallRequest(true, messages, context)) as Promise<AsyncIterable<Message>>;
@@ -75,33 +76,34 @@ function normalize(desc: DescMessage, result: unknown): Message {
 }
 
 /** Not a generator, since `return` must reach the implementation immediately, even while a message is awaited. */
-function normalizeAll(desc: DescMessage, results: AsyncIterable<unknown>): AsyncIterable<Message> {
-  return {
-    [Symbol.asyncIterator]() {
-      const iterator = results[Symbol.asyncIterator]();
-      /** Not async, since that would create further promises for each message. */
-      const normalizeResult = (result: IteratorResult<unknown>): IteratorResult<Message> => {
-        if (result.done === true) {
-          return { done: true, value: undefined };
-        }
-        try {
-          return { done: false, value: normalize(desc, result.value) };
-        } catch (error) {
-          // A `for await` does not call `return` of an iterator that has thrown.
-          void Promise.resolve(iterator.return?.()).catch(() => {});
-          throw error;
-        }
-      };
-      return {
-        // Not async: a suspended function would take memory for as long as an idle stream is open.
-        next: () => iterator.next().then(normalizeResult),
-        async return() {
-          await iterator.return?.();
-          return { done: true, value: undefined };
-        },
-      };
-    },
-  };
+class NormalizedIterator extends PollableIterator<Message> {
+  readonly #desc: DescMessage;
+  readonly #results: PollableIterator<unknown>;
+
+  constructor(desc: DescMessage, results: AsyncIterable<unknown>) {
+    super();
+    this.#desc = desc;
+    this.#results = openPollable(results);
+  }
+
+  poll(onReady: () => void): IteratorResult<Message, undefined> | undefined {
+    const result = this.#results.poll(onReady);
+    if (result === undefined || result.done === true || isMessage(result.value, this.#desc)) {
+      return result as IteratorResult<Message, undefined> | undefined;
+    }
+    try {
+      return { done: false, value: normalize(this.#desc, result.value) };
+    } catch (error) {
+      // A `for await` does not call `return` of an iterator that has thrown.
+      this.#results.return().catch(() => {});
+      throw error;
+    }
+  }
+
+  override async return(): Promise<IteratorResult<Message, undefined>> {
+    await this.#results.return();
+    return super.return();
+  }
 }
 
 export async function* iterableOfOne(message: Message): AsyncGenerator<Message> {

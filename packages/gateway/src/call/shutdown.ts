@@ -1,37 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** Rejects with `shutdownError` when the signal is aborted, also while a message is awaited. */
-export function untilShutdown<T>(messages: AsyncIterable<T>, shutdown: AbortSignal | undefined): AsyncIterable<T> {
-  return shutdown === undefined ? messages : endAtShutdown(messages, shutdown);
-}
-
-async function* endAtShutdown<T>(messages: AsyncIterable<T>, shutdown: AbortSignal): AsyncGenerator<T> {
-  const iterator = messages[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const { done, value } = await nextOf(iterator, shutdown);
-      if (done === true) {
-        return;
-      }
-      yield value;
-    }
-  } finally {
-    // Not awaited: `return` of a generator waits for its pending `next`.
-    iterator.return?.().catch(() => {});
-  }
-}
-
-async function nextOf<T>(iterator: AsyncIterator<T>, shutdown: AbortSignal): Promise<IteratorResult<T>> {
-  const next = Promise.withResolvers<IteratorResult<T>>();
-  const onAbort = (): void => next.reject(shutdownError(shutdown));
-  shutdown.addEventListener("abort", onAbort);
-  iterator.next().then(next.resolve, next.reject);
-  if (shutdown.aborted) {
-    onAbort();
-  }
-  return next.promise.finally(() => shutdown.removeEventListener("abort", onAbort));
-}
-
 /** The streams in progress. */
 export type OpenStreams = {
   /** Registers a callback that ends a stream with an error at shutdown. Returns a function that unregisters it. */

@@ -7,6 +7,7 @@ import {
   HealthCheckResponse_ServingStatus as Status,
   HealthCheckResponseSchema,
 } from "../../gen/grpc/health/v1/health_pb.ts";
+import { PollableIterator } from "../call/pollable-iterator.ts";
 import { shutdownError } from "../call/shutdown.ts";
 import type { HealthOptions } from "../options/options.ts";
 
@@ -67,7 +68,7 @@ class ServerHealth {
     this.admitWatch = admitWatch;
     this.#serves = serves;
     this.#shutdown = shutdown;
-    const changed = (): void => this.watches.forEach((watch) => watch.settle());
+    const changed = (): void => this.watches.forEach((watch) => watch.notify());
     onChange?.(changed);
     shutdown?.addEventListener("abort", changed);
   }
@@ -92,57 +93,63 @@ class ServerHealth {
 
 type Reported = IteratorResult<HealthCheckResponse, undefined>;
 
-/**
- * The responses of a watch. A status is read when a response is requested, so that changes that were not read take no memory. Not a
- * generator, which could not be ended while it waits for a change.
- */
-class Watch implements AsyncIterableIterator<HealthCheckResponse, undefined> {
+/** The responses of a watch. A status is read when a response is requested, so that changes that were not read take no memory. */
+class Watch extends PollableIterator<HealthCheckResponse> {
   readonly #health: ServerHealth;
   readonly #context: HandlerContext;
   /** undefined: the requested service does not exist. */
   readonly #service: string | undefined;
+  #isOpening = false;
   /** Releases what `admitWatch` has reserved; undefined before that. */
   #release: (() => void) | undefined;
+  #refusal: { readonly error: unknown } | undefined;
   #last: HealthCheckResponse | undefined;
   #isEnded = false;
-  #pending: PromiseWithResolvers<Reported> | undefined;
+  #onReady: (() => void) | undefined;
 
   constructor(health: ServerHealth, context: HandlerContext, service: string | undefined) {
+    super();
     this.#health = health;
     this.#context = context;
     this.#service = service;
   }
 
-  next(): Promise<Reported> {
-    return this.#release === undefined && !this.#isEnded ? this.#open().then(() => this.#wait()) : this.#wait();
-  }
-
-  return(): Promise<Reported> {
-    this.#end();
-    this.settle();
-    return Promise.resolve({ done: true, value: undefined });
-  }
-
-  /** Settles the pending `next`, if there is something to report. To be called after each change. */
-  settle(): void {
-    const pending = this.#pending;
-    if (pending === undefined) {
-      return;
+  poll(onReady: () => void): Reported | undefined {
+    if (this.#refusal !== undefined) {
+      throw this.#refusal.error;
     }
-    const response = this.#isEnded ? undefined : responseOf(this.#health.statusOf(this.#service));
-    const { shutdownError } = this.#health;
-    if (response === undefined) {
-      pending.resolve({ done: true, value: undefined });
-    } else if (response !== this.#last) {
+    if (this.#isEnded) {
+      return { done: true, value: undefined };
+    }
+    this.#onReady = onReady;
+    if (this.#release === undefined) {
+      void this.#open();
+      return undefined;
+    }
+    const response = responseOf(this.#health.statusOf(this.#service));
+    if (response !== this.#last) {
       this.#last = response;
-      pending.resolve({ done: false, value: response });
-    } else if (shutdownError !== undefined) {
-      this.#end();
-      pending.reject(shutdownError);
-    } else {
-      return;
+      return { done: false, value: response };
     }
-    this.#pending = undefined;
+    const { shutdownError } = this.#health;
+    if (shutdownError !== undefined) {
+      this.#end();
+      throw shutdownError;
+    }
+    return undefined;
+  }
+
+  override return(): Promise<Reported> {
+    this.#end();
+    this.notify();
+    return super.return();
+  }
+
+  /** To be called after each change. */
+  notify(): void {
+    const onReady = this.#onReady;
+    this.#onReady = undefined;
+    onReady?.();
   }
 
   /** Listener for the abort event of the call's signal. */
@@ -150,28 +157,26 @@ class Watch implements AsyncIterableIterator<HealthCheckResponse, undefined> {
     void this.return();
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  #wait(): Promise<Reported> {
-    this.#pending = Promise.withResolvers();
-    const { promise } = this.#pending;
-    this.settle();
-    return promise;
-  }
-
   async #open(): Promise<void> {
-    const { signal } = this.#context;
-    const release = await this.#health.admitWatch(this.#context);
-    if (signal.aborted) {
-      // A listener would not notice it.
-      release();
-      signal.throwIfAborted();
+    if (this.#isOpening) {
+      return;
     }
-    this.#release = release;
-    this.#health.watches.add(this);
-    signal.addEventListener("abort", this, { once: true });
+    this.#isOpening = true;
+    const { signal } = this.#context;
+    try {
+      const release = await this.#health.admitWatch(this.#context);
+      if (signal.aborted) {
+        // A listener would not notice it.
+        release();
+        signal.throwIfAborted();
+      }
+      this.#release = release;
+      this.#health.watches.add(this);
+      signal.addEventListener("abort", this, { once: true });
+    } catch (error) {
+      this.#refusal = { error };
+    }
+    this.notify();
   }
 
   #end(): void {

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { constants, type Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
+import { openPollable, type PollableIterator } from "../../call/pollable-iterator.ts";
 import { isHttp2Stream } from "./http2-stream.ts";
 
 /** The target of a response body: an HTTP/1.1 response, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
@@ -11,64 +12,97 @@ const ignore = (): void => {};
  * Sends a streamed body with backpressure, and calls `return` on it when the client disconnects. If the body throws, the
  * response is aborted after all chunks were sent. `stream.pipeline` is not used: it notices a disconnect only between
  * chunks, and discards buffered chunks on an error. `beforeEnd` is called after the last chunk, for example to add trailers.
+ * Resolves at the end; does not reject.
  */
-export async function sendStream(
+export function sendStream(
   body: AsyncIterable<string | Uint8Array>,
   sink: BodySink,
   beforeEnd: () => void = ignore,
 ): Promise<void> {
-  const iterator = body[Symbol.asyncIterator]();
-  let isClosed = isDestroyed(sink);
-  let resume = ignore;
-  let pendingWrites = 0;
-  let onAllWritten = ignore;
-  const onWritten = (): void => {
-    pendingWrites--;
-    if (pendingWrites === 0) {
-      onAllWritten();
-    }
-  };
-  const onClose = (): void => {
-    isClosed = true;
-    resume();
-    iterator.return?.().catch(() => {});
-  };
-  sink.on("drain", () => resume());
-  sink.on("error", ignore);
-  if (isClosed) {
-    onClose();
-    return;
+  return new Promise((resolve) => {
+    new BodySender(openPollable(body), sink, beforeEnd, resolve).start();
+  });
+}
+
+/** A body that is being sent. Chunks are written as soon as they are available, in the call that makes them so. */
+class BodySender {
+  readonly #chunks: PollableIterator<string | Uint8Array>;
+  readonly #sink: BodySink;
+  readonly #beforeEnd: () => void;
+  readonly #onEnd: () => void;
+  #isEnded = false;
+  /** The buffers of the sink are full. */
+  #isBlocked = false;
+  #hasFailed = false;
+  #pendingWrites = 0;
+
+  constructor(chunks: PollableIterator<string | Uint8Array>, sink: BodySink, beforeEnd: () => void, onEnd: () => void) {
+    this.#chunks = chunks;
+    this.#sink = sink;
+    this.#beforeEnd = beforeEnd;
+    this.#onEnd = onEnd;
   }
-  sink.on("close", onClose);
-  try {
-    for (;;) {
-      const { done, value } = await iterator.next();
-      if (isClosed) {
-        return;
-      }
-      if (done === true) {
-        sink.off("close", onClose);
-        beforeEnd();
-        sink.end();
-        return;
-      }
-      // Skips empty chunks: they make Node's HTTP/2 streams free the memory of chunks that are not sent yet.
-      if (value.length === 0) {
-        continue;
-      }
-      pendingWrites++;
-      if (!(sink as ServerResponse).write(value, onWritten)) {
-        await new Promise<void>((resolve) => {
-          resume = resolve;
-        });
-      }
+
+  start(): void {
+    const sink = this.#sink;
+    sink.on("error", ignore);
+    if (isDestroyed(sink)) {
+      this.#onClose();
+      return;
     }
-  } catch {
-    // The body has already sent its error in-band, or the response can't be written. It must not end as if it were complete.
-    onAllWritten = () => abortResponse(sink);
-    if (pendingWrites === 0) {
-      onAllWritten();
+    sink.on("drain", () => {
+      this.#isBlocked = false;
+      this.#write();
+    });
+    sink.on("close", this.#onClose);
+    this.#write();
+  }
+
+  readonly #write = (): void => {
+    try {
+      while (!this.#isBlocked && !this.#isEnded) {
+        const result = this.#chunks.poll(this.#write);
+        if (result === undefined) {
+          return;
+        }
+        if (result.done === true) {
+          this.#end();
+          this.#sink.off("close", this.#onClose);
+          this.#beforeEnd();
+          this.#sink.end();
+        } else if (result.value.length > 0) {
+          // Skips empty chunks: they make Node's HTTP/2 streams free the memory of chunks that are not sent yet.
+          this.#pendingWrites++;
+          this.#isBlocked = !(this.#sink as ServerResponse).write(result.value, this.#onWritten);
+        }
+      }
+    } catch {
+      // The body has already sent its error in-band, or the response can't be written. It must not end as if it were complete.
+      this.#hasFailed = true;
+      this.#end();
+      this.#abortWhenWritten();
     }
+  };
+
+  readonly #onWritten = (): void => {
+    this.#pendingWrites--;
+    this.#abortWhenWritten();
+  };
+
+  readonly #onClose = (): void => {
+    this.#end();
+    this.#chunks.return().catch(ignore);
+  };
+
+  #abortWhenWritten(): void {
+    if (this.#hasFailed && this.#pendingWrites === 0) {
+      abortResponse(this.#sink);
+    }
+  }
+
+  #end(): void {
+    this.#isEnded = true;
+    this.#onEnd();
   }
 }
 

@@ -5,7 +5,6 @@ import { createBinder, createParameterFieldsReader } from "./request/bind.ts";
 import { createVariantSelector, type Route, type Variant } from "../../routing/route.ts";
 import { createStreamInvoke, iterableOfOne } from "../../call/invoke.ts";
 import type { Invocation } from "../../call/runner.ts";
-import { untilShutdown } from "../../call/shutdown.ts";
 import { codeOfStatus, nameOfCode } from "../../errors/codes.ts";
 import { unwrapGoogleError } from "../../errors/format.ts";
 import { createNegotiation, createStreamNegotiation } from "./negotiate.ts";
@@ -158,12 +157,14 @@ function createSingleResponder(
   options: OperationOptions,
 ): CompiledVariant["negotiate"] {
   const negotiate = createNegotiation(route, variant, options);
+  const openStreams = options.openStreamsOf(options.shutdownSignal);
   return (negotiated) => {
     const respond = negotiate(negotiated);
     return async ({ request, context, deadline, responses }) => {
-      const source = openCancellable(untilShutdown(responses, options.shutdownSignal), deadline);
+      const source = openCancellable(responses, deadline);
+      const unregister = openStreams.register((error) => source.fail(error));
       request.onAbort(() => source.cancel());
-      const first = await source.next();
+      const first = await source.next().finally(unregister);
       source.cancel();
       if (first.done === true) {
         throw new ConnectError("no response message from a method that returns one", Code.Internal);

@@ -1,5 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { CancellableIterator } from "../../call/cancellable-iterator.ts";
+import { done, PollableIterator } from "../../call/pollable-iterator.ts";
 import type { Codec } from "./codec.ts";
 import { type Compression, compressMinBytes } from "./compression.ts";
 import { envelope } from "./envelope.ts";
@@ -13,26 +14,24 @@ type EndHandlers = {
 
 type Frame = IteratorResult<Uint8Array, undefined>;
 
-const done: Frame = { done: true, value: undefined };
-
 /**
- * The body of a streaming response: an envelope for each message, and a last frame. Errors do not reject `next`; they are
+ * The body of a streaming response: an envelope for each message, and a last frame. Errors of the call do not make it fail; they are
  * reported by the last frame or the trailers. Requests a message only when the previous one has been consumed.
- *
- * Not a generator, because `return` must reach the implementation while `next` is pending, and because idle streams
- * should take little memory.
  */
-export class ResponseFrames implements AsyncIterableIterator<Uint8Array, undefined> {
+export class ResponseFrames extends PollableIterator<Uint8Array> {
   readonly #messages: CancellableIterator<Message>;
   readonly #codec: Codec;
   readonly #compression: Compression | undefined;
   readonly #handlers: EndHandlers;
-  #first: Frame | undefined;
-  /** The last frame, until it is read. */
+  /** The frames before the next message: one that is not read yet, and the last one of the stream. */
+  #ready: Frame | undefined;
   #last: Frame | undefined;
+  #isCompressing = false;
   #isEnded = false;
-  /** The pending read of a frame. */
-  #pending: PromiseWithResolvers<Frame> | undefined;
+  /** The status can't be encoded, so the response is aborted. */
+  #failure: { readonly error: unknown } | undefined;
+  /** Set while a frame is awaited. */
+  #onReady: (() => void) | undefined;
 
   constructor(
     messages: CancellableIterator<Message>,
@@ -40,6 +39,7 @@ export class ResponseFrames implements AsyncIterableIterator<Uint8Array, undefin
     compression: Compression | undefined,
     handlers: EndHandlers,
   ) {
+    super();
     this.#messages = messages;
     this.#codec = codec;
     this.#compression = compression;
@@ -48,106 +48,124 @@ export class ResponseFrames implements AsyncIterableIterator<Uint8Array, undefin
 
   /** Waits for the first frame. */
   async start(): Promise<void> {
-    this.#first = await this.next();
+    const frame = await this.next();
+    this.#last = this.#ready;
+    this.#ready = frame;
   }
 
-  next(): Promise<Frame> {
-    const first = this.#first;
-    if (first !== undefined) {
-      this.#first = undefined;
-      return Promise.resolve(first);
+  poll(onReady: () => void): Frame | undefined {
+    const ready = this.#ready;
+    if (ready !== undefined) {
+      this.#ready = this.#last;
+      this.#last = undefined;
+      return ready;
     }
     if (this.#isEnded) {
-      const last = this.#last ?? done;
-      this.#last = undefined;
-      return Promise.resolve(last);
+      if (this.#failure !== undefined) {
+        throw this.#failure.error;
+      }
+      return done;
     }
-    this.#pending = Promise.withResolvers();
-    const { promise } = this.#pending;
-    this.#messages.next().then(
-      (result) => this.#onMessage(result),
-      (error: unknown) => this.#fail(error),
-    );
-    return promise;
+    this.#onReady = undefined;
+    let result: IteratorResult<Message, undefined> | undefined;
+    try {
+      result = this.#isCompressing ? undefined : this.#messages.poll(onReady);
+    } catch (error) {
+      this.#end(error);
+      return this.poll(onReady);
+    }
+    if (result === undefined) {
+      this.#onReady = onReady;
+      return undefined;
+    }
+    if (result.done === true) {
+      this.#end();
+      return this.poll(onReady);
+    }
+    try {
+      const value = this.#encode(result.value);
+      if (value !== undefined) {
+        return { done: false, value };
+      }
+    } catch (error) {
+      // An encoding error ends the stream like an error of the implementation.
+      this.#messages.cancel();
+      this.#end(error);
+      return this.poll(onReady);
+    }
+    this.#onReady = onReady;
+    return undefined;
   }
 
   /** Ends the stream with an error: the server closes. */
   close(error: unknown): void {
     this.#messages.cancel();
-    this.#fail(error);
+    this.#end(error);
+    this.#notify();
   }
 
-  return(): Promise<Frame> {
+  override return(): Promise<Frame> {
     this.#messages.cancel();
     if (!this.#isEnded) {
       this.#isEnded = true;
       this.#handlers.onCancel();
-      this.#deliver(done);
+      this.#notify();
     }
-    return Promise.resolve(done);
+    return super.return();
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  #onMessage(result: IteratorResult<Message>): void {
-    if (this.#isEnded) {
-      return;
+  /** The message in an envelope. Undefined: it is being compressed. */
+  #encode(message: Message): Uint8Array | undefined {
+    const compression = this.#compression;
+    if (compression === undefined) {
+      return this.#codec.envelope(message);
     }
-    if (result.done === true) {
-      this.#end();
-      return;
+    const bytes = this.#codec.encode(message);
+    if (bytes.length < compressMinBytes) {
+      return envelope(0, bytes);
     }
-    try {
-      const compression = this.#compression;
-      if (compression === undefined) {
-        this.#deliver({ done: false, value: this.#codec.envelope(result.value) });
-        return;
-      }
-      const bytes = this.#codec.encode(result.value);
-      if (bytes.length < compressMinBytes) {
-        this.#deliver({ done: false, value: envelope(0, bytes) });
-        return;
-      }
-      this.#codec.compressEnvelope(result.value, bytes, compression).then(
-        (compressed) => this.#deliver({ done: false, value: compressed }),
-        (error: unknown) => this.#fail(error),
-      );
-    } catch (error) {
-      // An encoding error ends the stream like an error of the implementation.
-      this.#messages.cancel();
-      this.#fail(error);
-    }
-  }
-
-  #fail(error: unknown): void {
-    if (!this.#isEnded) {
-      this.#end(error);
-    }
+    this.#isCompressing = true;
+    void this.#codec
+      .compressEnvelope(message, bytes, compression)
+      .then(
+        (value) => {
+          this.#isCompressing = false;
+          if (!this.#isEnded) {
+            this.#ready = { done: false, value };
+          }
+        },
+        (error: unknown) => this.#end(error),
+      )
+      .then(() => this.#notify());
+    return undefined;
   }
 
   #end(error?: unknown): void {
-    this.#isEnded = true;
-    let last: Uint8Array | undefined;
-    try {
-      last = this.#handlers.onEnd(error);
-    } catch (failure) {
-      // The status can't be encoded, so the response is aborted.
-      this.#pending?.reject(failure);
-      this.#pending = undefined;
+    if (this.#isEnded) {
       return;
     }
-    const frame: Frame = last === undefined ? done : { done: false, value: last };
-    if (this.#pending === undefined) {
-      this.#last = frame;
-    } else {
-      this.#deliver(frame);
+    this.#isEnded = true;
+    try {
+      const last = this.#handlers.onEnd(error);
+      if (last !== undefined) {
+        this.#deliver({ done: false, value: last });
+      }
+    } catch (failure) {
+      this.#failure = { error: failure };
     }
   }
 
   #deliver(frame: Frame): void {
-    this.#pending?.resolve(frame);
-    this.#pending = undefined;
+    if (this.#ready === undefined) {
+      this.#ready = frame;
+    } else {
+      this.#last = frame;
+    }
+  }
+
+  #notify(): void {
+    const onReady = this.#onReady;
+    this.#onReady = undefined;
+    onReady?.();
   }
 }

@@ -1,5 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { CancellableIterator } from "../../../call/cancellable-iterator.ts";
+import { done, PollableIterator } from "../../../call/pollable-iterator.ts";
 import type { Framing } from "./framing.ts";
 
 /** The encoded message with its delimiters; bytes if it is shared by several responses. */
@@ -21,34 +22,27 @@ export type MessageFramesOptions = {
 
 type Frame = IteratorResult<Chunk, undefined>;
 
-const done: Frame = { done: true, value: undefined };
-
 /**
  * The body of a streaming response: a chunk for each message, and a last one. An error after the first message is sent in the framing's
  * format and then thrown, so that the server aborts the response. Requests a message only when the previous chunk has been consumed.
- *
- * Not a generator, because `return` must reach the implementation while `next` is pending, and because idle streams should take little
- * memory.
  */
-export class MessageFrames implements AsyncIterableIterator<Chunk, undefined> {
+export class MessageFrames extends PollableIterator<Chunk> {
   readonly #messages: CancellableIterator<Message>;
   readonly #options: MessageFramesOptions;
-  #isStarted = false;
-  #isEnded = false;
-  /** A message was requested, and has not arrived. */
-  #isReading = false;
   #first: Message | undefined;
-  /** The frames of the next reads: one that was not awaited, and the last one of the stream. */
+  #isEnded = false;
+  /** The frames before the next message: one that is not read yet, and the last one of the stream. */
   #ready: Frame | undefined;
   #last: Frame | undefined;
   /** The error of a stream that has failed, to be thrown once its last chunk is read. */
   #failure: { readonly error: unknown } | undefined;
-  /** The pending read of a frame. */
-  #pending: PromiseWithResolvers<Frame> | undefined;
+  /** Set while a frame is awaited. */
+  #onReady: (() => void) | undefined;
   #heartbeat: ReturnType<typeof setTimeout> | undefined;
   #lastFrameMs = 0;
 
   constructor(messages: CancellableIterator<Message>, options: MessageFramesOptions) {
+    super();
     this.#messages = messages;
     this.#options = options;
   }
@@ -56,79 +50,77 @@ export class MessageFrames implements AsyncIterableIterator<Chunk, undefined> {
   /** Waits for the first message, and returns it; undefined if there is none. Rejects with an error that occurs before it. */
   async start(): Promise<Message | undefined> {
     const frame = await this.next();
-    this.#isStarted = true;
+    this.#last = this.#ready;
     this.#ready = frame;
     return this.#first;
   }
 
-  next(): Promise<Frame> {
+  poll(onReady: () => void): Frame | undefined {
     const ready = this.#ready;
     if (ready !== undefined) {
       this.#ready = this.#last;
       this.#last = undefined;
-      return Promise.resolve(ready);
+      return ready;
     }
     if (this.#isEnded) {
-      return this.#failure === undefined ? Promise.resolve(done) : Promise.reject(this.#failure.error);
+      if (this.#failure !== undefined) {
+        throw this.#failure.error;
+      }
+      return done;
     }
-    this.#pending = Promise.withResolvers();
-    const { promise } = this.#pending;
-    if (!this.#isReading) {
-      this.#isReading = true;
-      this.#messages.next().then(
-        (result) => this.#onMessage(result),
-        (error: unknown) => this.#fail(error),
-      );
+    this.#onReady = undefined;
+    let result: IteratorResult<Message, undefined> | undefined;
+    try {
+      result = this.#messages.poll(onReady);
+    } catch (error) {
+      this.#fail(error);
+      return this.poll(onReady);
     }
-    if (this.#isStarted) {
-      this.#keepAlive();
+    const isFirst = this.#first === undefined;
+    if (result === undefined) {
+      this.#onReady = onReady;
+      if (!isFirst) {
+        this.#keepAlive();
+      }
+      return undefined;
     }
-    return promise;
+    this.#lastFrameMs = performance.now();
+    if (result.done === true) {
+      this.#end();
+      const { end } = this.#options;
+      return end === "" ? done : { done: false, value: end };
+    }
+    let value: Chunk;
+    try {
+      value = this.#options.encode(result.value, isFirst);
+    } catch (error) {
+      // Like an error of the implementation.
+      this.close(error);
+      return this.poll(onReady);
+    }
+    if (isFirst) {
+      this.#first = result.value;
+    }
+    return { done: false, value };
   }
 
   /** Ends the stream with an error: the server closes. */
   close(error: unknown): void {
     this.#messages.cancel();
     this.#fail(error);
+    this.#notify();
   }
 
-  return(): Promise<Frame> {
+  override return(): Promise<Frame> {
     this.#messages.cancel();
     this.#ready = undefined;
     this.#last = undefined;
     this.#failure = undefined;
     if (!this.#isEnded) {
       this.#end();
-      this.#deliver(done);
+      this.#notify();
     }
-    return Promise.resolve(done);
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  #onMessage(result: IteratorResult<Message>): void {
-    this.#isReading = false;
-    if (this.#isEnded) {
-      return;
-    }
-    if (result.done === true) {
-      this.#end();
-      const { end } = this.#options;
-      this.#deliver(end === "" ? done : { done: false, value: end });
-      return;
-    }
-    let value: Chunk;
-    try {
-      value = this.#options.encode(result.value, this.#first === undefined);
-    } catch (error) {
-      // Like an error of the implementation.
-      this.close(error);
-      return;
-    }
-    this.#first ??= result.value;
-    this.#deliver({ done: false, value });
+    return super.return();
   }
 
   #fail(error: unknown): void {
@@ -136,16 +128,15 @@ export class MessageFrames implements AsyncIterableIterator<Chunk, undefined> {
       return;
     }
     this.#failure = { error };
-    if (!this.#isStarted) {
+    if (this.#first === undefined) {
       this.#isEnded = true;
-      this.#pending?.reject(error);
       return;
     }
     const { framing, formatError } = this.#options;
     // Before the end of the call, since its signal then has the error as its reason.
     const json = formatError(error, framing.wrapsErrors);
     this.#end(error);
-    this.#deliver({ done: false, value: framing.error(json) });
+    this.#deliver(framing.error(json));
   }
 
   #end(error?: unknown): void {
@@ -154,17 +145,21 @@ export class MessageFrames implements AsyncIterableIterator<Chunk, undefined> {
     this.#options.onEnd(error);
   }
 
-  /** Hands a frame to the pending read, or to a later one. */
-  #deliver(frame: Frame): void {
+  /** Adds a frame that is no message. */
+  #deliver(value: Chunk): void {
     this.#lastFrameMs = performance.now();
-    if (this.#pending !== undefined) {
-      this.#pending.resolve(frame);
-      this.#pending = undefined;
-    } else if (this.#ready === undefined) {
+    const frame: Frame = { done: false, value };
+    if (this.#ready === undefined) {
       this.#ready = frame;
     } else {
       this.#last = frame;
     }
+  }
+
+  #notify(): void {
+    const onReady = this.#onReady;
+    this.#onReady = undefined;
+    onReady?.();
   }
 
   /** Sets a timer for the next heartbeat, unless there is one: it is not set again for each message. */
@@ -178,9 +173,10 @@ export class MessageFrames implements AsyncIterableIterator<Chunk, undefined> {
     this.#heartbeat = setTimeout(() => {
       this.#heartbeat = undefined;
       // A client that has not consumed the last frame needs none.
-      if (this.#pending !== undefined) {
+      if (this.#onReady !== undefined) {
         if (performance.now() - this.#lastFrameMs >= heartbeatMs) {
-          this.#deliver({ done: false, value: heartbeat });
+          this.#deliver(heartbeat);
+          this.#notify();
         } else {
           this.#keepAlive();
         }

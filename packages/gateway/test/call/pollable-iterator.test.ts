@@ -1,0 +1,304 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { describe, expect, test } from "vitest";
+import { type GatewayOptions, PollableIterator } from "../../src/index.ts";
+import { type Item, ItemSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
+import { rpcServers } from "../adapters/rpc-servers.ts";
+import { type HttpVersion, serveStreams, type Streams } from "../serve-streams.ts";
+
+/** A stream whose messages are pushed by the test. */
+class Feed extends PollableIterator<Item> {
+  readonly #items: Item[] = [];
+  #end: (() => IteratorResult<Item, undefined>) | undefined;
+  #onReady: (() => void) | undefined;
+  readonly #returned = Promise.withResolvers<void>();
+  /** How many messages were taken. */
+  taken = 0;
+
+  poll(onReady: () => void): IteratorResult<Item, undefined> | undefined {
+    const value = this.#items.shift();
+    if (value !== undefined) {
+      this.taken++;
+      return { done: false, value };
+    }
+    this.#onReady = onReady;
+    return this.#end?.();
+  }
+
+  override return(): Promise<IteratorResult<Item, undefined>> {
+    this.#returned.resolve();
+    return super.return();
+  }
+
+  get returned(): Promise<void> {
+    return this.#returned.promise;
+  }
+
+  /** Adds messages, of which each is announced. */
+  push(...texts: string[]): void {
+    for (const text of texts) {
+      this.#items.push(Object.freeze(create(ItemSchema, { text })));
+      this.#onReady?.();
+    }
+  }
+
+  close(): void {
+    this.#end = () => ({ done: true, value: undefined });
+    this.#onReady?.();
+  }
+
+  fail(error: Error): void {
+    this.#end = () => {
+      throw error;
+    };
+    this.#onReady?.();
+  }
+}
+
+const routesOf =
+  (feed: Feed): GatewayOptions["routes"] =>
+  (router) =>
+    router.service(StreamsService, { list: () => feed });
+
+const serve = (
+  version: HttpVersion,
+  feed: Feed,
+  options: Omit<GatewayOptions, "routes" | "interceptors"> & { interceptors?: Interceptor[] } = {},
+): Promise<Streams> => serveStreams(version, { ...options, routes: routesOf(feed) });
+
+const list = "/streams/s/items";
+
+/** Reads the text of a response until it contains `end`. */
+async function readUntil(chunks: AsyncIterator<Buffer>, end: string): Promise<string> {
+  let text = "";
+  while (!text.includes(end)) {
+    const { done, value } = await chunks.next();
+    if (done === true) {
+      throw new Error(`the response has ended: ${text}`);
+    }
+    text += value.toString();
+  }
+  return text;
+}
+
+const numbers = (count: number): string[] => Array.from({ length: count }, (_, at) => String(at));
+const linesOf = (texts: readonly string[]): string => texts.map((text) => `{"text":"${text}"}\n`).join("");
+
+describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a stream that can be polled, over %s", (version) => {
+  test("is sent in order, the messages of a burst in the call that announces them", async () => {
+    const feed = new Feed();
+    await using server = await serve(version, feed);
+    feed.push("first");
+    const response = await server.request("GET", list);
+    const chunks = response.chunks[Symbol.asyncIterator]();
+    expect(await readUntil(chunks, "first")).toBe('{"text":"first"}\n');
+    feed.push(...numbers(100));
+    expect(feed.taken).toBe(101);
+    expect(await readUntil(chunks, '"99"')).toBe(linesOf(numbers(100)));
+    feed.push("last");
+    feed.close();
+    expect(await readUntil(chunks, "last")).toBe('{"text":"last"}\n');
+    expect(await chunks.next()).toEqual({ done: true, value: undefined });
+  });
+
+  test("is not polled while the buffers are full, and continues when the client reads", async () => {
+    const feed = new Feed();
+    await using server = await serve(version, feed);
+    feed.push("first");
+    const response = await server.request("GET", list);
+    const texts = numbers(3_000).map((number) => `${number} ${"x".repeat(10_000)}`);
+    feed.push(...texts);
+    // It is blocked when it makes no progress between two checks; data in flight is in the sockets' buffers.
+    let before = -1;
+    while (before !== feed.taken) {
+      before = feed.taken;
+      for (let turns = 0; turns < 2000; turns++) {
+        await new Promise(setImmediate);
+      }
+    }
+    expect(feed.taken).toBeLessThan(2_500);
+    // It does not take what is announced meanwhile.
+    feed.push("last");
+    expect(feed.taken).toBe(before);
+    feed.close();
+    expect(await response.read()).toEqual({ body: linesOf(["first", ...texts, "last"]), isComplete: true });
+  });
+
+  test("returns if the client disconnects, and is not polled any more", async () => {
+    const feed = new Feed();
+    await using server = await serve(version, feed);
+    feed.push("first");
+    const response = await server.request("GET", list);
+    await readUntil(response.chunks[Symbol.asyncIterator](), "first");
+    response.disconnect();
+    await feed.returned;
+    feed.push("late");
+    expect(feed.taken).toBe(1);
+  });
+
+  test("that fails before its first message has an error response", async () => {
+    const feed = new Feed();
+    await using server = await serve(version, feed);
+    const requested = server.request("GET", list);
+    feed.fail(new ConnectError("no such shelf", Code.NotFound));
+    const response = await requested;
+    expect([response.status, (await response.read()).body]).toEqual([
+      404,
+      '{"code":"not_found","message":"no such shelf"}',
+    ]);
+  });
+
+  test("that fails later has its error after the messages, and is aborted", async () => {
+    const feed = new Feed();
+    await using server = await serve(version, feed);
+    feed.push("first");
+    const response = await server.request("GET", list);
+    feed.push(...numbers(100));
+    feed.fail(new ConnectError("the shelf broke", Code.DataLoss));
+    expect(await response.read()).toEqual({
+      body: `${linesOf(["first", ...numbers(100)])}{"error":{"code":"data_loss","message":"the shelf broke"}}\n`,
+      isComplete: false,
+    });
+  });
+
+  test("ends at its deadline, and at the shutdown", async () => {
+    const shutdown = new AbortController();
+    const feed = new Feed();
+    await using server = await serve(version, feed, { shutdownSignal: shutdown.signal });
+    feed.push("first");
+    const late = await server.request("GET", list, { headers: { "connect-timeout-ms": "300" } });
+    expect(await late.read()).toEqual({
+      body: '{"text":"first"}\n{"error":{"code":"deadline_exceeded","message":"the operation timed out"}}\n',
+      isComplete: false,
+    });
+    feed.push("again");
+    const ended = await server.request("GET", list);
+    shutdown.abort();
+    expect(await ended.read()).toEqual({
+      body: '{"text":"again"}\n{"error":{"code":"unavailable","message":"the service is closing"}}\n',
+      isComplete: false,
+    });
+  });
+
+  test("has heartbeats while it is silent", async () => {
+    const feed = new Feed();
+    await using server = await serve(version, feed, { streams: { heartbeatMs: 5 } });
+    feed.push("first");
+    const { chunks } = await server.request("GET", list, { headers: { accept: "text/event-stream" } });
+    const iterator = chunks[Symbol.asyncIterator]();
+    expect(await readUntil(iterator, ":\n\n:\n\n")).toMatch(/^data: \{"text":"first"\}\n\n(?::\n\n){2,}$/);
+    feed.push("second");
+    feed.close();
+    expect(await readUntil(iterator, "second")).toMatch(/^(?::\n\n)*data: \{"text":"second"\}\n\n$/);
+  });
+
+  test("passes interceptors, which may replace its messages by any iterable", async () => {
+    const feed = new Feed();
+    const seen: string[] = [];
+    const pass: Interceptor = (next) => async (request) => {
+      seen.push(request.method.name);
+      return next(request);
+    };
+    const shout: Interceptor = (next) => async (request) => {
+      const response = await next(request);
+      if (!response.stream) {
+        return response;
+      }
+      return {
+        ...response,
+        message: (async function* () {
+          for await (const message of response.message) {
+            yield create(ItemSchema, { text: `${(message as Item).text}!` });
+          }
+        })(),
+      };
+    };
+    await using passing = await serve(version, feed, { interceptors: [pass] });
+    feed.push("first");
+    const { chunks } = await passing.request("GET", list);
+    const iterator = chunks[Symbol.asyncIterator]();
+    await readUntil(iterator, "first");
+    feed.push(...numbers(10));
+    expect([seen, feed.taken]).toEqual([["List"], 11]);
+    expect(await readUntil(iterator, '"9"')).toBe(linesOf(numbers(10)));
+
+    const other = new Feed();
+    await using wrapping = await serve(version, other, { interceptors: [shout] });
+    other.push("first", "second");
+    const response = await wrapping.request("GET", list);
+    other.push("third");
+    other.close();
+    expect(await response.read()).toEqual({ body: linesOf(["first!", "second!", "third!"]), isComplete: true });
+  });
+});
+
+describe.each(rpcServers)("a stream that can be polled, in %s", (_, open) => {
+  test("is served in all protocols", async () => {
+    let feed = new Feed();
+    await using server = await open({ routes: (router) => router.service(StreamsService, { list: () => feed }) });
+    for (const [protocol, transport] of server.transports) {
+      feed = new Feed();
+      feed.push("first");
+      const received: string[] = [];
+      const read = async (): Promise<void> => {
+        for await (const { text } of createClient(StreamsService, transport).list({})) {
+          received.push(text);
+          if (text === "first") {
+            feed.push(...numbers(50));
+            feed.fail(new ConnectError("the shelf broke", Code.DataLoss));
+          }
+        }
+      };
+      const failure: unknown = await read().catch((error: unknown) => error);
+      expect([protocol, received, ConnectError.from(failure).rawMessage]).toEqual([
+        protocol,
+        ["first", ...numbers(50)],
+        "the shelf broke",
+      ]);
+    }
+  });
+
+  test("returns if the client aborts the call", async () => {
+    let feed = new Feed();
+    await using server = await open({ routes: (router) => router.service(StreamsService, { list: () => feed }) });
+    for (const [, transport] of server.transports) {
+      feed = new Feed();
+      feed.push("first");
+      const controller = new AbortController();
+      const call = createClient(StreamsService, transport).list({}, { signal: controller.signal });
+      const messages = call[Symbol.asyncIterator]();
+      await messages.next();
+      controller.abort();
+      await feed.returned;
+      await expect(messages.next()).rejects.toThrow(/abort/i);
+    }
+  });
+});
+
+test("is an async iterator, whose next waits for the next message", async () => {
+  const feed = new Feed();
+  const next = feed.next();
+  feed.push("a", "b");
+  expect(await next).toMatchObject({ done: false, value: { text: "a" } });
+  const texts: string[] = [];
+  setImmediate(() => {
+    feed.push("c");
+    feed.close();
+  });
+  for await (const { text } of feed) {
+    texts.push(text);
+  }
+  expect(texts).toEqual(["b", "c"]);
+  const failing = new Feed();
+  const failed = failing.next();
+  failing.fail(new Error("broken"));
+  await expect(failed).rejects.toThrow("broken");
+});
+
+test("a read that has ended takes nothing of what is announced later", async () => {
+  const feed = new Feed();
+  const first = feed.next();
+  // The feed announces the second message to the first read.
+  feed.push("a", "b");
+  expect([(await first).value?.text, (await feed.next()).value?.text]).toEqual(["a", "b"]);
+});

@@ -40,7 +40,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas live",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
-    live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* pino"],
+    live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     // The events of other replicas.
     "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
     "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],

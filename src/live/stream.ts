@@ -1,3 +1,4 @@
+import { PollableIterator } from "@flowgate/gateway";
 import type { Event } from "../../gen/flowgate/v1/events_pb.ts";
 import { type EventFilter, type EventInit, lossyCases, matches } from "./events.ts";
 
@@ -37,13 +38,14 @@ type StreamOptions = {
   readonly onEnd: () => void;
 };
 
-/** One stream. It is an iterator without a generator, which would take as much memory again. */
-export class EventStream implements AsyncIterableIterator<Event> {
+/** One stream. A generator would take as much memory again. */
+export class EventStream extends PollableIterator<Event> {
   readonly filter: EventFilter;
   readonly #source: StreamSource;
   readonly #onEnd: () => void;
   #before: Event[];
   #lead: AsyncIterator<Event, void> | undefined;
+  #isLeadPending = false;
   /** The index of the next entry to read. */
   #index: number;
   /** The position after what was read. */
@@ -52,12 +54,16 @@ export class EventStream implements AsyncIterableIterator<Event> {
   #missed: Map<DropReason, Map<string, number>> | undefined;
   #tokens: number;
   #tokensMs: number;
-  #waiting: ((result: IteratorResult<Event> | Promise<IteratorResult<Event>>) => void) | undefined;
+  /** The event of the next read, if it is known. */
+  #next: Event | undefined;
+  /** Set while an event is awaited. */
+  #onReady: (() => void) | undefined;
   #bookmark: Pick<Entry, "event" | "seq"> | undefined;
   #isEnded = false;
   #failure: Error | undefined;
 
   constructor({ source, filter, before, lead, index, onEnd }: StreamOptions) {
+    super();
     this.#source = source;
     this.filter = filter;
     this.#before = [...before];
@@ -71,37 +77,32 @@ export class EventStream implements AsyncIterableIterator<Event> {
     this.#tokensMs = source.nowMs();
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  next(): Promise<IteratorResult<Event>> {
+  poll(onReady: () => void): IteratorResult<Event, undefined> | undefined {
     if (this.#failure !== undefined) {
-      return Promise.reject(this.#failure);
+      throw this.#failure;
     }
+    const value = this.#next ?? (this.#lead === undefined ? this.#take() : undefined);
+    if (value !== undefined) {
+      this.#next = undefined;
+      return { done: false, value };
+    }
+    this.#onReady = onReady;
     if (this.#lead !== undefined) {
-      return this.#nextOfLead(this.#lead);
+      void this.#readLead(this.#lead);
+      return undefined;
     }
-    const event = this.#take();
-    if (event !== undefined) {
-      return Promise.resolve({ done: false, value: event });
-    }
-    if (this.#isEnded) {
-      return Promise.resolve({ done: true, value: undefined });
-    }
-    return new Promise((resolve) => {
-      this.#waiting = resolve;
-    });
+    return this.#isEnded ? { done: true, value: undefined } : undefined;
   }
 
-  return(): Promise<IteratorResult<Event>> {
+  override return(): Promise<IteratorResult<Event, undefined>> {
     this.#failure = undefined;
     void this.#lead?.return?.();
     this.#lead = undefined;
+    this.#next = undefined;
     this.#before = [];
     this.#missed = undefined;
     this.end();
-    return Promise.resolve({ done: true, value: undefined });
+    return super.return();
   }
 
   /** With an error, events that were not read are dropped. */
@@ -110,21 +111,17 @@ export class EventStream implements AsyncIterableIterator<Event> {
       this.#isEnded = true;
       this.#failure = error;
       this.#onEnd();
-      this.#waiting?.(error === undefined ? { done: true, value: undefined } : this.next());
-      this.#waiting = undefined;
+      this.#wake();
     }
   }
 
   /** An event was published. */
   notify(): void {
-    if (this.#waiting === undefined) {
-      return;
-    }
-    const event = this.#take();
-    if (event !== undefined) {
-      const resolve = this.#waiting;
-      this.#waiting = undefined;
-      resolve({ done: false, value: event });
+    if (this.#onReady !== undefined && this.#lead === undefined) {
+      this.#next ??= this.#take();
+      if (this.#next !== undefined) {
+        this.#wake();
+      }
     }
   }
 
@@ -144,13 +141,30 @@ export class EventStream implements AsyncIterableIterator<Event> {
     this.notify();
   }
 
-  async #nextOfLead(lead: AsyncIterator<Event, void>): Promise<IteratorResult<Event>> {
-    const result = await lead.next();
-    if (result.done !== true && this.#lead !== undefined) {
-      return result;
+  #wake(): void {
+    const onReady = this.#onReady;
+    this.#onReady = undefined;
+    onReady?.();
+  }
+
+  async #readLead(lead: AsyncIterator<Event, void>): Promise<void> {
+    if (this.#isLeadPending) {
+      return;
     }
-    this.#lead = undefined;
-    return this.next();
+    this.#isLeadPending = true;
+    try {
+      const result = await lead.next();
+      if (this.#lead !== undefined && result.done !== true) {
+        this.#next = result.value;
+      } else {
+        this.#lead = undefined;
+      }
+    } catch (error) {
+      this.end(error as Error);
+      this.#failure ??= error as Error;
+    }
+    this.#isLeadPending = false;
+    this.#wake();
   }
 
   #take(): Event | undefined {

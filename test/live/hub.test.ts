@@ -190,10 +190,10 @@ test("a bookmark is sent to streams that wait, with the position of the last eve
   await first;
   const next = stream.next();
   hub.bookmark();
-  expect(describe((await next).value)).toBe('dropped 5 (flood) {"log":5}');
-  const { value } = await stream.next();
-  expect(describe(value)).toBe("bookmark");
-  expect(parsePosition(value.id, "after")).toBe(hub.lastSeq);
+  expect(describe((await next).value as Event)).toBe('dropped 5 (flood) {"log":5}');
+  const bookmark = (await stream.next()).value as Event;
+  expect(describe(bookmark)).toBe("bookmark");
+  expect(parsePosition(bookmark.id, "after")).toBe(hub.lastSeq);
 });
 
 test("a snapshot has the last event about each state, with its own id", () => {

@@ -43,8 +43,10 @@ export class OpenCalls implements Disposable {
   }
 
   /** Disposing ends the observation. */
-  add({ values, requestHeader }: Pick<HandlerContext, "values" | "requestHeader">, call: OpenCall): Disposable {
-    const { authorization = requestHeader.get("authorization") } = values.get(peerKey);
+  add(context: Pick<HandlerContext, "values" | "requestHeader">, call: OpenCall): Disposable {
+    const { values } = context;
+    // The headers are created when they are read, and then kept for as long as the call is open.
+    const { authorization = context.requestHeader.get("authorization") } = values.get(peerKey);
     const isWorkload = authorization === null && values.get(principalKey).username !== undefined;
     if (!this.#options.authenticator.required || isWorkload) {
       return { [Symbol.dispose]() {} };

@@ -55,7 +55,16 @@ class BodySender {
       this.#write();
     });
     sink.on("close", this.#onClose);
+    if (streamOf(sink) !== undefined) {
+      this.#write();
+      return;
+    }
+    // Node keeps the head of a response over HTTP/1.1, in many pieces unless it is written by itself.
+    const response = sink as ServerResponse;
+    response.cork();
+    response.flushHeaders();
     this.#write();
+    response.uncork();
   }
 
   readonly #write = (): void => {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
+import { enumValue } from "../base/enums.ts";
 import { caseOfName } from "../live/events.ts";
 import type { EventHub } from "../live/hub.ts";
 import type { Journal } from "../live/journal.ts";
@@ -75,7 +76,7 @@ function toTarget(
     label: `${at} ${url.host}`,
     url,
     kinds: new Set(kinds.flatMap((name) => caseOfName(name) ?? [])),
-    level: level && LogLevel[level.toUpperCase() as Uppercase<typeof level>],
+    level: level && enumValue(LogLevel, level),
     format,
     key: secret === undefined ? undefined : parseSecret(secret),
   };

@@ -1,13 +1,14 @@
 import type { Logger } from "pino";
 import type { Event } from "../../gen/flowgate/v1/events_pb.ts";
-import { DeploymentOutcome } from "../../gen/flowgate/v1/flows_pb.ts";
+import { DeploymentOutcome, DeploymentType } from "../../gen/flowgate/v1/flows_pb.ts";
+import { enumValue } from "../base/enums.ts";
 import type { EventInit } from "../live/events.ts";
 import type { EventHub } from "../live/hub.ts";
 import type { Journal } from "../live/journal.ts";
 import type { Redactor } from "../live/redactor.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { RevisionEntry } from "../store/revision.ts";
-import { outcomes, types } from "./revision-message.ts";
+import { outcomes } from "./revision-message.ts";
 
 type DeploymentEventsOptions = {
   readonly hub: EventHub;
@@ -128,7 +129,7 @@ export class DeploymentEvents implements Disposable {
           user: by,
           tokenName: token?.name ?? "",
           message,
-          type: types[deploymentType],
+          type: enumValue(DeploymentType, deploymentType),
           parent,
           missingTypes: outcome.missingTypes.map((type) => redactor.redact(type)),
         },

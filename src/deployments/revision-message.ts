@@ -2,12 +2,12 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   DeploymentOutcome,
-  DeploymentType as DeploymentTypeMessage,
-  RevisionCause as RevisionCauseMessage,
+  DeploymentType,
+  RevisionCause,
   type RevisionSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { DeploymentType } from "../flows/configuration.ts";
-import type { RevisionCause, RevisionEntry } from "../store/revision.ts";
+import { enumValue } from "../base/enums.ts";
+import type { RevisionEntry } from "../store/revision.ts";
 import type { Settlement } from "./outcome-recorder.ts";
 
 export const outcomes: Readonly<Record<Settlement["outcome"], DeploymentOutcome>> = {
@@ -18,22 +18,6 @@ export const outcomes: Readonly<Record<Settlement["outcome"], DeploymentOutcome>
   replaced: DeploymentOutcome.REPLACED,
   undone: DeploymentOutcome.UNDONE,
   stopped: DeploymentOutcome.STOPPED,
-};
-
-export const types: Readonly<Record<DeploymentType, DeploymentTypeMessage>> = {
-  full: DeploymentTypeMessage.FULL,
-  nodes: DeploymentTypeMessage.NODES,
-  flows: DeploymentTypeMessage.FLOWS,
-  reload: DeploymentTypeMessage.RELOAD,
-};
-
-const causes: Readonly<Record<RevisionCause, RevisionCauseMessage>> = {
-  deployment: RevisionCauseMessage.DEPLOYMENT,
-  merge: RevisionCauseMessage.MERGE,
-  flow: RevisionCauseMessage.FLOW,
-  restore: RevisionCauseMessage.RESTORE,
-  undo: RevisionCauseMessage.UNDO,
-  automatic_undo: RevisionCauseMessage.AUTOMATIC_UNDO,
 };
 
 /** Converts a revision, without flows. */
@@ -49,8 +33,8 @@ export function toRevision(entry: RevisionEntry, activeRev: string): MessageInit
     clientAddress: entry.address ?? "",
     protocol: entry.protocol ?? "",
     requestId: entry.requestId ?? "",
-    deploymentType: types[entry.deploymentType],
-    cause: causes[entry.cause],
+    deploymentType: enumValue(DeploymentType, entry.deploymentType),
+    cause: enumValue(RevisionCause, entry.cause),
     restoredRev: entry.restoredRev ?? "",
     message: entry.message ?? "",
     pinned: entry.pinned,

@@ -1,4 +1,5 @@
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
+import { enumValue } from "../base/enums.ts";
 import type { LogEntry } from "../runtime/messages.ts";
 import {
   type DroppedEvents,
@@ -20,15 +21,6 @@ import { FlowBudget, type Rates } from "./flow-budget.ts";
 import type { EventHub } from "./hub.ts";
 import { NodeStates, keyOfNode } from "./node-states.ts";
 import { type Redactor, redactNode } from "./redactor.ts";
-
-const logLevels: Readonly<Record<LogEntry["level"], LogLevel>> = {
-  fatal: LogLevel.FATAL,
-  error: LogLevel.ERROR,
-  warn: LogLevel.WARN,
-  info: LogLevel.INFO,
-  debug: LogLevel.DEBUG,
-  trace: LogLevel.TRACE,
-};
 
 const droppedCases: Readonly<Record<keyof DroppedEvents, EventCase>> = {
   status: "nodeStatus",
@@ -84,8 +76,8 @@ export class FlowEvents implements Disposable {
       this.drop("log", dropped);
       return;
     }
-    const severity = logLevels[level];
-    if (isNodeError(entry) || severity > Math.max(LogLevel.INFO, logLevels[this.#options.level])) {
+    const severity = enumValue(LogLevel, level);
+    if (isNodeError(entry) || severity > Math.max(LogLevel.INFO, enumValue(LogLevel, this.#options.level))) {
       return;
     }
     this.#publish(entry, message.length, {
@@ -188,7 +180,7 @@ export class FlowEvents implements Disposable {
   #publishError(event: NodeError): void {
     const { level, message, stack = "", line = 0, column = 0, count, caught = false, truncated = false } = event;
     const value = {
-      level: logLevels[level],
+      level: enumValue(LogLevel, level),
       message: this.#redact(message, maxLineChars, truncated),
       stack: this.#redact(stack, maxLineChars, truncated),
       line,

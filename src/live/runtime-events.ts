@@ -1,28 +1,10 @@
-import { RuntimeStateReason as ReasonMessage } from "../../gen/flowgate/v1/events_pb.ts";
-import { RuntimeState as StateMessage } from "../../gen/flowgate/v1/settings_pb.ts";
-import { type Runtime, type RuntimeState, type RuntimeStateReason, outcomeMessage } from "../runtime/runtime.ts";
+import { RuntimeStateReason } from "../../gen/flowgate/v1/events_pb.ts";
+import { RuntimeState } from "../../gen/flowgate/v1/settings_pb.ts";
+import { enumValue } from "../base/enums.ts";
+import { type Runtime, outcomeMessage } from "../runtime/runtime.ts";
 import type { EventInit } from "./events.ts";
 import type { EventHub } from "./hub.ts";
 import { type Redactor, redactNode } from "./redactor.ts";
-
-export const stateMessages: Readonly<Record<RuntimeState, StateMessage>> = {
-  starting: StateMessage.STARTING,
-  running: StateMessage.RUNNING,
-  failed: StateMessage.FAILED,
-  restarting: StateMessage.RESTARTING,
-  safe: StateMessage.SAFE,
-  stopped: StateMessage.STOPPED,
-  standby: StateMessage.STANDBY,
-  disabled: StateMessage.DISABLED,
-};
-
-const reasonMessages: Readonly<Record<RuntimeStateReason, ReasonMessage>> = {
-  blocked: ReasonMessage.BLOCKED,
-  out_of_memory: ReasonMessage.OUT_OF_MEMORY,
-  crashed: ReasonMessage.CRASHED,
-  killed: ReasonMessage.KILLED,
-  safe_mode: ReasonMessage.SAFE_MODE,
-};
 
 type RuntimeEventsOptions = {
   readonly hub: EventHub;
@@ -45,9 +27,9 @@ export function publishRuntimeStates({ hub, runtime, redactor, rev }: RuntimeEve
     kind: {
       case: "runtimeState",
       value: {
-        state: stateMessages[state],
+        state: enumValue(RuntimeState, state),
         message: redactor().redact(outcomeMessage({ message }) ?? ""),
-        ...(reason !== undefined && { reason: reasonMessages[reason] }),
+        ...(reason !== undefined && { reason: enumValue(RuntimeStateReason, reason) }),
         line: fault?.line ?? 0,
         column: fault?.column ?? 0,
       },

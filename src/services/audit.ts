@@ -4,33 +4,13 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type AuditEntrySchema,
   AuditKind as AuditKindMessage,
+  AuditKindSchema,
   type AuditService,
 } from "../../gen/flowgate/v1/audit_pb.ts";
+import { enumValue, enumWord } from "../base/enums.ts";
 import { FlowgateError } from "../errors.ts";
 import { formatHead, parseHead, type AuditEntry, type AuditKind, type AuditStore } from "../store/audit-store.ts";
 import { formatPageToken, parsePageToken, readPageSize, readTimestampMs } from "./lists.ts";
-
-const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {
-  sign_in: AuditKindMessage.SIGN_IN,
-  sign_in_failed: AuditKindMessage.SIGN_IN_FAILED,
-  token_created: AuditKindMessage.TOKEN_CREATED,
-  token_revoked: AuditKindMessage.TOKEN_REVOKED,
-  deployment: AuditKindMessage.DEPLOYMENT,
-  revision_updated: AuditKindMessage.REVISION_UPDATED,
-  permission_denied: AuditKindMessage.PERMISSION_DENIED,
-  users_reloaded: AuditKindMessage.USERS_RELOADED,
-  users_rejected: AuditKindMessage.USERS_REJECTED,
-  audit_pruned: AuditKindMessage.AUDIT_PRUNED,
-  store_restored: AuditKindMessage.STORE_RESTORED,
-  store_migrated: AuditKindMessage.STORE_MIGRATED,
-  runtime_restarted: AuditKindMessage.RUNTIME_RESTARTED,
-  revisions_pruned: AuditKindMessage.REVISIONS_PRUNED,
-  flows_started: AuditKindMessage.FLOWS_STARTED,
-  flows_stopped: AuditKindMessage.FLOWS_STOPPED,
-  node_injected: AuditKindMessage.NODE_INJECTED,
-  context_set: AuditKindMessage.CONTEXT_SET,
-  context_deleted: AuditKindMessage.CONTEXT_DELETED,
-};
 
 /** The number of entries that an export reads at once, which takes a few milliseconds. */
 const entriesPerRead = 500;
@@ -79,9 +59,10 @@ export function auditService(store: Pick<AuditStore, "list" | "verify">): Servic
 }
 
 function toKind(message: AuditKindMessage): AuditKind {
-  const kind = (Object.keys(kinds) as AuditKind[]).find((each) => kinds[each] === message);
-  if (kind === undefined) {
-    throw new FlowgateError("invalid_argument", `kind: must be one or several of: ${Object.keys(kinds).join(", ")}`);
+  const kind = enumWord(AuditKindMessage, message);
+  if (kind === undefined || kind === "unspecified") {
+    const known = AuditKindSchema.values.slice(1).map(({ localName }) => localName.toLowerCase());
+    throw new FlowgateError("invalid_argument", `kind: must be one or several of: ${known.join(", ")}`);
   }
   return kind;
 }
@@ -91,7 +72,7 @@ function toMessage(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema>
   return {
     seq,
     time: timestampFromMs(timeMs),
-    kind: kinds[kind],
+    kind: enumValue(AuditKindMessage, kind),
     user: origin.by ?? "",
     tokenId: origin.token?.id ?? "",
     tokenName: origin.token?.name ?? "",

@@ -15,24 +15,11 @@ import {
 } from "../../gen/flowgate/v1/settings_pb.ts";
 import { method as methodExtension } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
 import { type Principal, principalKey } from "../auth/caller.ts";
+import { enumValue } from "../base/enums.ts";
 import { outcomes } from "../deployments/revision-message.ts";
-import { stateMessages } from "../live/runtime-events.ts";
-import type { Boundary, BoundaryLevel } from "../runtime/options.ts";
+import type { Boundary } from "../runtime/options.ts";
 import type { Runtime, RuntimeState, RuntimeStatus } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
-
-const modes: Readonly<Record<Replica["mode"], RuntimeMode>> = {
-  each: RuntimeMode.EACH,
-  one: RuntimeMode.ONE,
-  none: RuntimeMode.NONE,
-};
-
-const levels: Readonly<Record<BoundaryLevel, IsolationLevel>> = {
-  none: IsolationLevel.NONE,
-  process: IsolationLevel.PROCESS,
-  user: IsolationLevel.USER,
-  namespaces: IsolationLevel.NAMESPACES,
-};
 
 /** The API versions that the .proto file declares. */
 const apiVersions =
@@ -91,7 +78,7 @@ export function toRuntime({
     name,
     version,
     httpPort,
-    state: stateMessages[state],
+    state: enumValue(RuntimeStateMessage, state),
     ...(message !== undefined && { message }),
     ...(boundary !== undefined && { isolation: toIsolation(boundary) }),
   };
@@ -115,7 +102,11 @@ function toResponse(
 }
 
 function toIsolation({ level, user, message }: Boundary): MessageInitShape<typeof IsolationSchema> {
-  return { level: levels[level], ...(user !== undefined && { user }), ...(message !== undefined && { message }) };
+  return {
+    level: enumValue(IsolationLevel, level),
+    ...(user !== undefined && { user }),
+    ...(message !== undefined && { message }),
+  };
 }
 
 function toReplica(replica: Replica): MessageInitShape<typeof ReplicaSchema> {
@@ -123,9 +114,9 @@ function toReplica(replica: Replica): MessageInitShape<typeof ReplicaSchema> {
   return {
     name,
     version,
-    mode: modes[mode],
+    mode: enumValue(RuntimeMode, mode),
     // Another version can have other states.
-    state: stateMessages[state as RuntimeState] ?? RuntimeStateMessage.UNSPECIFIED,
+    state: enumValue(RuntimeStateMessage, state as RuntimeState) ?? RuntimeStateMessage.UNSPECIFIED,
     ...(run !== undefined && { rev: run.rev, outcome: outcomes[run.outcome], message: run.message ?? "" }),
     self: isSelf,
     lastSeenTime: timestampFromMs(Date.now() - seenMsAgo),

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { NodeChange } from "../../../gen/flowgate/v1/diff_pb.ts";
 import type { ConcurrentChangeSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { enumValue } from "../../base/enums.ts";
 import type { MergeConflict, SideChange, SideChanges } from "../merge/sides.ts";
 
 export type NodeChanges = {
@@ -15,13 +16,6 @@ const maxListed = 20;
 const maxTextChars = 64;
 const maxMessageChars = 256;
 
-const kinds: Readonly<Record<SideChange, NodeChange>> = {
-  none: NodeChange.UNSPECIFIED,
-  added: NodeChange.ADDED,
-  changed: NodeChange.CHANGED,
-  removed: NodeChange.REMOVED,
-};
-
 export function toNodeChanges(changes: readonly SideChanges[], conflicts: readonly MergeConflict[]): NodeChanges {
   const messages = new Map(conflicts.map(({ nodeId, message }) => [nodeId, message]));
   const sorted = [
@@ -32,11 +26,15 @@ export function toNodeChanges(changes: readonly SideChanges[], conflicts: readon
     nodeId: shorten(nodeId),
     type: shorten(type),
     name: shorten(name),
-    yours: kinds[ours],
-    theirs: kinds[theirs],
+    yours: toNodeChange(ours),
+    theirs: toNodeChange(theirs),
     conflict: shorten(messages.get(nodeId) ?? "", maxMessageChars),
   }));
   return { listed, count: changes.length };
+}
+
+function toNodeChange(change: SideChange): NodeChange {
+  return change === "none" ? NodeChange.UNSPECIFIED : enumValue(NodeChange, change);
 }
 
 function shorten(text: string, maxChars = maxTextChars): string {

@@ -17,10 +17,9 @@ import {
   type PlannedNodeSchema,
 } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { type DiffRevisionResponse, DiffRevisionResponseSchema } from "../../../gen/flowgate/v1/revisions_pb.ts";
-import type { Aspect, FlowsDiff, NodeDiff } from "../diff/flows-diff.ts";
-import type { Container, NodeRole as Role } from "../nodes.ts";
+import { enumValue } from "../../base/enums.ts";
+import type { FlowsDiff, NodeDiff } from "../diff/flows-diff.ts";
 import type { DeploymentPlan, PlannedNode } from "../plan/plan.ts";
-import type { WarningKind } from "../plan/warnings.ts";
 import type { PlanCall } from "./messages.ts";
 
 /** `text` is the same for people. */
@@ -51,7 +50,7 @@ export function toPlanFlowsResponse({
       nodeIds: [...nodeIds],
     })),
     warnings: plan.warnings.map(({ kind, nodeId, container, message }) => ({
-      kind: warningKinds[kind],
+      kind: enumValue(PlanWarningKind, kind),
       nodeId,
       container,
       message,
@@ -66,29 +65,14 @@ function toPlannedNodes(nodes: readonly PlannedNode[]): MessageInitShape<typeof 
     ...(name !== undefined && { name }),
     tab,
     instances: [...instances],
-    action: actions[action],
+    action: enumValue(NodeAction, action),
   }));
 }
-
-const actions: Readonly<Record<PlannedNode["action"], NodeAction>> = {
-  stop: NodeAction.STOP,
-  start: NodeAction.START,
-  restart: NodeAction.RESTART,
-};
-
-const warningKinds: Readonly<Record<WarningKind, PlanWarningKind>> = {
-  unused_config: PlanWarningKind.UNUSED_CONFIG,
-  wire_to_nothing: PlanWarningKind.WIRE_TO_NOTHING,
-  link_to_nothing: PlanWarningKind.LINK_TO_NOTHING,
-  duplicate_endpoint: PlanWarningKind.DUPLICATE_ENDPOINT,
-  lost_credentials: PlanWarningKind.LOST_CREDENTIALS,
-  removed_credentials: PlanWarningKind.REMOVED_CREDENTIALS,
-};
 
 function toFlowsDiff({ containers }: FlowsDiff): MessageInitShape<typeof FlowsDiffSchema> {
   return {
     containers: containers.map(({ kind, id, name, nodes }) => ({
-      kind: kinds[kind],
+      kind: enumValue(ContainerKind, kind),
       id,
       ...(name !== undefined && { name }),
       nodes: nodes.map(toNodeDiff),
@@ -102,9 +86,9 @@ function toNodeDiff(node: NodeDiff): MessageInitShape<typeof NodeDiffSchema> {
     id,
     type,
     ...(name !== undefined && { name }),
-    role: roles[role],
-    change: changes[change],
-    aspects: node.aspects.map((aspect) => aspects[aspect]),
+    role: enumValue(NodeRole, role),
+    change: enumValue(NodeChange, change),
+    aspects: node.aspects.map((aspect) => enumValue(NodeAspect, aspect)),
     properties: node.properties.map(({ path, before, after }) => ({
       path: formatPropertyPath(path),
       ...(before !== undefined && { before: toValue(before) }),
@@ -124,37 +108,6 @@ function toNodeDiff(node: NodeDiff): MessageInitShape<typeof NodeDiffSchema> {
 function toValue(value: JsonValue): Value {
   return fromJson(ValueSchema, value);
 }
-
-const kinds: Readonly<Record<Container["kind"], ContainerKind>> = {
-  tab: ContainerKind.TAB,
-  subflow: ContainerKind.SUBFLOW,
-  global: ContainerKind.GLOBAL,
-};
-
-const roles: Readonly<Record<Role, NodeRole>> = {
-  tab: NodeRole.TAB,
-  subflow: NodeRole.SUBFLOW,
-  group: NodeRole.GROUP,
-  config: NodeRole.CONFIG,
-  instance: NodeRole.INSTANCE,
-  node: NodeRole.NODE,
-};
-
-const changes: Readonly<Record<NodeDiff["change"], NodeChange>> = {
-  added: NodeChange.ADDED,
-  removed: NodeChange.REMOVED,
-  changed: NodeChange.CHANGED,
-};
-
-const aspects: Readonly<Record<Aspect, NodeAspect>> = {
-  position: NodeAspect.POSITION,
-  order: NodeAspect.ORDER,
-  container: NodeAspect.CONTAINER,
-  group: NodeAspect.GROUP,
-  wires: NodeAspect.WIRES,
-  properties: NodeAspect.PROPERTIES,
-  credentials: NodeAspect.CREDENTIALS,
-};
 
 /** The JSON path of a value in a node, with all names in full. */
 function formatPropertyPath(path: JsonPath): string {

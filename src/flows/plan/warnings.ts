@@ -16,7 +16,7 @@ export type Warning = {
   readonly message: string;
 };
 
-export type WarningKind = (typeof warningKinds)[number];
+type WarningKind = (typeof warningKinds)[number];
 
 const warningKinds = [
   "unused_config",

@@ -89,21 +89,22 @@ export const identity = z.strictObject({
     .describe("Permissions by SPIFFE ID."),
 });
 
-/** Checks the combination of options that identify workloads. */
-export function checkIdentity({ tls, trustedProxies, identity }: IdentityOptions, context: z.RefinementCtx): void {
+/** The path of an option, and why it can't be combined with others. */
+export type Conflict = readonly [path: string, message: string];
+
+export function* findIdentityConflicts({ tls, trustedProxies, identity }: IdentityOptions): Generator<Conflict> {
   const hasClientCertificates = tls !== undefined && tls.clientCertificate !== "none";
-  const reject = (path: string[], message: string): void => context.addIssue({ code: "custom", path, message });
   if (hasClientCertificates && tls.clientCaFile === undefined) {
-    reject(["tls", "clientCaFile"], "is missing: it is required to verify client certificates");
+    yield ["tls.clientCaFile", "is missing: it is required to verify client certificates"];
   }
   if (tls?.clientCaFile !== undefined && !hasClientCertificates) {
-    reject(["tls", "clientCaFile"], 'has no effect unless tls.clientCertificate is "request" or "require"');
+    yield ["tls.clientCaFile", 'has no effect unless tls.clientCertificate is "request" or "require"'];
   }
   if (identity?.source === "certificate" && !hasClientCertificates) {
-    reject(["identity", "source"], 'requires client certificates: set tls.clientCertificate to "request" or "require"');
+    yield ["identity.source", 'requires client certificates: set tls.clientCertificate to "request" or "require"'];
   }
   if (identity?.source === "forwarded" && trustedProxies.length === 0) {
-    reject(["identity", "source"], "requires trustedProxies: other clients could forge the header");
+    yield ["identity.source", "requires trustedProxies: other clients could forge the header"];
   }
 }
 

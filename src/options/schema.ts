@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import * as z from "zod";
 import { isLoopback } from "../base/addresses.ts";
 import { parseSubnet } from "../server/pipeline/client.ts";
-import { adminAuth, checkIdentity, identity } from "./access.ts";
+import { adminAuth, type Conflict, findIdentityConflicts, identity } from "./access.ts";
 import { cors, tls } from "./connections.ts";
 import { defaultDataDir } from "./data-dir.ts";
 import { limits } from "./limits.ts";
@@ -26,244 +26,215 @@ const history = z
   })
   .prefault({});
 
-/** All options with defaults and descriptions. A test compares them with docs/configuration.md. */
-export const optionsSchema = z
-  .strictObject({
-    host: text
-      .default("localhost")
-      .describe(
-        "Address to listen on. `localhost` is 127.0.0.1 and, if the machine has it, ::1, both with the same port. An address other than loopback requires `adminAuth`, `identity` or `allowUnauthenticated`.",
-      ),
-    port: port
-      .default(8080)
-      .describe("Port of the administration API, for REST, Connect, gRPC and gRPC-Web. 0 selects a free port."),
-    socket: z
-      .union([text, z.literal(false)], "must be a path, or false")
-      .optional()
-      .describe(
-        "Path of a Unix socket that serves the same API without TLS, with limits of its own, to processes of this user. false: none. Absent: `flowgate.sock` in `dataDir`.",
-      ),
-    dataDir: text
-      .default(defaultDataDir)
-      .describe("Directory of the store, the credential key and the runtime's files. Created if it does not exist."),
-    store: text
-      .regex(/^[a-z]+:./, "must be a URL such as sqlite:/var/lib/flowgate/flowgate.db")
-      .optional()
-      .describe(
-        "URL of the store, which holds revisions, credentials and tokens: `sqlite:` followed by the path of a file, or `postgres://user:password@host:5432/database`, which several replicas can share. Absent: `flowgate.db` in `dataDir`.",
-      ),
-    adminAuth: adminAuth
-      .optional()
-      .describe(
-        "Users and their permissions. Absent, and without `identity`: every client that reaches the port may call every operation.",
-      ),
-    tls: tls
-      .optional()
-      .describe("Serves `port` over TLS only. Changed certificate files are loaded without a restart. Absent: no TLS."),
-    trustedProxies: z
-      .array(
-        z
-          .string("must be an address or a subnet")
-          .refine(
-            (subnet) => parseSubnet(subnet) !== undefined,
-            "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, but not all addresses",
-          ),
-        "must be a list of addresses and subnets",
-      )
-      .readonly()
-      .default([])
-      .describe(
-        "Addresses or subnets of the proxies whose `X-Forwarded-*` headers are used. From other peers these headers are ignored.",
-      ),
-    identity: identity
-      .optional()
-      .describe(
-        "Permissions of workloads that are identified by a SPIFFE ID and need no token. Absent: SPIFFE IDs are ignored.",
-      ),
-    allowUnauthenticated: flag
-      .default(false)
-      .describe(
-        'Permits configurations in which unauthenticated clients have full access: without `adminAuth` and `identity`, a `host` other than loopback or `"*"` in `cors.origins`.',
-      ),
-    hosts: z
-      .array(
-        text.regex(
-          /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i,
-          "must be a host name such as flows.example, without scheme, port and path",
+const keys = z.strictObject({
+  host: text
+    .default("localhost")
+    .describe(
+      "Address to listen on. `localhost` is 127.0.0.1 and, if the machine has it, ::1, both with the same port. An address other than loopback requires `adminAuth`, `identity` or `allowUnauthenticated`.",
+    ),
+  port: port
+    .default(8080)
+    .describe("Port of the administration API, for REST, Connect, gRPC and gRPC-Web. 0 selects a free port."),
+  socket: z
+    .union([text, z.literal(false)], "must be a path, or false")
+    .optional()
+    .describe(
+      "Path of a Unix socket that serves the same API without TLS, with limits of its own, to processes of this user. false: none. Absent: `flowgate.sock` in `dataDir`.",
+    ),
+  dataDir: text
+    .default(defaultDataDir)
+    .describe("Directory of the store, the credential key and the runtime's files. Created if it does not exist."),
+  store: text
+    .regex(/^[a-z]+:./, "must be a URL such as sqlite:/var/lib/flowgate/flowgate.db")
+    .optional()
+    .describe(
+      "URL of the store, which holds revisions, credentials and tokens: `sqlite:` followed by the path of a file, or `postgres://user:password@host:5432/database`, which several replicas can share. Absent: `flowgate.db` in `dataDir`.",
+    ),
+  adminAuth: adminAuth
+    .optional()
+    .describe(
+      "Users and their permissions. Absent, and without `identity`: every client that reaches the port may call every operation.",
+    ),
+  tls: tls
+    .optional()
+    .describe("Serves `port` over TLS only. Changed certificate files are loaded without a restart. Absent: no TLS."),
+  trustedProxies: z
+    .array(
+      z
+        .string("must be an address or a subnet")
+        .refine(
+          (subnet) => parseSubnet(subnet) !== undefined,
+          "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, but not all addresses",
         ),
-        "must be a list of names",
-      )
-      .readonly()
-      .default([])
-      .describe(
-        "Host names of the service besides `host`, `localhost` and IP addresses. Without `tls`, a request that needs no token is rejected with 421 if it names another host.",
+      "must be a list of addresses and subnets",
+    )
+    .readonly()
+    .default([])
+    .describe(
+      "Addresses or subnets of the proxies whose `X-Forwarded-*` headers are used. From other peers these headers are ignored.",
+    ),
+  identity: identity
+    .optional()
+    .describe(
+      "Permissions of workloads that are identified by a SPIFFE ID and need no token. Absent: SPIFFE IDs are ignored.",
+    ),
+  allowUnauthenticated: flag
+    .default(false)
+    .describe(
+      'Permits configurations in which unauthenticated clients have full access: without `adminAuth` and `identity`, a `host` other than loopback or `"*"` in `cors.origins`.',
+    ),
+  hosts: z
+    .array(
+      text.regex(
+        /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i,
+        "must be a host name such as flows.example, without scheme, port and path",
       ),
-    cors: cors.optional().describe("Web pages of other origins that may call the service. Absent: none."),
-    credentialSecret: text
-      .optional()
-      .describe(
-        "Secret that the credentials of flows are encrypted with, at rest and in the encrypted (`$`) form of a deployment. Absent: a key is generated in `dataDir`, and the encrypted form is rejected.",
-      ),
-    docs: flag
-      .default(true)
-      .describe(
-        "Serves a description of the API at `/openapi.json` and `/docs`, without authentication. `/` redirects to `/docs`.",
-      ),
-    reflection: z
-      .enum(["off", "authenticated", "open"], "must be one of: off, authenticated, open")
-      .optional()
-      .describe(
-        "Access to gRPC server reflection: `off`, `authenticated` or `open`. Absent: `open` without `adminAuth` and `identity`, otherwise `authenticated`.",
-      ),
-    metrics: metrics.prefault({}),
-    tracing: tracing.optional().describe("Exports OpenTelemetry traces of calls. Absent: no export."),
-    history,
-    runtime: runtime.prefault({}),
-    limits,
-    live: z
-      .strictObject({
-        address: z
-          .string("must be a URL")
-          .refine(
-            isBaseUrl,
-            "must be an http or https URL such as http://10.0.0.5:8080, without a path, user and password",
-          )
-          .optional()
-          .describe(
-            "URL at which the other replicas reach this one for its events. A name in it must also be one of `hosts`. Absent: from `host` and `port`; with a `host` such as 0.0.0.0, the first address of the machine that is not loopback.",
-          ),
-        journal: z
-          .strictObject({
-            size: wholeNumberOrOff(1_048_576)
-              .default(64)
-              .describe(
-                "Size of the journal of events in MiB, about. The oldest are removed. 0 or false: nothing is recorded.",
-              ),
-            age: wholeNumberOrOff(36_500)
-              .default(7)
-              .describe("How long the journal keeps events, in days. 0 or false: nothing is recorded."),
-          })
-          .prefault({}),
-      })
-      .prefault({}),
-    webhooks,
-    audit: z
-      .strictObject({
-        retentionDays: wholeNumber(0, 36_500)
-          .default(400)
-          .describe(
-            "How long entries of the audit log are kept. The default covers a year and the time to review it. 0 keeps all entries.",
-          ),
-      })
-      .prefault({}),
-    drain: z
-      .strictObject({
-        delayMs: wholeNumber(0, 86_400_000)
-          .default(0)
-          .describe(
-            "How long calls are still accepted after SIGTERM, while health checks report not ready. Set it to the time that load balancers need to notice; for example 5000 in Kubernetes.",
-          ),
-        graceMs: milliseconds
-          .default(10_000)
-          .describe("How long, after that, calls in flight and the flows may take to end before they are aborted."),
-      })
-      .prefault({}),
-    log: z
-      .strictObject({
-        level: z
-          .enum(
-            ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
-            "must be one of: trace, debug, info, warn, error, fatal, silent",
-          )
-          .default("info")
-          .describe("Minimum severity of the messages that are logged."),
-      })
-      .prefault({}),
-  })
-  .superRefine(({ host, port, runtime, adminAuth, allowUnauthenticated, identity, reflection }, context) => {
-    if (port !== 0 && port === runtime.port && overlap(host, runtime.host)) {
-      context.addIssue({
-        code: "custom",
-        path: ["runtime", "port"],
-        message: "must be different from port, which the API uses",
-      });
-    }
-    if (reflection === "authenticated" && adminAuth === undefined && identity === undefined) {
-      context.addIssue({
-        code: "custom",
-        path: ["reflection"],
-        message:
-          "can't be authenticated, since neither adminAuth nor identity is set: set one of them, or use off or open",
-      });
-    }
-    if (adminAuth === undefined && identity === undefined && !allowUnauthenticated && !isLoopback(host)) {
-      context.addIssue({
-        code: "custom",
-        path: ["host"],
-        message:
-          "would give every client on the network all permissions, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
-      });
-    }
-  })
-  .superRefine(({ host, port, runtime, metrics }, context) => {
-    const used = [
-      { host, port },
-      { host: runtime.host, port: runtime.port },
+      "must be a list of names",
+    )
+    .readonly()
+    .default([])
+    .describe(
+      "Host names of the service besides `host`, `localhost` and IP addresses. Without `tls`, a request that needs no token is rejected with 421 if it names another host.",
+    ),
+  cors: cors.optional().describe("Web pages of other origins that may call the service. Absent: none."),
+  credentialSecret: text
+    .optional()
+    .describe(
+      "Secret that the credentials of flows are encrypted with, at rest and in the encrypted (`$`) form of a deployment. Absent: a key is generated in `dataDir`, and the encrypted form is rejected.",
+    ),
+  docs: flag
+    .default(true)
+    .describe(
+      "Serves a description of the API at `/openapi.json` and `/docs`, without authentication. `/` redirects to `/docs`.",
+    ),
+  reflection: z
+    .enum(["off", "authenticated", "open"], "must be one of: off, authenticated, open")
+    .optional()
+    .describe(
+      "Access to gRPC server reflection: `off`, `authenticated` or `open`. Absent: `open` without `adminAuth` and `identity`, otherwise `authenticated`.",
+    ),
+  metrics: metrics.prefault({}),
+  tracing: tracing.optional().describe("Exports OpenTelemetry traces of calls. Absent: no export."),
+  history,
+  runtime: runtime.prefault({}),
+  limits,
+  live: z
+    .strictObject({
+      address: z
+        .string("must be a URL")
+        .refine(
+          isBaseUrl,
+          "must be an http or https URL such as http://10.0.0.5:8080, without a path, user and password",
+        )
+        .optional()
+        .describe(
+          "URL at which the other replicas reach this one for its events. A name in it must also be one of `hosts`. Absent: from `host` and `port`; with a `host` such as 0.0.0.0, the first address of the machine that is not loopback.",
+        ),
+      journal: z
+        .strictObject({
+          size: wholeNumberOrOff(1_048_576)
+            .default(64)
+            .describe(
+              "Size of the journal of events in MiB, about. The oldest are removed. 0 or false: nothing is recorded.",
+            ),
+          age: wholeNumberOrOff(36_500)
+            .default(7)
+            .describe("How long the journal keeps events, in days. 0 or false: nothing is recorded."),
+        })
+        .prefault({}),
+    })
+    .prefault({}),
+  webhooks,
+  audit: z
+    .strictObject({
+      retentionDays: wholeNumber(0, 36_500)
+        .default(400)
+        .describe(
+          "How long entries of the audit log are kept. The default covers a year and the time to review it. 0 keeps all entries.",
+        ),
+    })
+    .prefault({}),
+  drain: z
+    .strictObject({
+      delayMs: wholeNumber(0, 86_400_000)
+        .default(0)
+        .describe(
+          "How long calls are still accepted after SIGTERM, while health checks report not ready. Set it to the time that load balancers need to notice; for example 5000 in Kubernetes.",
+        ),
+      graceMs: milliseconds
+        .default(10_000)
+        .describe("How long, after that, calls in flight and the flows may take to end before they are aborted."),
+    })
+    .prefault({}),
+  log: z
+    .strictObject({
+      level: z
+        .enum(
+          ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
+          "must be one of: trace, debug, info, warn, error, fatal, silent",
+        )
+        .default("info")
+        .describe("Minimum severity of the messages that are logged."),
+    })
+    .prefault({}),
+});
+
+/** All options with defaults and descriptions. A test compares them with docs/configuration.md. */
+export const optionsSchema = keys.superRefine((options, context) => {
+  for (const [path, message] of findConflicts(options)) {
+    context.addIssue({ code: "custom", path: path.split("."), message });
+  }
+});
+
+/** What of valid options can't be combined: the path of an option, and what is wrong with it. */
+function* findConflicts(options: z.output<typeof keys>): Generator<Conflict> {
+  const { host, port, runtime, metrics, adminAuth, identity, allowUnauthenticated } = options;
+  const isOpen = adminAuth === undefined && identity === undefined;
+  if (port !== 0 && port === runtime.port && overlap(host, runtime.host)) {
+    yield ["runtime.port", "must be different from port, which the API uses"];
+  }
+  if (options.reflection === "authenticated" && isOpen) {
+    yield [
+      "reflection",
+      "can't be authenticated, since neither adminAuth nor identity is set: set one of them, or use off or open",
     ];
-    if (
-      metrics.port !== 0 &&
-      used.some((address) => address.port === metrics.port && overlap(address.host, metrics.host))
-    ) {
-      context.addIssue({
-        code: "custom",
-        path: ["metrics", "port"],
-        message: "must be different from port and runtime.port; if absent, the metrics are served on port",
-      });
-    }
-  })
-  .superRefine(({ webhooks: { targets }, live: { journal } }, context) => {
-    if (targets.length > 0 && (journal.size === 0 || journal.age === 0)) {
-      context.addIssue({
-        code: "custom",
-        path: ["webhooks", "targets"],
-        message: "requires the journal, from which events are sent: set live.journal.size and live.journal.age",
-      });
-    }
-  })
-  .superRefine(({ store, credentialSecret }, context) => {
-    if (/^postgres(ql)?:/.test(store ?? "") && credentialSecret === undefined) {
-      context.addIssue({
-        code: "custom",
-        path: ["credentialSecret"],
-        message: "must be set for a PostgreSQL store, since all replicas need the same key: set a long random secret",
-      });
-    }
-  })
-  .superRefine(({ dataDir, runtime }, context) => {
-    const directories = [
-      { path: ["dataDir"], directory: dataDir },
-      { path: ["runtime", "dir"], directory: runtime.dir ?? dataDir },
+  }
+  if (isOpen && !allowUnauthenticated && !isLoopback(host)) {
+    yield [
+      "host",
+      "would give every client on the network all permissions, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
     ];
-    const first = directories.find(({ directory }) => isWildcardPath(directory));
-    if (first !== undefined) {
-      context.addIssue({
-        code: "custom",
-        path: first.path,
-        message: 'must be a path without "*", which would let flows out of their directory',
-      });
-    }
-  })
-  .superRefine(checkIdentity)
-  .superRefine(({ adminAuth, identity, allowUnauthenticated, cors }, context) => {
-    if (cors?.origins.includes("*") === true && (adminAuth ?? identity) === undefined && !allowUnauthenticated) {
-      context.addIssue({
-        code: "custom",
-        path: ["cors", "origins"],
-        message:
-          'would give every web page all permissions with "*", since adminAuth is not set: list the origins, set adminAuth, or set allowUnauthenticated: true',
-      });
-    }
-  });
+  }
+  const used = [{ host, port }, runtime];
+  if (metrics.port !== 0 && used.some((each) => each.port === metrics.port && overlap(each.host, metrics.host))) {
+    yield ["metrics.port", "must be different from port and runtime.port; if absent, the metrics are served on port"];
+  }
+  const { journal } = options.live;
+  if (options.webhooks.targets.length > 0 && (journal.size === 0 || journal.age === 0)) {
+    yield [
+      "webhooks.targets",
+      "requires the journal, from which events are sent: set live.journal.size and live.journal.age",
+    ];
+  }
+  if (/^postgres(ql)?:/.test(options.store ?? "") && options.credentialSecret === undefined) {
+    yield [
+      "credentialSecret",
+      "must be set for a PostgreSQL store, since all replicas need the same key: set a long random secret",
+    ];
+  }
+  const directories = { dataDir: options.dataDir, "runtime.dir": runtime.dir ?? options.dataDir };
+  const [wildcard] = Object.entries(directories).find(([, path]) => isWildcardPath(path)) ?? [];
+  if (wildcard !== undefined) {
+    yield [wildcard, 'must be a path without "*", which would let flows out of their directory'];
+  }
+  yield* findIdentityConflicts(options);
+  if (options.cors?.origins.includes("*") === true && isOpen && !allowUnauthenticated) {
+    yield [
+      "cors.origins",
+      'would give every web page all permissions with "*", since adminAuth is not set: list the origins, set adminAuth, or set allowUnauthenticated: true',
+    ];
+  }
+}
 
 /** Whether a text is the origin of a URL. */
 function isBaseUrl(text: string): boolean {

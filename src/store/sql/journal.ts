@@ -1,5 +1,5 @@
 import type { CursorClaim, JournalEntry, JournalPage, JournalQuery, JournalStore } from "../journal-store.ts";
-import { type Comparison, nowMs, type Query, placeholders, toCondition, toPortable } from "./query.ts";
+import { type Comparison, nowMs, type Query, placeholders, removeInBatches, toCondition, toPortable } from "./query.ts";
 
 /** The table `event`. */
 export type EventRow = {
@@ -90,15 +90,8 @@ export async function removeOldest(query: Query, beforeMs = Number.MAX_SAFE_INTE
 }
 
 /** Removes all entries that are older than a time. Resolves with their number. */
-export async function removeOlder(query: Query, beforeMs: number): Promise<number> {
-  let total = 0;
-  for (;;) {
-    const removed = await removeOldest(query, beforeMs);
-    total += removed;
-    if (removed < pruneBatch) {
-      return total;
-    }
-  }
+export function removeOlder(query: Query, beforeMs: number): Promise<number> {
+  return removeInBatches(pruneBatch, () => removeOldest(query, beforeMs));
 }
 
 function valuesOf(entry: JournalEntry): unknown[] {

@@ -63,3 +63,14 @@ export function toPage<Row extends { readonly seq: number }>(
   const page = rows.slice(0, limit);
   return { rows: page, next: rows.length > limit ? page.at(-1)?.seq : undefined };
 }
+
+/** Calls `remove`, which resolves with the number of removed rows, until these are fewer than `batchSize`. Resolves with the sum. */
+export async function removeInBatches(batchSize: number, remove: () => Promise<number>): Promise<number> {
+  let total = 0;
+  let removed: number;
+  do {
+    removed = await remove();
+    total += removed;
+  } while (removed >= batchSize);
+  return total;
+}

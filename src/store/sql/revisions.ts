@@ -36,7 +36,7 @@ export type Newest = AssignedColumns & Pick<SummaryRow, "rev">;
 const keyLifetimeMs = 24 * 60 * 60_000;
 
 /** The number of revisions that are removed at once. Limits how long commits wait for a removal. */
-const pruneBatch = 100;
+export const pruneBatch = 100;
 
 /** The newest known revision, in memory. */
 export class ActiveRevision {
@@ -254,16 +254,4 @@ export async function pruneRevisions(query: Query, { maxCount, maxAgeMs }: Reten
     await appendAudit(log, [toPruneRecord(excess.map(({ rev }) => rev))]);
   }
   return excess.length;
-}
-
-/** Calls `pruneRevisions` until there is no more to remove. Resolves with the number of all removed revisions. */
-export async function pruneInBatches(pruneOnce: () => Promise<number>): Promise<number> {
-  let total = 0;
-  for (;;) {
-    const removed = await pruneOnce();
-    total += removed;
-    if (removed < pruneBatch) {
-      return total;
-    }
-  }
 }

@@ -5,7 +5,7 @@ import type { TokenStore } from "../token-store.ts";
 import type { DesiredStateStore } from "../desired-state.ts";
 import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import { type KnownState, setDesiredState } from "./desired-state.ts";
-import type { Query } from "./query.ts";
+import { type Query, removeInBatches } from "./query.ts";
 import { toEntry, toStateColumns } from "./revision-row.ts";
 import {
   type ActiveRevision,
@@ -16,7 +16,7 @@ import {
   findRevision,
   insertRoot,
   listRevisions,
-  pruneInBatches,
+  pruneBatch,
   pruneRevisions,
   updateRevision,
 } from "./revisions.ts";
@@ -113,7 +113,7 @@ export function createHistory(
       const row = await write("update", { rev, columns: toStateColumns(change), entry, maxPinned });
       return row && toEntry(row);
     },
-    prune: (retention) => pruneInBatches(() => write("prune", retention)),
+    prune: (retention) => removeInBatches(pruneBatch, () => write("prune", retention)),
     onRevision: (listener) => active.onRevision(listener),
   };
 }

@@ -1,4 +1,3 @@
-import { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
@@ -12,15 +11,14 @@ import { verifyAudit } from "../sql/audit-verification.ts";
 import { findDesiredState, KnownState } from "../sql/desired-state.ts";
 import { createAuditStore, createDesiredState, createTokenStore, type Write } from "../sql/stores.ts";
 import type { Store } from "../store.ts";
-import { lockTimeoutMs, queryOf } from "./connection.ts";
-import { assertExists, storeHint } from "./database-file.ts";
+import { queryOf } from "./connection.ts";
+import { assertExists, connectCommand, storeHint } from "./database-file.ts";
 import { checkDatabase, openDatabase, reopenDatabase, reserveLog } from "./database.ts";
-import { isInDoubt, storageFailure, toFlowgateError, toOpenError } from "./errors.ts";
+import { isInDoubt, storageFailure, toFlowgateError } from "./errors.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { RecoveringHealth } from "./health.ts";
 import { openSqliteJournal } from "./journal-store.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
-import { assertFlowgateDatabase } from "./schema.ts";
 import type { ThreadWrites, WriteCall, WriteThreadData } from "./write-thread.ts";
 
 export type SqliteStoreOptions = {
@@ -129,7 +127,12 @@ const revisionsAtOnce = 4;
 /** Checks the audit log of the database at `path` on a connection of its own, which reads a snapshot. */
 export async function verifyAuditLog(path: string, expected?: AuditHead): Promise<AuditVerification> {
   assertExists(path, storeHint);
-  using db = openReadOnly(path);
+  // A connection opened as read-only would leave files of its write-ahead log behind, possibly owned by root.
+  using db = connectCommand(path);
+  db.exec("PRAGMA query_only = ON");
+  if (db.prepare("SELECT name FROM sqlite_schema WHERE name = 'audit'").get() === undefined) {
+    throw new Error(`${path} was created by an older version without an audit log: start the service once.`);
+  }
   // As PostgreSQL has them.
   db.function("sha256", { deterministic: true }, (bytes) => hash("sha256", bytes as Uint8Array, "buffer"));
   db.function("encode", { deterministic: true }, (bytes, _format) => Buffer.from(bytes as Uint8Array).toString("hex"));
@@ -143,20 +146,4 @@ export async function verifyAuditLog(path: string, expected?: AuditHead): Promis
     revisionsAtOnce,
     expected,
   );
-}
-
-function openReadOnly(path: string): DatabaseSync {
-  // A connection opened as read-only would leave files of its write-ahead log behind, possibly owned by root.
-  const db = new DatabaseSync(path, { timeout: lockTimeoutMs.thread });
-  try {
-    db.exec("PRAGMA query_only = ON");
-    assertFlowgateDatabase(db, path);
-    if (db.prepare("SELECT name FROM sqlite_schema WHERE name = 'audit'").get() === undefined) {
-      throw new Error(`${path} was created by an older version without an audit log: start the service once.`);
-    }
-    return db;
-  } catch (error) {
-    db.close();
-    throw toOpenError(error, path);
-  }
 }

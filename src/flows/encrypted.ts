@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { createDecipheriv, hash } from "node:crypto";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { parseJsonText } from "@flowgate/gateway/json-text";
 import { FlowgateError } from "../errors.ts";
@@ -42,24 +42,12 @@ export function decryptJson(secret: string, encrypted: string): JsonValue | unde
   return parseJson(decipher(secret, encrypted));
 }
 
-/** Encrypts credentials in Node-RED's `$` format. */
-export function encryptCredentials(secret: string, sets: CredentialSets): string {
-  const iv = randomBytes(16);
-  const cipher = createCipheriv("aes-256-ctr", deriveKey(secret), iv);
-  const json = JSON.stringify(Object.fromEntries(Array.from(sets, ([id, set]) => [id, Object.fromEntries(set)])));
-  return iv.toString("hex") + Buffer.concat([cipher.update(json, "utf8"), cipher.final()]).toString("base64");
-}
-
-function deriveKey(secret: string): Buffer {
-  return createHash("sha256").update(secret).digest();
-}
-
 function decipher(secret: string, encrypted: string): Buffer | undefined {
   const [, iv, text] = /^([0-9a-f]{32})([A-Za-z0-9+/]+={0,2})$/i.exec(encrypted) ?? [];
   if (iv === undefined || text === undefined) {
     return undefined;
   }
-  const cipher = createDecipheriv("aes-256-ctr", deriveKey(secret), Buffer.from(iv, "hex"));
+  const cipher = createDecipheriv("aes-256-ctr", hash("sha256", secret, "buffer"), Buffer.from(iv, "hex"));
   return Buffer.concat([cipher.update(text, "base64"), cipher.final()]);
 }
 

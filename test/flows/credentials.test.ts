@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { CredentialsSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { type CredentialsChange, mergeCredentials } from "../../src/flows/credentials.ts";
 import { findTypesOf } from "../../src/flows/document.ts";
-import { decryptCredentials, encryptCredentials } from "../../src/flows/encrypted.ts";
+import { decryptCredentials } from "../../src/flows/encrypted.ts";
+import { encryptCredentials } from "./encrypt-credentials.ts";
 import { failure, sets } from "./builders.ts";
 
 type Sets = Record<string, Record<string, string>>;

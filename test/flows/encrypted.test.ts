@@ -1,6 +1,7 @@
 import { createCipheriv, createHash, randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { decryptCredentials as decryptOfTypes, encryptCredentials } from "../../src/flows/encrypted.ts";
+import { decryptCredentials as decryptOfTypes } from "../../src/flows/encrypted.ts";
+import { encryptCredentials } from "./encrypt-credentials.ts";
 import { failure, sets } from "./builders.ts";
 
 /** Node-RED's implementation (runtime/lib/nodes/credentials.js). */

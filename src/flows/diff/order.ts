@@ -17,24 +17,6 @@ export function diffOrder(base: readonly string[], target: readonly string[]): R
   return moves;
 }
 
-/** The inverse of `diffOrder`: inserts each element of `moves` after its predecessor. `kept` are the others, in order. */
-export function applyOrder(kept: Iterable<string>, moves: ReadonlyMap<string, string>): string[] {
-  // No two elements precede the same one, so that each predecessor has one successor.
-  const successors = new Map(Array.from(moves, ([id, predecessor]) => [predecessor, id]));
-  const order: string[] = [];
-  const appendMoved = (predecessor: string): void => {
-    for (let id = successors.get(predecessor); id !== undefined; id = successors.get(id)) {
-      order.push(id);
-    }
-  };
-  appendMoved("");
-  for (const id of kept) {
-    order.push(id);
-    appendMoved(id);
-  }
-  return order;
-}
-
 /** A longest subsequence whose ranks increase, found by patience sorting. */
 function longestIncreasing(ids: readonly string[], rankOf: (id: string) => number): ReadonlySet<string> {
   /** At each index the element with the smallest rank that ends a subsequence of that length. */

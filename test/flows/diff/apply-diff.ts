@@ -1,7 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { FlowNode } from "../../../src/flows/configuration.ts";
 import type { FlowsDiff, NodeDiff, PropertyChange } from "../../../src/flows/diff/flows-diff.ts";
-import { applyOrder } from "../../../src/flows/diff/order.ts";
 
 /** Recreates the nodes of a diff's target, in their order. `base` must be the base of the diff. */
 export function applyDiff(diff: FlowsDiff, base: readonly FlowNode[]): FlowNode[] {
@@ -53,4 +52,22 @@ function applyChange(node: JsonObject, { path, after }: PropertyChange): void {
 
 function member(parent: Parent, step: string | number): JsonValue | undefined {
   return (parent as JsonObject)[step];
+}
+
+/** The inverse of `diffOrder`: inserts each element of `moves` after its predecessor. `kept` are the others, in order. */
+function applyOrder(kept: Iterable<string>, moves: ReadonlyMap<string, string>): string[] {
+  // No two elements precede the same one, so that each predecessor has one successor.
+  const successors = new Map(Array.from(moves, ([id, predecessor]) => [predecessor, id]));
+  const order: string[] = [];
+  const appendMoved = (predecessor: string): void => {
+    for (let id = successors.get(predecessor); id !== undefined; id = successors.get(id)) {
+      order.push(id);
+    }
+  };
+  appendMoved("");
+  for (const id of kept) {
+    order.push(id);
+    appendMoved(id);
+  }
+  return order;
 }

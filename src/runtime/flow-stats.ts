@@ -73,11 +73,11 @@ export class FlowStats {
     nodes.forEach((each) => this.#addNode(each));
   }
 
-  tabs(): Iterable<TabStats> {
+  tabs(): IteratorObject<TabStats> {
     return this.#tabs.values();
   }
 
-  nodes(): Iterable<NodeStats> {
+  nodes(): IteratorObject<NodeStats> {
     return this.#nodes.values();
   }
 

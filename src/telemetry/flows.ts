@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
 import { registerSamples } from "./register-samples.ts";
-import type { Series } from "./series.ts";
+import type { Labels, Sample, Series } from "./series.ts";
 
 type Tab = {
   /** The id. */
@@ -26,9 +26,9 @@ type Node = {
 
 /** What the flows have done, read at each scrape. Ids and labels are those of flows. */
 export interface FlowReading {
-  tabs(): Iterable<Tab>;
+  tabs(): IteratorObject<Tab>;
   /** None unless nodes are measured. */
-  nodes(): Iterable<Node>;
+  nodes(): IteratorObject<Node>;
   /** Undefined while there is no process. */
   process(): { readonly heapBytes: number; readonly lagSeconds: number } | undefined;
   cpuSeconds(): number;
@@ -39,42 +39,26 @@ export function registerFlows(registry: Registry, read: FlowReading, hasNodes: b
     name: "flowgate_flow_info",
     help: "Always 1. The label of each tab.",
     type: "gauge",
-    *values() {
-      for (const { tab, label } of read.tabs()) {
-        yield { labels: { tab, label }, value: 1 };
-      }
-    },
+    values: () => read.tabs().map(({ tab, label }) => ({ labels: { tab, label }, value: 1 })),
   });
   registerSamples(registry, {
     name: "flowgate_flow_messages_total",
     help: "Messages that nodes have received, by tab.",
     type: "counter",
-    *values() {
-      for (const { tab, messages } of read.tabs()) {
-        yield { labels: { tab }, value: messages };
-      }
-    },
+    values: () => read.tabs().map(({ tab, messages }) => ({ labels: { tab }, value: messages })),
   });
   registerSamples(registry, {
     name: "flowgate_flow_errors_total",
     help: "Errors of nodes, also those that a catch node receives, by tab.",
     type: "counter",
-    *values() {
-      for (const { tab, errors } of read.tabs()) {
-        yield { labels: { tab }, value: errors };
-      }
-    },
+    values: () => read.tabs().map(({ tab, errors }) => ({ labels: { tab }, value: errors })),
   });
   const durations = "flowgate_flow_duration_seconds";
   registerSamples(registry, {
     name: durations,
     help: "Time from when a node receives a message until it has completed it, by tab.",
     type: "histogram",
-    *values() {
-      for (const tab of read.tabs()) {
-        yield* tab.durations.samples(durations);
-      }
-    },
+    values: () => read.tabs().flatMap((tab) => tab.durations.samples(durations)),
   });
   registerHttp(registry, read);
   if (hasNodes) {
@@ -88,26 +72,21 @@ function registerHttp(registry: Registry, read: FlowReading): void {
     name: "flowgate_flow_http_requests_total",
     help: "Requests to HTTP-in nodes, by tab and class of the status. No tab: no node has received the request.",
     type: "counter",
-    *values() {
-      for (const { tab, responses } of read.tabs()) {
-        for (const [code, value] of responses) {
-          yield { labels: { tab, code }, value };
-        }
-      }
-    },
+    values: () =>
+      read
+        .tabs()
+        .flatMap(({ tab, responses }) => Array.from(responses, ([code, value]) => ({ labels: { tab, code }, value }))),
   });
   const durations = "flowgate_flow_http_duration_seconds";
   registerSamples(registry, {
     name: durations,
     help: "Time from a request to an HTTP-in node to the end of its response, by tab.",
     type: "histogram",
-    *values() {
-      for (const { responseDurations } of read.tabs()) {
-        if (responseDurations.count > 0) {
-          yield* responseDurations.samples(durations);
-        }
-      }
-    },
+    values: () =>
+      read
+        .tabs()
+        .filter(({ responseDurations }) => responseDurations.count > 0)
+        .flatMap(({ responseDurations }) => responseDurations.samples(durations)),
   });
 }
 
@@ -116,35 +95,29 @@ function registerNodes(registry: Registry, read: FlowReading): void {
     name: "flowgate_node_messages_total",
     help: "Messages that a node has received.",
     type: "counter",
-    *values() {
-      for (const { tab, node, type, messages } of read.nodes()) {
-        yield { labels: { tab, node, type }, value: messages };
-      }
-    },
+    values: () => read.nodes().map((node) => ({ labels: labelsOf(node), value: node.messages })),
   });
   registerSamples(registry, {
     name: "flowgate_node_errors_total",
     help: "Errors of a node, also those that a catch node receives.",
     type: "counter",
-    *values() {
-      for (const { tab, node, type, errors } of read.nodes()) {
-        yield { labels: { tab, node, type }, value: errors };
-      }
-    },
+    values: () => read.nodes().map((node) => ({ labels: labelsOf(node), value: node.errors })),
   });
   const durations = "flowgate_node_duration_seconds";
   registerSamples(registry, {
     name: durations,
     help: "Time from when a node receives a message until it has completed it.",
     type: "summary",
-    *values() {
-      for (const { tab, node, type, count, seconds } of read.nodes()) {
-        const labels = { tab, node, type };
-        yield { metricName: `${durations}_sum`, labels, value: seconds };
-        yield { metricName: `${durations}_count`, labels, value: count };
-      }
-    },
+    values: () =>
+      read.nodes().flatMap((node) => [
+        { metricName: `${durations}_sum`, labels: labelsOf(node), value: node.seconds },
+        { metricName: `${durations}_count`, labels: labelsOf(node), value: node.count },
+      ]),
   });
+}
+
+function labelsOf({ tab, node, type }: Node): Labels {
+  return { tab, node, type };
 }
 
 function registerProcess(registry: Registry, read: FlowReading): void {
@@ -152,23 +125,13 @@ function registerProcess(registry: Registry, read: FlowReading): void {
     name: "flowgate_runtime_heap_bytes",
     help: "Heap in use of the runtime process.",
     type: "gauge",
-    *values() {
-      const process = read.process();
-      if (process !== undefined) {
-        yield { value: process.heapBytes };
-      }
-    },
+    values: () => toSamples(read.process()?.heapBytes),
   });
   registerSamples(registry, {
     name: "flowgate_runtime_event_loop_lag_seconds",
     help: "The longest delay of the event loop of the runtime process in the last 10 to 20 seconds.",
     type: "gauge",
-    *values() {
-      const process = read.process();
-      if (process !== undefined) {
-        yield { value: process.lagSeconds };
-      }
-    },
+    values: () => toSamples(read.process()?.lagSeconds),
   });
   registerSamples(registry, {
     name: "flowgate_runtime_cpu_seconds_total",
@@ -176,4 +139,8 @@ function registerProcess(registry: Registry, read: FlowReading): void {
     type: "counter",
     values: () => [{ value: read.cpuSeconds() }],
   });
+}
+
+function toSamples(value: number | undefined): Sample[] {
+  return value === undefined ? [] : [{ value }];
 }

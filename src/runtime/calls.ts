@@ -1,3 +1,4 @@
+import { isFields } from "../base/fields.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Call, Reply } from "./messages.ts";
 import { maxLineChars } from "./output.ts";
@@ -130,7 +131,7 @@ export class Calls {
 function parseReply(reply: string): { readonly result?: unknown; readonly failure?: unknown } {
   try {
     const value: unknown = JSON.parse(reply);
-    return typeof value === "object" && value !== null ? value : {};
+    return isFields(value) ? value : {};
   } catch (error) {
     if (error instanceof SyntaxError) {
       return {};

@@ -1,3 +1,4 @@
+import { isFields } from "../base/fields.ts";
 import type { Procedure } from "./calls.ts";
 import { cutText } from "./node-events.ts";
 
@@ -66,12 +67,6 @@ export const deleteContext: Procedure<DeleteContext, "done" | NoContext> = {
   name: "context.delete",
   parse: (result) => (result === "done" ? result : parseMissing(result)),
 };
-
-type Fields = Readonly<Record<string, unknown>>;
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null;
-}
 
 function parseMissing(result: unknown): NoContext | undefined {
   if (!isFields(result)) {

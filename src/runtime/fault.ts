@@ -1,3 +1,4 @@
+import { isFields } from "../base/fields.ts";
 import { type NodeRef, type Redact, maxNameChars, parseNodeRef } from "./node-events.ts";
 
 /** The node that has ended the process of the flows, as far as that is known. */
@@ -10,18 +11,13 @@ export type Fault = {
   readonly isCertain: boolean;
 };
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Undefined if it is not valid: flows can write it. */
 export function parseFault(value: unknown): Fault | undefined {
-  if (typeof value !== "object" || value === null) {
+  if (!isFields(value) || !isFields(value["node"])) {
     return undefined;
   }
-  const { node, line, column, isCertain } = value as Fields;
-  if (typeof node !== "object" || node === null) {
-    return undefined;
-  }
-  const { nodeId, ...others } = parseNodeRef(node as Fields);
+  const { node, line, column, isCertain } = value;
+  const { nodeId, ...others } = parseNodeRef(node);
   return nodeId === undefined
     ? undefined
     : {

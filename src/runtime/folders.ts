@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { type Fields, isFields } from "../base/fields.ts";
 import { makeDirectory } from "../base/directories.ts";
 import type { CompleteOptions } from "./options.ts";
 
@@ -83,7 +84,7 @@ export function previousModulesDir(path: string): string {
 /** The modules in the package.json of a folder. Names and versions that npm would not take from a registry are left out. */
 export function readModules(directory: string): ModuleSpec[] {
   const { dependencies } = readManifest(join(directory, "package.json"));
-  const entries = typeof dependencies === "object" && dependencies !== null ? Object.entries(dependencies) : [];
+  const entries = isFields(dependencies) ? Object.entries(dependencies) : [];
   return entries
     .filter(([name]) => isModuleName(name))
     .slice(0, maxModules)
@@ -103,7 +104,7 @@ const maxModules = 200;
 const maxManifestBytes = 1024 * 1024;
 
 /** Reads a file that flows may have written: any size, any content, or a link. */
-function readManifest(path: string): Record<string, unknown> {
+function readManifest(path: string): Fields {
   try {
     const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
@@ -112,7 +113,7 @@ function readManifest(path: string): Record<string, unknown> {
         return {};
       }
       const value: unknown = JSON.parse(readFileSync(fd, "utf8"));
-      return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+      return isFields(value) ? value : {};
     } finally {
       closeSync(fd);
     }

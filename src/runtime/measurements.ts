@@ -1,3 +1,4 @@
+import { type Fields, isFields } from "../base/fields.ts";
 import { type Durations, buckets } from "../telemetry/series.ts";
 import { cutText } from "./node-events.ts";
 
@@ -57,11 +58,9 @@ export const maxMeasuredIdChars = 128;
 /** More in a second are not real. */
 const maxCount = 1e9;
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Undefined if it is not valid. */
 export function parseMeasurements({ process, tabs, nodes }: Fields): Measurements | undefined {
-  if (!isRecord(process) || !Array.isArray(tabs) || !Array.isArray(nodes)) {
+  if (!isFields(process) || !Array.isArray(tabs) || !Array.isArray(nodes)) {
     return undefined;
   }
   return {
@@ -71,13 +70,13 @@ export function parseMeasurements({ process, tabs, nodes }: Fields): Measurement
       lagSeconds: parseNumber(process["lagSeconds"]),
       cpuSeconds: parseNumber(process["cpuSeconds"]),
     },
-    tabs: tabs.slice(0, maxReportedTabs).filter(isRecord).map(parseTab),
-    nodes: nodes.slice(0, maxReportedNodes).filter(isRecord).map(parseNode),
+    tabs: tabs.slice(0, maxReportedTabs).filter(isFields).map(parseTab),
+    nodes: nodes.slice(0, maxReportedNodes).filter(isFields).map(parseNode),
   };
 }
 
 function parseTab({ tab, label, messages, errors, durations, responses, responseDurations }: Fields): TabMeasurement {
-  const counts = isRecord(responses) ? responses : {};
+  const counts = isFields(responses) ? responses : {};
   return {
     tab: parseId(tab),
     label: parseId(label),
@@ -104,7 +103,7 @@ function parseNode({ tab, node, type, messages, errors, count, seconds }: Fields
 }
 
 function parseDurations(value: unknown): Durations {
-  const { count, seconds, counts } = isRecord(value) ? value : ({} as Fields);
+  const { count, seconds, counts } = isFields(value) ? value : ({} as Fields);
   const list: readonly unknown[] = Array.isArray(counts) ? counts : [];
   return {
     count: parseNumber(count),
@@ -119,8 +118,4 @@ function parseId(value: unknown): string {
 
 function parseNumber(value: unknown, max = maxCount): number {
   return typeof value === "number" && value >= 0 ? Math.min(value, max) : 0;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

@@ -1,3 +1,4 @@
+import { type Fields, isFields } from "../base/fields.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
@@ -158,8 +159,6 @@ const maxNames = 1_000;
 export const maxNodeTypes = 2_000;
 export const maxNodeTypesChars = 64 * 1024;
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** One for each kind of message. Flows can write to the channel too, so values are checked and their lengths are limited. */
 const decoders: {
   readonly [Kind in FromChild["kind"]]: (fields: Fields) => Extract<FromChild, { kind: Kind }> | undefined;
@@ -213,7 +212,7 @@ const decoders: {
 
 /** Parses a message of the child; undefined if it is not valid. */
 export function parseFromChild(value: unknown): FromChild | undefined {
-  if (!isRecord(value)) {
+  if (!isFields(value)) {
     return undefined;
   }
   const kind = value["kind"];
@@ -232,7 +231,7 @@ function parseNames(values: readonly unknown[], max = maxNames): string[] {
 }
 
 function parseLogEntry(value: unknown): LogEntry | undefined {
-  if (!isRecord(value)) {
+  if (!isFields(value)) {
     return undefined;
   }
   const { message, dropped, traceparent } = value;
@@ -252,8 +251,4 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
 /** Whether a text is short and can be part of a text of the service: an address or an error code. */
 function isWord(value: unknown): value is string {
   return typeof value === "string" && /^[\w.:%-]{1,256}$/.test(value);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

@@ -1,3 +1,4 @@
+import { type Fields, isFields } from "../base/fields.ts";
 import { maxLineChars } from "./output.ts";
 
 // What the child reports of the nodes that it runs. Flows can write these messages too: values are checked, and their lengths limited.
@@ -111,8 +112,6 @@ export const maxPathLength = 16;
 /** More than fit into a message. */
 const maxEvents = 1_000;
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Ignores events that are not valid; undefined if the message is not. */
 export function parseNodeEvents({ events, dropped }: Fields): NodeEvents | undefined {
   if (!Array.isArray(events)) {
@@ -121,12 +120,12 @@ export function parseNodeEvents({ events, dropped }: Fields): NodeEvents | undef
   return {
     kind: "nodes",
     events: events.slice(0, maxEvents).flatMap((event) => parseNodeEvent(event) ?? []),
-    ...(isRecord(dropped) && { dropped: parseDropped(dropped) }),
+    ...(isFields(dropped) && { dropped: parseDropped(dropped) }),
   };
 }
 
 function parseNodeEvent(value: unknown): NodeEvent | undefined {
-  if (!isRecord(value)) {
+  if (!isFields(value)) {
     return undefined;
   }
   const ref = parseNodeRef(value);
@@ -140,9 +139,8 @@ function parseNodeEvent(value: unknown): NodeEvent | undefined {
       return {
         kind: "status",
         ...node,
-        ...parseText("text", value, maxStatusChars),
-        ...parseText("fill", value, maxNameChars),
-        ...parseText("shape", value, maxNameChars),
+        ...parseTexts(["text"], value, maxStatusChars),
+        ...parseTexts(["fill", "shape"], value),
       };
     case "error":
       return parseNodeError(node, value);
@@ -153,9 +151,7 @@ function parseNodeEvent(value: unknown): NodeEvent | undefined {
             kind: "debug",
             ...node,
             value: cutText(value["value"], maxTextBytes),
-            ...parseText("topic", value, maxNameChars),
-            ...parseText("property", value, maxNameChars),
-            ...parseText("format", value, maxNameChars),
+            ...parseTexts(["topic", "property", "format"], value),
             ...(value["truncated"] === true && { truncated: true }),
           };
     case "counts":
@@ -185,7 +181,7 @@ function parseNodeError(node: NodeRef, value: Fields): NodeError | undefined {
     ...node,
     level,
     message: cutText(message, maxLineChars),
-    ...parseText("stack", value, maxLineChars),
+    ...parseTexts(["stack"], value, maxLineChars),
     ...(line !== undefined && { line: parseCount(line) }),
     ...(column !== undefined && { column: parseCount(column) }),
     count: Math.max(1, parseCount(count)),
@@ -198,11 +194,7 @@ function parseNodeError(node: NodeRef, value: Fields): NodeError | undefined {
 export function parseNodeRef(value: Fields): Partial<NodeRef> {
   const { subflowPath } = value;
   return {
-    ...parseText("nodeId", value, maxNameChars),
-    ...parseText("nodeType", value, maxNameChars),
-    ...parseText("nodeName", value, maxNameChars),
-    ...parseText("flowId", value, maxNameChars),
-    ...parseText("flowLabel", value, maxNameChars),
+    ...parseTexts(["nodeId", "nodeType", "nodeName", "flowId", "flowLabel"], value),
     ...(Array.isArray(subflowPath) && {
       subflowPath: subflowPath
         .slice(0, maxPathLength)
@@ -212,13 +204,20 @@ export function parseNodeRef(value: Fields): Partial<NodeRef> {
   };
 }
 
-function parseText<Name extends string>(
-  name: Name,
+/** The fields with these names that are text. */
+function parseTexts<Name extends string>(
+  names: readonly Name[],
   fields: Fields,
-  maxChars: number,
+  maxChars = maxNameChars,
 ): { readonly [N in Name]?: string } {
-  const value = fields[name];
-  return typeof value === "string" ? ({ [name]: cutText(value, maxChars) } as { [N in Name]: string }) : {};
+  const texts: { [N in Name]?: string } = {};
+  for (const name of names) {
+    const value = fields[name];
+    if (typeof value === "string") {
+      texts[name] = cutText(value, maxChars);
+    }
+  }
+  return texts;
 }
 
 /** Shortens a text that flows can write. Lone surrogates, which the cut can leave too, are replaced: events can't be encoded with them. */
@@ -238,8 +237,4 @@ export const maxCount = 2 ** 32 - 1;
 
 function parseCount(value: unknown, max = maxCount): number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? Math.min(value, max) : 0;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

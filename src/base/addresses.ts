@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, BlockList, type Server, createServer, isIP } from "node:net";
+import { hasCode } from "./error-code.ts";
 
 /** Whether a host is `localhost`, in 127.0.0.0/8 (also if mapped into IPv6), or ::1. */
 export function isLoopback(host: string): boolean {
@@ -89,7 +90,7 @@ async function openIPv6(port: number): Promise<Server | undefined> {
     await open(server, "::1", port);
     return server;
   } catch (error) {
-    if (hasCode(error, "EADDRNOTAVAIL") || hasCode(error, "EAFNOSUPPORT")) {
+    if (hasCode(error, "EADDRNOTAVAIL", "EAFNOSUPPORT")) {
       return undefined;
     }
     throw error;
@@ -101,8 +102,4 @@ async function open(server: Server, host: string, port: number): Promise<void> {
   const listening = once(server, "listening");
   server.listen({ host, port, backlog });
   await listening;
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

@@ -1,5 +1,6 @@
 import { type Dirent, mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { hasCode } from "./error-code.ts";
 
 /**
  * Creates the directory and its missing parents with the given mode; an existing directory is left unchanged. Throws ENOENT
@@ -11,7 +12,7 @@ export function makeDirectory(path: string, mode = 0o700): void {
     createUnlessExists(path, mode);
   } catch (error) {
     const parent = dirname(path);
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || parent === path) {
+    if (!hasCode(error, "ENOENT") || parent === path) {
       throw error;
     }
     makeDirectory(parent, mode);
@@ -23,7 +24,7 @@ function createUnlessExists(path: string, mode: number): void {
   try {
     mkdirSync(path, { mode });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !statSync(path).isDirectory()) {
+    if (!hasCode(error, "EEXIST") || !statSync(path).isDirectory()) {
       throw error;
     }
   }

@@ -1,5 +1,6 @@
 import { isAbsolute, join } from "node:path";
 import * as z from "zod";
+import { hasCode } from "../base/error-code.ts";
 import { hasWildcard } from "../runtime/sandbox.ts";
 
 // Schemas shared by several options.
@@ -54,7 +55,7 @@ function workingDirectory(): string {
   try {
     return process.cwd();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
+    if (!hasCode(error, "ENOENT")) {
       throw error;
     }
     return "";

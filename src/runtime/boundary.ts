@@ -3,6 +3,7 @@ import { chmodSync, existsSync, lchownSync, lstatSync, readFileSync, realpathSyn
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { walkDirectory } from "../base/directories.ts";
+import { hasCode } from "../base/error-code.ts";
 import { mountArguments } from "./boundary-mounts.ts";
 import type { BoundaryLevel, CompleteOptions, Launcher, RuntimeOptions } from "./options.ts";
 import { programFiles } from "./sandbox.ts";
@@ -185,7 +186,7 @@ function tryOut({ command, user, level }: Candidate, options: BoundaryOptions): 
     return undefined;
   }
   const detail = error?.message ?? `exit code ${status}: ${stderr.trim()}`;
-  if (error !== undefined && "code" in error && error.code === "ENOENT") {
+  if (hasCode(error, "ENOENT")) {
     return { summary: missing(program), detail };
   }
   if (status === 9) {

@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
+import { hasCode } from "../base/error-code.ts";
 import type { Launcher } from "./options.ts";
 
 /**
@@ -40,7 +41,7 @@ export function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") {
+    if (!hasCode(error, "ESRCH")) {
       throw error;
     }
   }

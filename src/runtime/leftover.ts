@@ -1,6 +1,7 @@
 import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
+import { hasCode } from "../base/error-code.ts";
 
 /** `identity`: pid, start time, PID namespace and boot id, as one line of the file. */
 type Noted = { readonly pid: number; readonly identity: string };
@@ -84,7 +85,7 @@ function read(path: string): string | undefined {
   try {
     return readFileSync(path, "latin1");
   } catch (error) {
-    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) {
+    if (hasCode(error, "ENOENT", "ESRCH")) {
       return undefined;
     }
     throw error;

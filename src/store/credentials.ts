@@ -2,6 +2,7 @@ import { hkdfSync, randomBytes, createCipheriv, createDecipheriv } from "node:cr
 import { link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeDirectory } from "../base/directories.ts";
+import { hasCode } from "../base/error-code.ts";
 import type { CredentialSets } from "../flows/configuration.ts";
 
 const keyBytes = 32;
@@ -100,10 +101,6 @@ async function readPrivateFile(path: string): Promise<Buffer | undefined> {
     throw new Error(`${path} must contain ${keyBytes} bytes, not ${key.length}: restore it from a backup.`);
   }
   return key;
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }
 
 /*

@@ -3,6 +3,7 @@ import { chmod, open, readFile, realpath, rename, rm, stat, writeFile } from "no
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { hasCode } from "../../base/error-code.ts";
 import { CliFailure } from "../failure.ts";
 
 /** What the configuration file of the client contains. */
@@ -170,7 +171,7 @@ async function lock(path: string): Promise<AsyncDisposable> {
       await writeFile(lockPath, id, { flag: "wx", mode: 0o600 });
       return { [Symbol.asyncDispose]: release };
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
+      if (!hasCode(error, "EEXIST")) {
         throw error;
       }
       const { mtimeMs = Infinity } = (await stat(lockPath).catch(() => undefined)) ?? {};

@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { Document, visit } from "yaml";
+import { hasCode } from "../../base/error-code.ts";
 import type { FlowNode } from "../../flows/configuration.ts";
 import { hasPosition } from "../../flows/nodes.ts";
 import { formatYaml } from "../yaml.ts";
-import { explainReadError, readBoundedFile } from "./read-file.ts";
+import { explainReadError, readIfExists } from "./read-file.ts";
 import { failureAt, parseSource } from "./source.ts";
 
 /** What the files of the nodes don't say about the configuration in a folder. */
@@ -40,14 +41,14 @@ export function formatIndex({ files, moved }: FolderIndex): string {
 /** Returns undefined if the folder has no index. Throws a FlowFilesFailure if the file is not an index, or invalid. */
 export async function readIndex(folder: string): Promise<FolderIndex | undefined> {
   const file = join(folder, indexName);
-  let bytes: Uint8Array;
-  try {
-    bytes = await readBoundedFile(file);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) {
+  const bytes = await readIfExists(file).catch((error: unknown) => {
+    if (hasCode(error, "ENOTDIR")) {
       return undefined;
     }
     throw explainReadError(error, file);
+  });
+  if (bytes === undefined) {
+    return undefined;
   }
   const source = parseSource(file, bytes);
   const { flowgateExport, files, moved = [] } = Object(source.value) as Readonly<Record<string, unknown>>;

@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import type { JsonPath } from "@flowgate/gateway/json-path";
+import { hasCode } from "../../base/error-code.ts";
 import { CliFailure } from "../failure.ts";
 import { failureAt, type FileProblem, FlowFilesFailure, type FlowSource, parseSource } from "./source.ts";
 
@@ -52,13 +53,25 @@ export async function readBytes(path: string): Promise<Buffer> {
 }
 
 /** As `readBytes`, with the errors of the system. */
-export async function readBoundedFile(path: string): Promise<Buffer> {
+async function readBoundedFile(path: string): Promise<Buffer> {
   const stats = await stat(path);
   // Devices such as /dev/zero have no end.
   if (!stats.isFile() && !stats.isFIFO() && !stats.isDirectory()) {
     throw new CliFailure(`${path}: is a device or socket: specify a file`);
   }
   return readBounded(path, createReadStream(path));
+}
+
+/** As `readBoundedFile`; undefined if there is no such file. */
+export async function readIfExists(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readBoundedFile(path);
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) {
+      return undefined;
+    }
+    throw error;
+  }
 }
 
 /** Reads a stream to its end. Throws a CliFailure if it is larger than any flows. */

@@ -1,5 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { hasCode } from "../../base/error-code.ts";
 import type { FlowNode } from "../../flows/configuration.ts";
 import { CliFailure } from "../failure.ts";
 import { applyMoves, indexName, readIndex, sortAsEditor } from "./folder-index.ts";
@@ -121,7 +122,7 @@ async function list(folder: string): Promise<string[]> {
       .filter((entry) => !entry.isDirectory() && /^[^.].*\.(?:ya?ml|json)$/i.test(entry.name))
       .map(({ name }) => name);
   } catch (error) {
-    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) {
+    if (hasCode(error, "ENOENT", "ENOTDIR")) {
       return [];
     }
     throw explainReadError(error, folder);

@@ -8,7 +8,7 @@ import type { FlowNode } from "../../flows/configuration.ts";
 import { CliFailure } from "../failure.ts";
 import { printableData } from "../printable.ts";
 import { formatYaml } from "../yaml.ts";
-import { readBoundedFile } from "./read-file.ts";
+import { readIfExists } from "./read-file.ts";
 
 /** Writes all nodes in their order to one file, without credentials. The format is that of its extension unless it is given. */
 export async function exportFile(path: string, flows: readonly FlowNode[], format?: FileFormat): Promise<void> {
@@ -65,7 +65,7 @@ function toYaml(nodes: readonly FlowNode[]): string {
 /** Writes a file, and its folder if there is none. Readers see the old content or the new one. Returns false if it has that content. */
 export async function writeTextFile(path: string, text: string): Promise<boolean> {
   try {
-    const existing = await readIfExists(path);
+    const existing = (await readIfExists(path))?.toString("utf8");
     if (existing === text) {
       return false;
     }
@@ -93,17 +93,6 @@ export async function removeFile(path: string): Promise<void> {
     await rm(path, { force: true });
   } catch (error) {
     throw explainWriteError(error, path);
-  }
-}
-
-async function readIfExists(path: string): Promise<string | undefined> {
-  try {
-    return (await readBoundedFile(path)).toString("utf8");
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") {
-      return undefined;
-    }
-    throw error;
   }
 }
 

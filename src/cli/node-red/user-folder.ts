@@ -5,7 +5,7 @@ import type { Credentials, Node } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { parseFlows } from "../../flows/parse-flows.ts";
 import { CliFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
-import { explainReadError, readBoundedFile, readFlowFile } from "../flow-files/read-file.ts";
+import { explainReadError, readFlowFile, readIfExists } from "../flow-files/read-file.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { formatYaml } from "../yaml.ts";
 import { readCredentials, type Secret } from "./credentials.ts";
@@ -79,7 +79,7 @@ export async function readUserFolder({ folder, flowFile, credentialSecret }: Nod
 
 async function readSettings(folder: string): Promise<Setting | undefined> {
   const file = join(folder, "settings.js");
-  const bytes = await readIfExists(file);
+  const bytes = await readOptional(file);
   return bytes && parseSettings(file, bytes.toString("utf8"));
 }
 
@@ -138,7 +138,7 @@ async function importCredentials(
   const extension = extname(flowsFile);
   const name = `${basename(flowsFile, extension)}_cred${extension}`;
   for (const file of new Set([join(folder, name), join(dirname(flowsFile), name)])) {
-    const bytes = await readIfExists(file);
+    const bytes = await readOptional(file);
     if (bytes?.length === 0) {
       throw new CliFailure(
         `${file}: is empty: restore it from Node-RED's backup of it, .${name}.backup, or remove it if no node has credentials`,
@@ -224,7 +224,7 @@ async function reportContext(folder: string): Promise<string[]> {
 }
 
 async function readJson(file: string): Promise<unknown> {
-  const bytes = await readIfExists(file);
+  const bytes = await readOptional(file);
   return bytes && parseSource(file, bytes).value;
 }
 
@@ -236,13 +236,8 @@ async function list(folder: string): Promise<string[]> {
   }
 }
 
-async function readIfExists(file: string): Promise<Buffer | undefined> {
-  try {
-    return await readBoundedFile(file);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") {
-      return undefined;
-    }
+function readOptional(file: string): Promise<Buffer | undefined> {
+  return readIfExists(file).catch((error: unknown) => {
     throw explainReadError(error, file);
-  }
+  });
 }

@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { getAsset, getRawAsset } from "node:sea";
 import { zstdDecompressSync } from "node:zlib";
 import { makeDirectory } from "../../base/directories.ts";
+import { hasCode } from "../../base/error-code.ts";
 
 /** A file contained in the executable. */
 export type PackedFile = {
@@ -52,7 +53,7 @@ function hashOf(path: string): string | undefined {
   try {
     return hash("sha256", readFileSync(path));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") {
+    if (hasCode(error, "ENOENT")) {
       return undefined;
     }
     throw error;

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { chmodSync, lstatSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
+import { hasCode } from "../../base/error-code.ts";
 import type { Listener } from "./listener.ts";
 
 /** The longest path in a socket address: 108 bytes on Linux, 104 on macOS, with the terminating zero. */
@@ -78,7 +79,7 @@ async function isServed(path: string): Promise<boolean> {
     await once(socket, "connect");
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ECONNREFUSED";
+    return !hasCode(error, "ECONNREFUSED");
   } finally {
     socket.destroy();
   }

@@ -3,6 +3,7 @@ import { isIPv4, type Socket } from "node:net";
 import { endianness } from "node:os";
 import { setImmediate } from "node:timers/promises";
 import { ipv6Groups } from "../../base/addresses.ts";
+import { hasCode } from "../../base/error-code.ts";
 
 /** The inode of a socket that its process has closed. */
 export const noInode = "0";
@@ -78,7 +79,7 @@ async function readTable(path: string, onLine: (endpoints: string, rest: string)
   } catch (error) {
     ignoreSystemError(error);
     // Without IPv6, there is no table for it.
-    return (error as NodeJS.ErrnoException).code === "ENOENT";
+    return hasCode(error, "ENOENT");
   } finally {
     if (fd !== undefined) {
       closeSync(fd);

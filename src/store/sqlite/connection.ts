@@ -1,5 +1,6 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import { hasCode } from "../../base/error-code.ts";
 import { nowMs, type Query } from "../sql/query.ts";
 import { markInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "./errors.ts";
 
@@ -45,7 +46,7 @@ export function queryOf(db: DatabaseSync): Query {
     try {
       return statement.all(...parameters) as Row[];
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ERR_INVALID_STATE") {
+      if (!hasCode(error, "ERR_INVALID_STATE")) {
         throw error;
       }
       statements.clear();

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { hasCode } from "../../base/error-code.ts";
 import { lockTimeoutMs } from "./connection.ts";
 import { toOpenError } from "./errors.ts";
 import { assertFlowgateDatabase } from "./schema.ts";
@@ -58,11 +59,10 @@ export function createFile(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code === "EEXIST") {
+    if (hasCode(error, "EEXIST")) {
       throw alreadyExists(path);
     }
-    if (code === "ENOENT") {
+    if (hasCode(error, "ENOENT")) {
       throw new Error(`the directory ${dirname(path)} does not exist: create it, or name another file.`, {
         cause: error,
       });

@@ -2,6 +2,7 @@ import { chmodSync, closeSync, fstatSync, openSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../../base/directories.ts";
+import { hasCode } from "../../base/error-code.ts";
 import { connect, fullSync, inSyncTransaction } from "./connection.ts";
 import { toOpenError } from "./errors.ts";
 import { migrate, readVersion, setVersion } from "./schema.ts";
@@ -91,10 +92,6 @@ function makePrivate(path: string): void {
       }
     }
   }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }
 
 /** Checkpoints begin at 4 MiB of commits. The rest is for deployments on a full disk. */

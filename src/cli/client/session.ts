@@ -1,6 +1,6 @@
 import { globalAgent as httpAgent } from "node:http";
 import { globalAgent as httpsAgent } from "node:https";
-import type { DescMethod } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -21,19 +21,21 @@ import { CliFailure, exitCodes } from "../failure.ts";
 import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
 
-/** Clients of all services of a server. */
-export type Session = {
-  readonly audit: Client<typeof AuditService>;
-  readonly auth: Client<typeof AuthService>;
-  readonly context: Client<typeof ContextService>;
-  readonly events: Client<typeof EventsService>;
-  readonly flows: Client<typeof FlowsService>;
-  readonly logs: Client<typeof LogsService>;
-  readonly revisions: Client<typeof RevisionsService>;
-  readonly runtime: Client<typeof RuntimeService>;
-  readonly settings: Client<typeof SettingsService>;
-  readonly tokens: Client<typeof TokensService>;
+const services = {
+  audit: AuditService,
+  auth: AuthService,
+  context: ContextService,
+  events: EventsService,
+  flows: FlowsService,
+  logs: LogsService,
+  revisions: RevisionsService,
+  runtime: RuntimeService,
+  settings: SettingsService,
+  tokens: TokensService,
 };
+
+/** Clients of all services of a server. */
+export type Session = { readonly [Name in keyof typeof services]: Client<(typeof services)[Name]> };
 
 /** How long a read may take unless `--timeout` says otherwise. A deployment has no limit, since its flows have to start. */
 const readTimeoutMs = 60_000;
@@ -61,18 +63,11 @@ export function openSession(
     nodeOptions: socketPath === undefined ? tls : { socketPath },
     ...(timeoutMs !== undefined && { defaultTimeoutMs: timeoutMs }),
   });
-  return {
-    audit: createClient(AuditService, transport),
-    auth: createClient(AuthService, transport),
-    context: createClient(ContextService, transport),
-    events: createClient(EventsService, transport),
-    flows: createClient(FlowsService, transport),
-    logs: createClient(LogsService, transport),
-    revisions: createClient(RevisionsService, transport),
-    runtime: createClient(RuntimeService, transport),
-    settings: createClient(SettingsService, transport),
-    tokens: createClient(TokensService, transport),
-  };
+  const clients = Object.entries(services).map(([name, service]) => [
+    name,
+    createClient<DescService>(service, transport),
+  ]);
+  return Object.fromEntries(clients) as Session;
 }
 
 /** The result of a call; undefined if it fails with this code. */

@@ -129,30 +129,7 @@ export type RuntimeOptions = {
   readonly entry?: URL;
 };
 
-export type CompleteOptions = Required<
-  Omit<
-    RuntimeOptions,
-    | "modulesDir"
-    | "codeCacheDir"
-    | "maxOldSpaceMb"
-    | "fence"
-    | "processFile"
-    | "nodes"
-    | "stats"
-    | "traces"
-    | "allow"
-    | "restart"
-    | "limits"
-  >
-> & {
-  readonly nodes: NodeObserver | undefined;
-  readonly modulesDir: string | undefined;
-  readonly codeCacheDir: string | undefined;
-  readonly maxOldSpaceMb: number | undefined;
-  readonly fence: Fence | undefined;
-  readonly processFile: string | undefined;
-  readonly stats: FlowStats | undefined;
-  readonly traces: FlowTraces | undefined;
+export type CompleteOptions = Required<Omit<RuntimeOptions, "allow" | "restart" | "limits">> & {
   readonly limits: ProcessLimits;
   readonly restart: BackoffLimits;
   readonly allow: Required<SandboxPermissions>;

@@ -1,9 +1,10 @@
-import { writeFile } from "node:fs/promises";
-import { availableParallelism, cpus, release, totalmem } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
+import { availableParallelism, cpus, totalmem } from "node:os";
 import { join } from "node:path";
 import { formatMarkdownTable } from "../../bench/report/markdown-table.ts";
 import manifest from "../../package.json" with { type: "json" };
 import type { Size } from "../context.ts";
+import type { Drill } from "../drill.ts";
 import type { Verdict } from "../run-drill.ts";
 import { notPromised } from "./not-promised.ts";
 import { figureRow, loadRow } from "./rows.ts";
@@ -13,38 +14,50 @@ export type RunFacts = {
   readonly seed: number;
   /** The load average of the machine before the run. */
   readonly loadAverage: string;
-  readonly seconds: number;
 };
 
-/** Writes reliability.md to the folder. */
-export async function writeReport(folder: string, verdicts: readonly Verdict[], run: RunFacts): Promise<void> {
-  await writeFile(join(folder, "reliability.md"), formatReport(verdicts, run));
+/** Writes what these drills have shown into reliability.md of the folder. It keeps the sections of others. */
+export async function writeReport(
+  folder: string,
+  all: readonly Drill[],
+  verdicts: readonly Verdict[],
+  run: RunFacts,
+): Promise<void> {
+  const file = join(folder, "reliability.md");
+  const sections = readSections(await readFile(file, "utf8"));
+  for (const verdict of verdicts) {
+    sections.set(verdict.drill.name, `${formatSection(verdict, run).trimEnd()}\n`);
+  }
+  await writeFile(file, formatReport(all, sections));
 }
 
-function formatReport(verdicts: readonly Verdict[], run: RunFacts): string {
-  const flags = [...(run.size === "quick" ? ["--quick"] : []), `--seed ${run.seed}`].join(" ");
+/** The sections of drills by their names. */
+function readSections(document: string): Map<string, string> {
+  const [drills = ""] = document.split("\n## What is not promised\n");
+  const [, ...sections] = drills.split(/^(?=### )/m);
+  return new Map(sections.map((text) => [text.slice("### ".length, text.indexOf("\n")), `${text.trimEnd()}\n`]));
+}
+
+const neverRun = "not run yet";
+
+/** The verdict that a section states. */
+function verdictOf(section: string | undefined): string {
+  return /^Last run: .* \*\*(?<verdict>\w+)\*\*$/m.exec(section ?? "")?.groups?.["verdict"] ?? neverRun;
+}
+
+function formatReport(all: readonly Drill[], sections: ReadonlyMap<string, string>): string {
   return `# Reliability
 
-Written by \`npm run torture -- --write\` from the texts of the drills in [torture/](../torture) and the figures of one run. A drill
-tries to break a promise of the service, on real processes of the built service. A run in small sizes (\`--quick\`) is part of
-\`.ci/run\`.
+Written by \`npm run torture -- --write\` from the texts of the drills in [torture/](../torture) and the figures of their last runs; with
+\`--only\`, the others keep theirs. A drill tries to break a promise of the service, on real processes of the built service. A run in small
+sizes (\`--quick\`) is part of \`.ci/run\`.
 
-## The run
-
-${formatMarkdownTable([
-  { fact: "date", value: new Date().toISOString().slice(0, 10) },
-  { fact: "size", value: `${run.size} (${run.seconds.toFixed(0)} s)` },
-  { fact: "seed", value: String(run.seed) },
-  { fact: "versions", value: `Flowgate ${manifest.version}, Node ${process.version}` },
-  { fact: "system", value: `${process.platform} ${release()}, ${process.arch}` },
-  { fact: "machine", value: formatMachine(run.loadAverage) },
-])}
-
-To repeat its schedule: \`npm run torture -- ${flags}\`. The kernel and the other work of the machine still change the timing.
+\`npm run torture -- --only DRILL --seed SEED\` repeats the schedule of a run. The kernel and the other work of the machine still change the
+timing.
 
 ## What is promised
 
-${formatMarkdownTable(verdicts.map(({ drill: { name, promise }, kind }) => ({ drill: `[${name}](#${name})`, promise, verdict: kind })))}
+${formatMarkdownTable(all.map(({ name, promise }) => ({ drill: `[${name}](#${name})`, promise, verdict: verdictOf(sections.get(name)) })))}
 
 ## How it is tested
 
@@ -55,18 +68,22 @@ ${formatMarkdownTable(verdicts.map(({ drill: { name, promise }, kind }) => ({ dr
   outside of loopback; a [drill](#loopback) of its own checks this.
 - A drill that needs a program of the system which is not installed is skipped; with \`--all\`, as in \`.ci/run\`, it fails.
 
-${verdicts.map(formatSection).join("\n")}
+${all.map(({ name }) => sections.get(name) ?? `### ${name}\n\nIt was ${neverRun}.\n`).join("\n")}
 ## What is not promised
 
 ${notPromised.map((text) => `- ${text}\n`).join("")}`;
 }
 
-function formatMachine(loadAverage: string): string {
+function formatRun({ size, seed, loadAverage }: RunFacts, { kind, seconds }: Verdict): string {
+  const date = new Date().toISOString().slice(0, 10);
   const memory = Math.round(totalmem() / 2 ** 30);
-  return `${cpus()[0]?.model.trim() ?? "unknown"}, ${availableParallelism()} cores, ${memory} GiB, load average ${loadAverage} before the run`;
+  const processor = `${cpus()[0]?.model.trim() ?? "unknown processor"}, ${availableParallelism()} cores, ${memory} GiB`;
+  const versions = `Flowgate ${manifest.version}, Node ${process.version}, ${process.platform}`;
+  const machine = `${processor}, load average ${loadAverage} before the run`;
+  return `Last run: ${date}, ${size} size, ${seconds.toFixed(0)} s, seed ${seed}; ${versions}; ${machine}: **${kind}**`;
 }
 
-function formatSection(verdict: Verdict): string {
+function formatSection(verdict: Verdict, run: RunFacts): string {
   const { drill, kind } = verdict;
   const { name, title, promise, method, limits } = drill;
   return `### ${name}
@@ -75,6 +92,8 @@ function formatSection(verdict: Verdict): string {
 
 ${method}
 ${limits === undefined ? "" : `\nLimits: ${limits}\n`}
+${formatRun(run, verdict)}
+
 ${kind === "skipped" ? `Skipped: ${verdict.reason}.\n` : formatOutcome(verdict)}`;
 }
 

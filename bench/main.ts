@@ -17,7 +17,7 @@ import { notModified, readFlows } from "./benchmarks/read-flows.ts";
 import { settings } from "./benchmarks/settings.ts";
 import { slowClients } from "./benchmarks/slow-clients.ts";
 import { start } from "./benchmarks/start.ts";
-import { get, honoGet, honoPost, post } from "./benchmarks/transcoder.ts";
+import { get, honoGet, honoPost, post } from "./benchmarks/gateway.ts";
 import { stores } from "./benchmarks/stores.ts";
 import { connectJson, grpc, grpcWeb } from "./benchmarks/unary.ts";
 import { watch } from "./benchmarks/watch.ts";

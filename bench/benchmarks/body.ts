@@ -13,7 +13,7 @@ type Case = { readonly body: Buffer; readonly call: () => Promise<unknown> };
 
 export const body: Benchmark = {
   name: "body",
-  title: "The transcoder alone: reading and writing a body of 2 MB, beside JSON.parse and JSON.stringify of it",
+  title: "The gateway alone: reading and writing a body of 2 MB, beside JSON.parse and JSON.stringify of it",
   async run({ starts, rounds }: Effort): Promise<Result> {
     const cases: [name: string, made: Case][] = [
       ["messages of 24 fields, 7 of them set", echoOf({ things: repeat(messageOf) })],
@@ -26,9 +26,9 @@ export const body: Benchmark = {
       const theirs: number[] = [];
       const warmUps = 5;
       for (let round = 0; round < warmUps + starts * rounds; round++) {
-        const [transcoded, plain] = [await msOf(call), await msOf(() => JSON.stringify(JSON.parse(body.toString())))];
+        const [measured, plain] = [await msOf(call), await msOf(() => JSON.stringify(JSON.parse(body.toString())))];
         if (round >= warmUps) {
-          ours.push(transcoded);
+          ours.push(measured);
           theirs.push(plain);
         }
       }
@@ -47,7 +47,7 @@ export const body: Benchmark = {
       rows: results.map(({ name, body, ours, theirs, ratios }) => ({
         "": name,
         MB: (body.length / MEGABYTE).toFixed(1),
-        "transcoder, ms": formatSpread(ours),
+        "gateway, ms": formatSpread(ours),
         "JSON, ms": formatSpread(theirs),
         ratio: formatSpread(ratios),
       })),
@@ -84,20 +84,20 @@ function repeat(itemOf: (index: number) => object): object[] {
 
 function echoOf(thing: object): Case {
   const body = Buffer.from(JSON.stringify(thing));
-  const transcoder = createGateway({
+  const gateway = createGateway({
     routes: (router) =>
       router.service(ThingsService, {
         echoThing: (request) => (request.thing === undefined ? {} : { thing: request.thing }),
       }),
   });
-  return { body, call: () => handle(transcoder, { target: "/things/echo", body }) };
+  return { body, call: () => handle(gateway, { target: "/things/echo", body }) };
 }
 
 function flowsOf(): Case {
   const headers = { "service-api-version": "v2" };
   const body = Buffer.from(JSON.stringify({ flows: functionFlows(10_000) }));
   let flows: SetFlowsRequest["flows"] = [];
-  const transcoder = createGateway({
+  const gateway = createGateway({
     routes: (router) =>
       router.service(FlowsService, {
         setFlows(request) {
@@ -111,8 +111,8 @@ function flowsOf(): Case {
   return {
     body,
     async call() {
-      await handle(transcoder, { target: "/flows", headers, body });
-      await handle(transcoder, { target: "/flows", headers });
+      await handle(gateway, { target: "/flows", headers, body });
+      await handle(gateway, { target: "/flows", headers });
     },
   };
 }

@@ -7,9 +7,9 @@ export type Request = {
   readonly body?: Buffer;
 };
 
-/** Calls a transcoder without a server. Rejects if the status is not 200. */
-export async function handle(transcoder: Gateway, { target, headers = {}, body }: Request): Promise<void> {
-  const { status } = await transcoder.handle({
+/** Calls a gateway without a server. Rejects if the status is not 200. */
+export async function handle(gateway: Gateway, { target, headers = {}, body }: Request): Promise<void> {
+  const { status } = await gateway.handle({
     httpMethod: body === undefined ? "GET" : "POST",
     httpVersionMajor: 1,
     target,

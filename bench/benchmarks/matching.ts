@@ -20,7 +20,7 @@ const kinds: Readonly<Record<string, (id: number) => readonly [template: string,
 
 export const matching: Benchmark = {
   name: "matching",
-  title: "The transcoder alone: a call among 1,000 routes beside one among 10, of several kinds of templates",
+  title: "The gateway alone: a call among 1,000 routes beside one among 10, of several kinds of templates",
   async run({ starts, rounds }: Effort): Promise<Result> {
     const results = [];
     for (const [name, pick] of Object.entries(kinds)) {
@@ -73,7 +73,7 @@ function callsAmong(
     ...unserved,
     { selector: `${ThingsService.typeName}.EchoThing`, ...first, additionalBindings: others },
   ];
-  const transcoder = createGateway({
+  const gateway = createGateway({
     rules,
     routes: (router) => router.service(ThingsService, { echoThing: () => ({}) }),
   });
@@ -83,7 +83,7 @@ function callsAmong(
     const startMs = performance.now();
     for (let call = 0; call < calls; call++) {
       // A new string for each call, as in a server.
-      await handle(transcoder, { target: (targets[call % 10] ?? Buffer.alloc(0)).toString("latin1") });
+      await handle(gateway, { target: (targets[call % 10] ?? Buffer.alloc(0)).toString("latin1") });
     }
     return ((performance.now() - startMs) / calls) * 1000;
   };

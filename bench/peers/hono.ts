@@ -1,12 +1,12 @@
-// Two small operations in Hono on Node: by the transcoder's fetch handler, or by bare routes with the same requests and
-// responses. Argument: transcoder or hono.
+// Two small operations in Hono on Node: by the gateway's fetch handler, or by bare routes with the same requests and
+// responses. Argument: gateway or hono.
 import { serve } from "@hono/node-server";
 import { createFetchHandler } from "@flowgate/gateway/fetch";
 import { Hono } from "hono";
 import { routes, rules, type Thing } from "./things-service.ts";
 
 const stacks: Record<string, (app: Hono) => void> = {
-  transcoder(app) {
+  gateway(app) {
     const handler = createFetchHandler({ routes, rules });
     app.all("*", (context) => handler(context.req.raw));
   },

@@ -1,5 +1,5 @@
-// Two small operations: by the transcoder, by Connect's own plugin, or by bare Fastify routes with the same requests and
-// responses. Argument: transcoder, connect or fastify.
+// Two small operations: by the gateway, by Connect's own plugin, or by bare Fastify routes with the same requests and
+// responses. Argument: gateway, connect or fastify.
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { fastify, type FastifyInstance } from "fastify";
 import { fastifyGatewayPlugin } from "@flowgate/gateway/fastify";
@@ -8,7 +8,7 @@ import { routes, rules, type Thing } from "./things-service.ts";
 type UserRequest = { Params: { name: string }; Querystring: { age: string; admin: string } };
 
 const stacks: Record<string, (app: FastifyInstance) => void> = {
-  transcoder(app) {
+  gateway(app) {
     app.register(fastifyGatewayPlugin, { routes, rules });
   },
   connect(app) {

@@ -13,32 +13,32 @@ const user = { userName: "some-user", age: 41, admin: true };
 
 export const post: Benchmark = {
   name: "post",
-  title: "REST: a small POST, by the transcoder in Fastify (no operation of the service only responds)",
+  title: "REST: a small POST, by the gateway in Fastify (no operation of the service only responds)",
   run: (effort) =>
     compareStacks(
       effort,
       { path: "/things/echo", method: "POST", headers: json, body: Buffer.from(JSON.stringify(thing)) },
       connectCall("EchoThing", { thing }),
       [
-        { title: "REST small POST, of a Fastify POST", of: "transcoder", by: "Fastify", goal: 0.8 },
-        { title: "… of the same call over stock Connect", of: "transcoder", by: "stock Connect" },
+        { title: "REST small POST, of a Fastify POST", of: "gateway", by: "Fastify", goal: 0.8 },
+        { title: "… of the same call over stock Connect", of: "gateway", by: "stock Connect" },
       ],
     ),
 };
 
 export const get: Benchmark = {
   name: "get",
-  title: "REST: a GET with a path variable and two query parameters, by the transcoder in Fastify",
+  title: "REST: a GET with a path variable and two query parameters, by the gateway in Fastify",
   run: (effort) =>
     compareStacks(effort, { path: "/users/some-user?age=41&admin=true" }, connectCall("SendForm", user), [
-      { title: "REST GET with parameters, of a Fastify GET", of: "transcoder", by: "Fastify", goal: 0.8 },
-      { title: "… of the same call over stock Connect", of: "transcoder", by: "stock Connect" },
+      { title: "REST GET with parameters, of a Fastify GET", of: "gateway", by: "Fastify", goal: 0.8 },
+      { title: "… of the same call over stock Connect", of: "gateway", by: "stock Connect" },
     ]),
 };
 
 export const honoPost: Benchmark = {
   name: "hono-post",
-  title: "REST: a small POST, by the transcoder's fetch handler in Hono on Node",
+  title: "REST: a small POST, by the gateway's fetch handler in Hono on Node",
   run: (effort) =>
     compareInHono(
       effort,
@@ -49,7 +49,7 @@ export const honoPost: Benchmark = {
 
 export const honoGet: Benchmark = {
   name: "hono-get",
-  title: "REST: a GET with a path variable and two query parameters, by the transcoder's fetch handler in Hono on Node",
+  title: "REST: a GET with a path variable and two query parameters, by the gateway's fetch handler in Hono on Node",
   run: (effort) =>
     compareInHono(
       effort,
@@ -70,13 +70,13 @@ function compareStacks(effort: Effort, rest: Request, connect: Request, ratios: 
   const open = async (): Promise<OpenContenders> => {
     // Separate processes, because code that serves several stacks is optimized less.
     await using stack = new AsyncDisposableStack();
-    const transcoder = stack.use(await openServer(entry, ["transcoder"], effort));
+    const gateway = stack.use(await openServer(entry, ["gateway"], effort));
     const fastify = stack.use(await openPeer("things.ts", "fastify"));
     const stock = stack.use(await openPeer("things.ts", "connect"));
     const all = stack.move();
     return {
       contenders: [
-        { name: "transcoder", server: transcoder, target: { ...load, ...rest } },
+        { name: "gateway", server: gateway, target: { ...load, ...rest } },
         { name: "Fastify", server: fastify, target: { ...load, ...rest } },
         { name: "stock Connect", server: stock, target: { ...load, ...connect } },
       ],
@@ -94,16 +94,16 @@ function compareInHono(effort: Effort, rest: Request, title: string) {
   const open = async (): Promise<OpenContenders> => {
     await using stack = new AsyncDisposableStack();
     const peer = new URL("../peers/hono.ts", import.meta.url);
-    const transcoder = stack.use(await openServer(peer, ["transcoder"], effort));
+    const gateway = stack.use(await openServer(peer, ["gateway"], effort));
     const hono = stack.use(await openPeer("hono.ts", "hono"));
     const all = stack.move();
     return {
       contenders: [
-        { name: "transcoder", server: transcoder, target: { ...load, ...rest } },
+        { name: "gateway", server: gateway, target: { ...load, ...rest } },
         { name: "Hono", server: hono, target: { ...load, ...rest } },
       ],
       [Symbol.asyncDispose]: () => all.disposeAsync(),
     };
   };
-  return compare({ open, ratios: [{ title, of: "transcoder", by: "Hono", goal: 0.8 }], normalize: jsonOf }, effort);
+  return compare({ open, ratios: [{ title, of: "gateway", by: "Hono", goal: 0.8 }], normalize: jsonOf }, effort);
 }

@@ -44,7 +44,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // The events of other replicas.
     "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
     "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
-    auth: ["base errors.ts store", "gen/* @bufbuild/protobuf @connectrpc/connect bcryptjs pino"],
+    auth: ["base errors.ts store", "gen/* @bufbuild/protobuf @connectrpc/connect bcryptjs jose pino"],
     services: [
       "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas auth deployments live live/replicas",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",

@@ -6,11 +6,19 @@ import type { Logger } from "pino";
 import type { AdminAuth } from "../auth/accounts.ts";
 import { type AuditRecorder, openAuditRecorder } from "../auth/audit-recorder.ts";
 import { Authenticator } from "../auth/authenticator.ts";
+import type { Issuers } from "../auth/issuers.ts";
 import { createLimiter } from "../auth/limiter.ts";
 import type { AccessRule } from "../auth/permissions.ts";
 import { openTokenCache } from "../auth/token-cache.ts";
 import { openTokenUses } from "../auth/token-uses.ts";
 import type { Options } from "../options/parse.ts";
+import {
+  canFlowsWrite,
+  endpointOf,
+  type ProtectedPorts,
+  protectServers,
+  type WritableFolders,
+} from "../runtime/protected-ports.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { permissions } from "../services/api.ts";
 import { openAuditRetention } from "../store/audit-store.ts";
@@ -21,6 +29,7 @@ export type AuthenticationOptions = {
   readonly options: Options;
   readonly log: Logger;
   readonly store: Store;
+  readonly protectedPorts: ProtectedPorts;
   /** Called when flows guess passwords. */
   readonly onRuntimeAbuse: (reason: string) => void;
   readonly onUsersReload: UserReloadOptions["onReload"];
@@ -33,14 +42,25 @@ export type Authentication = {
 };
 
 /** Opens the authentication, and the recording of its events. Its resources are added to the stack. */
-export function openAuthentication(
-  { options, log, store, onRuntimeAbuse, onUsersReload }: AuthenticationOptions,
+export async function openAuthentication(
+  { options, log, store, protectedPorts, onRuntimeAbuse, onUsersReload }: AuthenticationOptions,
   stack: AsyncDisposableStack,
-): Authentication {
+): Promise<Authentication> {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
   const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
+  let issuers: Issuers | undefined;
+  stack.defer(() => issuers?.[Symbol.dispose]());
+  /** Loads what authenticates JWTs when the first issuer is configured. */
+  const openIssuers = async (adminAuth: AdminAuth | undefined): Promise<Issuers | undefined> => {
+    if (adminAuth !== undefined && (issuers !== undefined || adminAuth.issuers.length > 0)) {
+      issuers ??= new (await import("../auth/issuers.ts")).Issuers({ log });
+      await issuers.replace(adminAuth.issuers);
+    }
+    return issuers;
+  };
   const authenticator = new Authenticator({
     adminAuth: options.adminAuth,
+    issuers: await openIssuers(options.adminAuth),
     tokens: stack.use(openTokenCache(store.tokens)),
     uses: stack.use(openTokenUses(store.tokens, log)),
     audit,
@@ -53,8 +73,31 @@ export function openAuthentication(
     }),
     identities: options.identity?.rules,
   });
-  const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);
+  const replace = async (adminAuth: AdminAuth): Promise<void> => {
+    protectIssuers(adminAuth, protectedPorts, options.runtime);
+    authenticator.replaceAdminAuth(adminAuth, await openIssuers(adminAuth));
+  };
   return { audit, authenticator, users: createUserReload({ options, replace, audit, onReload: onUsersReload, log }) };
+}
+
+/** Keeps flows from publishing keys of their own as those of an issuer. Throws if they can write the file of its keys. */
+export function protectIssuers(
+  adminAuth: AdminAuth | undefined,
+  ports: ProtectedPorts,
+  folders: WritableFolders,
+): void {
+  const issuers = adminAuth?.issuers ?? [];
+  protectServers(
+    ports,
+    issuers.flatMap(({ jwksUrl }) => (jwksUrl === undefined ? [] : [endpointOf(jwksUrl)])),
+    folders,
+  );
+  const writable = issuers.find(({ jwksFile }) => jwksFile !== undefined && canFlowsWrite(folders, jwksFile));
+  if (writable !== undefined) {
+    throw new Error(
+      `adminAuth.issuers: flows can write jwksFile of ${writable.name} (runtime.dir, runtime.allow.fileSystemWrite), and could authenticate as everyone: put it into another folder`,
+    );
+  }
 }
 
 /**

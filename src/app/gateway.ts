@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import { protectIssuers } from "./authentication.ts";
 import { drain } from "./drain.ts";
 import { openLive, replicaName } from "./live.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
@@ -12,7 +13,7 @@ import { type Options, OptionsError, type OptionsInput, parseOptions } from "../
 import { FlowStats } from "../runtime/flow-stats.ts";
 import { reportReplica } from "../runtime/replicas/runs.ts";
 import { endLeftovers } from "../runtime/leftover.ts";
-import { ProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
+import { endpointOf, ProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
 import type { RuntimeStatus } from "../runtime/runtime.ts";
 import { openCertificates } from "../server/http/certificates.ts";
 import { createLog } from "../telemetry/log.ts";
@@ -21,7 +22,7 @@ import type { Mount } from "./mounted-api.ts";
 import { openServices, threadLimits } from "./open-services.ts";
 import { lockDataDir } from "../store/lock.ts";
 import { openStore } from "../store/open-store.ts";
-import type { Endpoint, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { openTracing } from "../telemetry/trace.ts";
 
 /** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
@@ -93,7 +94,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     protectedPorts.add(options.port);
   }
   protectedPorts.add(options.metrics.port);
-  protectServers(protectedPorts, [...store.endpoints, ...endpointOf(options.tracing?.endpoint)], options.runtime);
+  const collector = options.tracing === undefined ? [] : [endpointOf(options.tracing.endpoint)];
+  protectServers(protectedPorts, [...store.endpoints, ...collector], options.runtime);
+  protectIssuers(options.adminAuth, protectedPorts, options.runtime);
   const initialName = replicaName(listen ? options.port : undefined);
   const live = await openLive({ options, log, store, certificates, name: initialName }, stack);
   const analysis = stack.use(openAnalysis({ log, ...threadLimits(options) }));
@@ -130,9 +133,10 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     tracing,
     certificates,
     metrics,
+    protectedPorts,
     onRuntimeAbuse,
   };
-  const { serverOptions, users } = openServices(components, stack);
+  const { serverOptions, users } = await openServices(components, stack);
   const server = listen ? stack.use(await openServer(serverOptions)) : createNoServer();
   if (listen) {
     protectedPorts.add(server.port);
@@ -228,16 +232,6 @@ function createNoServer(): Server {
     connections: () => 0,
     async [Symbol.asyncDispose]() {},
   };
-}
-
-/** Where the server of an http or https URL listens. */
-function endpointOf(url: string | undefined): Endpoint[] {
-  if (url === undefined) {
-    return [];
-  }
-  const { protocol, hostname, port } = new URL(url);
-  const defaultPort = protocol === "https:" ? 443 : 80;
-  return [{ host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? defaultPort : Number(port) }];
 }
 
 /** The version of this package. */

@@ -13,6 +13,7 @@ import { openPreparation } from "../flows/preparation/preparation.ts";
 import { publishTokens } from "../live/token-events.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
+import type { ProtectedPorts } from "../runtime/protected-ports.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { ReadinessOptions } from "../server/endpoints/health.ts";
 import type { Certificates } from "../server/http/certificates.ts";
@@ -54,22 +55,23 @@ export type Components = Runtimes & {
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
+  readonly protectedPorts: ProtectedPorts;
   /** Called when flows exceed their share of the API, or guess passwords. */
   readonly onRuntimeAbuse: (reason: string) => void;
 };
 
 /** Opens the services, and connects them with the store and the runtime. Their resources are added to the stack. */
-export function openServices(
+export async function openServices(
   components: Components,
   stack: AsyncDisposableStack,
-): { serverOptions: ServerOptions; users: UserReload } {
+): Promise<{ serverOptions: ServerOptions; users: UserReload }> {
   const { options, log, runtime, live, metrics, certificates, onRuntimeAbuse } = components;
   const observer = metrics?.observer ?? silentObserver;
   const measured = metrics === undefined ? components.store : wrapStore(components.store, metrics.stores.measure);
   const store = { ...measured, tokens: publishTokens(measured.tokens, live.hub) };
   const onUsersReload: AuthenticationOptions["onUsersReload"] = (action, detail) =>
     void live.hub.publish({ kind: { case: "users", value: { action, detail } } });
-  const authentication = openAuthentication({ ...components, store, onUsersReload }, stack);
+  const authentication = await openAuthentication({ ...components, store, onUsersReload }, stack);
   const { audit, authenticator, users } = authentication;
   const serverOptions: ServerOptions = {
     host: options.host,

@@ -18,7 +18,8 @@ export type UserReload = {
 export type UserReloadOptions = {
   /** The options that the service was started with. */
   readonly options: Options;
-  readonly replace: (adminAuth: AdminAuth) => void;
+  /** If it rejects, the previous users stay in force. */
+  readonly replace: (adminAuth: AdminAuth) => Promise<void>;
   readonly audit: Pick<AuditRecorder, "write">;
   /** Called when changed users are in force, or were rejected. */
   readonly onReload: (action: "reloaded" | "rejected", detail: string) => void;
@@ -29,7 +30,7 @@ export function createUserReload({ options, replace, audit, onReload, log }: Use
   let { adminAuth } = options;
   let queue: Promise<void> = Promise.resolve();
 
-  function apply(next: Options): void {
+  async function apply(next: Options): Promise<void> {
     // The server was set up for clients with or without tokens.
     const isFixed = adminAuth === undefined || next.adminAuth === undefined;
     const changed = changedPaths(options, isFixed ? next : { ...next, adminAuth: options.adminAuth });
@@ -41,7 +42,7 @@ export function createUserReload({ options, replace, audit, onReload, log }: Use
       return;
     }
     const difference = describeDifference(adminAuth, next.adminAuth);
-    replace(next.adminAuth);
+    await replace(next.adminAuth);
     ({ adminAuth } = next);
     log.info({ difference }, "changed users are in force");
     const detail = difference.slice(0, maxDetailChars);
@@ -50,18 +51,15 @@ export function createUserReload({ options, replace, audit, onReload, log }: Use
   }
 
   async function reload(read: () => Promise<Options>): Promise<void> {
-    let next: Options;
     try {
-      next = await read();
+      await apply(await read());
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       log.error({ reason }, "the changed configuration can't be used: the previous users stay in force");
       const detail = withoutPath(error).slice(0, maxDetailChars);
       audit.write({ kind: "users_rejected", origin: systemOrigin, detail });
       onReload("rejected", detail);
-      return;
     }
-    apply(next);
   }
 
   return {

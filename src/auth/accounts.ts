@@ -10,10 +10,37 @@ export type User = {
   readonly permissions: readonly string[];
 };
 
-/** The configured users and defaults. Without it, all clients that can reach the port have all permissions. */
+/** An issuer of JWTs that callers can authenticate with. */
+export type TokenIssuer = {
+  /** The user names of its callers begin with this and a colon. Unique, and the beginning of no configured user. */
+  readonly name: string;
+  /** The claim `iss`. */
+  readonly issuer: string;
+  /** What the claim `aud` must contain. */
+  readonly audience: string;
+  /** Where its keys are: one of the two is set. */
+  readonly jwksUrl?: string | undefined;
+  readonly jwksFile?: string | undefined;
+  /** The accepted signature algorithms (RFC 7518, section 3.1), which are asymmetric. */
+  readonly algorithms: readonly string[];
+  readonly usernameClaim: string;
+  readonly clockSkewSeconds: number;
+  /** The permissions of a caller are those of all rules that match. */
+  readonly rules: readonly ClaimRule[];
+};
+
+/** The permissions of tokens with these claims. */
+export type ClaimRule = {
+  /** The text of each claim or, if it is a list, of one of its items. */
+  readonly claims: Readonly<Record<string, string>>;
+  readonly permissions: readonly string[];
+};
+
+/** The configured users, issuers and defaults. Without it, all clients that can reach the port have all permissions. */
 export type AdminAuth = {
-  /** At least one, with unique names. */
+  /** With unique names. At least one, unless there are issuers. */
   readonly users: readonly User[];
+  readonly issuers: readonly TokenIssuer[];
   /** Permissions of requests without a token. */
   readonly default?: { readonly permissions: readonly string[] } | undefined;
   /** The accepted values of `client_id`. */

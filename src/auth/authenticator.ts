@@ -9,6 +9,7 @@ import type { ClientKind, Peer, Principal } from "./caller.ts";
 import { invalidToken, tokenError } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
 import { type VerifyLogin, createLoginCheck } from "./logins.ts";
+import type { Issuers } from "./issuers.ts";
 import { covers } from "./permissions.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
@@ -50,11 +51,15 @@ export type AuthenticatorOptions = {
   readonly audit: AuditRecorder;
   /** All known permissions. */
   readonly permissions: ReadonlySet<string>;
+  /** Authenticates JWTs. Absent: there are no issuers. */
+  readonly issuers?: JwtAuthenticator | undefined;
   /** The permissions of workloads. Absent: workloads are not identified. */
   readonly identities?: readonly IdentityRule[] | undefined;
   readonly limiter: Limiter;
   readonly now?: () => number;
 };
+
+type JwtAuthenticator = Pick<Issuers, "authenticate">;
 
 const unrestricted: Principal = { username: undefined, permissions: ["*"] };
 const withoutPermissions: Principal = { username: undefined, permissions: [] };
@@ -62,14 +67,14 @@ const withoutPermissions: Principal = { username: undefined, permissions: [] };
 const cleanupIntervalMs = 60 * 60_000;
 
 /**
- * Authenticates the configured users by tokens, and workloads by their identity. Without `adminAuth` it issues no tokens: callers are
+ * Authenticates the configured users by tokens, callers by JWTs of the configured issuers, and workloads by their identity. Without `adminAuth` it issues no tokens: callers are
  * workloads if they are identified, otherwise anyone.
  */
 export class Authenticator {
   /** Whether callers must authenticate: adminAuth is set, or workloads are identified. */
   readonly required: boolean;
-  /** Whether adminAuth is set, so that callers can get a token. */
-  readonly issuesTokens: boolean;
+  /** Whether adminAuth is set, so that callers can have a token. */
+  readonly acceptsTokens: boolean;
   readonly #options: AuthenticatorOptions;
   readonly #now: () => number;
   readonly #findWorkload: (id: string) => Principal | undefined;
@@ -80,11 +85,16 @@ export class Authenticator {
   constructor(options: AuthenticatorOptions) {
     const { adminAuth, identities, now = Date.now } = options;
     this.required = (adminAuth ?? identities) !== undefined;
-    this.issuesTokens = adminAuth !== undefined;
+    this.acceptsTokens = adminAuth !== undefined;
     this.#options = options;
     this.#now = now;
     this.#findWorkload = createIdentities(identities ?? []);
-    this.#users = adminAuth && createUsers(adminAuth, options.limiter, now);
+    this.#users = adminAuth && createUsers(adminAuth, options.issuers, options.limiter, now);
+  }
+
+  /** Whether there are users, who can get a token. */
+  get issuesTokens(): boolean {
+    return this.#users?.verifyLogin !== undefined;
   }
 
   /** The prompts that a client must show to request a token; empty if no token is needed. */
@@ -106,6 +116,9 @@ export class Authenticator {
       throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
     }
     const { adminAuth, verifyLogin } = this.#users;
+    if (verifyLogin === undefined) {
+      throw tokenError("auth_disabled", "This service issues no tokens: its adminAuth has no users.");
+    }
     const { tokens, audit, permissions } = this.#options;
     const client = readOAuthClient(request.clientId, authorization);
     const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
@@ -196,7 +209,11 @@ export class Authenticator {
     }
     // The form of issued tokens. The scheme is case-insensitive (RFC 9110, section 11.1).
     if (!/^bearer +[\w-]{43}$/i.test(authorization)) {
-      throw invalidToken();
+      const [, jwt] = (users.issuers && /^bearer +([\w-]+\.[\w-]+\.[\w-]*)$/i.exec(authorization)) ?? [];
+      if (users.issuers === undefined || jwt === undefined) {
+        throw invalidToken();
+      }
+      return users.issuers.authenticate(jwt);
     }
     const stored = this.#options.tokens.find(sha256(authorization.slice(-43)));
     return stored instanceof Promise
@@ -208,11 +225,11 @@ export class Authenticator {
    * Replaces users and defaults for all later calls. Tokens of unchanged users stay valid, and failed logins stay counted. Throws a
    * TypeError if adminAuth was not set, because the server does not expect tokens then.
    */
-  replaceAdminAuth(adminAuth: AdminAuth): void {
+  replaceAdminAuth(adminAuth: AdminAuth, issuers?: JwtAuthenticator): void {
     if (this.#users === undefined) {
       throw new TypeError("adminAuth is not set, and can't be added to a running service");
     }
-    this.#users = createUsers(adminAuth, this.#options.limiter, this.#now);
+    this.#users = createUsers(adminAuth, issuers, this.#options.limiter, this.#now);
     this.#replacements.notify();
   }
 
@@ -243,16 +260,25 @@ export class Authenticator {
 type Users = {
   readonly adminAuth: AdminAuth;
   readonly accounts: Accounts;
-  readonly verifyLogin: VerifyLogin;
+  /** Absent: there are issuers only. */
+  readonly verifyLogin: VerifyLogin | undefined;
+  readonly issuers: JwtAuthenticator | undefined;
   /** Who calls without a token. */
   readonly anonymous: Principal;
 };
 
-function createUsers(adminAuth: AdminAuth, limiter: Limiter, now: () => number): Users {
+function createUsers(
+  adminAuth: AdminAuth,
+  issuers: JwtAuthenticator | undefined,
+  limiter: Limiter,
+  now: () => number,
+): Users {
   return {
     adminAuth,
     accounts: new Accounts(adminAuth.users, now),
-    verifyLogin: createLoginCheck(adminAuth.users, limiter),
+    issuers,
+    verifyLogin:
+      adminAuth.users.length === 0 && issuers !== undefined ? undefined : createLoginCheck(adminAuth.users, limiter),
     anonymous: { username: undefined, permissions: adminAuth.default?.permissions ?? [] },
   };
 }

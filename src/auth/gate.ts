@@ -93,14 +93,14 @@ function authorize(
   const peer = request.values.get(peerKey);
   if (authenticator.required && hasTokenInQuery(peer.target ?? request.url)) {
     throw invalidToken(
-      authenticator.issuesTokens
+      authenticator.acceptsTokens
         ? "An access token must be in the Authorization header, not in the URL."
         : "This service issues no access tokens: remove access_token from the URL.",
     );
   }
   // The peer's copy of Authorization is preferred: creating Headers would cost as much as the rest of the gate.
   const { authorization = request.requestHeader.get("authorization"), workload, overloaded } = peer;
-  const unknownCaller = authenticator.issuesTokens ? noToken : noIdentity;
+  const unknownCaller = authenticator.acceptsTokens ? noToken : noIdentity;
   const admit = (principal: Principal): void => {
     if (principal.username !== undefined) {
       peer.authenticated?.();

@@ -50,7 +50,7 @@ export function authDisabled(): FlowgateError {
   return new FlowgateError("auth_disabled", "This service issues no tokens: its adminAuth is not set.");
 }
 
-/** The caller is anonymous or a workload. */
+/** The caller is anonymous, a workload, or authenticated by a JWT. */
 export function userRequired(): FlowgateError {
   return new FlowgateError(
     "user_required",

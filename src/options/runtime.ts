@@ -119,7 +119,7 @@ export const runtime = z.strictObject({
       allow: networkRules
         .optional()
         .describe(
-          "What flows may connect to, over TCP and UDP: addresses, subnets or `*` for all, each with or without a port, such as `10.0.0.0/8`, `192.0.2.1:443`, `[2001:db8::/32]:443` or `*:443`. Absent: everything that is not denied. The ports of the service, and those of its database and collector on this machine, are permitted only by entries that name them.",
+          "What flows may connect to, over TCP and UDP: addresses, subnets or `*` for all, each with or without a port, such as `10.0.0.0/8`, `192.0.2.1:443`, `[2001:db8::/32]:443` or `*:443`. Absent: everything that is not denied. The ports of the service, and those of its database, collector and token issuers on this machine, are permitted only by entries that name them.",
         ),
       deny: networkRules
         .default([])

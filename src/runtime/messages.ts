@@ -80,7 +80,7 @@ export type Deploy = {
 /** The child does what the procedure is for, and sends `reply` messages with the same id. The payload is the argument as JSON. See calls.ts. */
 export type Call = { readonly kind: "call"; readonly id: number; readonly procedure: string };
 
-/** Keeps flows from a port of the service, its store or its collector. Can be sent before `initialize`. */
+/** Keeps flows from a port of the service, its store, its collector or a token issuer. Can be sent before `initialize`. */
 type ProtectPort = { readonly kind: "protect-port"; readonly port: number };
 
 /** Whether the child reports debug messages. It does not at first. */

@@ -36,7 +36,7 @@ export function createNetworkPolicy({ allow, deny }: NetworkAccess): NetworkPoli
       }
     }
     if (isOwnPort && !isPortAllowed) {
-      return "a port of the service, its store or its collector, and no entry of the option runtime.network.allow names it";
+      return "a port of the service, its store, its collector or a token issuer, and no entry of the option runtime.network.allow names it";
     }
     return isAllowed ? undefined : "not listed in the option runtime.network.allow";
   }

@@ -31,23 +31,35 @@ export class ProtectedPorts {
   }
 }
 
+/** Where the server of an http or https URL listens. */
+export function endpointOf(url: string): Endpoint {
+  const { protocol, hostname, port } = new URL(url);
+  const defaultPort = protocol === "https:" ? 443 : 80;
+  return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? defaultPort : Number(port) };
+}
+
 /** Where flows can write. */
-type WritableFolders = { readonly dir: string; readonly allow: { readonly fileSystemWrite: readonly string[] } };
+export type WritableFolders = { readonly dir: string; readonly allow: { readonly fileSystemWrite: readonly string[] } };
 
 /**
- * Keeps flows from the servers that the service sends secrets to, since a flow that takes the place of one while it restarts would
- * receive them: adds their ports, if they are on this machine. Throws if flows can create the Unix socket of a server.
+ * Keeps flows from the servers that the service sends secrets to or receives keys from, since a flow could take the place of one while
+ * it restarts: adds their ports, if they are on this machine. Throws if flows can create the Unix socket of a server.
  */
 export function protectServers(ports: ProtectedPorts, endpoints: readonly Endpoint[], folders: WritableFolders): void {
   for (const endpoint of endpoints) {
     if ("port" in endpoint) {
       void protectServer(ports, endpoint.host, endpoint.port);
-    } else if ([folders.dir, ...folders.allow.fileSystemWrite].some((path) => contains(path, endpoint.socketFolder))) {
+    } else if (canFlowsWrite(folders, endpoint.socketFolder)) {
       throw new Error(
         "store: flows can write to the folder of the database's Unix socket (runtime.dir, runtime.allow.fileSystemWrite), and could take its place: let the database create its socket in another folder",
       );
     }
   }
+}
+
+/** Whether flows can write or replace this file or folder. */
+export function canFlowsWrite({ dir, allow }: WritableFolders, path: string): boolean {
+  return [dir, ...allow.fileSystemWrite].some((folder) => contains(folder, path));
 }
 
 /** An address is checked at once, a name when it is resolved. */
@@ -78,7 +90,10 @@ function isOwnAddress(host: string): boolean {
   return own.check(host, family === 6 ? "ipv6" : "ipv4");
 }
 
+/** Also if a symbolic link in the folder leads to the path. */
 function contains(folder: string, path: string): boolean {
-  const [outer, inner] = [folder, path].map((each) => `${existsSync(each) ? realpathSync(each) : resolve(each)}${sep}`);
-  return inner?.startsWith(outer ?? "") ?? false;
+  const [outers, inners] = [folder, path].map((each) =>
+    [resolve(each), existsSync(each) ? realpathSync(each) : resolve(each)].map((name) => `${name}${sep}`),
+  );
+  return outers?.some((outer) => inners?.some((inner) => inner.startsWith(outer))) ?? false;
 }

@@ -6,7 +6,11 @@ import { originOf, peerKey, principalKey } from "../auth/caller.ts";
 
 export function authService(authenticator: Authenticator): ServiceImpl<typeof AuthService> {
   // Frozen, so that its encoding can be cached.
-  const loginResponse = Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
+  const createLogin = () => Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
+  let loginResponse = createLogin();
+  authenticator.onReplaced(() => {
+    loginResponse = createLogin();
+  });
   return {
     getLogin: () => loginResponse,
     getIdentity(_request, { values }) {

@@ -15,7 +15,12 @@ function start(input: OptionsInput) {
   const reloads: [action: string, detail: string][] = [];
   const reload = createUserReload({
     options: parseOptions(input),
-    replace: (adminAuth) => void replaced.push(adminAuth),
+    async replace(adminAuth) {
+      if (adminAuth.issuers.length > 0) {
+        throw new Error("jwksFile of local can't be used: ENOENT");
+      }
+      replaced.push(adminAuth);
+    },
     audit,
     onReload: (...reload) => void reloads.push(reload),
     log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[number]) }),
@@ -59,6 +64,23 @@ test("changes nothing if the users are the same, or the options can't be read", 
   ]);
   expect(reloads).toEqual(events.map(({ detail }) => ["rejected", detail]));
   expect(replaced).toEqual([]);
+});
+
+test("keeps the previous users if the issuers can't be used", async () => {
+  const { reload, read, events, lines, replaced } = start({ adminAuth: { users: [ada] } });
+  const issuer = {
+    name: "local",
+    issuer: "https://issuer.example",
+    audience: "https://flows.example",
+    jwksFile: "/nowhere/keys.json",
+    rules: [{ claims: { sub: "x" }, permissions: "read" }],
+  };
+  await read({ adminAuth: { users: [bob], issuers: [issuer] } });
+  expect(lines).toMatchObject([{ level: 50, reason: "jwksFile of local can't be used: ENOENT" }]);
+  expect(events).toMatchObject([{ kind: "users_rejected" }]);
+  await read({ adminAuth: { users: [bob] } });
+  expect(events.at(-1)).toMatchObject({ kind: "users_reloaded", detail: "added: bob; removed: ada" });
+  expect(replaced).toEqual([reload.adminAuth()]);
 });
 
 test("names other changed options, and adminAuth if it is added or removed", async () => {

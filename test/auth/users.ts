@@ -16,6 +16,7 @@ export async function adminAuth(
         permissions,
       })),
     ),
+    issuers: [],
     clientIds: ["service-admin", "service-editor"],
     tokenLifetimeSeconds: 604_800,
     maxTokensPerUser: 100,

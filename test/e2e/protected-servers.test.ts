@@ -1,4 +1,6 @@
-import { hostname } from "node:os";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { freePort } from "../free-port.ts";
 import { startServer } from "../postgres/postgres.ts";
@@ -6,6 +8,7 @@ import { openCollector } from "../telemetry/collector.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";
+import { user } from "./users.ts";
 
 /** Listens on a port, or connects to it, in a flow. Returns `done`, or the code of the error. */
 async function tryInFlow(service: Service, action: "listen" | "connect", port: number): Promise<string> {
@@ -51,7 +54,7 @@ test("a flow can't take the port of the database while it restarts, and the serv
   await server.start();
   await eventually(async () => expect((await service.send("GET", "/readyz")).status).toBe(200));
   expect(await tryInFlow(service, "connect", server.port)).toBe("EACCES");
-  expect(service.log()).toContain(`flows may not listen on port ${server.port}: a port of the service, its store or`);
+  expect(service.log()).toContain(`flows may not listen on port ${server.port}: a port of the service, its store,`);
 });
 
 test.each(["127.0.0.1", "localhost", "[::1]", hostname()])(
@@ -66,6 +69,48 @@ test.each(["127.0.0.1", "localhost", "[::1]", hostname()])(
     expect(await tryInFlow(service, "connect", port)).toBe("EACCES");
   },
 );
+
+test("a flow can't take the port of an issuer of tokens, also of one that is added later", async () => {
+  const [port, added] = [await freePort(), await freePort()];
+  const users = [user("admin", "*")];
+  const issuerAt = (name: string, at: number) => ({
+    name,
+    issuer: `https://${name}.example`,
+    audience: "https://flows.example",
+    jwksUrl: `http://127.0.0.1:${at}/keys`,
+    rules: [{ claims: { sub: "someone" }, permissions: "*" }],
+  });
+  const configOf = (...issuers: object[]) => ({ adminAuth: { users, issuers, default: { permissions: "*" } } });
+  await using service = await startService({ config: configOf(issuerAt("one", port)) });
+  expect(await tryInFlow(service, "listen", added)).toBe("done");
+  expect(await tryInFlow(service, "listen", port)).toBe("EACCES");
+  expect(await tryInFlow(service, "connect", port)).toBe("EACCES");
+  const path = join(dirname(service.dataDir), "flowgate.yaml");
+  await writeFile(path, JSON.stringify(configOf(issuerAt("one", port), issuerAt("two", added))));
+  await service.untilLogged(/changed users are in force/);
+  expect(await tryInFlow(service, "connect", added)).toBe("EACCES");
+});
+
+test("does not start if flows can write the keys of an issuer", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "flowgate-keys-"));
+  try {
+    const issuer = {
+      name: "local",
+      issuer: "https://issuer.example",
+      audience: "https://flows.example",
+      jwksFile: join(folder, "keys.json"),
+      rules: [{ claims: { sub: "someone" }, permissions: "*" }],
+    };
+    await writeFile(issuer.jwksFile, '{"keys":[]}');
+    const start = (allow: object) => startService({ config: { adminAuth: { issuers: [issuer] }, runtime: { allow } } });
+    await expect(start({ fileSystemWrite: [folder] })).rejects.toThrow(
+      "Flowgate cannot start: adminAuth.issuers: flows can write jwksFile of local (runtime.dir, runtime.allow.fileSystemWrite), and could authenticate as everyone: put it into another folder",
+    );
+    await using _ = await start({});
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
 
 test("flows connect to the port of the collector if an entry of runtime.network.allow names it", async () => {
   await using collector = await openCollector();

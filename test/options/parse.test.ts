@@ -137,6 +137,7 @@ test("parses adminAuth, with permissions as a string or a list", () => {
       { ...ada, permissions: ["*"] },
       { ...ada, username: "bob", permissions: ["flows.read", "read"] },
     ],
+    issuers: [],
     default: { permissions: ["read"] },
     clientIds: ["service-admin", "service-editor"],
     tokenLifetimeSeconds: 604_800,
@@ -180,8 +181,9 @@ test.each<[unknown, string[]]>([
   [{ limits: { bodyBites: 1 }, hots: 1 }, ["limits.bodyBites: unknown key", "hots: unknown key"]],
   [JSON.parse('{"__proto__": {"port": 1}}'), ["__proto__: unknown key"]],
   [{ adminAuth: null }, ["adminAuth: must be keys and values"]],
-  [{ adminAuth: {} }, ["adminAuth.users: is missing: it must be a list of users"]],
-  [{ adminAuth: { users: [] } }, ["adminAuth.users: must name at least one user"]],
+  [{ adminAuth: {} }, ["adminAuth.users: must name at least one user, unless issuers is set"]],
+  [{ adminAuth: { users: [] } }, ["adminAuth.users: must name at least one user, unless issuers is set"]],
+  [{ adminAuth: { users: "ada" } }, ["adminAuth.users: must be a list of users"]],
   [{ adminAuth: { users: [ada, ada] } }, ["adminAuth.users[1].username: is the same as that of users[0]"]],
   [
     { adminAuth: { users: [{ ...ada, permissions: "flows.wirte" }] } },
@@ -206,6 +208,70 @@ test.each<[unknown, string[]]>([
   ],
 ])("says what is wrong with %j", (input, expected) => {
   expect(problems(input)).toEqual(expected);
+});
+
+const issuer = {
+  name: "gitlab",
+  issuer: "https://gitlab.example",
+  audience: "https://flows.example",
+  jwksUrl: "https://gitlab.example/oauth/discovery/keys",
+  rules: [{ claims: { project_id: "42" }, permissions: "read" }],
+};
+const keyUrl =
+  "adminAuth.issuers[0].jwksUrl: must be an https URL, or an http URL of this machine such as http://127.0.0.1:8443/keys, without user and password";
+const oneOfBoth = "adminAuth.issuers[0].jwksUrl: set either this or jwksFile, but not both";
+
+test.each<[unknown[], string[]]>([
+  [[issuer], []],
+  [[{ ...issuer, jwksUrl: undefined, jwksFile: "keys.json" }], []],
+  [[{ ...issuer, jwksUrl: "http://localhost:8080/keys" }], []],
+  [[{ ...issuer, jwksUrl: "http://[::1]:8080/keys" }], []],
+  [[{ ...issuer, jwksUrl: "http://gitlab.example/keys" }], [keyUrl]],
+  [[{ ...issuer, jwksUrl: "https://user:hunter2@gitlab.example/keys" }], [keyUrl]],
+  [[{ ...issuer, jwksUrl: "file:///etc/keys.json" }], [keyUrl]],
+  [[{ ...issuer, jwksUrl: undefined }], [oneOfBoth]],
+  [[{ ...issuer, jwksFile: "keys.json" }], [oneOfBoth]],
+  [
+    [{ ...issuer, name: "GitLab" }],
+    ["adminAuth.issuers[0].name: must be lower-case letters, digits and hyphens, such as gitlab"],
+  ],
+  [[{ ...issuer, audience: "" }], ["adminAuth.issuers[0].audience: must not be empty"]],
+  ...["HS256", "none", "rs256"].map((name): [unknown[], string[]] => [
+    [{ ...issuer, algorithms: [name] }],
+    [
+      "adminAuth.issuers[0].algorithms[0]: must be one of: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA",
+    ],
+  ]),
+  [[{ ...issuer, algorithms: [] }], ["adminAuth.issuers[0].algorithms: must name at least one algorithm"]],
+  [
+    [{ ...issuer, clockSkewSeconds: 601 }],
+    ["adminAuth.issuers[0].clockSkewSeconds: must be a whole number from 0 to 600"],
+  ],
+  [[{ ...issuer, rules: [] }], ["adminAuth.issuers[0].rules: must have at least one rule"]],
+  [
+    [{ ...issuer, rules: [{ claims: {}, permissions: "read" }] }],
+    ["adminAuth.issuers[0].rules[0].claims: must name at least one claim"],
+  ],
+  [
+    [{ ...issuer, rules: [{ claims: { ref_protected: true }, permissions: "read" }] }],
+    ["adminAuth.issuers[0].rules[0].claims.ref_protected: must be text"],
+  ],
+  [
+    [issuer, issuer],
+    [
+      "adminAuth.issuers[1].name: is the same as that of issuers[0]",
+      "adminAuth.issuers[1].issuer: is the same as that of issuers[0]",
+    ],
+  ],
+])("says what of the issuers %j does not fit", (issuers, expected) => {
+  expect(problems({ adminAuth: { issuers } })).toEqual(expected);
+});
+
+test("no user has the name of a caller of an issuer", () => {
+  const users = [ada, { ...ada, username: "gitlab" }, { ...ada, username: "gitlab:someone" }];
+  expect(problems({ adminAuth: { users, issuers: [issuer] } })).toEqual([
+    "adminAuth.users[2].username: must not begin with the name of an issuer and a colon",
+  ]);
 });
 
 const files = { certFile: "tls.crt", keyFile: "tls.key" };

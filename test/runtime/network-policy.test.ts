@@ -62,7 +62,7 @@ test.each([
 const deny = "denied by the option runtime.network.deny";
 const unlisted = "not listed in the option runtime.network.allow";
 const ownPort =
-  "a port of the service, its store or its collector, and no entry of the option runtime.network.allow names it";
+  "a port of the service, its store, its collector or a token issuer, and no entry of the option runtime.network.allow names it";
 const permitted = undefined;
 
 test.each<[access: NetworkAccess, address: string, port: number, expected: string | undefined]>([

@@ -144,7 +144,7 @@ describe("a flow", () => {
     expect(await run(`return event(load("net").connect(own, "127.0.0.1"), "connect")`)).toEqual({
       code: "EACCES",
       message: expect.stringContaining(
-        `flows may not connect to 127.0.0.1 port ${own.port}: a port of the service, its store or its collector, and no entry of the option runtime.network.allow names it`,
+        `flows may not connect to 127.0.0.1 port ${own.port}: a port of the service, its store, its collector or a token issuer, and no entry of the option runtime.network.allow names it`,
       ),
     });
     expect(await run(`return event(load("tls").connect(other, "127.0.0.66"), "secureConnect")`)).toEqual({

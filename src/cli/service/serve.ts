@@ -77,8 +77,10 @@ function describeStart({ url, docsUrl, socketPath, metricsUrl }: RunningGateway,
 /** Describes who can authenticate; empty without authentication. */
 function describeCallers({ adminAuth, identity }: Options): string {
   const users = adminAuth?.users.length ?? 0;
+  const issuers = adminAuth?.issuers.length ?? 0;
   return [
     ...(users === 0 ? [] : [`${users} configured ${users === 1 ? "user" : "users"}`]),
+    ...(issuers === 0 ? [] : [`tokens of ${issuers} ${issuers === 1 ? "issuer" : "issuers"}`]),
     ...(identity === undefined ? [] : ["workloads with a SPIFFE ID"]),
   ].join(" and ");
 }

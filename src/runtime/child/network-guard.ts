@@ -5,7 +5,7 @@ import os from "node:os";
 import type { NetworkPolicy } from "../network-policy.ts";
 
 export type NetworkGuard = {
-  /** Keeps flows from a port of the service, its store or its collector, from now on. */
+  /** Keeps flows from a port of the service, its store, its collector or a token issuer, from now on. */
   protectPort(port: number): void;
   /** Applies the policy to all sockets of this thread. Must be called once, before any node is loaded. */
   enforce(policy: NetworkPolicy): void;
@@ -60,7 +60,7 @@ export function createNetworkGuard(report: (message: string) => void): NetworkGu
         },
         findListenDenial: (port) =>
           isProtected[port] === 1
-            ? `flows may not listen on port ${port}: a port of the service, its store or its collector`
+            ? `flows may not listen on port ${port}: a port of the service, its store, its collector or a token issuer`
             : undefined,
         deny(handle, message) {
           if (reported.size < maxReports && !reported.has(message)) {

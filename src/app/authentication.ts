@@ -12,6 +12,7 @@ import type { AccessRule } from "../auth/permissions.ts";
 import { openTokenCache } from "../auth/token-cache.ts";
 import { openTokenUses } from "../auth/token-uses.ts";
 import type { Options } from "../options/parse.ts";
+import { readRoles } from "../options/permissions.ts";
 import {
   canFlowsWrite,
   endpointOf,
@@ -65,6 +66,7 @@ export async function openAuthentication(
     uses: stack.use(openTokenUses(store.tokens, log)),
     audit,
     permissions,
+    roles: readRoles(options.roles),
     limiter: createLimiter(store.logins, (locked, client, kind) => {
       log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
       if (kind === "runtime") {
@@ -73,9 +75,9 @@ export async function openAuthentication(
     }),
     identities: options.identity?.rules,
   });
-  const replace = async (adminAuth: AdminAuth): Promise<void> => {
+  const replace: UserReloadOptions["replace"] = async (adminAuth, roles) => {
     protectIssuers(adminAuth, protectedPorts, options.runtime);
-    authenticator.replaceAdminAuth(adminAuth, await openIssuers(adminAuth));
+    authenticator.replaceAdminAuth(adminAuth, { issuers: await openIssuers(adminAuth), roles: readRoles(roles) });
   };
   return { audit, authenticator, users: createUserReload({ options, replace, audit, onReload: onUsersReload, log }) };
 }

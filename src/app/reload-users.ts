@@ -19,7 +19,7 @@ export type UserReloadOptions = {
   /** The options that the service was started with. */
   readonly options: Options;
   /** If it rejects, the previous users stay in force. */
-  readonly replace: (adminAuth: AdminAuth) => Promise<void>;
+  readonly replace: (adminAuth: AdminAuth, roles: Options["roles"]) => Promise<void>;
   readonly audit: Pick<AuditRecorder, "write">;
   /** Called when changed users are in force, or were rejected. */
   readonly onReload: (action: "reloaded" | "rejected", detail: string) => void;
@@ -27,23 +27,25 @@ export type UserReloadOptions = {
 };
 
 export function createUserReload({ options, replace, audit, onReload, log }: UserReloadOptions): UserReload {
-  let { adminAuth } = options;
+  let { adminAuth, roles } = options;
   let queue: Promise<void> = Promise.resolve();
 
   async function apply(next: Options): Promise<void> {
     // The server was set up for clients with or without tokens.
     const isFixed = adminAuth === undefined || next.adminAuth === undefined;
-    const changed = changedPaths(options, isFixed ? next : { ...next, adminAuth: options.adminAuth });
+    const unchanged = isFixed ? {} : { adminAuth: options.adminAuth, roles: options.roles };
+    const changed = changedPaths(options, { ...next, ...unchanged });
     if (changed.length > 0) {
       log.warn({ options: changed }, "these options have changed, but are read at start only: restart the service");
     }
-    if (adminAuth === undefined || next.adminAuth === undefined || isDeepStrictEqual(adminAuth, next.adminAuth)) {
+    const isSame = isDeepStrictEqual([adminAuth, roles], [next.adminAuth, next.roles]);
+    if (adminAuth === undefined || next.adminAuth === undefined || isSame) {
       log.info("the configuration was read again: the users in force are unchanged");
       return;
     }
-    const difference = describeDifference(adminAuth, next.adminAuth);
-    await replace(next.adminAuth);
-    ({ adminAuth } = next);
+    const difference = describeDifference({ ...adminAuth, roles }, { ...next.adminAuth, roles: next.roles });
+    await replace(next.adminAuth, next.roles);
+    ({ adminAuth, roles } = next);
     log.info({ difference }, "changed users are in force");
     const detail = difference.slice(0, maxDetailChars);
     audit.write({ kind: "users_reloaded", origin: systemOrigin, detail });
@@ -95,8 +97,10 @@ function isRecord(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Names the users that were added, removed or changed, and other keys of `adminAuth`. */
-function describeDifference(before: AdminAuth, after: AdminAuth): string {
+type Access = AdminAuth & Pick<Options, "roles">;
+
+/** Names the users that were added, removed or changed, other keys of `adminAuth`, and roles. */
+function describeDifference(before: Access, after: Access): string {
   const { users: oldUsers, ...oldRest } = before;
   const { users: newUsers, ...newRest } = after;
   const [old, next] = [byName(oldUsers), byName(newUsers)];

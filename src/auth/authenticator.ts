@@ -10,7 +10,7 @@ import { invalidToken, tokenError } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
 import { type VerifyLogin, createLoginCheck } from "./logins.ts";
 import type { Issuers } from "./issuers.ts";
-import { covers } from "./permissions.ts";
+import { builtInRoles, covers, type KnownNames, type Roles } from "./permissions.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
 import type { TokenUses } from "./token-uses.ts";
@@ -51,6 +51,8 @@ export type AuthenticatorOptions = {
   readonly audit: AuditRecorder;
   /** All known permissions. */
   readonly permissions: ReadonlySet<string>;
+  /** Defaults to the built-in ones. */
+  readonly roles?: Roles | undefined;
   /** Authenticates JWTs. Absent: there are no issuers. */
   readonly issuers?: JwtAuthenticator | undefined;
   /** The permissions of workloads. Absent: workloads are not identified. */
@@ -89,7 +91,8 @@ export class Authenticator {
     this.#options = options;
     this.#now = now;
     this.#findWorkload = createIdentities(identities ?? []);
-    this.#users = adminAuth && createUsers(adminAuth, options.issuers, options.limiter, now);
+    const { issuers, roles } = options;
+    this.#users = adminAuth && this.#createUsers({ adminAuth, issuers, roles });
   }
 
   /** Whether there are users, who can get a token. */
@@ -115,19 +118,19 @@ export class Authenticator {
     if (this.#users === undefined) {
       throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
     }
-    const { adminAuth, verifyLogin } = this.#users;
+    const { adminAuth, known, verifyLogin } = this.#users;
     if (verifyLogin === undefined) {
       throw tokenError("auth_disabled", "This service issues no tokens: its adminAuth has no users.");
     }
-    const { tokens, audit, permissions } = this.#options;
+    const { tokens, audit } = this.#options;
     const client = readOAuthClient(request.clientId, authorization);
-    const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
+    const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, known });
     const recordFailure = (detail: string, by?: string): void =>
       audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });
     const source = { address: origin.address ?? "", kind };
     const { username: by, ...user } = await verifyLogin(request, source, recordFailure);
     const scope = requestedScope ?? user.permissions;
-    if (!covers(user.permissions, scope, permissions)) {
+    if (!covers(user.permissions, scope, known.permissions)) {
       recordFailure("the scope exceeds the permissions of the user", by);
       throw tokenError("invalid_scope", "The scope exceeds the permissions of this user.");
     }
@@ -154,15 +157,14 @@ export class Authenticator {
     if (this.#users === undefined) {
       throw authDisabled();
     }
-    const { adminAuth, accounts } = this.#users;
-    const { tokens, permissions } = this.#options;
+    const { adminAuth, accounts, known } = this.#users;
+    const { tokens } = this.#options;
     const { username } = caller;
     const passwordFingerprint = username === undefined ? undefined : accounts.fingerprintOf(username);
     if (username === undefined || passwordFingerprint === undefined) {
       throw userRequired();
     }
-    const { tokenLifetimeSeconds } = adminAuth;
-    const { name, scope, lifetimeSeconds } = prepareNamedToken(request, caller, { permissions, tokenLifetimeSeconds });
+    const { name, scope, lifetimeSeconds } = prepareNamedToken(request, caller, known, adminAuth.tokenLifetimeSeconds);
     const fields = { name, username, passwordFingerprint, clientId: "", scope: scope.join(" "), lifetimeSeconds };
     const created = createNewToken(this.#now(), fields);
     const limits = { perUser: adminAuth.maxTokensPerUser, total: adminAuth.maxTokens, nowMs: this.#now() };
@@ -225,17 +227,30 @@ export class Authenticator {
    * Replaces users and defaults for all later calls. Tokens of unchanged users stay valid, and failed logins stay counted. Throws a
    * TypeError if adminAuth was not set, because the server does not expect tokens then.
    */
-  replaceAdminAuth(adminAuth: AdminAuth, issuers?: JwtAuthenticator): void {
+  replaceAdminAuth(adminAuth: AdminAuth, others: Pick<AuthenticatorOptions, "roles" | "issuers"> = {}): void {
     if (this.#users === undefined) {
       throw new TypeError("adminAuth is not set, and can't be added to a running service");
     }
-    this.#users = createUsers(adminAuth, issuers, this.#options.limiter, this.#now);
+    this.#users = this.#createUsers({ adminAuth, ...others });
     this.#replacements.notify();
   }
 
   /** Calls the listener when users and defaults were replaced. Disposing ends the subscription. */
   onReplaced(listener: () => void): Disposable {
     return this.#replacements.add(listener);
+  }
+
+  #createUsers({ adminAuth, issuers, roles = builtInRoles }: UsersOptions): Users {
+    const { limiter, permissions } = this.#options;
+    const { users } = adminAuth;
+    return {
+      adminAuth,
+      known: { permissions, roles },
+      accounts: new Accounts(users, this.#now),
+      issuers,
+      verifyLogin: users.length === 0 && issuers !== undefined ? undefined : createLoginCheck(users, limiter),
+      anonymous: { username: undefined, permissions: adminAuth.default?.permissions ?? [] },
+    };
   }
 
   #toPrincipal({ accounts }: Users, token: StoredToken | undefined): Principal {
@@ -257,8 +272,11 @@ export class Authenticator {
   }
 }
 
+type UsersOptions = Pick<AuthenticatorOptions, "roles" | "issuers"> & { readonly adminAuth: AdminAuth };
+
 type Users = {
   readonly adminAuth: AdminAuth;
+  readonly known: KnownNames;
   readonly accounts: Accounts;
   /** Absent: there are issuers only. */
   readonly verifyLogin: VerifyLogin | undefined;
@@ -266,22 +284,6 @@ type Users = {
   /** Who calls without a token. */
   readonly anonymous: Principal;
 };
-
-function createUsers(
-  adminAuth: AdminAuth,
-  issuers: JwtAuthenticator | undefined,
-  limiter: Limiter,
-  now: () => number,
-): Users {
-  return {
-    adminAuth,
-    accounts: new Accounts(adminAuth.users, now),
-    issuers,
-    verifyLogin:
-      adminAuth.users.length === 0 && issuers !== undefined ? undefined : createLoginCheck(adminAuth.users, limiter),
-    anonymous: { username: undefined, permissions: adminAuth.default?.permissions ?? [] },
-  };
-}
 
 function describeToken({ id, name, scope, expiresAtMs }: StoredToken): Pick<AuditRecord, "subject" | "detail"> {
   const expiry = new Date(expiresAtMs).toISOString();

@@ -4,6 +4,19 @@ import { type Access, access } from "../../gen/flowgate/v1/access_pb.ts";
 /** What "read" does not include, since it may contain the data that flows process. */
 const sensitive: ReadonlySet<string> = new Set(["context.read", "debug.read", "logs.read"]);
 
+/** Sets of permissions by their names, which can be used like a permission where permissions are granted. */
+export type Roles = ReadonlyMap<string, readonly string[]>;
+
+export const builtInRoles: Roles = new Map([
+  ["viewer", ["read"]],
+  ["deployer", ["read", "flows.write", "revisions.write"]],
+  ["operator", ["read", "debug.read", "logs.read", "context.read", "context.write", "runtime.write", "runtime.inject"]],
+  ["admin", ["*"]],
+]);
+
+/** The names in configurations and scopes. */
+export type KnownNames = { readonly permissions: ReadonlySet<string>; readonly roles: Roles };
+
 /**
  * Whether these permissions include the given one. "*" includes all, "read" includes every "<service>.read" but those that are
  * sensitive, all others only themselves.
@@ -35,17 +48,30 @@ export function narrow(permissions: readonly string[], scope: readonly string[])
 }
 
 /**
- * Parses a scope: "*", "read" and known permissions, separated by single spaces (RFC 6749, section 3.3). undefined:
+ * Parses a scope: "*", "read", known permissions and roles, separated by single spaces (RFC 6749, section 3.3). undefined:
  * invalid.
  */
-export function parseScope(scope: string, known: ReadonlySet<string>): readonly string[] | undefined {
-  const names = [...new Set(scope.split(" "))];
-  return names.every((name) => isPermission(name, known)) ? names : undefined;
+export function parseScope(scope: string, known: KnownNames): readonly string[] | undefined {
+  return resolvePermissions(scope.split(" "), known);
 }
 
-/** Whether a name is valid in a configuration or a scope: "*", "read", or a known permission. */
+/** Replaces the names of roles by their permissions. undefined: one of the names is not known. */
+export function resolvePermissions(
+  names: readonly string[],
+  { permissions, roles }: KnownNames,
+): readonly string[] | undefined {
+  const isKnown = names.every((name) => isPermission(name, permissions) || roles.has(name));
+  return isKnown ? [...new Set(names.flatMap((name) => roles.get(name) ?? [name]))] : undefined;
+}
+
+/** Whether this is "*", "read", or a known permission. */
 export function isPermission(name: string, known: ReadonlySet<string>): boolean {
   return name === "*" || name === "read" || known.has(name);
+}
+
+/** For error messages. */
+export function listNames({ permissions, roles }: KnownNames): string {
+  return ["*", "read", ...permissions, ...roles.keys()].join(", ");
 }
 
 function includes(granted: string, requested: string): boolean {

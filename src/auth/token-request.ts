@@ -1,6 +1,6 @@
 import type { FlowgateError } from "../errors.ts";
 import { tokenError } from "./errors.ts";
-import { parseScope } from "./permissions.ts";
+import { type KnownNames, listNames, parseScope } from "./permissions.ts";
 
 /** The parameters of IssueToken. */
 export type TokenRequest = {
@@ -27,11 +27,11 @@ export function parseTokenRequest(
   {
     client,
     clientIds,
-    permissions,
+    known,
   }: {
     readonly client: OAuthClient;
     readonly clientIds: readonly string[];
-    readonly permissions: ReadonlySet<string>;
+    readonly known: KnownNames;
   },
 ): readonly string[] | undefined {
   const sent = { ...request, clientId: client.id };
@@ -48,10 +48,9 @@ export function parseTokenRequest(
   if (request.scope === undefined) {
     return undefined;
   }
-  const scope = parseScope(request.scope, permissions);
+  const scope = parseScope(request.scope, known);
   if (scope === undefined) {
-    const known = ["*", "read", ...permissions].join(", ");
-    throw tokenError("invalid_scope", `The scope must be a space-separated list of: ${known}.`);
+    throw tokenError("invalid_scope", `The scope must be a space-separated list of: ${listNames(known)}.`);
   }
   return scope;
 }

@@ -3,7 +3,7 @@ import { FlowgateError } from "../errors.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import type { Principal } from "./caller.ts";
-import { covers, parseScope } from "./permissions.ts";
+import { covers, type KnownNames, listNames, parseScope } from "./permissions.ts";
 
 export type NamedTokenRequest = {
   readonly name: string;
@@ -23,7 +23,8 @@ type PreparedToken = {
 export function prepareNamedToken(
   { name, scope: requestedScope, expiresIn }: NamedTokenRequest,
   { permissions }: Principal,
-  defaults: { readonly permissions: ReadonlySet<string>; readonly tokenLifetimeSeconds: number },
+  known: KnownNames,
+  defaultLifetimeSeconds: number,
 ): PreparedToken {
   // Printable, since names appear in logs and terminals.
   if (!/^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u.test(name) || name.trim() !== name) {
@@ -35,15 +36,14 @@ export function prepareNamedToken(
   if (expiresIn !== undefined && expiresIn < 1) {
     throw new FlowgateError("invalid_argument", "expiresIn: must be a positive number of seconds");
   }
-  const scope = requestedScope === undefined ? permissions : parseScope(requestedScope, defaults.permissions);
+  const scope = requestedScope === undefined ? permissions : parseScope(requestedScope, known);
   if (scope === undefined) {
-    const known = ["*", "read", ...defaults.permissions].join(", ");
-    throw new FlowgateError("invalid_scope", `scope: must be a space-separated list of: ${known}`);
+    throw new FlowgateError("invalid_scope", `scope: must be a space-separated list of: ${listNames(known)}`);
   }
-  if (scope.length === 0 || !covers(permissions, scope, defaults.permissions)) {
+  if (scope.length === 0 || !covers(permissions, scope, known.permissions)) {
     throw new FlowgateError("invalid_scope", "scope: exceeds the permissions of the caller: request less");
   }
-  return { name, scope, lifetimeSeconds: expiresIn ?? defaults.tokenLifetimeSeconds };
+  return { name, scope, lifetimeSeconds: expiresIn ?? defaultLifetimeSeconds };
 }
 
 export function authDisabled(): FlowgateError {

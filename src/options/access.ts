@@ -1,146 +1,141 @@
 import * as z from "zod";
 import { isLoopback } from "../base/addresses.ts";
 import { parsePasswordHash } from "../auth/passwords.ts";
-import { isPermission } from "../auth/permissions.ts";
 import { isSpiffePattern } from "../auth/workload.ts";
-import { permissions as knownPermissions } from "../services/api.ts";
 import type { tls } from "./connections.ts";
+import type { Permissions } from "./permissions.ts";
 import { rejectDuplicates, text, wholeNumber } from "./values.ts";
 
-const permissions = z
-  .union([z.string(), z.array(z.string())], "must be a permission or a list of permissions")
-  .transform((names) => (typeof names === "string" ? [names] : names))
-  // The message does not contain the value, which may be a misplaced password.
-  .refine(
-    (names) => names.every((name) => isPermission(name, knownPermissions)),
-    `must be one or several of: ${["*", "read", ...knownPermissions].join(", ")}`,
-  )
-  .readonly();
-
-const user = z.strictObject({
-  username: text.describe("Name to log in with. Must be unique."),
-  password: z
-    .string("must be a password hash; `flowgate hash-password` creates one")
-    .refine(
-      (hash) => parsePasswordHash(hash) !== undefined,
-      "must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
-    )
-    .describe(
-      "The argon2id or bcrypt hash of the password, never the password itself. `flowgate hash-password` creates one.",
+const user = (permissions: Permissions) =>
+  z.strictObject({
+    username: text.describe("Name to log in with. Must be unique."),
+    password: z
+      .string("must be a password hash; `flowgate hash-password` creates one")
+      .refine(
+        (hash) => parsePasswordHash(hash) !== undefined,
+        "must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
+      )
+      .describe(
+        "The argon2id or bcrypt hash of the password, never the password itself. `flowgate hash-password` creates one.",
+      ),
+    permissions: permissions.describe(
+      '`"*"` permits every operation, `"read"` every `*.read` permission but `debug.read` and `logs.read`, and a name such as `flows.write` only itself; a role permits what its set has. A list combines several.',
     ),
-  permissions: permissions.describe(
-    '`"*"` permits every operation, `"read"` every `*.read` permission but `debug.read` and `logs.read`, and a name such as `flows.write` only itself. A list combines several.',
-  ),
-});
+  });
 
 const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"] as const;
 
-const claimRule = z.strictObject({
-  claims: z
-    .record(z.string(), z.string("must be text"), "must be claims and their values")
-    .refine((claims) => Object.keys(claims).length > 0, "must name at least one claim")
-    .readonly()
-    .describe(
-      "Claims, and the value that each must have. A claim that is a list must contain the value; numbers, `true` and `false` are compared as text.",
-    ),
-  permissions: permissions.describe(
-    "In the same form as the permissions of a user. A caller has the permissions of all rules that match.",
-  ),
-});
-
-const issuer = z
-  .strictObject({
-    name: text
-      .regex(/^[a-z][a-z\d-]*$/, "must be lower-case letters, digits and hyphens, such as gitlab")
-      .describe("Name of the issuer. The user names of its callers begin with it and a colon. Must be unique."),
-    issuer: text.describe("The claim `iss` of its tokens. Must be unique."),
-    audience: text.describe(
-      "What the claim `aud` of a token must be or contain: a name of this service, which no other service has.",
-    ),
-    jwksUrl: z
-      .string("must be a URL")
-      .refine(
-        isKeyUrl,
-        "must be an https URL, or an http URL of this machine such as http://127.0.0.1:8443/keys, without user and password",
-      )
-      .optional()
-      .describe("URL of the public keys, as a JSON Web Key Set. Required unless `jwksFile` is set."),
-    jwksFile: text.optional().describe("The same as a file. Flows must not be able to write it."),
-    algorithms: z
-      .array(z.enum(algorithms, `must be one of: ${algorithms.join(", ")}`), "must be a list of algorithms")
-      .min(1, "must name at least one algorithm")
+const claimRule = (permissions: Permissions) =>
+  z.strictObject({
+    claims: z
+      .record(z.string(), z.string("must be text"), "must be claims and their values")
+      .refine((claims) => Object.keys(claims).length > 0, "must name at least one claim")
       .readonly()
-      .default(["RS256"])
-      .describe(`Accepted signature algorithms: ${algorithms.map((name) => `\`${name}\``).join(", ")}.`),
-    usernameClaim: text.default("sub").describe("The claim that has the name of the caller."),
-    clockSkewSeconds: wholeNumber(0, 600)
-      .default(30)
-      .describe("How far the clocks of the issuer and of this service may differ."),
-    rules: z
-      .array(claimRule, "must be a list of rules")
-      .min(1, "must have at least one rule")
-      .readonly()
-      .describe("Permissions by claims. A token that no rule matches is rejected."),
-  })
-  .superRefine(({ jwksUrl, jwksFile }, context) => {
-    if ((jwksUrl === undefined) === (jwksFile === undefined)) {
-      context.addIssue({ code: "custom", path: ["jwksUrl"], message: "set either this or jwksFile, but not both" });
-    }
+      .describe(
+        "Claims, and the value that each must have. A claim that is a list must contain the value; numbers, `true` and `false` are compared as text.",
+      ),
+    permissions: permissions.describe(
+      "In the same form as the permissions of a user. A caller has the permissions of all rules that match.",
+    ),
   });
 
-export const adminAuth = z
-  .strictObject({
-    type: z
-      .literal("credentials", 'must be "credentials"')
-      .default("credentials")
-      .describe("How users authenticate: by name and password. There is no other value."),
-    users: z
-      .array(user, "must be a list of users")
-      .superRefine((users, context) => rejectDuplicates(users, "username", "users", context))
-      .readonly()
-      .default([])
-      .describe("The users that can log in. At least one, unless `issuers` is set."),
-    issuers: z
-      .array(issuer, "must be a list of issuers")
-      .superRefine((issuers, context) => {
-        rejectDuplicates(issuers, "name", "issuers", context);
-        rejectDuplicates(issuers, "issuer", "issuers", context);
-      })
-      .readonly()
-      .default([])
-      .describe("Issuers of JWTs that callers can authenticate with, besides the tokens of this service."),
-    default: z
-      .strictObject({ permissions: permissions.describe("In the same form as the permissions of a user.") })
-      .optional()
-      .describe("Permissions of requests without a token. Absent: none."),
-    clientIds: z
-      .array(text, "must be a list of client ids")
-      .min(1, "must name at least one client id")
-      .readonly()
-      .default(["service-admin", "service-editor"])
-      .describe("Accepted values of `client_id` in a token request."),
-    tokenLifetimeSeconds: wholeNumber(1, 2_147_483_647)
-      .default(604_800)
-      .describe("Lifetime of a token. The default is one week."),
-    maxTokensPerUser: wholeNumber(1, 1_000_000)
-      .default(100)
-      .describe("Maximum number of named tokens of a user, without expired ones. A further one is rejected with 429."),
-    maxTokens: wholeNumber(1, 1_000_000)
-      .default(1000)
-      .describe("Maximum number of named tokens of all users, handled like `maxTokensPerUser`."),
-  })
-  .superRefine(({ users, issuers }, context) => {
-    const reject = (path: (string | number)[], message: string): void =>
-      context.addIssue({ code: "custom", path, message });
-    if (users.length + issuers.length === 0) {
-      reject(["users"], "must name at least one user, unless issuers is set");
-    }
-    for (const [at, { username }] of users.entries()) {
-      if (issuers.some(({ name }) => username.startsWith(`${name}:`))) {
-        reject(["users", at, "username"], "must not begin with the name of an issuer and a colon");
+const issuer = (permissions: Permissions) =>
+  z
+    .strictObject({
+      name: text
+        .regex(/^[a-z][a-z\d-]*$/, "must be lower-case letters, digits and hyphens, such as gitlab")
+        .describe("Name of the issuer. The user names of its callers begin with it and a colon. Must be unique."),
+      issuer: text.describe("The claim `iss` of its tokens. Must be unique."),
+      audience: text.describe(
+        "What the claim `aud` of a token must be or contain: a name of this service, which no other service has.",
+      ),
+      jwksUrl: z
+        .string("must be a URL")
+        .refine(
+          isKeyUrl,
+          "must be an https URL, or an http URL of this machine such as http://127.0.0.1:8443/keys, without user and password",
+        )
+        .optional()
+        .describe("URL of the public keys, as a JSON Web Key Set. Required unless `jwksFile` is set."),
+      jwksFile: text.optional().describe("The same as a file. Flows must not be able to write it."),
+      algorithms: z
+        .array(z.enum(algorithms, `must be one of: ${algorithms.join(", ")}`), "must be a list of algorithms")
+        .min(1, "must name at least one algorithm")
+        .readonly()
+        .default(["RS256"])
+        .describe(`Accepted signature algorithms: ${algorithms.map((name) => `\`${name}\``).join(", ")}.`),
+      usernameClaim: text.default("sub").describe("The claim that has the name of the caller."),
+      clockSkewSeconds: wholeNumber(0, 600)
+        .default(30)
+        .describe("How far the clocks of the issuer and of this service may differ."),
+      rules: z
+        .array(claimRule(permissions), "must be a list of rules")
+        .min(1, "must have at least one rule")
+        .readonly()
+        .describe("Permissions by claims. A token that no rule matches is rejected."),
+    })
+    .superRefine(({ jwksUrl, jwksFile }, context) => {
+      if ((jwksUrl === undefined) === (jwksFile === undefined)) {
+        context.addIssue({ code: "custom", path: ["jwksUrl"], message: "set either this or jwksFile, but not both" });
       }
-    }
-  });
+    });
+
+export const adminAuth = (permissions: Permissions) =>
+  z
+    .strictObject({
+      type: z
+        .literal("credentials", 'must be "credentials"')
+        .default("credentials")
+        .describe("How users authenticate: by name and password. There is no other value."),
+      users: z
+        .array(user(permissions), "must be a list of users")
+        .superRefine((users, context) => rejectDuplicates(users, "username", "users", context))
+        .readonly()
+        .default([])
+        .describe("The users that can log in. At least one, unless `issuers` is set."),
+      issuers: z
+        .array(issuer(permissions), "must be a list of issuers")
+        .superRefine((issuers, context) => {
+          rejectDuplicates(issuers, "name", "issuers", context);
+          rejectDuplicates(issuers, "issuer", "issuers", context);
+        })
+        .readonly()
+        .default([])
+        .describe("Issuers of JWTs that callers can authenticate with, besides the tokens of this service."),
+      default: z
+        .strictObject({ permissions: permissions.describe("In the same form as the permissions of a user.") })
+        .optional()
+        .describe("Permissions of requests without a token. Absent: none."),
+      clientIds: z
+        .array(text, "must be a list of client ids")
+        .min(1, "must name at least one client id")
+        .readonly()
+        .default(["service-admin", "service-editor"])
+        .describe("Accepted values of `client_id` in a token request."),
+      tokenLifetimeSeconds: wholeNumber(1, 2_147_483_647)
+        .default(604_800)
+        .describe("Lifetime of a token. The default is one week."),
+      maxTokensPerUser: wholeNumber(1, 1_000_000)
+        .default(100)
+        .describe(
+          "Maximum number of named tokens of a user, without expired ones. A further one is rejected with 429.",
+        ),
+      maxTokens: wholeNumber(1, 1_000_000)
+        .default(1000)
+        .describe("Maximum number of named tokens of all users, handled like `maxTokensPerUser`."),
+    })
+    .superRefine(({ users, issuers }, context) => {
+      const reject = (path: (string | number)[], message: string): void =>
+        context.addIssue({ code: "custom", path, message });
+      if (users.length + issuers.length === 0) {
+        reject(["users"], "must name at least one user, unless issuers is set");
+      }
+      for (const [at, { username }] of users.entries()) {
+        if (issuers.some(({ name }) => username.startsWith(`${name}:`))) {
+          reject(["users", at, "username"], "must not begin with the name of an issuer and a colon");
+        }
+      }
+    });
 
 /** Keys that are sent in plain text over a network could be replaced. */
 function isKeyUrl(text: string): boolean {
@@ -152,30 +147,32 @@ function isKeyUrl(text: string): boolean {
   return url.protocol === "https:" || (url.protocol === "http:" && isLoopback(host));
 }
 
-const identityRule = z.strictObject({
-  id: z
-    .string("must be a SPIFFE ID")
-    .refine(
-      isSpiffePattern,
-      "must be a SPIFFE ID with a path, such as spiffe://example.org/ns/prod/sa/deployer, or end in /*",
-    )
-    .describe("A SPIFFE ID, or a prefix followed by `/*`. The most specific matching rule applies."),
-  permissions: permissions.describe("In the same form as the permissions of a user."),
-});
+const identityRule = (permissions: Permissions) =>
+  z.strictObject({
+    id: z
+      .string("must be a SPIFFE ID")
+      .refine(
+        isSpiffePattern,
+        "must be a SPIFFE ID with a path, such as spiffe://example.org/ns/prod/sa/deployer, or end in /*",
+      )
+      .describe("A SPIFFE ID, or a prefix followed by `/*`. The most specific matching rule applies."),
+    permissions: permissions.describe("In the same form as the permissions of a user."),
+  });
 
-export const identity = z.strictObject({
-  source: z
-    .enum(["certificate", "forwarded"], "must be one of: certificate, forwarded")
-    .describe(
-      "Where the SPIFFE ID is read from: `certificate` is the client certificate of the connection, `forwarded` the X-Forwarded-Client-Cert header set by `trustedProxies`.",
-    ),
-  rules: z
-    .array(identityRule, "must be a list of rules")
-    .min(1, "must have at least one rule")
-    .superRefine((rules, context) => rejectDuplicates(rules, "id", "rules", context))
-    .readonly()
-    .describe("Permissions by SPIFFE ID."),
-});
+export const identity = (permissions: Permissions) =>
+  z.strictObject({
+    source: z
+      .enum(["certificate", "forwarded"], "must be one of: certificate, forwarded")
+      .describe(
+        "Where the SPIFFE ID is read from: `certificate` is the client certificate of the connection, `forwarded` the X-Forwarded-Client-Cert header set by `trustedProxies`.",
+      ),
+    rules: z
+      .array(identityRule(permissions), "must be a list of rules")
+      .min(1, "must have at least one rule")
+      .superRefine((rules, context) => rejectDuplicates(rules, "id", "rules", context))
+      .readonly()
+      .describe("Permissions by SPIFFE ID."),
+  });
 
 /** The path of an option, and why it can't be combined with others. */
 export type Conflict = readonly [path: string, message: string];
@@ -199,5 +196,5 @@ export function* findIdentityConflicts({ tls, trustedProxies, identity }: Identi
 type IdentityOptions = {
   readonly tls?: z.output<typeof tls> | undefined;
   readonly trustedProxies: readonly string[];
-  readonly identity?: z.output<typeof identity> | undefined;
+  readonly identity?: z.output<ReturnType<typeof identity>> | undefined;
 };

@@ -3,7 +3,8 @@ import * as z from "zod";
 import { type JsonPath, formatPath } from "@flowgate/gateway/json-path";
 import { defaultMemoryMb, type limits } from "./limits.ts";
 import type { runtime } from "./runtime.ts";
-import { optionsSchema } from "./schema.ts";
+import { readRoles } from "./permissions.ts";
+import { optionsSchema, optionsSchemaWith } from "./schema.ts";
 
 /** Partial options, as passed by an embedder or read from a configuration file. */
 export type OptionsInput = z.input<typeof optionsSchema>;
@@ -39,7 +40,9 @@ export class OptionsError extends Error {
  * invalid.
  */
 export function parseOptions(input: OptionsInput | Options): Options {
-  const result = optionsSchema.safeParse(input, { error: describeIssue, reportInput: true });
+  const { roles = {} } = Object(input) as { roles?: unknown };
+  const schema = Object.keys(Object(roles)).length === 0 ? optionsSchema : optionsSchemaWith(readRoles(roles));
+  const result = schema.safeParse(input, { error: describeIssue, reportInput: true });
   if (!result.success) {
     throw new OptionsError(result.error.issues.flatMap(toProblems));
   }

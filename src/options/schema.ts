@@ -2,10 +2,12 @@ import { isIP } from "node:net";
 import * as z from "zod";
 import { isLoopback } from "../base/addresses.ts";
 import { parseSubnet } from "../server/pipeline/client.ts";
+import { builtInRoles, type Roles } from "../auth/permissions.ts";
 import { adminAuth, type Conflict, findIdentityConflicts, identity } from "./access.ts";
 import { cors, tls } from "./connections.ts";
 import { defaultDataDir } from "./data-dir.ts";
 import { limits } from "./limits.ts";
+import { permissionsWith, roles } from "./permissions.ts";
 import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
 import { webhooks } from "./webhooks.ts";
@@ -25,6 +27,8 @@ const history = z
       ),
   })
   .prefault({});
+
+const permissions = permissionsWith(builtInRoles);
 
 const keys = z.strictObject({
   host: text
@@ -50,7 +54,8 @@ const keys = z.strictObject({
     .describe(
       "URL of the store, which holds revisions, credentials and tokens: `sqlite:` followed by the path of a file, or `postgres://user:password@host:5432/database`, which several replicas can share. Absent: `flowgate.db` in `dataDir`.",
     ),
-  adminAuth: adminAuth
+  roles,
+  adminAuth: adminAuth(permissions)
     .optional()
     .describe(
       "Users and their permissions. Absent, and without `identity`: every client that reaches the port may call every operation.",
@@ -73,7 +78,7 @@ const keys = z.strictObject({
     .describe(
       "Addresses or subnets of the proxies whose `X-Forwarded-*` headers are used. From other peers these headers are ignored.",
     ),
-  identity: identity
+  identity: identity(permissions)
     .optional()
     .describe(
       "Permissions of workloads that are identified by a SPIFFE ID and need no token. Absent: SPIFFE IDs are ignored.",
@@ -185,6 +190,15 @@ export const optionsSchema = keys.superRefine((options, context) => {
     context.addIssue({ code: "custom", path: path.split("."), message });
   }
 });
+
+/** The schema of options with roles of their own. */
+export function optionsSchemaWith(roles: Roles): typeof optionsSchema {
+  const permissions = permissionsWith(roles);
+  return optionsSchema.safeExtend({
+    adminAuth: adminAuth(permissions).optional(),
+    identity: identity(permissions).optional(),
+  });
+}
 
 /** What of valid options can't be combined: the path of an option, and what is wrong with it. */
 function* findConflicts(options: z.output<typeof keys>): Generator<Conflict> {

@@ -83,6 +83,18 @@ test("keeps the previous users if the issuers can't be used", async () => {
   expect(replaced).toEqual([reload.adminAuth()]);
 });
 
+test("changed roles are in force too", async () => {
+  const cy = user("cy", "release-manager");
+  const { read, events, lines, replaced } = start({
+    roles: { "release-manager": "deployer" },
+    adminAuth: { users: [cy] },
+  });
+  await read({ roles: { "release-manager": "viewer", other: "*" }, adminAuth: { users: [cy] } });
+  expect(replaced).toMatchObject([{ users: [{ username: "cy", permissions: ["read"] }] }]);
+  expect(events).toMatchObject([{ kind: "users_reloaded", detail: "changed: cy, roles.release-manager, roles.other" }]);
+  expect(lines.map(({ msg }) => msg)).toEqual(["changed users are in force"]);
+});
+
 test("names other changed options, and adminAuth if it is added or removed", async () => {
   const { read, lines, replaced } = start({ adminAuth: { users: [ada] }, limits: { inFlight: 5 } });
   await read({ adminAuth: { users: [bob] }, limits: { inFlight: 6 }, hosts: ["flows.example"] });

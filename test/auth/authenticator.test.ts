@@ -88,7 +88,8 @@ test("issues a token, and stores only its hash", async () => {
 });
 
 const missing = (name: string) => `The parameter ${name} is missing or empty.`;
-const scopes = "The scope must be a space-separated list of: *, read, flows.read, flows.write, settings.read.";
+const scopes =
+  "The scope must be a space-separated list of: *, read, flows.read, flows.write, settings.read, viewer, deployer, operator, admin.";
 
 test.each<[Partial<TokenRequest>, string, TokenErrorReason, string]>([
   [{ clientId: "", grantType: "" }, "invalid_request", TokenErrorReason.INVALID_REQUEST, missing("client_id")],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { allows, covers, narrow, parseScope } from "../../src/auth/permissions.ts";
+import { allows, builtInRoles, covers, narrow, parseScope } from "../../src/auth/permissions.ts";
 import { known } from "./users.ts";
 
 test.each([
@@ -53,6 +53,9 @@ test.each([
   ["read", ["read"]],
   ["flows.read flows.write", ["flows.read", "flows.write"]],
   ["read read", ["read"]],
+  ["viewer", ["read"]],
+  ["release-manager flows.write viewer", ["flows.write", "settings.read", "read"]],
+  ["Viewer", undefined],
   ["", undefined],
   [" read", undefined],
   ["read  flows.write", undefined],
@@ -62,5 +65,6 @@ test.each([
   ["Read", undefined],
   ["constructor", undefined],
 ])("the scope %j is parsed as %j", (scope, names) => {
-  expect(parseScope(scope, known)).toEqual(names);
+  const roles = new Map([...builtInRoles, ["release-manager", ["flows.write", "settings.read"]]]);
+  expect(parseScope(scope, { permissions: known, roles })).toEqual(names);
 });

@@ -55,6 +55,7 @@ test.each<[unknown, string[]]>([
 
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
+    roles: {},
     history: { maxRevisions: 10_000 },
     host: "localhost",
     port: 8080,
@@ -163,7 +164,7 @@ test("puts the runtime's directory in the data directory by default", () => {
 });
 
 const permissionNames =
-  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, runtime.write, runtime.read, runtime.inject, context.read, context.write, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read";
+  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, runtime.write, runtime.read, runtime.inject, context.read, context.write, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read, viewer, deployer, operator, admin";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],
@@ -207,6 +208,53 @@ test.each<[unknown, string[]]>([
     ],
   ],
 ])("says what is wrong with %j", (input, expected) => {
+  expect(problems(input)).toEqual(expected);
+});
+
+test("replaces roles by their permissions, also those of the options, everywhere", () => {
+  const { adminAuth, identity } = parseOptions({
+    roles: { auditor: ["audit.read", "viewer"], viewer: ["flows.read", "settings.read"], deployer: ["deployer", "*"] },
+    adminAuth: {
+      users: [
+        { ...ada, permissions: ["auditor", "flows.write", "read"] },
+        { ...ada, username: "bob", permissions: "viewer" },
+        { ...ada, username: "eve", permissions: "deployer" },
+      ],
+      issuers: [{ ...issuer, rules: [{ claims: { project_id: "42" }, permissions: "operator" }] }],
+      default: { permissions: "auditor" },
+    },
+    identity: { ...forwarded, rules: [{ ...rule, permissions: ["viewer", "auditor"] }] },
+    trustedProxies: ["::1"],
+  });
+  const operator = ["read", "debug.read", "logs.read", "context.read", "context.write", "runtime.write"];
+  expect(adminAuth).toMatchObject({
+    users: [
+      { permissions: ["audit.read", "read", "flows.write"] },
+      { permissions: ["flows.read", "settings.read"] },
+      { permissions: ["read", "flows.write", "revisions.write", "*"] },
+    ],
+    issuers: [{ rules: [{ permissions: [...operator, "runtime.inject"] }] }],
+    default: { permissions: ["audit.read", "read"] },
+  });
+  expect(identity?.rules).toMatchObject([{ permissions: ["flows.read", "settings.read", "audit.read", "read"] }]);
+});
+
+const roleNames =
+  "roles: must have names of lower-case letters, digits and hyphens, such as release-manager, other than read";
+
+test.each<[unknown, string[]]>([
+  [{ roles: { "release-manager": "deployer" } }, []],
+  [{ roles: { read: "*" } }, [roleNames]],
+  [{ roles: { "flows.write": "*" } }, [roleNames]],
+  [{ roles: { "*": "*" } }, [roleNames]],
+  [{ roles: { one: "flows" } }, [`roles.one: ${permissionNames}`]],
+  [{ roles: { one: "viewer", two: "one" } }, [`roles.two: ${permissionNames}`]],
+  [{ roles: ["viewer"] }, ["roles: must be names and their permissions"]],
+  [
+    { roles: { one: "viewer" }, adminAuth: { users: [{ ...ada, permissions: "two" }] } },
+    [`adminAuth.users[0].permissions: ${permissionNames}, one`],
+  ],
+])("says what of the roles %j does not fit", (input, expected) => {
   expect(problems(input)).toEqual(expected);
 });
 

@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { formatInstall } from "../../../src/cli/node-red/required-modules.ts";
 import { type NodeRedImport, readUserFolder } from "../../../src/cli/node-red/user-folder.ts";
-import { adminAuth } from "../../../src/options/access.ts";
+import { type OptionsInput, parseOptions } from "../../../src/options/parse.ts";
 
 const openFolder = () => mkdtempDisposable(join(tmpdir(), "flowgate-"));
 
@@ -103,8 +103,8 @@ describe("a user folder that Node-RED has made", () => {
     expect(credentialsOf(imported)).toEqual(secrets);
     expect(imported.modules).toEqual([]);
     expect(imported.notes).toEqual([]);
-    const users = parse(imported.users ?? "") as { adminAuth: unknown };
-    expect(adminAuth.parse(users.adminAuth)).toMatchObject({
+    const users = parse(imported.users ?? "") as OptionsInput;
+    expect(parseOptions(users).adminAuth).toMatchObject({
       users: [
         { username: "admin", password: hash, permissions: ["*"] },
         { username: "guest", password: hash, permissions: ["read", "flows.write"] },

@@ -158,9 +158,8 @@ function toRefusal(error: unknown): unknown {
 }
 
 function toPrincipal(claims: JWTPayload, { name, usernameClaim, rules }: TokenIssuer): Principal {
-  const username = claims[usernameClaim];
-  // Printable, since names appear in logs and terminals.
-  if (typeof username !== "string" || !/^[^\p{C}\p{Zl}\p{Zp}]{1,500}$/u.test(username)) {
+  const { [usernameClaim]: username, jti } = claims;
+  if (!isName(username)) {
     throw invalidToken(
       `The claim ${usernameClaim} of the access token must be a printable name of at most 500 characters.`,
     );
@@ -174,8 +173,14 @@ function toPrincipal(claims: JWTPayload, { name, usernameClaim, rules }: TokenIs
   }
   return {
     username: `${name}:${username}`,
+    token: isName(jti) ? { id: jti, name: undefined } : undefined,
     permissions: [...new Set(matching.flatMap(({ permissions }) => permissions))],
   };
+}
+
+/** Printable, since names appear in logs and terminals. */
+function isName(value: unknown): value is string {
+  return typeof value === "string" && /^[^\p{C}\p{Zl}\p{Zp}]{1,500}$/u.test(value);
 }
 
 function matches(claims: JWTPayload, rule: ClaimRule): boolean {

@@ -140,6 +140,7 @@ export class Deployer {
         rev: revision.rev,
         type,
         by: origin.by,
+        token: origin.token?.name,
         nodes: revision.nodeCount,
         outcome,
         ms: Math.round(performance.now() - startMs),

@@ -77,6 +77,15 @@ test("a token is accepted, and remembered until it expires", async () => {
   );
 });
 
+test("the id of a token is recorded with what it does", async () => {
+  using served = await accept(issuer);
+  const id = "b6a1d6f0-7c1c-4b3e-9b1d-0d5a3c1e8f7a";
+  expect(await outcome(served.issuers, await served.sign({ jti: id }))).toEqual({ ...reader, token: { id } });
+  for (const jti of [7, "a\nb", ""]) {
+    expect(await outcome(served.issuers, await served.sign({ jti }))).toEqual(reader);
+  }
+});
+
 test.each<[string, Claims, string]>([
   ["expired", { exp: startSeconds - 30 }, "The access token has expired: get another one from its issuer."],
   ["without an expiry", { exp: undefined }, claim("exp")],

@@ -91,7 +91,7 @@ describe.each(Object.entries(callers))("over %s", (protocol, identify) => {
 });
 
 test("the permissions are those of the rules, and history and audit log name the caller", async () => {
-  const admin = bearer(await issuer.sign({ sub: "ada", groups: ["admins"] }));
+  const admin = bearer(await issuer.sign({ sub: "ada", groups: ["admins"], jti: "job-7" }));
   const reader = await service.send("POST", "/flows", {
     headers: { ...bearer(await issuer.sign()), ...json },
     body: "[]",
@@ -102,8 +102,12 @@ test("the permissions are those of the rules, and history and audit log name the
   ]);
   await deploy(service, { flows: [] }, "full", admin);
   const newest = async (path: string) => (await service.send("GET", path, { headers: admin })).json();
-  expect(await newest("/revisions?pageSize=1")).toMatchObject({ revisions: [{ user: "local:ada" }] });
-  expect(await newest("/audit?kind=deployment&pageSize=1")).toMatchObject({ entries: [{ user: "local:ada" }] });
+  expect(await newest("/revisions?pageSize=1")).toMatchObject({
+    revisions: [{ user: "local:ada", tokenId: "job-7" }],
+  });
+  expect(await newest("/audit?kind=deployment&pageSize=1")).toMatchObject({
+    entries: [{ user: "local:ada", tokenId: "job-7" }],
+  });
   expect(await newest("/audit?kind=permission_denied")).toMatchObject({ entries: [{ user: "local:someone" }] });
   const token = await service.send("POST", "/tokens", { headers: { ...admin, ...json }, body: '{"name":"a"}' });
   expect([token.status, token.json()]).toMatchObject([400, { code: "user_required" }]);

@@ -37,6 +37,18 @@ export function insufficientScope(permission: string, hasToken: boolean): Flowga
   );
 }
 
+/** The caller may change some tabs only. `parts` names what else the deployment would change. */
+export function insufficientTabs(parts: string): FlowgateError {
+  const message = `The deployment would change ${parts}, on which the access token, or its user, lacks the permission flows.write.`;
+  // RFC 6750, section 3, permits these characters.
+  const description = message.replaceAll(/["\\]/g, "'").replaceAll(/[^\x20-\x7e]/g, "?");
+  return unauthorized(
+    "insufficient_scope",
+    message,
+    `, error="insufficient_scope", error_description="${description}", scope="flows.write"`,
+  );
+}
+
 /** Has the challenge of RFC 6750, section 3. */
 function unauthorized(
   reason: "no_token" | "invalid_token" | "invalid_identity" | "insufficient_scope",

@@ -1,11 +1,12 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { type AccessRule, type AccessRules, allows } from "./permissions.ts";
+import { type AccessRule, type AccessRules, allows, allowsOnTabs } from "./permissions.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { FlowgateError, type Reason } from "../errors.ts";
 import { type Peer, type Principal, originOf, peerKey, principalKey } from "./caller.ts";
 import { insufficientScope, invalidToken, noIdentity, noToken } from "./errors.ts";
+import { TabAccess, tabAccessKey } from "./tab-access.ts";
 
 /**
  * Creates a gate, which authenticates and authorizes a call before its body is read, and sets `principalKey`. `foreign` has the
@@ -85,7 +86,7 @@ function authorize(
   authenticator: Authenticator,
   request: GatedRequest,
   rule: Exclude<AccessRule, { readonly kind: "replica" }>,
-  onDenied: (principal: Principal, permission: string) => void,
+  onDenied: (principal: Principal, detail: string) => void,
 ): void | Promise<void> {
   if (rule.kind === "public") {
     return undefined;
@@ -111,11 +112,15 @@ function authorize(
       throw unknownCaller();
     }
     if (rule.kind === "permission" && !allows(principal.permissions, rule.permission)) {
-      if (principal.username === undefined) {
-        throw unknownCaller();
+      if (!allowsOnTabs(principal.permissions, rule.permission)) {
+        if (principal.username === undefined) {
+          throw unknownCaller();
+        }
+        onDenied(principal, rule.permission);
+        throw insufficientScope(rule.permission, authorization !== null);
       }
-      onDenied(principal, rule.permission);
-      throw insufficientScope(rule.permission, authorization !== null);
+      const access = new TabAccess(principal.permissions, (detail) => onDenied(principal, detail));
+      request.values.set(tabAccessKey, access);
     }
     request.values.set(principalKey, principal);
   };

@@ -14,15 +14,41 @@ export const builtInRoles: Roles = new Map([
   ["admin", ["*"]],
 ]);
 
+/** The tabs, by label or id, on which these permissions include `flows.write`. */
+export function tabsOf(permissions: readonly string[]): ReadonlySet<string> {
+  return new Set(permissions.flatMap((granted) => tabOf(granted) ?? []));
+}
+
+/**
+ * The label or id in `flows.write@tab:greetings`; undefined for other permissions. It is percent-encoded as far as needed, since scopes are
+ * separated by spaces.
+ */
+function tabOf(permission: string): string | undefined {
+  const [, encoded] = /^flows\.write@tab:(\S+)$/.exec(permission) ?? [];
+  try {
+    return encoded && decodeURIComponent(encoded);
+  } catch (error) {
+    if (error instanceof URIError) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
 /** The names in configurations and scopes. */
 export type KnownNames = { readonly permissions: ReadonlySet<string>; readonly roles: Roles };
 
 /**
  * Whether these permissions include the given one. "*" includes all, "read" includes every "<service>.read" but those that are
- * sensitive, all others only themselves.
+ * sensitive, `flows.write` the same on each tab, all others only themselves.
  */
 export function allows(permissions: readonly string[], permission: string): boolean {
   return permissions.some((granted) => includes(granted, permission));
+}
+
+/** Whether `permissions` include the given one, at least on some tabs. */
+export function allowsOnTabs(permissions: readonly string[], permission: string): boolean {
+  return permission === "flows.write" && tabsOf(permissions).size > 0;
 }
 
 /** Whether `permissions` include all known permissions that `requested` includes. */
@@ -31,7 +57,8 @@ export function covers(
   requested: readonly string[],
   known: ReadonlySet<string>,
 ): boolean {
-  return [...known].every((name) => !allows(requested, name) || allows(permissions, name));
+  const onTabs = requested.filter((name) => tabOf(name) !== undefined);
+  return [...known, ...onTabs].every((name) => !allows(requested, name) || allows(permissions, name));
 }
 
 /** The intersection of a user's current permissions and a token's scope. */
@@ -64,9 +91,9 @@ export function resolvePermissions(
   return isKnown ? [...new Set(names.flatMap((name) => roles.get(name) ?? [name]))] : undefined;
 }
 
-/** Whether this is "*", "read", or a known permission. */
+/** Whether this is "*", "read", a known permission, or one on a tab. */
 export function isPermission(name: string, known: ReadonlySet<string>): boolean {
-  return name === "*" || name === "read" || known.has(name);
+  return name === "*" || name === "read" || known.has(name) || tabOf(name) !== undefined;
 }
 
 /** For error messages. */
@@ -78,7 +105,8 @@ function includes(granted: string, requested: string): boolean {
   return (
     granted === "*" ||
     granted === requested ||
-    (granted === "read" && requested.endsWith(".read") && !sensitive.has(requested))
+    (granted === "flows.write" && tabOf(requested) !== undefined) ||
+    (granted === "read" && /^[a-z_]+\.read$/.test(requested) && !sensitive.has(requested))
   );
 }
 

@@ -28,6 +28,9 @@ export async function commitChange(change: Change, call: DeploymentCall, options
     const active = store.active();
     const applied = await orRepeated(() => change.apply(active), call, store);
     const content = await keepCredentials(active, applied, store);
+    if ((expectedRev ?? active.rev) === active.rev) {
+      await orRepeated(() => authorize(active, content, call, options), call, store);
+    }
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {
@@ -41,6 +44,16 @@ export async function commitChange(change: Change, call: DeploymentCall, options
       }
     }
   }
+}
+
+/** Throws if the caller may not make this change. Whatever the operation is, its difference to the replaced revision counts. */
+async function authorize(
+  active: Revision,
+  content: Content,
+  { authorize, source, signal }: DeploymentCall,
+  { analysis }: CommitOptions,
+): Promise<void> {
+  authorize?.(await analysis.findChangedContainers({ base: active, target: content }, { source, signal }));
 }
 
 function commitDraft(
@@ -88,6 +101,7 @@ async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Pr
       throw mergeConflict(merge, await store.findEntry(active.rev));
     }
     const content = await keepCredentials(active, { ...merge.merged, submitted: merge.submitted }, store);
+    await authorize(active, content, call, options);
     call.signal.throwIfAborted();
     try {
       const draft = { ...toDraft(change, content, call, active.rev), cause: "merge" } as const;

@@ -4,6 +4,7 @@ import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { NodeChanges } from "../flows/analysis/node-changes.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { ChangedContainer } from "../flows/diff/changed-containers.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
 import type { FlowsDocument } from "../flows/document.ts";
 import type { FlowStore, RevisionDraft } from "../store/flow-store.ts";
@@ -32,6 +33,8 @@ export type DeploymentCall = {
   readonly undoOnFailure: boolean;
   /** How many errors nodes may log within `waitMs`. */
   readonly maxErrors: number;
+  /** Throws if the caller may not change all of these; undefined: the caller may change everything. */
+  readonly authorize: ((changed: readonly ChangedContainer[]) => void) | undefined;
   /** Whether to merge with the revisions after the expected one. */
   readonly merge: boolean;
   readonly signal: AbortSignal;
@@ -72,7 +75,7 @@ export type Committed = {
 
 export type CommitOptions = {
   readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findCredentials" | "findEntry" | "findRepeated">;
-  readonly analysis: Pick<Analysis, "merge">;
+  readonly analysis: Pick<Analysis, "merge" | "findChangedContainers">;
 };
 
 /** The revision that a change makes. */

@@ -91,6 +91,7 @@ export class Quarantine implements Disposable {
       origin: systemOrigin,
       source: "",
       conditions: { isPrecondition: false, evaluate: () => rev },
+      authorize: undefined,
       message,
       idempotencyKey: undefined,
       waitMs: undefined,

@@ -2,6 +2,7 @@ import { toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { CredentialsSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import { callerOf, originOf, peerKey } from "../auth/caller.ts";
+import { tabAccessKey } from "../auth/tab-access.ts";
 import type { Caller } from "../base/shared-threads.ts";
 import type { Change, DeploymentCall } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
@@ -46,11 +47,13 @@ export function readDeploymentCall(
     throw new FlowgateError("invalid_argument", `idempotency key: must have 1 to ${maxKeyChars} characters`);
   }
   assertSingleKey(key, context);
+  const access = context.values.get(tabAccessKey);
   const startMs = performance.now();
   const timeoutMs = runtimeTimeoutMs(context.timeoutMs());
   return {
     origin: originOf(context),
     conditions: readConditions(rev, context),
+    authorize: access && ((changed) => access.assertPermitted(changed)),
     message: parseMessage(decodeHeaderText(fields.message, context)),
     idempotencyKey: key,
     waitMs: waitSeconds === 0 && !undoOnFailure ? undefined : waitSeconds * 1000,

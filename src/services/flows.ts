@@ -11,6 +11,7 @@ import type { Preparation } from "../flows/preparation/preparation.ts";
 import { callerOf, principalKey } from "../auth/caller.ts";
 import { allows } from "../auth/permissions.ts";
 import { insufficientScope } from "../auth/errors.ts";
+import { tabAccessKey } from "../auth/tab-access.ts";
 import type { Deployer } from "../deployments/deployer.ts";
 import { conflict } from "../deployments/errors.ts";
 import { keepCredentials } from "../deployments/kept-credentials.ts";
@@ -74,6 +75,10 @@ export function flowsService({
       const prepared = await prepareRequest(preparation, request, active, context, callerOf(context));
       const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context), startMs };
       const { outcome } = prepared;
+      const access = context.values.get(tabAccessKey);
+      if (outcome.kind === "reload" && access !== undefined) {
+        throw access.refuse(["all tabs, whose nodes a reload restarts"]);
+      }
       return toSetFlowsResponse(
         outcome.kind === "reload"
           ? await deployer.reload(call)

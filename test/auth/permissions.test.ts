@@ -16,6 +16,10 @@ test.each([
   [["flows.read", "flows.write"], "flows.write", true],
   [["flows"], "flows.read", false],
   [[], "flows.read", false],
+  [["flows.write@tab:a"], "flows.write", false],
+  [["flows.write"], "flows.write@tab:a", true],
+  [["flows.write@tab:a"], "flows.write@tab:b", false],
+  [["read"], "flows.write@tab:a.read", false],
 ])("whether %j allows %s is %s", (permissions, permission, allowed) => {
   expect(allows(permissions, permission)).toBe(allowed);
 });
@@ -30,6 +34,11 @@ test.each([
   [["flows.read", "settings.read"], ["read"], true],
   [["flows.write"], ["flows.write"], true],
   [["flows.write"], ["read"], false],
+  [["flows.write"], ["flows.write@tab:a"], true],
+  [["flows.write@tab:a"], ["flows.write@tab:a"], true],
+  [["flows.write@tab:a"], ["flows.write@tab:b"], false],
+  [["flows.write@tab:a"], ["flows.write"], false],
+  [["read"], ["flows.write@tab:a.read"], false],
 ])("whether %j includes the scope %j is %s", (permissions, requested, covered) => {
   expect(covers(permissions, requested, known)).toBe(covered);
 });
@@ -44,6 +53,9 @@ test.each([
   [["flows.write"], ["read"], []],
   [["flows.write", "read"], ["*"], ["flows.write", "read"]],
   [["*", "read"], ["read"], ["read"]],
+  [["flows.write@tab:a", "read"], ["flows.write"], ["flows.write@tab:a"]],
+  [["flows.write"], ["flows.write@tab:a", "read"], ["flows.write@tab:a"]],
+  [["flows.write@tab:a"], ["flows.write@tab:b"], []],
 ])("%j restricted to the scope %j is %j", (permissions, scope, both) => {
   expect(narrow(permissions, scope)).toEqual(both);
 });
@@ -56,6 +68,12 @@ test.each([
   ["viewer", ["read"]],
   ["release-manager flows.write viewer", ["flows.write", "settings.read", "read"]],
   ["Viewer", undefined],
+  ["flows.write@tab:a read", ["flows.write@tab:a", "read"]],
+  ["flows.write@tab:Order%20entry", ["flows.write@tab:Order%20entry"]],
+  ["flows.write@tab:", undefined],
+  ["flows.write@tab:%", undefined],
+  ["flows.read@tab:a", undefined],
+  ["settings.read@tab:a", undefined],
   ["", undefined],
   [" read", undefined],
   ["read  flows.write", undefined],

@@ -4,6 +4,7 @@ import { type Caller, type TimeLimit, openSharedThreads } from "../../base/share
 import { FlowgateError } from "../../errors.ts";
 import type { Configuration } from "../configuration.ts";
 import { type FlowsDocument, parseDocument } from "../document.ts";
+import type { ChangedContainer } from "../diff/changed-containers.ts";
 import type { AffectedNodes } from "../plan/affected-nodes.ts";
 import type {
   AffectedCall,
@@ -11,6 +12,8 @@ import type {
   AnalysisCall,
   AnalysisData,
   AnalysisResult,
+  ContainersCall,
+  ContainersResult,
   DiffCall,
   EncodedConfiguration,
   EncodedResponse,
@@ -36,6 +39,11 @@ export interface Analysis extends AsyncDisposable {
   merge(versions: Omit<MergeCall<Content>, "kind">, caller: Caller): Promise<Merge>;
   /** Finds the nodes whose behavior the deployment of `target` can affect. */
   findAffected(sides: Omit<AffectedCall<Content>, "kind">, caller: Caller): Promise<AffectedNodes>;
+  /** Finds the tabs and subflows that the deployment of `target` changes. */
+  findChangedContainers(
+    sides: Omit<ContainersCall<Content>, "kind">,
+    caller: Caller,
+  ): Promise<readonly ChangedContainer[]>;
   /** Validates flows as those of a deployment are. */
   validate(content: Content, caller: Caller): Promise<ValidateResult>;
 }
@@ -102,6 +110,10 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
     async findAffected({ base, target }, caller) {
       const call = { kind: "affected", base: encode(base), target: encode(target) } as const;
       return ((await affected.call(call, caller)) as AffectedResult).affected;
+    },
+    async findChangedContainers({ base, target }, caller) {
+      const call = { kind: "containers", base: encode(base), target: encode(target) } as const;
+      return ((await validations.call(call, caller)) as ContainersResult).changed;
     },
     async validate(content, caller) {
       return (await validations.call({ kind: "validate", base: encode(content) }, caller)) as ValidateResult;

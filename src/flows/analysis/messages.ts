@@ -1,5 +1,6 @@
 import type { PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Configuration, DeploymentType } from "../configuration.ts";
+import type { ChangedContainer } from "../diff/changed-containers.ts";
 import type { AffectedNodes } from "../plan/affected-nodes.ts";
 import type { RuntimeView } from "../plan/plan.ts";
 import type { Violation } from "../violation.ts";
@@ -66,6 +67,13 @@ export type AffectedCall<Content = EncodedConfiguration> = {
   readonly target: Content;
 };
 
+/** Which tabs and subflows a change touches. */
+export type ContainersCall<Content = EncodedConfiguration> = {
+  readonly kind: "containers";
+  readonly base: Content;
+  readonly target: Content;
+};
+
 export type ValidateCall<Content = EncodedConfiguration> = {
   readonly kind: "validate";
   readonly base: Content;
@@ -89,8 +97,10 @@ export type MergeResult<Content = EncodedConfiguration & { readonly count: numbe
 /** `violation` is the first one. */
 export type ValidateResult = { readonly violation: Violation | undefined };
 
-export type AnalysisCall = DiffCall | PlanCall | MergeCall | AffectedCall | ValidateCall;
+export type AnalysisCall = DiffCall | PlanCall | MergeCall | AffectedCall | ContainersCall | ValidateCall;
 
 export type AffectedResult = { readonly affected: AffectedNodes };
 
-export type AnalysisResult = EncodedResponse | MergeResult | AffectedResult | ValidateResult;
+export type ContainersResult = { readonly changed: readonly ChangedContainer[] };
+
+export type AnalysisResult = EncodedResponse | MergeResult | AffectedResult | ContainersResult | ValidateResult;

@@ -8,6 +8,7 @@ import { serveThread } from "../../base/thread.ts";
 import { FlowgateError } from "../../errors.ts";
 import { Budget } from "../budget.ts";
 import type { Configuration } from "../configuration.ts";
+import { findChangedContainers } from "../diff/changed-containers.ts";
 import { diffFlows } from "../diff/diff-flows.ts";
 import { formatDiff } from "../diff/format-diff.ts";
 import { formatDocument, parseDocument } from "../document.ts";
@@ -57,6 +58,8 @@ serveThread<AnalysisCall, AnalysisResult>(async (call) => {
       };
     case "affected":
       return { reply: { affected: findAffected(base, decode(call.target)) } };
+    case "containers":
+      return { reply: { changed: findChangedContainers(base, decode(call.target)) } };
     case "validate":
       return { reply: analyzeValidity({ base }) };
   }

@@ -1,0 +1,63 @@
+import { createContextKey } from "@connectrpc/connect";
+import type { FlowgateError } from "../errors.ts";
+import { insufficientTabs } from "./errors.ts";
+import { tabsOf } from "./permissions.ts";
+
+/** A part of the flows that a deployment changes. */
+type Changed = {
+  readonly id: string;
+  readonly kind: "tab" | "subflow" | "global";
+  /** Of a tab, before and after the deployment. */
+  readonly labels: readonly (string | undefined)[];
+};
+
+/** The parts of the flows that a caller may change, who has `flows.write` on some tabs only. */
+export class TabAccess {
+  readonly #tabs: ReadonlySet<string>;
+  readonly #onDenied: (detail: string) => void;
+
+  constructor(permissions: readonly string[], onDenied: (detail: string) => void) {
+    this.#tabs = tabsOf(permissions);
+    this.#onDenied = onDenied;
+  }
+
+  /** Throws `insufficient_scope` if the caller may not change all of these. */
+  assertPermitted(changed: readonly Changed[]): void {
+    const denied = changed.filter((each) => !this.#permits(each));
+    if (denied.length > 0) {
+      throw this.refuse(denied.map(describe));
+    }
+  }
+
+  /** The error of a change beyond the tabs, which is recorded. */
+  refuse(parts: readonly string[]): FlowgateError {
+    const list = parts.length > maxListed ? [...parts.slice(0, maxListed), `${parts.length - maxListed} more`] : parts;
+    this.#onDenied(`flows.write on ${list.join(", ")}`);
+    return insufficientTabs(list.join(", "));
+  }
+
+  /** A tab that is named by its label must have such a label before and after the change. */
+  #permits({ id, kind, labels }: Changed): boolean {
+    const isNamed = labels.length > 0 && labels.every((label) => label !== undefined && this.#tabs.has(label));
+    return kind === "tab" && (this.#tabs.has(id) || isNamed);
+  }
+}
+
+const maxListed = 10;
+
+function describe({ id, kind, labels }: Changed): string {
+  if (kind === "global") {
+    return "nodes outside of tabs";
+  }
+  const [label] = labels;
+  return label === undefined ? `the ${kind} ${quote(id)}` : `the ${kind} ${quote(label)} (${quote(id)})`;
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text.length > maxQuotedChars ? `${text.slice(0, maxQuotedChars)}…` : text);
+}
+
+const maxQuotedChars = 100;
+
+/** Set by the gate if the caller has `flows.write` on some tabs only. */
+export const tabAccessKey = createContextKey<TabAccess | undefined>(undefined, { description: "tab access" });

@@ -160,7 +160,8 @@ export type IssueTokenRequest = Message<"flowgate.v1.IssueTokenRequest"> & {
   grantType: string;
 
   /**
-   * Permissions separated by spaces: "*", "read", or single ones such as "flows.write". Defaults to all permissions of the user.
+   * Permissions separated by spaces: "*", "read", single ones such as "flows.write", or roles such as "viewer". Defaults to all
+   * permissions of the user.
    *
    * @generated from field: optional string scope = 3;
    */

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { constants, type Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 import { openPollable, type PollableIterator } from "../../call/pollable-iterator.ts";
+import { isChunked, writeChunk } from "./chunked.ts";
 import { isHttp2Stream } from "./http2-stream.ts";
 
 /** The target of a response body: an HTTP/1.1 response, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
@@ -30,6 +31,7 @@ class BodySender {
   readonly #sink: BodySink;
   readonly #beforeEnd: () => void;
   readonly #onEnd: () => void;
+  #isChunked = false;
   #isEnded = false;
   /** The buffers of the sink are full. */
   #isBlocked = false;
@@ -63,6 +65,7 @@ class BodySender {
     const response = sink as ServerResponse;
     response.cork();
     response.flushHeaders();
+    this.#isChunked = isChunked(response);
     this.#write();
     response.uncork();
   }
@@ -82,7 +85,10 @@ class BodySender {
         } else if (result.value.length > 0) {
           // Skips empty chunks: they make Node's HTTP/2 streams free the memory of chunks that are not sent yet.
           this.#pendingWrites++;
-          this.#isBlocked = !(this.#sink as ServerResponse).write(result.value, this.#onWritten);
+          const response = this.#sink as ServerResponse;
+          this.#isBlocked = !(this.#isChunked
+            ? writeChunk(response, result.value, this.#onWritten)
+            : response.write(result.value, this.#onWritten));
         }
       }
     } catch {

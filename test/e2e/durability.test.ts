@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { block } from "../runtime/flow-builders.ts";
 import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, installReporter, type Node, tab, reporter } from "./flow-builders.ts";
 import { v2 } from "./rest.ts";
@@ -127,7 +128,7 @@ async function untilBlocked(service: Service): Promise<void> {
 }
 
 describe.runIf(process.platform === "linux")("the runtime's process", () => {
-  const looping = [...endpoint("/loop", "for (;;);"), tab("T")];
+  const looping = [...endpoint("/loop", block), tab("T")];
   const ways: Readonly<Record<string, (service: Service) => Promise<void>>> = {
     idles: async () => {},
     "is blocked by a message": async (service) => {
@@ -137,7 +138,7 @@ describe.runIf(process.platform === "linux")("the runtime's process", () => {
     },
     "is blocked while it starts flows": async (service) => {
       await deploy(service, { flows: looping });
-      tryDeploy(service, { flows: [tab("T"), functionNode("f", { z: "T", initialize: "for (;;);" })] }).catch(() => "");
+      tryDeploy(service, { flows: [tab("T"), functionNode("f", { z: "T", initialize: block })] }).catch(() => "");
       await untilBlocked(service);
     },
   };
@@ -169,7 +170,7 @@ describe.runIf(process.platform === "linux")("the runtime's process", () => {
 
   test.each([
     ["that takes a while", "await new Promise((resolve) => setTimeout(resolve, 1500));"],
-    ["that hangs", "for (;;);"],
+    ["that hangs", block],
   ])("SIGTERM while a deployment %s is in flight: it is answered, and all ends in order", async (_name, initialize) => {
     await using service = await startService();
     const pids = await service.childPids();

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DeploymentOutcome, FlowsService, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import { block } from "../runtime/flow-builders.ts";
 import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, installReporter, type Node, reporter, tab } from "./flow-builders.ts";
 import { json, v2 } from "./rest.ts";
@@ -117,7 +118,7 @@ test("the response reports that the flows crashed the runtime", async () => {
 });
 
 test("the response before the flows have started reports a pending outcome", async () => {
-  const hanging = functionNode("f", { z: "T", initialize: "for (;;);" });
+  const hanging = functionNode("f", { z: "T", initialize: block });
   const { outcome } = await outcomeOverRest([tab("T"), hanging], { "x-server-timeout": "1" });
   expect(outcome).toBe("pending");
   await expectCorrectable();
@@ -134,7 +135,7 @@ test("missing node types beyond 2,000 characters are omitted from the response",
 type Broken = { readonly name: string; readonly flows: readonly Node[]; readonly provoke?: string };
 const broken: Broken[] = [
   { name: "a function that loops for ever", flows: endpoint("/bad", "for (;;);"), provoke: "/bad" },
-  { name: "an endless loop in On Start", flows: [tab("T"), functionNode("f", { z: "T", initialize: "for (;;);" })] },
+  { name: "an endless loop in On Start", flows: [tab("T"), functionNode("f", { z: "T", initialize: block })] },
   {
     name: "a promise in On Start that never settles",
     flows: [tab("T"), functionNode("f", { z: "T", initialize: "await new Promise(() => {});" })],
@@ -195,7 +196,7 @@ test.for(broken)("$name: the API answers throughout, and the correction runs", a
 test("a correction does not wait for a hanging deployment", async () => {
   await deploy(service, { flows: good });
   const hanging = tryDeploy(service, {
-    flows: [tab("T"), functionNode("f", { z: "T", initialize: `node.warn("hangs now"); for (;;);` })],
+    flows: [tab("T"), functionNode("f", { z: "T", initialize: `node.warn("hangs now"); ${block}` })],
   });
   const { rev } = await eventually(async () => {
     const flows = (await service.send("GET", "/flows")).json() as { id: string }[];

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { openRaw } from "../server/http/raw-connection.ts";
+import { block } from "../runtime/flow-builders.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 import { form, json, v2 } from "./rest.ts";
@@ -86,7 +87,7 @@ describe("a deadline that passes", () => {
   });
 
   test("after the deployment is committed, is reported in the response, and does not stop the runtime", async () => {
-    const hanging = (id: string) => [tab("t"), functionNode(id, { z: "t", initialize: "for (;;);" })];
+    const hanging = (id: string) => [tab("t"), functionNode(id, { z: "t", initialize: block })];
     const over = { "connect-timeout-ms": "1500" };
     const reply = await tryDeploy(service, { flows: hanging("rest") }, "full", over);
     expect([reply.status, reply.json()]).toEqual([200, { rev: await rev() }]);

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { DeploymentOutcome, FlowsService, type NodeSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
+import { block } from "../runtime/flow-builders.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { counting, endpoint, functionNode, type Node, startsEndpoint, tab } from "./flow-builders.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
@@ -24,7 +25,7 @@ describe("a safe deployment", () => {
       [functionNode("c", { z: "F", initialize: "setTimeout(() => void Promise.reject(new Error('late')), 50)" })],
       "crashed",
     ],
-    ["hangs", [functionNode("h", { z: "F", initialize: "for (;;) {}" })], "crashed"],
+    ["hangs", [functionNode("h", { z: "F", initialize: block })], "crashed"],
   ];
 
   test.each(failing)(

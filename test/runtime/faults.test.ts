@@ -6,7 +6,7 @@ import { watchFd } from "../../src/runtime/messages.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import type { RuntimeStatus } from "../../src/runtime/runtime.ts";
 import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "./builders.ts";
-import { endpoint, escape, onTab } from "./flow-builders.ts";
+import { block, endpoint, escape, onTab } from "./flow-builders.ts";
 
 /** A tab on which GET /go runs the code of a function node with a name. */
 function named(code: string): FlowNode[] {
@@ -58,7 +58,7 @@ test("nodes are named in a process that has had as many others as can be named",
   await runtime.apply(revision(1, [off, ...others]), "full");
   await runtime.apply(revision(2, [off]), "full");
   const first = runtime.processId();
-  await runtime.apply(revision(3, named("for (;;) {}")), "full");
+  await runtime.apply(revision(3, named(block)), "full");
   expect(runtime.processId()).toBe(first);
   await send(runtime);
   await runtime.untilState("restarting");
@@ -138,7 +138,7 @@ test("a node that uses up the memory is named", async () => {
 test("safe mode names the node that has led to it", async () => {
   const restart = { backoffMs: 1, safeModeAfter: 1 };
   await using runtime = await runtimeUnderTest({ restart });
-  await runtime.apply(revision(1, named("for (;;) {}")), "full");
+  await runtime.apply(revision(1, named(block)), "full");
   await send(runtime);
   await runtime.untilState("safe");
   expect(runtime.status()).toMatchObject({

@@ -10,7 +10,7 @@ import type { FlowNode } from "../../src/flows/configuration.ts";
 import { createListeners } from "../../src/base/listeners.ts";
 import { type Fence, type Instant, addMs, msUntil, now } from "../../src/runtime/fence.ts";
 import { type OpenedRuntime, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
-import { escape, functionNode, injectOnce, tab } from "./flow-builders.ts";
+import { block, escape, functionNode, injectOnce, tab } from "./flow-builders.ts";
 
 /** A fence whose deadline the test sets. */
 function createFence(leftMs: number): Fence & { renew(leftMs: number): Instant } {
@@ -81,7 +81,7 @@ async function untilPassed(deadline: Instant): Promise<void> {
 
 test.for([
   ["is idle", `node.warn("ready");`],
-  ["blocks its event loop", `node.warn("ready"); setTimeout(() => { for (;;); }, 50);`],
+  ["blocks its event loop", `node.warn("ready"); setTimeout(() => { ${block} }, 50);`],
 ] as const)("a child that %s ends at its deadline, which renewals extend", async ([, initialize]) => {
   const start = now();
   const fence = createFence(1_500);

@@ -67,5 +67,8 @@ export async function installProbe(modulesDir: string): Promise<void> {
   await cp(source, join(modulesDir, "node_modules", "node-red-contrib-probe"), { recursive: true });
 }
 
+/** Code that blocks the event loop for ever, without the CPU time that an empty loop would take from other tests. */
+export const block = `for (const cell = new Int32Array(new SharedArrayBuffer(4)); ; ) Atomics.wait(cell, 0, 0, 10);`;
+
 /** Code with which a function node gets access to `process`, since its vm does not isolate it. */
 export const escape = `const host = util.inspect.constructor("return process")();`;

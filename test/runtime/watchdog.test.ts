@@ -11,9 +11,8 @@ import type { FlowNode } from "../../src/flows/configuration.ts";
 import { formatFrame } from "../../src/runtime/channel.ts";
 import { type Initialize, messageFd } from "../../src/runtime/messages.ts";
 import { fixture, untilExited } from "./builders.ts";
-import { functionNode, tab } from "./flow-builders.ts";
+import { block, functionNode, tab } from "./flow-builders.ts";
 
-const blocking = `for (;;);`;
 const announce = `node.warn("the flows are running");`;
 
 async function withParent(
@@ -39,8 +38,8 @@ async function withParent(
 
 test.for([
   ["is idle", announce],
-  ["blocks its event loop", `${announce} setTimeout(() => { ${blocking} }, 50);`],
-  ["blocks its event loop while it starts", `${announce} ${blocking}`],
+  ["blocks its event loop", `${announce} setTimeout(() => { ${block} }, 50);`],
+  ["blocks its event loop while it starts", `${announce} ${block}`],
 ] as const)("a child that %s exits when its parent is killed", async ([, initialize]) => {
   await withParent(initialize, async (parent, childPid) => {
     parent.kill("SIGKILL");

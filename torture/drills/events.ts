@@ -27,7 +27,7 @@ export const events: Drill = {
     "Clients read `/events` over SSE, NDJSON, Connect, gRPC and gRPC-Web, and some disconnect at random and resume. Meanwhile flows are deployed that warn " +
     "100,000 times a second, forge messages on their channel to the service, or number their warnings; the process of the flows and the service " +
     "itself are killed with SIGKILL at random, and some clients have opened a stream and never read it. Then the events of all clients are compared: " +
-    "with each other by their ids, and with the acknowledged deployments. In small size, the p99 of health and settings is a figure only. The " +
+    "with each other by their ids, and with the acknowledged deployments. In small size, a flood lasts half a second, and the p99 of health and settings is a figure only. The " +
     "controls are proxies that lose and that repeat the events of a deployment.",
   async run(context) {
     const { pick, size } = context;
@@ -73,16 +73,19 @@ const config = {
   limits: { stallTimeoutMs: 3_600_000 },
 };
 
-/** Flows that warn a little, with numbers; that warn much; and that forge messages on their channel. */
-const floods: readonly (() => Node[])[] = [
+/** Flows that warn a little, with numbers; that warn much; and that forge messages on their channel. The last two end after `lastMs`. */
+const floods: readonly ((lastMs: number) => Node[])[] = [
   () =>
     onStart(`const run = Date.now() + "-" + Math.random(); let count = 0;
     setInterval(() => { for (let at = 0; at < 4; at++) node.warn("${numbered}" + run + " " + count++); }, 40);`),
-  () => onStart(`setInterval(() => { for (let at = 0; at < 1_000; at++) node.warn("x".repeat(100)); }, 10);`),
-  () =>
+  (lastMs) =>
+    onStart(`const flood = setInterval(() => { for (let at = 0; at < 1_000; at++) node.warn("x".repeat(100)); }, 10);
+      setTimeout(() => clearInterval(flood), ${lastMs});`),
+  (lastMs) =>
     onStart(
-      `${escape} const load = (name) => host.getBuiltinModule(name); setInterval(() => { for (const kind of ["log", "node-status", "debug", "dropped", "events"])
-        try { load("fs").writeSync(3, JSON.stringify({ kind, level: "warn", message: "forged".repeat(100), id: 1, events: [] }) + "\\n"); } catch {} }, 1);`,
+      `${escape} const load = (name) => host.getBuiltinModule(name); const flood = setInterval(() => { for (const kind of ["log", "node-status", "debug", "dropped", "events"])
+        try { load("fs").writeSync(3, JSON.stringify({ kind, level: "warn", message: "forged".repeat(100), id: 1, events: [] }) + "\\n"); } catch {} }, 1);
+      setTimeout(() => clearInterval(flood), ${lastMs});`,
     ),
 ];
 
@@ -90,8 +93,11 @@ function onStart(initialize: string): Node[] {
   return [tab("flood"), functionNode("writer", { z: "flood", func: "return msg;", initialize })];
 }
 
-function flowsOf(number: number): Node[] {
-  return [...endpoint("/n", `msg.payload = "${number}"`), ...(floods[number % floods.length]?.() ?? [])];
+/** Longer than the pause before the next deployment, whose new process would take a multiple of its time beside a flood. */
+const lastMs = { quick: 500, full: 3_600_000 } satisfies Record<Size, number>;
+
+function flowsOf(number: number, size: Size): Node[] {
+  return [...endpoint("/n", `msg.payload = "${number}"`), ...(floods[number % floods.length]?.(lastMs[size]) ?? [])];
 }
 
 type Flooded = {
@@ -137,7 +143,7 @@ async function flood(context: Context): Promise<Flooded> {
   };
   for (let number = 0; revs.length < deployments[size] && number < 2 * deployments[size]; number++) {
     progress(`${revs.length} deployments`);
-    revs.push(...(await deployNext(service, flowsOf(number), headers)));
+    revs.push(...(await deployNext(service, flowsOf(number, size), headers)));
     await delay(300 * random());
     if (number % 5 === 2) {
       childKills += await killChild(service);

@@ -33,5 +33,7 @@ try {
     execFileSync("npm", publish, { cwd: root, stdio: "inherit" });
   }
 } finally {
-  writeFileSync(manifest, original);
+  if (repository !== undefined) {
+    writeFileSync(manifest, original);
+  }
 }

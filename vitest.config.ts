@@ -11,7 +11,17 @@ const endToEnd = [
 const serviceSetup =
   Number(process.versions.node.split(".")[0]) >= 26 ? ["test/program.ts", "test/postgres/shared-server.ts"] : [];
 
+const builtPrograms = fileURLToPath(new URL("test/built-programs.ts", import.meta.url));
+
 export default defineConfig({
+  plugins: [
+    {
+      name: "built-programs",
+      enforce: "pre",
+      resolveId: (id, importer) =>
+        id.endsWith("/base/program-file.ts") && importer?.includes("/src/") ? builtPrograms : undefined,
+    },
+  ],
   test: {
     globalSetup: ["test/run-folder.ts", ...serviceSetup],
     // Only for tests that hang: slow machines take long.

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { inject } from "vitest";
 import type { CredentialSets, FlowNode } from "../../src/flows/configuration.ts";
 import type { LogEntry } from "../../src/runtime/messages.ts";
@@ -49,6 +50,8 @@ export type OpenedRuntime = Runtime & {
   get(path: string): Promise<string>;
 };
 
+const sources = fileURLToPath(new URL("../../src", import.meta.url));
+
 export function fixture(name: string): URL {
   return new URL(`../fixtures/runtime/${name}.ts`, import.meta.url);
 }
@@ -84,6 +87,8 @@ export async function runtimeUnderTest(
       }
     },
     ...options,
+    // The fixtures load sources.
+    ...(options.entry && { allow: { ...options.allow, fileSystemRead: [sources] } }),
   });
 
   async function until<T>(find: () => T | undefined): Promise<T> {

@@ -2,12 +2,16 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../postgres/postgres.ts";
+import { block } from "../runtime/flow-builders.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
 import { bearer, json } from "./rest.ts";
 import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { login, user } from "./users.ts";
 import { openStream, type Seen, watch, watchProtocols, type WatchQuery } from "./watch-events.ts";
+
+/** Each new process of the flows takes as much time as most of these tests. */
+const sameProcess = { runtime: { freshProcess: "never" } } as const;
 
 const sse = watchProtocols["SSE"] as (typeof watchProtocols)[string];
 const protocolNames = Object.keys(watchProtocols);
@@ -40,7 +44,7 @@ describe("a service with users", () => {
 
   beforeAll(async () => {
     const users = [user("admin", "*"), user("reader", "read"), user("narrow", ["events.read", "flows.read"])];
-    service = await startService({ config: { adminAuth: { users } } });
+    service = await startService({ config: { ...sameProcess, adminAuth: { users } } });
     admin = await as("admin", "*");
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
@@ -85,7 +89,7 @@ describe("a service with users", () => {
   test("the state of the runtime has the reason of a change, and the node", async () => {
     await using events = watch(sse, service.url, { kinds: ["runtime_state"] }, admin);
     await events.until(({ kind }) => kind === "snapshotEnd");
-    await deploy(service, { flows: endpoint("/block", "\n  for (;;);") }, "full", admin);
+    await deploy(service, { flows: endpoint("/block", `\n  ${block}`) }, "full", admin);
     await service.get("/block", admin).catch(() => {});
     const seen = await events.until(({ event }) => JSON.stringify(event).includes("blocked"));
     const message = `a flow blocked it (function "/block function", flow "tab tab of /block", line 2)`;
@@ -346,7 +350,7 @@ test("after a restart, the snapshot has the last deployment under its id", async
 });
 
 test("a reader that is slow is told how many events it lacks", async () => {
-  const config = { limits: { stallTimeoutMs: 600_000, anonymousStallTimeoutMs: 600_000 } };
+  const config = { ...sameProcess, limits: { stallTimeoutMs: 600_000, anonymousStallTimeoutMs: 600_000 } };
   await using service = await startService({ config });
   const code = `for (let at = 0; at < 900; at++) node.log(at + " " + "x".repeat(8000));`;
   await deploy(service, { flows: endpoint("/flood", code) });
@@ -425,7 +429,7 @@ test("replicas publish what they do themselves, under their names, and each list
 });
 
 test("streams end with unavailable when the service stops, so that clients reconnect", async () => {
-  await using service = await startService();
+  await using service = await startService({ config: withoutRuntime });
   await using stack = new AsyncDisposableStack();
   const watches = Object.values(watchProtocols).map((open) => stack.use(watch(open, service.url)));
   await Promise.all(watches.map((each) => each.until(({ kind }) => kind === "snapshotEnd")));

@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { createDatabase } from "../postgres/postgres.ts";
+import { block } from "../runtime/flow-builders.ts";
 import { deploy, readRuntime } from "./deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
 import { bearer, json } from "./rest.ts";
@@ -38,7 +39,7 @@ const flows: Node[] = [
   inject("button", "T"),
   inject("off", "T", { d: true }),
   functionNode("keep", { z: "T", func: `global.set("last", { ...msg, _msgid: undefined }); return msg;` }),
-  functionNode("stuck", { z: "T", func: `while (true);` }),
+  functionNode("stuck", { z: "T", func: block }),
   { id: "in", type: "http in", z: "T", ...place, url: "/in", method: "get", wires: [[]] },
   { ...tab("disabled tab"), disabled: true },
   inject("asleep", "disabled tab"),

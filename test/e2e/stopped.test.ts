@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase } from "../postgres/postgres.ts";
 import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, tab } from "./flow-builders.ts";
@@ -52,57 +52,63 @@ test("flows that were stopped do not run after deployments and restarts of the s
   }
 });
 
-test("undo, restore, merge and reload are committed while the flows are stopped", async () => {
-  await using service = await startService();
-  const first = await deploy(service, { flows: hello });
-  const second = await deploy(service, { flows: [...hello, tab("second")] });
-  await service.send("POST", "/runtime:stop");
-  const merged = await tryDeploy(service, { flows: [...hello, tab("third")], rev: first }, "full", {
-    "service-deployment-merge": "true",
+describe("flows that are stopped", () => {
+  let service: Service;
+  beforeAll(async () => {
+    // Flows run in a new process after each stop.
+    service = await startService({ config: { runtime: { freshProcess: "never" } } });
   });
-  const replies = [
-    merged,
-    await service.send("POST", "/flows:undo"),
-    await service.send("POST", `/revisions/${second}:restore`),
-    await tryDeploy(service, { flows: [] }, "reload"),
-  ];
-  expect(replies.map(({ headers }) => headers["service-deployment-outcome"])).toEqual(replies.map(() => "stopped"));
-  const { flows } = (await service.send("GET", "/flows", { headers: { "service-api-version": "v2" } })).json() as {
-    flows: { id: string }[];
-  };
-  expect(flows.map(({ id }) => id)).toContain("second");
-  expect(await service.childPids()).toEqual([]);
-  expect((await service.send("POST", "/runtime:start")).json()).toMatchObject({ outcome: "running" });
-});
+  afterAll(() => service?.[Symbol.asyncDispose]());
 
-test("flows that fail when they are started are undone, if that was asked for while they were stopped", async () => {
-  await using service = await startService();
-  const before = await deploy(service, { flows: hello });
-  await service.send("POST", "/runtime:stop");
-  const deployed = await tryDeploy(service, { flows: failing }, "full", undoing);
-  expect(deployed.headers["service-deployment-outcome"]).toBe("stopped");
-  const { rev } = deployed.json() as { rev: string };
-  expect((await service.send("POST", "/runtime:start")).json()).toMatchObject({ rev, outcome: "failed" });
-  await eventually(async () => {
-    const { revisions } = (await service.send("GET", "/revisions?pageSize=2")).json() as { revisions: object[] };
-    expect(revisions).toMatchObject([
-      { cause: "automatic_undo", restoredRev: before, outcome: "running" },
-      { rev, outcome: "failed" },
-    ]);
+  test("undo, restore, merge and reload are committed meanwhile", async () => {
+    const first = await deploy(service, { flows: hello });
+    const second = await deploy(service, { flows: [...hello, tab("second")] });
+    await service.send("POST", "/runtime:stop");
+    const merged = await tryDeploy(service, { flows: [...hello, tab("third")], rev: first }, "full", {
+      "service-deployment-merge": "true",
+    });
+    const replies = [
+      merged,
+      await service.send("POST", "/flows:undo"),
+      await service.send("POST", `/revisions/${second}:restore`),
+      await tryDeploy(service, { flows: [] }, "reload"),
+    ];
+    expect(replies.map(({ headers }) => headers["service-deployment-outcome"])).toEqual(replies.map(() => "stopped"));
+    const { flows } = (await service.send("GET", "/flows", { headers: { "service-api-version": "v2" } })).json() as {
+      flows: { id: string }[];
+    };
+    expect(flows.map(({ id }) => id)).toContain("second");
+    expect(await service.childPids()).toEqual([]);
+    expect((await service.send("POST", "/runtime:start")).json()).toMatchObject({ outcome: "running" });
   });
-  expect(await service.get("/hello")).toBe("hello");
-});
 
-test("a deployment that waits ends when the flows are stopped, and a failure that was known remains known", async () => {
-  await using service = await startService();
-  const failed = await deploy(service, { flows: failing });
-  await service.send("POST", "/runtime:stop");
-  expect(await outcomeOf(service, failed)).toBe("failed");
-  await service.send("POST", "/runtime:start");
-  const waiting = tryDeploy(service, { flows: hello }, "full", { "service-deployment-wait": "600" });
-  await eventually(async () => expect(await service.get("/hello")).toBe("hello"));
-  await service.send("POST", "/runtime:stop");
-  expect((await waiting).headers["service-deployment-outcome"]).toBe("stopped");
+  test("flows that fail when they are started are undone, if that was asked for while they were stopped", async () => {
+    const before = await deploy(service, { flows: hello });
+    await service.send("POST", "/runtime:stop");
+    const deployed = await tryDeploy(service, { flows: failing }, "full", undoing);
+    expect(deployed.headers["service-deployment-outcome"]).toBe("stopped");
+    const { rev } = deployed.json() as { rev: string };
+    expect((await service.send("POST", "/runtime:start")).json()).toMatchObject({ rev, outcome: "failed" });
+    await eventually(async () => {
+      const { revisions } = (await service.send("GET", "/revisions?pageSize=2")).json() as { revisions: object[] };
+      expect(revisions).toMatchObject([
+        { cause: "automatic_undo", restoredRev: before, outcome: "running" },
+        { rev, outcome: "failed" },
+      ]);
+    });
+    expect(await service.get("/hello")).toBe("hello");
+  });
+
+  test("a deployment that waits ends when the flows are stopped, and a failure that was known remains known", async () => {
+    const failed = await deploy(service, { flows: failing });
+    await service.send("POST", "/runtime:stop");
+    expect(await outcomeOf(service, failed)).toBe("failed");
+    await service.send("POST", "/runtime:start");
+    const waiting = tryDeploy(service, { flows: hello }, "full", { "service-deployment-wait": "600" });
+    await eventually(async () => expect(await service.get("/hello")).toBe("hello"));
+    await service.send("POST", "/runtime:stop");
+    expect((await waiting).headers["service-deployment-outcome"]).toBe("stopped");
+  });
 });
 
 test("safe mode ends when the flows are stopped, and when they are started, which the audit log has", async () => {

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
 import { bearer, json, v2 } from "./rest.ts";
-import { startService, withoutRuntime } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, user } from "./users.ts";
 
 if (missingBrowser !== undefined) {
@@ -23,6 +23,19 @@ async function openOperation(page: Page, operationId: string) {
   await operation.locator(".opblock-summary-control").dispatchEvent("click");
   await operation.locator(".responses-inner").waitFor();
   return operation;
+}
+
+/** Opens operations without the mouse, and closes them when their responses are shown. */
+function showOperations(page: Page, operationIds: readonly string[]): Promise<void> {
+  return page.evaluate(`(async () => {
+    const operations = ${JSON.stringify(operationIds)}.map((id) => document.querySelector('[id$="-' + id + '"].opblock'));
+    const toggle = () => operations.forEach((each) => each.querySelector(".opblock-summary-control").click());
+    toggle();
+    while (!operations.every((each) => each.querySelector(".responses-inner"))) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    toggle();
+  })()`);
 }
 
 /** Opens an operation from the contents and presses "Try it out". */
@@ -81,23 +94,24 @@ const config = { ...withoutRuntime, limits: { eventLoopDelayMs: 0 } };
 
 describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   let browser: Browser;
+  /** Open to all. */
+  let service: Service;
   beforeAll(async () => {
-    browser = await openBrowser();
+    [browser, service] = await Promise.all([openBrowser(), startService({ config })]);
   });
-  afterAll(() => browser?.[Symbol.asyncDispose]());
+  afterAll(() => Promise.all([browser?.[Symbol.asyncDispose](), service?.[Symbol.asyncDispose]()]));
 
   test("shows every operation, without warnings and external requests", async () => {
-    await using service = await startService({ config });
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
     await page.goto(`${service.url}/docs`);
     await page.locator(".opblock").first().waitFor();
     const operations = await readOperations();
     expect(await page.locator("#contents a").count()).toBe(operations.length);
-    for (const operationId of operations) {
-      const operation = await openOperation(page, operationId);
-      // Each further open operation makes the page slower.
-      await operation.locator(".opblock-summary-control").dispatchEvent("click");
+    // A few at a time: each further open operation makes the page slower.
+    const atOnce = 7;
+    for (let at = 0; at < operations.length; at += atOnce) {
+      await showOperations(page, operations.slice(at, at + atOnce));
     }
     expect(await page.locator(".errors-wrapper").count()).toBe(0);
     expect(complaints).toEqual([]);
@@ -181,7 +195,6 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   });
 
   test("fits on a phone, and follows the color scheme of the system", async () => {
-    await using service = await startService({ config });
     await using tab = await browser.openTab();
     const { page, complaints } = tab;
     await page.setViewportSize({ width: 390, height: 844 });

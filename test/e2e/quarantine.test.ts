@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { block } from "../runtime/flow-builders.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";
@@ -16,7 +17,7 @@ async function flowsOf(service: Service): Promise<readonly Node[]> {
   return (await service.send("GET", "/flows")).json() as Node[];
 }
 
-const block = "setTimeout(() => { for (;;); }, 50);";
+const blocking = `setTimeout(() => { ${block} }, 50);`;
 const crash = `setTimeout(() => void Promise.reject(new Error("late")), 50);`;
 
 const flowsWith = (initialize: string): Node[] => [
@@ -45,7 +46,7 @@ describe("a node that ends the process of the flows twice", () => {
     ["tab", { isolate: "tab" }, { id: "B", disabled: true }, 'tab "tab B"'],
   ])("is disabled with its %s, so that the others run", async ([scope, config, disabled, name]) => {
     await using service = await startService({ config: { runtime: { ...config, restart } } });
-    const before = await deploy(service, { flows: flowsWith(block) });
+    const before = await deploy(service, { flows: flowsWith(blocking) });
     await eventually(async () => {
       expect(await newest(service)).toMatchObject({
         parent: before,
@@ -62,7 +63,7 @@ describe("a node that ends the process of the flows twice", () => {
   });
 
   test.for<[what: string, initialize: string, config: object]>([
-    ["unless the configuration says so", block, {}],
+    ["unless the configuration says so", blocking, {}],
     ["if the flows crash, which only they can describe", crash, { quarantine: "node" }],
     ["if flows blame it for a crash", accuse, { quarantine: "node" }],
   ])("is not disabled %s", async ([, initialize, config]) => {

@@ -12,7 +12,7 @@ import type { ClientContext } from "../client/action.ts";
 import { type Session, unless } from "../client/session.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
-import { printList } from "../output/list.ts";
+import { fetchList, printList } from "../output/list.ts";
 import type { Cell, Output } from "../output/output.ts";
 import {
   describeCaller,
@@ -121,8 +121,6 @@ async function update(
   output.message(RevisionSchema, revision, () => `${describeRevision(revision)} is ${state}.`);
 }
 
-const pageSize = 1_000;
-
 /**
  * Finds a revision by how people name it: `@` or `active`; `@~2`, two before the active one; its rev, or the beginning of that.
  */
@@ -134,22 +132,16 @@ export async function findRevision(session: Session, name: string): Promise<Revi
     );
   }
   const index = Number(steps);
-  let passed = 0;
-  for await (const page of pagesOf(session, Math.min(index + 1, pageSize))) {
-    const found = page[index - passed];
-    if (found !== undefined) {
-      return found;
-    }
-    passed += page.length;
+  const newest = await readNewest(session, index + 1);
+  const found = newest[index];
+  if (found === undefined) {
+    throw new CliFailure(`${name}: the history has ${newest.length} revisions only. List them with flowgate history.`);
   }
-  throw new CliFailure(`${name}: the history has ${passed} revisions only. List them with flowgate history.`);
+  return found;
 }
 
 async function findByPrefix(session: Session, prefix: string): Promise<Revision> {
-  const found: Revision[] = [];
-  for await (const page of pagesOf(session, pageSize)) {
-    found.push(...page.filter(({ rev }) => rev.startsWith(prefix)));
-  }
+  const found = (await readNewest(session, Infinity)).filter(({ rev }) => rev.startsWith(prefix));
   const [first, ...others] = found;
   if (first === undefined) {
     throw new CliFailure(`${prefix}: there is no such revision. List them with flowgate history.`);
@@ -162,11 +154,11 @@ async function findByPrefix(session: Session, prefix: string): Promise<Revision>
   return first;
 }
 
-async function* pagesOf({ revisions }: Session, pageSize: number): AsyncGenerator<Revision[]> {
-  let pageToken = "";
-  do {
-    const page = await revisions.listRevisions({ pageSize, pageToken });
-    yield page.revisions;
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "");
+async function readNewest({ revisions }: Session, limit: number): Promise<Revision[]> {
+  const list = await fetchList(
+    limit,
+    (page) => revisions.listRevisions(page),
+    (response) => response.revisions,
+  );
+  return list.revisions;
 }

@@ -1,12 +1,11 @@
 import type { ListNodeStatusesResponse, NodeState } from "@flowgate/client";
 import type { Session } from "../client/session.ts";
+import { fetchList } from "../output/list.ts";
 import type { Cell, Output, Styled } from "../output/output.ts";
 import { formatTime, styleNodeStatus } from "../output/values.ts";
 import { findTab, readNodes } from "./find-node.ts";
 
 export type NodeFlags = { readonly tab?: string; readonly failing?: boolean };
-
-const pageSize = 1000;
 
 /** The nodes that have a status, errors, warnings or messages, and their sums by tab. */
 export async function readNodeStatuses(
@@ -14,14 +13,12 @@ export async function readNodeStatuses(
   { tab, failing = false }: NodeFlags,
 ): Promise<ListNodeStatusesResponse> {
   const nodes = tab === undefined ? [] : await readNodes(session);
-  const filter = { tab: tab === undefined ? "" : (findTab(nodes, tab)?.id ?? tab), failing, pageSize };
-  const response = await session.runtime.listNodeStatuses(filter);
-  while (response.nextPageToken !== "") {
-    const page = await session.runtime.listNodeStatuses({ ...filter, pageToken: response.nextPageToken });
-    response.nodes.push(...page.nodes);
-    response.nextPageToken = page.nextPageToken;
-  }
-  return response;
+  const filter = { tab: tab === undefined ? "" : (findTab(nodes, tab)?.id ?? tab), failing };
+  return fetchList(
+    Infinity,
+    (page) => session.runtime.listNodeStatuses({ ...filter, ...page }),
+    (response) => response.nodes,
+  );
 }
 
 /** A table of the tabs, and one of their nodes. */

@@ -1,8 +1,8 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type Event, EventSchema } from "@flowgate/client";
+import { EventSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { Session } from "../client/session.ts";
 import { UsageFailure } from "../failure.ts";
+import { type PageRequest, fetchList } from "../output/list.ts";
 import type { EventFlags } from "../shared-flags.ts";
 import { readLogFilter } from "./event-filter.ts";
 import { printEvents } from "./events.ts";
@@ -32,9 +32,11 @@ export async function showLogs(context: ClientContext, flags: LogFlags): Promise
     ...(since !== undefined && { since: timestampFromDate(since) }),
     ...(until !== undefined && { until: timestampFromDate(until) }),
   };
-  const { logs, hasMore } = await readLogs(session, request, limit);
+  const fetchPage = (page: PageRequest) => session.logs.listLogs({ ...request, ...page });
+  // The newest first.
+  const { logs, nextPageToken } = await fetchList(limit, fetchPage, (response) => response.logs);
   const isAsked = flags.limit !== undefined && since === undefined && until === undefined;
-  if (hasMore && !isAsked && follow !== true) {
+  if (nextPageToken !== "" && !isAsked && follow !== true) {
     process.stderr.write(`flowgate: only the last ${logs.length} are shown: use a larger --limit.\n`);
   }
   for (const event of logs.toReversed()) {
@@ -45,23 +47,4 @@ export async function showLogs(context: ClientContext, flags: LogFlags): Promise
   } else if (logs.length === 0) {
     process.stderr.write("flowgate: Nothing was recorded that matches.\n");
   }
-}
-
-const maxPageSize = 1000;
-
-/** The last recorded events, newest first. */
-async function readLogs(
-  { logs: service }: Session,
-  request: Parameters<Session["logs"]["listLogs"]>[0],
-  limit: number,
-): Promise<{ logs: Event[]; hasMore: boolean }> {
-  const logs: Event[] = [];
-  let pageToken = "";
-  do {
-    const pageSize = Math.min(maxPageSize, limit - logs.length);
-    const page = await service.listLogs({ ...request, pageSize, pageToken });
-    logs.push(...page.logs);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "" && logs.length < limit);
-  return { logs, hasMore: pageToken !== "" };
 }

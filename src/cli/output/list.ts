@@ -4,7 +4,7 @@ import type { Cell, Output } from "./output.ts";
 /** The largest page that the service sends. */
 const maxPageSize = 1000;
 
-type PageRequest = { readonly pageSize: number; readonly pageToken: string };
+export type PageRequest = { readonly pageSize: number; readonly pageToken: string };
 
 type List<D extends DescMessage, T> = {
   readonly schema: D;
@@ -21,18 +21,30 @@ type List<D extends DescMessage, T> = {
 /** Prints a list, up to its limit. A note on stderr says that there are more. */
 export async function printList<D extends DescMessage, T>(output: Output, list: List<D, T>): Promise<void> {
   const { schema, limit, fetchPage, itemsOf, none, head, toRow } = list;
-  const response = await fetchPage({ pageSize: Math.min(maxPageSize, limit), pageToken: "" });
+  const response = await fetchList(limit, fetchPage, itemsOf);
   const items = itemsOf(response);
-  let { nextPageToken: pageToken } = response;
-  while (pageToken !== "" && items.length < limit) {
-    const page = await fetchPage({ pageSize: Math.min(maxPageSize, limit - items.length), pageToken });
-    items.push(...itemsOf(page));
-    pageToken = page.nextPageToken;
-  }
+  const hasMore = response.nextPageToken !== "";
   // A program sees the items, and not how they were fetched.
   response.nextPageToken = "";
   output.message(schema, response, () => (items.length === 0 ? none : output.table(head, items.map(toRow))));
-  if (pageToken !== "") {
+  if (hasMore) {
     process.stderr.write(`flowgate: only the first ${items.length} are shown: use a larger --limit.\n`);
   }
+}
+
+/** The pages of a list up to its limit, as one response. It has the token of the next page if there are more. */
+export async function fetchList<Response extends { nextPageToken: string }>(
+  limit: number,
+  fetchPage: (page: PageRequest) => Promise<Response>,
+  itemsOf: (response: Response) => unknown[],
+): Promise<Response> {
+  const list = await fetchPage({ pageSize: Math.min(maxPageSize, limit), pageToken: "" });
+  const items = itemsOf(list);
+  while (list.nextPageToken !== "" && items.length < limit) {
+    const pageSize = Math.min(maxPageSize, limit - items.length);
+    const page = await fetchPage({ pageSize, pageToken: list.nextPageToken });
+    items.push(...itemsOf(page));
+    list.nextPageToken = page.nextPageToken;
+  }
+  return list;
 }

@@ -10,7 +10,7 @@ import {
 import type { Redact } from "./node-events.ts";
 
 /** What nodes of a tab have done since the service was started, or since the tab was last forgotten. */
-export type TabStats = {
+type TabStats = {
   readonly tab: string;
   label: string;
   messages: number;
@@ -20,15 +20,7 @@ export type TabStats = {
   readonly responseDurations: Series;
 };
 
-export type NodeStats = {
-  readonly tab: string;
-  readonly node: string;
-  readonly type: string;
-  messages: number;
-  errors: number;
-  count: number;
-  seconds: number;
-};
+type NodeStats = { -readonly [Name in keyof NodeMeasurement]: NodeMeasurement[Name] };
 
 /** The tabs and nodes that are told apart. */
 const maxTabs = 200;

@@ -18,8 +18,6 @@ const maxTimerMs = 2 ** 31 - 1;
 export type Listener = http.Server & {
   /** Listens, as `listen` in src/base/addresses.ts does. Resolves to the address, which is 127.0.0.1 for `localhost`. */
   listenOn(host: string, port: number): Promise<AddressInfo>;
-  /** Also takes the connections of this server, which closes together with the listener. */
-  attach(other: Server): void;
   /** Number of open connections of all its servers. */
   connectionCount(): number;
 };
@@ -139,16 +137,13 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
     }, options.closeGraceMs);
     return server;
   };
-  const attach = (other: Server): void => {
-    other.on("connection", (socket) => server.emit("connection", socket));
-    attached.push(other);
-  };
   return Object.assign(server, {
-    attach,
     async listenOn(host: string, port: number) {
       const other = await listen(server, host, port);
       if (other !== undefined) {
-        attach(other);
+        // Closes together with the listener.
+        other.on("connection", (socket) => server.emit("connection", socket));
+        attached.push(other);
       }
       return addressOf(server);
     },

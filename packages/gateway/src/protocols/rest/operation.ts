@@ -1,4 +1,4 @@
-import type { DescMethod, Message } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import type { GatewayResponse } from "../../http/response.ts";
 import { createBinder } from "./request/bind.ts";
 import { createVariantSelector, type Route } from "../../routing/route.ts";
@@ -14,7 +14,6 @@ import type { Responder } from "./response/respond.ts";
 
 /** A compiled route with its implementation. */
 export type Operation = {
-  readonly method: DescMethod;
   /**
    * Responds to a request that matches the route. Never throws or rejects; returns a promise only if something has to be
    * awaited.
@@ -67,5 +66,5 @@ export function createOperation(implementation: Implementation, route: Route, op
       : finish(invocation, respond, result);
   };
 
-  return { method, run: (request, pathVariables) => pipeline.run(call, request, pathVariables) };
+  return { run: (request, pathVariables) => pipeline.run(call, request, pathVariables) };
 }

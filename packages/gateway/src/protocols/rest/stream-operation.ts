@@ -92,7 +92,7 @@ export function createStreamOperation(
     }
   };
 
-  return { method, run: (request, pathVariables) => pipeline.run(call, request, pathVariables) };
+  return { run: (request, pathVariables) => pipeline.run(call, request, pathVariables) };
 }
 
 function createSingleReader(route: Route, variant: Variant, options: OperationOptions): ReadRequests {

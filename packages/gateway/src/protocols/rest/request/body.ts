@@ -35,8 +35,6 @@ export type BodyOptions = FormOptions & {
   readonly registry: Registry;
   /** Sets the FieldMask of a PATCH; undefined if the client has to send it. */
   readonly setMask: MaskSetter | undefined;
-  /** The options for form bodies. */
-  readonly parameters: FormOptions["parameters"];
 };
 
 /** Parses a body, given the request's Content-Type header. */

@@ -39,7 +39,6 @@ type Parameter = {
 
 /** The parameters of a message's fields. */
 export type MessageParameters = {
-  readonly desc: DescMessage;
   /** By proto name and JSON name. */
   readonly byName: ReadonlyMap<string, Parameter>;
   /** Whether a `json_name` contains a dot or an opening bracket. */
@@ -61,7 +60,7 @@ export function messageParameters(desc: DescMessage): MessageParameters {
     for (const parameter of parameters) {
       byName.set(parameter.field.jsonName, parameter);
     }
-    compiled = { desc, byName, hasSpecialNames: desc.fields.some(({ jsonName }) => /[.[]/.test(jsonName)) };
+    compiled = { byName, hasSpecialNames: desc.fields.some(({ jsonName }) => /[.[]/.test(jsonName)) };
     cache.set(desc, compiled);
   }
   return compiled;

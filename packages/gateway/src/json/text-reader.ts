@@ -24,34 +24,18 @@ export function invalidText(reader: TextReader, name: string, options?: { repeat
 }
 
 function jsonReading(desc: DescMessage): TextReading | undefined {
+  const json = (expected: string, read: (value: unknown) => unknown): TextReading => ({
+    isJson: true,
+    read: (text) => read(jsonFromText(text)),
+    expected,
+  });
   switch (desc.typeName) {
     case StructSchema.typeName:
-      return {
-        isJson: true,
-        read: (text) => {
-          const value = jsonFromText(text);
-          return isObject(value) ? value : undefined;
-        },
-        expected: "a JSON object",
-      };
+      return json("a JSON object", (value) => (isObject(value) ? value : undefined));
     case ListValueSchema.typeName:
-      return {
-        isJson: true,
-        read: (text) => {
-          const value = jsonFromText(text);
-          return Array.isArray(value) ? messageFromJson(desc, value) : undefined;
-        },
-        expected: "a JSON array",
-      };
+      return json("a JSON array", (value) => (Array.isArray(value) ? messageFromJson(desc, value) : undefined));
     case ValueSchema.typeName:
-      return {
-        isJson: true,
-        read: (text) => {
-          const value = jsonFromText(text);
-          return value === undefined ? undefined : messageFromJson(desc, value);
-        },
-        expected: "a JSON value",
-      };
+      return json("a JSON value", (value) => (value === undefined ? undefined : messageFromJson(desc, value)));
     default:
       return undefined;
   }

@@ -344,7 +344,7 @@ test("the examples that were not compared are those of states that these request
   );
   expect(all.filter((each) => !compared.has(each))).toEqual([
     "AuthService_GetLogin 200 application/json none",
-    "SettingsService_GetSettings 200 application/json failed",
     "AuditService_VerifyAudit 200 application/json changed",
+    "SettingsService_GetSettings 200 application/json failed",
   ]);
 });

@@ -15,6 +15,11 @@ const loopback = new BlockList();
 loopback.addSubnet("127.0.0.0", 8, "ipv4");
 loopback.addAddress("::1", "ipv6");
 
+/** The host of a URL, without the brackets of an IPv6 address. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1");
+}
+
 /** The eight groups of a valid IPv6 address, in any of its spellings, without its zone. */
 export function ipv6Groups(address: string): number[] {
   const [head = "", tail] = address.replace(/%.*$/, "").split("::");

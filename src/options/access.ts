@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { isLoopback } from "../base/addresses.ts";
+import { hostOf, isLoopback } from "../base/addresses.ts";
 import { parsePasswordHash } from "../auth/passwords.ts";
 import { isSpiffePattern } from "../auth/workload.ts";
 import type { tls } from "./connections.ts";
@@ -143,8 +143,7 @@ function isKeyUrl(text: string): boolean {
   if (url === null || url.username !== "" || url.password !== "") {
     return false;
   }
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  return url.protocol === "https:" || (url.protocol === "http:" && isLoopback(host));
+  return url.protocol === "https:" || (url.protocol === "http:" && isLoopback(hostOf(url)));
 }
 
 const identityRule = (permissions: Permissions) =>

@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { resolve, sep } from "node:path";
-import { isLoopback } from "../base/addresses.ts";
+import { hostOf, isLoopback } from "../base/addresses.ts";
 import { createListeners } from "../base/listeners.ts";
 import type { Endpoint } from "../store/store.ts";
 
@@ -33,9 +33,10 @@ export class ProtectedPorts {
 
 /** Where the server of an http or https URL listens. */
 export function endpointOf(url: string): Endpoint {
-  const { protocol, hostname, port } = new URL(url);
+  const parsed = new URL(url);
+  const { protocol, port } = parsed;
   const defaultPort = protocol === "https:" ? 443 : 80;
-  return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? defaultPort : Number(port) };
+  return { host: hostOf(parsed), port: port === "" ? defaultPort : Number(port) };
 }
 
 /** Where flows can write. */

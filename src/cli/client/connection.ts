@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
-import { isLoopback } from "../../base/addresses.ts";
+import { hostOf, isLoopback } from "../../base/addresses.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import { type ClientConfig, clientConfigPath, type Context, readClientConfig } from "./config.ts";
 import type { ConnectionFlags } from "./connection-flags.ts";
@@ -198,7 +198,7 @@ function isReadable(server: string): boolean {
   if (!server.startsWith("http:")) {
     return false;
   }
-  return !isLoopback(new URL(server).hostname.replace(/^\[(.*)\]$/, "$1"));
+  return !isLoopback(hostOf(new URL(server)));
 }
 
 /** A URL for a text such as `localhost:8080`. */

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
-import { isLoopback } from "../../base/addresses.ts";
+import { hostOf, isLoopback } from "../../base/addresses.ts";
 import type { Endpoint } from "../store.ts";
 import { type AuthMethod, type ServerConfig, authMethods } from "./authentication.ts";
 
@@ -77,7 +77,7 @@ function parseServer(url: string, options: UrlOptions): ServerConfig {
       "store: must have the form postgres://user:password@host:5432/database, where characters such as @ and / in the password are written as %40 and %2F",
     );
   }
-  const host = options.host ?? parsed.hostname.replace(/^\[(.*)\]$/, "$1");
+  const host = options.host ?? hostOf(parsed);
   const isLocal = isFolder(host) || isLoopback(host);
   const ssl = toTls(options, isLocal);
   return {

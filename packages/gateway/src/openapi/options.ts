@@ -1,4 +1,5 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
+import { isObject } from "../json/is-object.ts";
 import {
   aFunction,
   anObject,
@@ -77,7 +78,6 @@ export type OpenApiOptions = {
   readonly examples?: Examples;
 };
 
-const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
 const isString = (value: unknown): boolean => typeof value === "string";
 
 export const aString: OptionCheck = { allowed: "a string", accepts: isString };
@@ -99,9 +99,9 @@ function orFunction(list: OptionCheck): OptionCheck {
 export const openApiOptionChecks: ChecksOf<OpenApiOptions> = {
   info: required({
     allowed: "an object with title and version",
-    accepts: (value) => isObject(value) && ["title", "version"].every((name) => isString((value as Info)[name])),
+    accepts: (value) => isObject(value) && ["title", "version"].every((name) => isString(value[name])),
   }),
-  servers: arrayOf("objects with a url", (item) => isObject(item) && isString((item as Server).url)),
+  servers: arrayOf("objects with a url", (item) => isObject(item) && isString(item["url"])),
   comments: aFunction,
   connect: oneOf("unannotated", "all", "none"),
   include: strings,

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { MethodRuleSchema } from "../../gen/flowgate/gateway/v1/annotations_pb.ts";
+import { isObject } from "../json/is-object.ts";
 import type { Info } from "../openapi/document.ts";
 import { aString, openApiOptionChecks, strings, type OpenApiOptions } from "../openapi/options.ts";
 import { arrayOf, checkOptions, oneOf, type ChecksOf, type OptionCheck } from "../options/check-options.ts";
@@ -51,7 +52,6 @@ type PluginConfig = {
 /** The options in a JSON file. Those that the parameter has too are replaced by it. */
 type ConfigFile = PluginConfig & HandlerOptions & DocumentOptions;
 
-const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
 const anOutput: OptionCheck = {
   allowed: "the name of a file that ends with .json, .yaml or .yml",
   accepts: (value) => typeof value === "string" && /\.(?:json|ya?ml)$/.test(value),

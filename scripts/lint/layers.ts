@@ -36,6 +36,8 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // The only folder that loads Node-RED.
     "runtime/child": ["base flows runtime telemetry", "@flowgate/gateway/json-text @node-red/*"],
     "runtime/replicas": ["base runtime store", "pino"],
+    // The folder of added modules.
+    modules: ["runtime"],
     deployments: [
       "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas live",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
@@ -46,7 +48,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     auth: ["base errors.ts store", "gen/* @bufbuild/protobuf @connectrpc/connect bcryptjs jose pino"],
     services: [
-      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas auth deployments live live/replicas",
+      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas modules auth deployments live live/replicas",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@flowgate/gateway/server"],
@@ -68,11 +70,11 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
     options: [
-      "base runtime auth live live/webhooks services server/http server/pipeline",
+      "base runtime modules auth live live/webhooks services server/http server/pipeline",
       "@flowgate/gateway/json-path zod",
     ],
     app: [
-      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas auth deployments live live/replicas live/webhooks
+      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live live/replicas live/webhooks
         services server server/endpoints server/http server/pipeline server/pipeline/guards options`,
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
@@ -85,7 +87,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     "cli/node-red": ["flows runtime auth services cli", "gen/* @bufbuild/protobuf acorn yaml"],
     "cli/service": [
-      "base store store/open-store.ts runtime auth options cli",
+      "base errors.ts store store/open-store.ts runtime modules auth options cli",
       "@bufbuild/protobuf @flowgate/client commander zod",
     ],
     "cli/main.ts": ["store/open-store.ts app cli cli/service"],

@@ -11,9 +11,11 @@ import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { openPreparation } from "../flows/preparation/preparation.ts";
 import { publishTokens } from "../live/token-events.ts";
+import { ModuleCatalog } from "../modules/catalog.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import type { ProtectedPorts } from "../runtime/protected-ports.ts";
+import { modulesDirName } from "../runtime/folders.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { ReadinessOptions } from "../server/endpoints/health.ts";
 import type { Certificates } from "../server/http/certificates.ts";
@@ -25,6 +27,7 @@ import { contextService } from "../services/context.ts";
 import { catchUpInterceptor } from "../services/catch-up.ts";
 import { eventsService, logsService } from "../services/events.ts";
 import { flowsService } from "../services/flows.ts";
+import { modulesService } from "../services/modules.ts";
 import { revisionsService } from "../services/revisions.ts";
 import { runtimeService } from "../services/runtime.ts";
 import { settingsService } from "../services/settings.ts";
@@ -159,6 +162,12 @@ function openRoutes(
       maxPinned: options.history.maxRevisions,
     }),
     context: contextService({ desired, audit, runtime, cluster, redactor: live.redactor }),
+    modules: modulesService({
+      store: flows,
+      catalog: new ModuleCatalog(join(options.dataDir, modulesDirName)),
+      runtime,
+      cluster,
+    }),
     runtime: runtimeService({
       store: flows,
       desired,

@@ -94,6 +94,14 @@ export function readModules(directory: string): ModuleSpec[] {
     });
 }
 
+/** The names of modules that are installed and not to be loaded. They are listed in the package.json of the folder. */
+export function readDisabledModules(directory: string): string[] {
+  const { disabled } = Object(readManifest(join(directory, "package.json"))["flowgate"]) as {
+    readonly disabled?: unknown;
+  };
+  return Array.isArray(disabled) ? disabled.filter((name) => typeof name === "string").slice(0, maxModules) : [];
+}
+
 /** Whether anything is installed in the folder. */
 export function hasModules(modulesDir: string): boolean {
   const folder = join(modulesDir, "node_modules");
@@ -103,13 +111,13 @@ export function hasModules(modulesDir: string): boolean {
 const maxModules = 200;
 const maxManifestBytes = 1024 * 1024;
 
-/** Reads a file that flows may have written: any size, any content, or a link. */
-function readManifest(path: string): Fields {
+/** Reads a JSON object from a file that flows may have written: any size, any content, or a link. Empty if it is none. */
+export function readManifest(path: string, maxBytes = maxManifestBytes): Fields {
   try {
     const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       const stat = fstatSync(fd);
-      if (!stat.isFile() || stat.size > maxManifestBytes) {
+      if (!stat.isFile() || stat.size > maxBytes) {
         return {};
       }
       const value: unknown = JSON.parse(readFileSync(fd, "utf8"));
@@ -140,10 +148,11 @@ export function describeWritableModules(modulesDir: string, writable: readonly s
 
 /** Whether what flows can write contains a folder, or is in it. */
 export function isWritable(folder: string, writable: readonly string[]): boolean {
-  return writable.some((path) => contains(path, folder) || contains(folder, path));
+  return writable.some((path) => isWithin(path, folder) || isWithin(folder, path));
 }
 
-function contains(folder: string, path: string): boolean {
+/** Whether a path is the folder or in it, as far as its text says. */
+export function isWithin(folder: string, path: string): boolean {
   return !/^\.\.(?:\/|$)/.test(relative(folder, path));
 }
 

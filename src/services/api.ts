@@ -7,6 +7,7 @@ import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
 import { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
+import { ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
@@ -19,6 +20,7 @@ const byName = {
   revisions: RevisionsService,
   runtime: RuntimeService,
   context: ContextService,
+  modules: ModulesService,
   settings: SettingsService,
   tokens: TokensService,
   audit: AuditService,

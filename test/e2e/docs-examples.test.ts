@@ -1,9 +1,11 @@
 import { once } from "node:events";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OperationObject } from "../../packages/gateway/src/openapi/document.ts";
 import { endpoints } from "../../scripts/openapi-endpoints.ts";
 import { examples } from "../../scripts/openapi-examples.ts";
 import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
+import { writeModules } from "../modules/write-modules.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";
 import { login, type TokenParameters, tokenParameters, user } from "./users.ts";
@@ -20,6 +22,9 @@ beforeAll(async () => {
     config: {
       adminAuth: { users: [user("admin", "*"), user("editor", ["flows.read", "flows.write"])] },
       runtime: { freshProcess: "never" },
+    },
+    prepare: async (dataDir) => {
+      await writeModules(join(dataDir, "modules"), [{ name: "node-red-contrib-cron-plus", types: ["cronplus"] }]);
     },
   });
   admin = bearer(await login(service, { username: "admin" }));
@@ -123,6 +128,13 @@ test("logins are answered as in their examples", async () => {
   expect((await revoke(new URLSearchParams(parameters).toString(), form)).status).toBe(200);
   expect((await revoke(JSON.stringify(sent("AuthService_RevokeToken", "token")), json)).status).toBe(200);
   check(await revoke("{}", json), 400, "AuthService_RevokeToken", "missing");
+});
+
+test("modules are listed as in their examples", async () => {
+  const nodes = ["cronplus", "mqtt-sparkplug-in"].map((type) => ({ id: type, type, z: "T", wires: [] }));
+  expect((await call("POST", "/flows", [tab("T"), ...nodes])).status).toBe(204);
+  check(await call("GET", "/modules"), 200, "ModulesService_ListModules", "modules");
+  check(await call("GET", "/modules/node-red-contrib-cron-plus"), 200, "ModulesService_GetModule", "module");
 });
 
 test("deployments are answered as in their examples", async () => {

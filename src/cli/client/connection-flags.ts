@@ -58,6 +58,14 @@ export function withoutServer(command: Command, { output = false }: { readonly o
   });
 }
 
+/** Fails with this message if a command that works without a server, because of its flags, was given one too. */
+export function assertNoServer(command: Command, message: string): void {
+  const { server, context } = rootOf(command).opts<{ server?: string; context?: string }>();
+  if (server !== undefined || context !== undefined) {
+    throw new UsageFailure(message);
+  }
+}
+
 /** The options of the root that a command takes too. */
 export function globalOptionsOf(command: Command): Option[] {
   return rootOf(command).options.filter((option) => option.long !== "--version" && takes(command, option));

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { clientAction, outputAction } from "../client/action.ts";
-import { UsageFailure } from "../failure.ts";
+import { assertNoServer } from "../client/connection-flags.ts";
 import type { Program } from "../service/program.ts";
 import { addSettings, readFlags, storeSettings } from "../service/option-flags.ts";
 import { defineCommand } from "./define-command.ts";
@@ -130,19 +130,13 @@ function defineAudit(root: Command, { verifyAudit }: Program): void {
     if (flags.size === 0) {
       return clientAction(async () => (await import("../administration/audit.ts")).verifyAtServer)(head, command);
     }
-    assertNoServer(root);
+    assertNoServer(
+      verify,
+      "audit verify checks the log either at a server or in a store: use --server or --context, or else --config, --data-dir or --store.",
+    );
     const { verifyStore } = await import("../service/store.ts");
     return outputAction(async () => (output) => verifyStore(output, head, flags, verifyAudit))(command);
   });
 }
 
 const load = () => import("../administration/tokens.ts");
-
-function assertNoServer(root: Command): void {
-  const { server, context } = root.opts<{ server?: string; context?: string }>();
-  if (server !== undefined || context !== undefined) {
-    throw new UsageFailure(
-      "audit verify checks the log either at a server or in a store: use --server or --context, or else --config, --data-dir or --store.",
-    );
-  }
-}

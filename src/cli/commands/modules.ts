@@ -1,30 +1,40 @@
 import type { Command } from "commander";
-import { outputAction } from "../client/action.ts";
+import { clientAction, outputAction } from "../client/action.ts";
+import { assertNoServer } from "../client/connection-flags.ts";
 import type { InstallFlags } from "../service/modules.ts";
 import { addSettings, readFlags } from "../service/option-flags.ts";
 import { defineCommand } from "./define-command.ts";
 
 export function defineModuleCommands(root: Command): void {
   const module = defineCommand(root, "module", {
-    summary: "install modules for flows",
-    description: "Install and remove modules: npm packages with nodes for flows.",
-    examples: { "flowgate module install node-red-contrib-cron-plus": "then flowgate runtime restart" },
-    connects: false,
+    summary: "list and install modules for flows",
+    description: "List, install and remove modules: npm packages with nodes for flows.",
+    examples: {
+      "flowgate module list": "what is installed at the server, and what the flows lack",
+      "flowgate module install node-red-contrib-cron-plus": "then flowgate runtime restart",
+    },
   });
 
   const list = defineCommand(module, "list", {
     summary: "list the modules",
-    description: "List the modules that were installed, with their exact versions.",
-    examples: { "flowgate module list --data-dir /var/lib/flowgate": "those of this service" },
-    connects: false,
-    output: true,
+    description:
+      "List the installed modules with their exact versions, node types, and how many nodes of the active flows have these. With --config or " +
+      "--data-dir, lists what is in this data directory, without the server.",
+    examples: {
+      "flowgate module list": "at the server",
+      "flowgate module list --data-dir /var/lib/flowgate": "without the server",
+    },
   }).alias("ls");
-  addSettings(list, ["data-dir"]).action(
-    outputAction(async () => {
+  addSettings(list, ["data-dir"]).action(async (_flags: unknown, command: Command) => {
+    if (readFlags(list).size === 0) {
+      return clientAction(async () => (await import("../administration/modules.ts")).listModules)(command);
+    }
+    assertNoServer(list, noServer);
+    return outputAction(async () => {
       const { listModules } = await load();
       return async (output) => listModules(output, await readDataDir(list));
-    }),
-  );
+    })(command);
+  });
 
   const install = defineCommand(module, "install", {
     summary: "install modules, or other versions of them",
@@ -68,6 +78,9 @@ environment and the home directory nor files of flows are read: --npmrc names a 
 certificates. HTTP_PROXY, HTTPS_PROXY, NO_PROXY and NODE_EXTRA_CA_CERTS are used. Scripts of packages are not run unless
 --allow-scripts names the package, and packages come from a registry, with exact versions. If anything fails, the modules remain as
 they were.`;
+
+const noServer =
+  "The modules are either those of a server or those in a data directory: use --server or --context, or else --config or --data-dir.";
 
 const load = () => import("../service/modules.ts");
 

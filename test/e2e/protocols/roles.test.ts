@@ -24,6 +24,7 @@ const viewer = [
   "flows.read",
   "revisions.read",
   "runtime.read",
+  "modules.read",
   "settings.read",
   "tokens.read",
   "audit.read",

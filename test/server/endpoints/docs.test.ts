@@ -15,6 +15,7 @@ const open = (docs?: boolean) =>
       revisions: {},
       runtime: {},
       context: {},
+      modules: {},
       settings: {},
       tokens: {},
       audit: {},

@@ -1,0 +1,49 @@
+import { writeFiles } from "../runtime/planted-code.ts";
+
+export type TestModule = {
+  readonly name: string;
+  readonly version?: string;
+  readonly types?: readonly string[];
+};
+
+const integrity = `sha512-${"a".repeat(86)}==`;
+
+/** Writes modules into a folder, as npm installs them. */
+export async function writeModules(modulesDir: string, modules: readonly TestModule[]): Promise<void> {
+  const versions = modules.map(({ name, version = "1.0.0" }) => [name, version] as const);
+  const packages = versions.map(([name, version]) => [`node_modules/${name}`, { version, integrity }] as const);
+  await writeFiles(modulesDir, {
+    "package.json": JSON.stringify({ dependencies: Object.fromEntries(versions) }),
+    "package-lock.json": JSON.stringify({ lockfileVersion: 3, packages: Object.fromEntries(packages) }),
+  });
+  for (const module of modules) {
+    await writeFiles(`${modulesDir}/node_modules/${module.name}`, moduleFiles(module));
+  }
+}
+
+/** The files of a module whose nodes do nothing. */
+function moduleFiles({ name, version = "1.0.0", types = [] }: TestModule): Record<string, string> {
+  return {
+    "package.json": JSON.stringify({
+      name,
+      version,
+      ...(types.length > 0 && { "node-red": { nodes: { all: "nodes.js" } } }),
+    }),
+    ...(types.length > 0 && { "nodes.js": nodesOf(types), "nodes.html": templatesOf(types) }),
+  };
+}
+
+function nodesOf(types: readonly string[]): string {
+  return `module.exports = (RED) => {
+    for (const type of ${JSON.stringify(types)}) {
+      RED.nodes.registerType(type, function (config) {
+        RED.nodes.createNode(this, config);
+        this.on("input", (message, send, done) => { send(message); done(); });
+      });
+    }
+  };`;
+}
+
+function templatesOf(types: readonly string[]): string {
+  return types.map((type) => `<script type="text/html" data-template-name="${type}"></script>`).join("\n");
+}

@@ -19,6 +19,12 @@ export type Reason =
   | "node_disabled"
   | "no_input"
   | "payload_too_large"
+  // Modules.
+  | "module_refused"
+  | "module_failed"
+  | "module_in_use"
+  | "modules_busy"
+  | "registry_unavailable"
   // Access to a call.
   | "no_token"
   | "invalid_token"

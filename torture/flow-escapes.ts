@@ -4,7 +4,7 @@ import { readFile, readdir } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { openNpmRegistry } from "../test/cli/npm-registry.ts";
+import { openNpmRegistry } from "../test/modules/npm-registry.ts";
 import { runCli } from "../test/cli/run-cli.ts";
 import { deploy, readRuntime } from "../test/e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../test/e2e/flow-builders.ts";

@@ -37,7 +37,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "runtime/child": ["base flows runtime telemetry", "@flowgate/gateway/json-text @node-red/*"],
     "runtime/replicas": ["base runtime store", "pino"],
     // The folder of added modules.
-    modules: ["runtime"],
+    modules: ["base errors.ts runtime", "semver"],
     deployments: [
       "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas live",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",

@@ -11,11 +11,10 @@ import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { openPreparation } from "../flows/preparation/preparation.ts";
 import { publishTokens } from "../live/token-events.ts";
-import { ModuleCatalog } from "../modules/catalog.ts";
+import { type Modules, openModules } from "../modules/modules.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import type { ProtectedPorts } from "../runtime/protected-ports.ts";
-import { modulesDirName } from "../runtime/folders.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { ReadinessOptions } from "../server/endpoints/health.ts";
 import type { Certificates } from "../server/http/certificates.ts";
@@ -164,7 +163,8 @@ function openRoutes(
     context: contextService({ desired, audit, runtime, cluster, redactor: live.redactor }),
     modules: modulesService({
       store: flows,
-      catalog: new ModuleCatalog(join(options.dataDir, modulesDirName)),
+      modules: stack.use(openConfiguredModules(options, live, log)),
+      audit,
       runtime,
       cluster,
     }),
@@ -184,6 +184,16 @@ function openRoutes(
     events: eventsService({ ...live, audit, calls: stack.use(new OpenCalls({ authenticator, tokens: store.tokens })) }),
     logs: logsService(live.journal),
     replicas: live.replicas?.service,
+  });
+}
+
+/** The modules in the data directory. What changes them is published as events. */
+function openConfiguredModules({ dataDir, modules }: Options, { hub }: Pick<Live, "hub">, log: Logger): Modules {
+  return openModules({
+    ...modules,
+    dataDir,
+    log: (message, fields) => log.warn(fields, message),
+    onProgress: (value) => void hub.publish({ kind: { case: "module", value } }),
   });
 }
 

@@ -7,6 +7,7 @@ import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import { redactNode } from "../live/redactor.ts";
+import { completeDeny } from "../modules/policy.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
@@ -55,6 +56,7 @@ export async function openRuntimes(
         ...options.runtime,
         ...readIsolation(options.runtime),
         modulesDir: options.runtime.modules ? join(options.dataDir, modulesDirName) : undefined,
+        moduleLists: { allow: options.modules.allow, deny: completeDeny(options.modules) },
         // Where the code of this process is cached, if it is.
         codeCacheDir: getCompileCacheDir(),
         processFile,

@@ -66,7 +66,7 @@ export async function readInstalledModules(modulesDir: string): Promise<Installe
 }
 
 /** The files of a module that define node types, by their names, as its package.json has them. */
-function readNodeFiles(moduleDir: string): ReadonlyMap<string, string> {
+export function readNodeFiles(moduleDir: string): ReadonlyMap<string, string> {
   const section = readManifest(join(moduleDir, "package.json"))["node-red"];
   const { nodes } = Object(section) as { readonly nodes?: unknown };
   const files = Object.entries(Object(nodes) as Record<string, unknown>);

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { readManifest } from "../runtime/folders.ts";
 
 /** A package that npm has installed, from its lockfile. */
-type LockedPackage = {
+export type LockedPackage = {
   readonly name: string;
   /** Below the folder of modules, such as `node_modules/a/node_modules/b`. */
   readonly path: string;

@@ -8,6 +8,7 @@ import { cors, tls } from "./connections.ts";
 import { defaultDataDir } from "./data-dir.ts";
 import { limits } from "./limits.ts";
 import { permissionsWith, roles } from "./permissions.ts";
+import { findModuleConflicts, modules } from "./modules.ts";
 import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
 import { webhooks } from "./webhooks.ts";
@@ -122,6 +123,7 @@ const keys = z.strictObject({
   tracing: tracing.optional().describe("Exports OpenTelemetry traces of calls. Absent: no export."),
   history,
   runtime: runtime.prefault({}),
+  modules,
   limits,
   live: z
     .strictObject({
@@ -242,6 +244,7 @@ function* findConflicts(options: z.output<typeof keys>): Generator<Conflict> {
     yield [wildcard, 'must be a path without "*", which would let flows out of their directory'];
   }
   yield* findIdentityConflicts(options);
+  yield* findModuleConflicts(options);
   if (options.cors?.origins.includes("*") === true && isOpen && !allowUnauthenticated) {
     yield [
       "cors.origins",

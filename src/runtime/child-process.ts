@@ -8,6 +8,7 @@ import { type ChildChannel, createLineReader, openChildChannel, readThrottled } 
 import { type CodeCache, openCodeCache } from "./code-cache.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import { formatDeadline } from "./fence.ts";
+import { readDisabledModules } from "./folders.ts";
 import { findProgram, killGroup, signalOf } from "./launched-program.ts";
 import { noteProcess } from "./leftover.ts";
 import { type FromChild, type Initialize, type LogEntry, type ToChild, messageFd, watchFd } from "./messages.ts";
@@ -291,6 +292,7 @@ function initializeMessage(options: CompleteOptions): Initialize {
   const {
     dir,
     modulesDir,
+    moduleLists,
     nodeCloseTimeoutMs,
     logLevel,
     allow,
@@ -306,7 +308,11 @@ function initializeMessage(options: CompleteOptions): Initialize {
     // A process in namespaces ends with the first one there, which ends with this one.
     ...(launcher.level !== "namespaces" && { parentPid: process.pid }),
     userDir: dir,
-    ...(modulesDir !== undefined && { modulesDir }),
+    ...(modulesDir !== undefined && {
+      modulesDir,
+      // The disabled ones first, since the first entry that names a module decides.
+      moduleLists: { ...moduleLists, deny: [...readDisabledModules(modulesDir), ...moduleLists.deny] },
+    }),
     nodeCloseTimeoutMs,
     logLevel,
     worker: allow.worker,

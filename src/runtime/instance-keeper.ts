@@ -102,6 +102,10 @@ export class InstanceKeeper {
   /** Must be called before the process is renewed on request: modules that were left out are loaded again. */
   retryModules(): void {
     this.#exclusion.reset();
+    // It may have loaded those of before.
+    const outdated = this.#prepared;
+    this.#prepared = undefined;
+    void outdated?.stop(0);
   }
 
   /** Must be called before the process is renewed on request: removes the files of flows before the next process runs them. */
@@ -163,7 +167,7 @@ export class InstanceKeeper {
       onExit: (exit) => {
         if (instance === this.#prepared) {
           this.#prepared = undefined;
-        } else {
+        } else if (instance === this.#instance) {
           this.#handleExit(exit);
         }
       },

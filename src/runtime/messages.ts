@@ -34,6 +34,9 @@ export type LogEntry = Partial<NodeRef> & {
 /** Credentials as JSON. Entries instead of an object, because `__proto__` is a valid node id. */
 export type CredentialEntries = readonly (readonly [nodeId: string, set: readonly (readonly [string, string])[]])[];
 
+/** Which added modules may be loaded: names, in which `*` stands for any characters, each with or without a range of versions. */
+export type ModuleLists = { readonly allow: readonly string[]; readonly deny: readonly string[] };
+
 /** The first message: the child loads the flow runtime. */
 export type Initialize = {
   readonly kind: "initialize";
@@ -42,6 +45,8 @@ export type Initialize = {
   readonly userDir: string;
   /** The folder of added modules; absent: none are loaded. */
   readonly modulesDir?: string;
+  /** Which of them may be loaded, in the form of Node-RED's `allowList` and `denyList`; absent: all. */
+  readonly moduleLists?: ModuleLists;
   readonly nodeCloseTimeoutMs: number;
   readonly logLevel: LogLevel;
   readonly network: NetworkAccess;

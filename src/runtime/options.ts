@@ -5,7 +5,7 @@ import type { Revision } from "../store/revision.ts";
 import type { FlowTraces } from "./flow-spans.ts";
 import type { FlowStats } from "./flow-stats.ts";
 import type { Fence } from "./fence.ts";
-import type { LogEntry, LogLevel } from "./messages.ts";
+import type { LogEntry, LogLevel, ModuleLists } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import type { NodeObserver, Redact } from "./node-events.ts";
 import { ProtectedPorts } from "./protected-ports.ts";
@@ -75,6 +75,8 @@ export type RuntimeOptions = {
   readonly dir: string;
   /** The folder of added modules, which flows can read. Created if missing. Absent: no modules are added. */
   readonly modulesDir?: string | undefined;
+  /** Which added modules may be loaded, as `externalModules.palette` of Node-RED has it. Absent: all. */
+  readonly moduleLists?: ModuleLists;
   /** A folder that only the service can write, for the code of the flow runtime as V8 compiles it. Absent: it is compiled at each start. */
   readonly codeCacheDir?: string | undefined;
   /** The address of HTTP-in nodes. Port 0 selects a free one, which `status` reports. */
@@ -165,6 +167,7 @@ export function completeOptions(
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,
     modulesDir: undefined,
+    moduleLists: { allow: ["*"], deny: [] },
     codeCacheDir: undefined,
     maxOldSpaceMb: undefined,
     fence: undefined,

@@ -1,65 +1,166 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
-import type { ModuleSchema, ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  ChangeModuleResponseSchema,
+  InstallModuleRequest,
+  ModuleSchema,
+  ModulesService,
+} from "../../gen/flowgate/v1/modules_pb.ts";
+import type { AuditRecorder } from "../auth/audit-recorder.ts";
+import { originOf } from "../auth/caller.ts";
+import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
 import type { FlowNode } from "../flows/configuration.ts";
 import type { FlowsDocument } from "../flows/document.ts";
 import { containerIdOf } from "../flows/nodes.ts";
 import { findMissingTypes } from "../flows/plan/requirements.ts";
-import { quoteInput } from "../flows/violation.ts";
-import type { InstalledModule, ModuleCatalog } from "../modules/catalog.ts";
+import type { InstalledModule } from "../modules/catalog.ts";
+import type { InstallRequest, Modules } from "../modules/modules.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { AuditKind } from "../store/audit-store.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
+import { traceKey } from "../telemetry/trace.ts";
+import { runtimeTimeoutMs } from "./deployment-request.ts";
 import { nameOfSelf } from "./runner.ts";
 
 type ModulesServiceOptions = {
   readonly store: Pick<FlowStore, "active">;
-  readonly catalog: Pick<ModuleCatalog, "list">;
-  readonly runtime: Pick<Runtime, "nodeTypes" | "lastResult">;
+  readonly modules: Pick<Modules, "list" | "get" | "install" | "remove" | "setEnabled">;
+  readonly audit: Pick<AuditRecorder, "write">;
+  readonly runtime: Pick<Runtime, "nodeTypes" | "lastResult" | "restart">;
   /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
 };
 
 /** The modules of this replica. */
-export function modulesService({
-  store,
-  catalog,
-  runtime,
-  cluster,
-}: ModulesServiceOptions): ServiceImpl<typeof ModulesService> {
-  const toMessage = (module: InstalledModule): MessageInitShape<typeof ModuleSchema> =>
-    describe(module, usesOf(store.active().flows), runtime.nodeTypes());
+export function modulesService(options: ModulesServiceOptions): ServiceImpl<typeof ModulesService> {
+  const { store, modules, audit, runtime, cluster } = options;
 
   return {
     async listModules() {
-      const modules = await catalog.list();
-      const replica = nameOfSelf(cluster);
+      const installed = await modules.list();
       return {
-        modules: modules.map(toMessage),
+        modules: installed.map(toMessage),
         missingTypes: findMissing(store.active().flows, runtime),
-        ...(replica !== undefined && { replica }),
+        ...replica(),
       };
     },
 
-    async getModule({ name: text }) {
-      const name = decodeName(text);
-      const module = (await catalog.list()).find((each) => each.name === name);
-      if (module === undefined) {
-        throw moduleNotFound(name);
+    async getModule({ name }) {
+      return toMessage(await modules.get(decodeName(name)));
+    },
+
+    installModule(request, context) {
+      return install(readInstallRequest(request), context);
+    },
+
+    async updateModule({ name: text, version, enabled, force }, context) {
+      const module = await modules.get(decodeName(text));
+      const { name } = module;
+      if ((version === undefined) === (enabled === undefined)) {
+        throw new FlowgateError("invalid_argument", "either version or enabled must be given");
       }
-      return toMessage(module);
+      if (version !== undefined) {
+        return install({ name, version }, context);
+      }
+      if (enabled === undefined || enabled === module.isEnabled) {
+        return { module: toMessage(module), ...replica() };
+      }
+      if (!enabled && !force) {
+        assertUnused(module, store.active().flows);
+      }
+      const changed = await modules.setEnabled(name, enabled);
+      record(enabled ? "module_enabled" : "module_disabled", changed, context);
+      return finish(changed, context);
+    },
+
+    async deleteModule({ name, force }, context) {
+      const module = await modules.get(decodeName(name));
+      if (!force) {
+        assertUnused(module, store.active().flows);
+      }
+      await modules.remove(module.name);
+      record("module_removed", module, context);
+      return finish(module, context);
     },
   };
+
+  function toMessage(module: InstalledModule): MessageInitShape<typeof ModuleSchema> {
+    return describe(module, usesOf(store.active().flows), runtime.nodeTypes());
+  }
+
+  function replica(): { replica?: string } {
+    const name = nameOfSelf(cluster);
+    return name === undefined ? {} : { replica: name };
+  }
+
+  async function install(request: InstallRequest, context: HandlerContext) {
+    const { installed, scriptsNotRun, previousVersion } = await modules.install(request);
+    const [module] = installed;
+    if (module === undefined) {
+      throw new Error("npm has installed nothing");
+    }
+    record("module_installed", module, context, previousVersion);
+    return finish(module, context, scriptsNotRun);
+  }
+
+  /** Starts the flows again, also if the caller does not wait any more. */
+  async function finish(
+    module: InstalledModule,
+    context: HandlerContext,
+    scriptsNotRun: readonly string[] = [],
+  ): Promise<MessageInitShape<typeof ChangeModuleResponseSchema>> {
+    const { outcome, missingTypes } = await runtime.restart(store.active(), context.values.get(traceKey), {
+      withinMs: runtimeTimeoutMs(context.timeoutMs()),
+      signal: context.signal,
+    });
+    return {
+      module: toMessage(module),
+      scriptsNotRun: [...scriptsNotRun],
+      outcome: outcomes[outcome],
+      missingTypes: [...missingTypes],
+      ...replica(),
+    };
+  }
+
+  function record(kind: AuditKind, module: InstalledModule, context: HandlerContext, previousVersion?: string): void {
+    const { name, version, integrity } = module;
+    const replaced =
+      previousVersion === undefined || previousVersion === version ? undefined : `instead of ${previousVersion}`;
+    const detail = [replaced, integrity].filter((part) => part !== undefined).join(", ");
+    audit.write({ kind, origin: originOf(context), subject: `${name}@${version}`, detail: detail || undefined });
+  }
 }
 
-function moduleNotFound(name: string): FlowgateError {
-  return new FlowgateError("not_found", `name: no module ${quoteInput(name)} is installed`);
+function readInstallRequest({ name, version, tarball }: InstallModuleRequest): InstallRequest {
+  if (tarball.length > 0) {
+    if (name !== "" || version !== "") {
+      throw new FlowgateError(
+        "invalid_argument",
+        "tarball: has a name and version of its own: leave name and version out",
+      );
+    }
+    return { tarball };
+  }
+  return { name, version: version === "" ? "latest" : version };
 }
 
 /** The slash of a scope may be written as %2F, which the routes of REST leave as it is. */
 function decodeName(text: string): string {
   return text.replace(/%2F/i, "/");
+}
+
+function assertUnused({ name, types }: InstalledModule, flows: FlowsDocument): void {
+  const uses = usesOf(flows);
+  const count = types.reduce((sum, type) => sum + (uses.get(type)?.nodes ?? 0), 0);
+  if (count > 0) {
+    throw new FlowgateError(
+      "module_in_use",
+      `the active flows have ${count} ${count === 1 ? "node" : "nodes"} of ${name}, and would not be started without it: remove ` +
+        "them from the flows first, or set force",
+    );
+  }
 }
 
 function describe(

@@ -20,7 +20,11 @@ export type AuditKind =
   | "flows_stopped"
   | "node_injected"
   | "context_set"
-  | "context_deleted";
+  | "context_deleted"
+  | "module_installed"
+  | "module_removed"
+  | "module_enabled"
+  | "module_disabled";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {

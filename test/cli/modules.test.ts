@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeFiles } from "../runtime/planted-code.ts";
 import { createFolder } from "../store/builders.ts";
-import { openNpmRegistry } from "./npm-registry.ts";
+import { openNpmRegistry } from "../modules/npm-registry.ts";
 import { type Outcome, runCli } from "./run-cli.ts";
 
 const node = { files: { "node.js": "module.exports = () => {};", "node.html": "" } };

@@ -5,12 +5,14 @@ import type { OperationObject } from "../../packages/gateway/src/openapi/documen
 import { endpoints } from "../../scripts/openapi-endpoints.ts";
 import { examples } from "../../scripts/openapi-examples.ts";
 import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
-import { writeModules } from "../modules/write-modules.ts";
+import { type NpmRegistry, openNpmRegistry } from "../modules/npm-registry.ts";
+import { nodesOf, templatesOf, writeModules } from "../modules/write-modules.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";
 import { login, type TokenParameters, tokenParameters, user } from "./users.ts";
 import { openStream } from "./watch-events.ts";
 
+let registry: NpmRegistry;
 let service: Service;
 let admin: Record<string, string>;
 let rev: string;
@@ -18,10 +20,19 @@ const message = { "service-deployment-message": "new greeting" };
 const compared = new Set<string>();
 
 beforeAll(async () => {
+  registry = await openNpmRegistry(() =>
+    ["2.1.0", "2.2.0"].map((version) => ({
+      name: "node-red-contrib-cron-plus",
+      version,
+      manifest: { "node-red": { nodes: { all: "nodes.js" } } },
+      files: { "nodes.js": nodesOf(["cronplus"]), "nodes.html": templatesOf(["cronplus"]) },
+    })),
+  );
   service = await startService({
     config: {
       adminAuth: { users: [user("admin", "*"), user("editor", ["flows.read", "flows.write"])] },
       runtime: { freshProcess: "never" },
+      modules: { registry: registry.url, deny: ["node-red-contrib-other"] },
     },
     prepare: async (dataDir) => {
       await writeModules(join(dataDir, "modules"), [{ name: "node-red-contrib-cron-plus", types: ["cronplus"] }]);
@@ -29,7 +40,10 @@ beforeAll(async () => {
   });
   admin = bearer(await login(service, { username: "admin" }));
 });
-afterAll(() => service[Symbol.asyncDispose]());
+afterAll(async () => {
+  await service[Symbol.asyncDispose]();
+  await registry[Symbol.asyncDispose]();
+});
 
 /** The example of a request body. */
 function sent(operationId: string, name: string, mediaType = "application/json"): unknown {
@@ -130,11 +144,27 @@ test("logins are answered as in their examples", async () => {
   check(await revoke("{}", json), 400, "AuthService_RevokeToken", "missing");
 });
 
-test("modules are listed as in their examples", async () => {
+test("modules are listed and changed as in their examples", async () => {
   const nodes = ["cronplus", "mqtt-sparkplug-in"].map((type) => ({ id: type, type, z: "T", wires: [] }));
   expect((await call("POST", "/flows", [tab("T"), ...nodes])).status).toBe(204);
   check(await call("GET", "/modules"), 200, "ModulesService_ListModules", "modules");
-  check(await call("GET", "/modules/node-red-contrib-cron-plus"), 200, "ModulesService_GetModule", "module");
+  const path = "/modules/node-red-contrib-cron-plus";
+  check(await call("GET", path), 200, "ModulesService_GetModule", "module");
+
+  await call("POST", "/flows", [tab("T"), ...nodes.slice(0, 1)]);
+  const install = (body: unknown) => call("POST", "/modules", body);
+  const installed = await install(sent("ModulesService_InstallModule", "range"));
+  check(installed, 201, "ModulesService_InstallModule", "running");
+  // It has no files.
+  expect((await install(sent("ModulesService_InstallModule", "tarball"))).status).toBe(400);
+  const refused = await install({ name: "node-red-contrib-other" });
+  check(refused, 403, "ModulesService_InstallModule", "refused");
+  const update = (name: string) => call("PATCH", path, sent("ModulesService_UpdateModule", name));
+  check(await update("version"), 200, "ModulesService_UpdateModule", "updated");
+  check(await call("DELETE", path), 400, "ModulesService_DeleteModule", "used");
+  check(await update("disable"), 200, "ModulesService_UpdateModule", "disabled");
+  await call("POST", "/flows", [tab("T")]);
+  check(await call("DELETE", path), 200, "ModulesService_DeleteModule", "removed");
 });
 
 test("deployments are answered as in their examples", async () => {

@@ -33,7 +33,7 @@ function moduleFiles({ name, version = "1.0.0", types = [] }: TestModule): Recor
   };
 }
 
-function nodesOf(types: readonly string[]): string {
+export function nodesOf(types: readonly string[]): string {
   return `module.exports = (RED) => {
     for (const type of ${JSON.stringify(types)}) {
       RED.nodes.registerType(type, function (config) {
@@ -44,6 +44,6 @@ function nodesOf(types: readonly string[]): string {
   };`;
 }
 
-function templatesOf(types: readonly string[]): string {
+export function templatesOf(types: readonly string[]): string {
   return types.map((type) => `<script type="text/html" data-template-name="${type}"></script>`).join("\n");
 }

@@ -57,6 +57,7 @@ test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
     roles: {},
     history: { maxRevisions: 10_000 },
+    modules: { allow: ["*"], deny: [], scripts: [], timeoutMs: 300_000, sizeMb: 1_024 },
     host: "localhost",
     port: 8080,
     dataDir: "./data",
@@ -164,7 +165,7 @@ test("puts the runtime's directory in the data directory by default", () => {
 });
 
 const permissionNames =
-  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, runtime.write, runtime.read, runtime.inject, context.read, context.write, modules.read, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read, viewer, deployer, operator, admin";
+  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, runtime.write, runtime.read, runtime.inject, context.read, context.write, modules.read, modules.write, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read, viewer, deployer, operator, admin";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],
@@ -186,6 +187,24 @@ test.each<[unknown, string[]]>([
   [{ adminAuth: { users: [] } }, ["adminAuth.users: must name at least one user, unless issuers is set"]],
   [{ adminAuth: { users: "ada" } }, ["adminAuth.users: must be a list of users"]],
   [{ adminAuth: { users: [ada, ada] } }, ["adminAuth.users[1].username: is the same as that of users[0]"]],
+  [
+    { modules: { npmrc: "./data/runtime/.npmrc" } },
+    ["modules.npmrc: is where flows can write: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite"],
+  ],
+  [
+    { modules: { registry: "/srv/flows/packages" }, runtime: { allow: { fileSystemWrite: ["/srv/flows"] } } },
+    [
+      "modules.registry: is where flows can write: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite",
+    ],
+  ],
+  [
+    { modules: { registry: "https://user:secret@npm.example", allow: ["a b"], scripts: ["../a"] } },
+    [
+      "modules.registry: must be an http or https URL without user and password, or the absolute path of a folder",
+      "modules.allow[0]: must be the name of a module, in which * stands for any characters, with or without a range of versions, such as node-red-contrib-* or @scope/name@^1.2",
+      "modules.scripts[0]: must be the name of a package",
+    ],
+  ],
   [
     { adminAuth: { users: [{ ...ada, permissions: "flows.wirte" }] } },
     [`adminAuth.users[0].permissions: ${permissionNames}`],

@@ -56,7 +56,13 @@ export {
   SetFlowsResponseSchema,
 } from "../gen/flowgate/v1/flows_pb.ts";
 export { ListLogsResponseSchema, LogsService } from "../gen/flowgate/v1/logs_pb.ts";
-export { ListModulesResponseSchema, type Module, ModulesService } from "../gen/flowgate/v1/modules_pb.ts";
+export {
+  type ChangeModuleResponse,
+  ChangeModuleResponseSchema,
+  ListModulesResponseSchema,
+  type Module,
+  ModulesService,
+} from "../gen/flowgate/v1/modules_pb.ts";
 export {
   type DiffRevisionResponse,
   DiffRevisionResponseSchema,

@@ -1,7 +1,19 @@
-import { ListModulesResponseSchema, type Module } from "@flowgate/client";
+import { readFile } from "node:fs/promises";
+import {
+  type ChangeModuleResponse,
+  ChangeModuleResponseSchema,
+  DeploymentOutcome,
+  DeploymentOutcomeSchema,
+  ListModulesResponseSchema,
+  type Module,
+} from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
+import { CliFailure, UsageFailure, exitCodes } from "../failure.ts";
 import type { Cell } from "../output/output.ts";
+import { enumWord } from "../output/values.ts";
 import { printable } from "../printable.ts";
+
+type ForceFlags = { readonly force?: boolean };
 
 export async function listModules({ session, output }: ClientContext): Promise<void> {
   const response = await session.modules.listModules({});
@@ -15,6 +27,99 @@ export async function listModules({ session, output }: ClientContext): Promise<v
     process.stderr.write(
       `flowgate: The active flows need node types that are not installed: ${missingTypes.map(printable).join(", ")}.\n`,
     );
+  }
+}
+
+/** Installs packages of the registry, by `name` or `name@version`, and tarballs, by their paths. */
+export async function installModules(context: ClientContext, specs: readonly string[]): Promise<void> {
+  await changeEach(context, specs, "Installing", "Installed", async (spec) =>
+    context.session.modules.installModule(
+      /\.(?:tgz|tar\.gz)$/.test(spec) ? { tarball: await readTarball(spec) } : splitSpec(spec),
+    ),
+  );
+}
+
+/** Installs other versions of modules: the newest, or those after an @. */
+export async function updateModules(context: ClientContext, specs: readonly string[]): Promise<void> {
+  await changeEach(context, specs, "Updating", "Updated", (spec) => {
+    const { name, version } = splitSpec(spec);
+    return context.session.modules.updateModule({ name, version: version || "latest" });
+  });
+}
+
+export async function removeModules(
+  context: ClientContext,
+  names: readonly string[],
+  { force = false }: ForceFlags,
+): Promise<void> {
+  await changeEach(context, names, "Removing", "Removed", (name) =>
+    context.session.modules.deleteModule({ name, force }),
+  );
+}
+
+export async function enableModules(context: ClientContext, names: readonly string[]): Promise<void> {
+  await changeEach(context, names, "Enabling", "Enabled", (name) =>
+    context.session.modules.updateModule({ name, enabled: true }),
+  );
+}
+
+export async function disableModules(
+  context: ClientContext,
+  names: readonly string[],
+  { force = false }: ForceFlags,
+): Promise<void> {
+  await changeEach(context, names, "Disabling", "Disabled", (name) =>
+    context.session.modules.updateModule({ name, enabled: false, force }),
+  );
+}
+
+/** Changes one module after another, and reports each. Throws a CliFailure if the flows do not run then. */
+async function changeEach(
+  { output, progress }: ClientContext,
+  items: readonly string[],
+  doing: string,
+  done: string,
+  change: (item: string) => Promise<ChangeModuleResponse>,
+): Promise<void> {
+  let last: ChangeModuleResponse | undefined;
+  for (const item of items) {
+    const response = await progress.during(`${doing} ${item}`, () => change(item));
+    output.item(ChangeModuleResponseSchema, response, () => `${done} ${nameOf(response.module)}.`);
+    if (response.scriptsNotRun.length > 0) {
+      process.stderr.write(
+        `flowgate: The install scripts of ${response.scriptsNotRun.map(printable).join(", ")} were not run. If the module does not ` +
+          "load without them, name the packages in modules.scripts of the configuration of the service, and install it again.\n",
+      );
+    }
+    last = response;
+  }
+  const { outcome = DeploymentOutcome.UNSPECIFIED, missingTypes = [] } = last ?? {};
+  if (outcome === DeploymentOutcome.FAILED || outcome === DeploymentOutcome.CRASHED) {
+    const missing =
+      missingTypes.length === 0
+        ? ""
+        : ` These node types are not installed: ${missingTypes.map(printable).join(", ")}.`;
+    throw new CliFailure(
+      `The flows were started again, but do not run (${enumWord(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
+      { exitCode: exitCodes.notRunning },
+    );
+  }
+}
+
+function nameOf(module: Module | undefined): string {
+  return module === undefined ? "" : `${module.name} ${module.version}`;
+}
+
+function splitSpec(spec: string): { readonly name: string; readonly version: string } {
+  const at = spec.indexOf("@", 1);
+  return at === -1 ? { name: spec, version: "" } : { name: spec.slice(0, at), version: spec.slice(at + 1) };
+}
+
+async function readTarball(path: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    throw new UsageFailure(`${path}: ${(error as Error).message}`);
   }
 }
 

@@ -143,7 +143,7 @@ async function initialize(message: Initialize): Promise<void> {
 
   // Not in its environment from the start: Node would load modules from there.
   process.env["HOME"] ??= message.userDir;
-  loadModulesFrom(message.modulesDir);
+  loadModulesFrom(message);
   const settings = createSettings(message, deployer.storageModule, log.handle);
   util.init(settings);
   runtime.init(settings, server);

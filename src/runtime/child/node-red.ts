@@ -125,20 +125,25 @@ export function createSettings(
 type RegistryPart = { init: (settings: object) => void };
 
 /**
- * Makes the runtime load added modules from `modulesDir` only, or none if it is undefined. It would look in `nodes` and `node_modules`
+ * Makes the runtime load added modules from `modulesDir` only, those that the lists permit, or none if it is undefined. It would look in `nodes` and `node_modules`
  * of the user folder, which flows can write. Nodes still get `userDir` as a folder for their files.
  */
-export function loadModulesFrom(modulesDir: string | undefined): void {
+export function loadModulesFrom({ modulesDir, moduleLists }: Pick<Initialize, "modulesDir" | "moduleLists">): void {
+  const { allow = ["*"], deny = [] } = moduleLists ?? {};
   const load = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
-  redirect(load("@node-red/registry/lib/localfilesystem") as RegistryPart, modulesDir);
+  redirect(load("@node-red/registry/lib/localfilesystem") as RegistryPart, {
+    userDir: modulesDir,
+    externalModules: { palette: { allowList: allow, denyList: deny } },
+  });
   // Without a folder it would take the working directory.
-  redirect(load("@node-red/registry/lib/externalModules") as RegistryPart, modulesDir ?? "/dev/null");
+  redirect(load("@node-red/registry/lib/externalModules") as RegistryPart, { userDir: modulesDir ?? "/dev/null" });
 }
 
 /** These settings are only used for the folders of modules. */
-function redirect(part: RegistryPart, userDir: string | undefined): void {
+function redirect(part: RegistryPart, changes: Readonly<Record<string, unknown>>): void {
   const { init } = part;
-  part.init = (settings) => init(Object.create(settings, { userDir: { value: userDir } }) as object);
+  const properties = Object.fromEntries(Object.entries(changes).map(([name, value]) => [name, { value }]));
+  part.init = (settings) => init(Object.create(settings, properties) as object);
 }
 
 const testedVersion = "5.0.7";

@@ -78,6 +78,12 @@ const codes: Readonly<Record<Reason, Code>> = {
   no_input: Code.FailedPrecondition,
   payload_too_large: Code.ResourceExhausted,
 
+  module_refused: Code.PermissionDenied,
+  module_failed: Code.FailedPrecondition,
+  module_in_use: Code.FailedPrecondition,
+  modules_busy: Code.Aborted,
+  registry_unavailable: Code.Unavailable,
+
   no_token: Code.Unauthenticated,
   invalid_token: Code.Unauthenticated,
   invalid_identity: Code.Unauthenticated,

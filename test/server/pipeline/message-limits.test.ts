@@ -96,8 +96,16 @@ describe("a message that is small on the wire and large in memory", () => {
   });
 });
 
-test("only deployments, plans, flows, injected messages and values of the context may be large", () => {
+test("only deployments, plans, flows, packages of modules, injected messages and values of the context may be large", () => {
   const methods = services.flatMap((service) => service.methods);
   const large = methods.filter((method) => maxBodyBytesOf(method, limit) > 65_536).map(({ name }) => name);
-  expect(large.toSorted()).toEqual(["CreateFlow", "InjectNode", "PlanFlows", "SetContext", "SetFlows", "UpdateFlow"]);
+  expect(large.toSorted()).toEqual([
+    "CreateFlow",
+    "InjectNode",
+    "InstallModule",
+    "PlanFlows",
+    "SetContext",
+    "SetFlows",
+    "UpdateFlow",
+  ]);
 });

@@ -4,13 +4,15 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { DeploymentOutcome } from "./flows_pb.ts";
+import { file_flowgate_v1_flows } from "./flows_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file flowgate/v1/modules.proto.
  */
 export const file_flowgate_v1_modules: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QiYwoTTGlzdE1vZHVsZXNSZXNwb25zZRIkCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhUKDW1pc3NpbmdfdHlwZXMYAiADKAkSDwoHcmVwbGljYRgDIAEoCSIgChBHZXRNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkinQEKBk1vZHVsZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJaW50ZWdyaXR5GAMgASgJEg0KBXR5cGVzGAQgAygJEg8KB2VuYWJsZWQYBSABKAgSEwoGbG9hZGVkGAYgASgISACIAQESDQoFZmxvd3MYByADKAkSEgoKbm9kZV9jb3VudBgIIAEoDUIJCgdfbG9hZGVkMq0BCg5Nb2R1bGVzU2VydmljZRJVCgtMaXN0TW9kdWxlcxIfLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVzcG9uc2UiA5ACARJECglHZXRNb2R1bGUSHS5mbG93Z2F0ZS52MS5HZXRNb2R1bGVSZXF1ZXN0GhMuZmxvd2dhdGUudjEuTW9kdWxlIgOQAgFCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw");
+  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QiYwoTTGlzdE1vZHVsZXNSZXNwb25zZRIkCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhUKDW1pc3NpbmdfdHlwZXMYAiADKAkSDwoHcmVwbGljYRgDIAEoCSIgChBHZXRNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkinQEKBk1vZHVsZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJaW50ZWdyaXR5GAMgASgJEg0KBXR5cGVzGAQgAygJEg8KB2VuYWJsZWQYBSABKAgSEwoGbG9hZGVkGAYgASgISACIAQESDQoFZmxvd3MYByADKAkSEgoKbm9kZV9jb3VudBgIIAEoDUIJCgdfbG9hZGVkIkYKFEluc3RhbGxNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIPCgd0YXJiYWxsGAMgASgMInYKE1VwZGF0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIUCgd2ZXJzaW9uGAIgASgJSACIAQESFAoHZW5hYmxlZBgDIAEoCEgBiAEBEg0KBWZvcmNlGAQgASgIQgoKCF92ZXJzaW9uQgoKCF9lbmFibGVkIjIKE0RlbGV0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVmb3JjZRgCIAEoCCKtAQoUQ2hhbmdlTW9kdWxlUmVzcG9uc2USIwoGbW9kdWxlGAEgASgLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhcKD3NjcmlwdHNfbm90X3J1bhgCIAMoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdyZXBsaWNhGAUgASgJMq4DCg5Nb2R1bGVzU2VydmljZRJVCgtMaXN0TW9kdWxlcxIfLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVzcG9uc2UiA5ACARJECglHZXRNb2R1bGUSHS5mbG93Z2F0ZS52MS5HZXRNb2R1bGVSZXF1ZXN0GhMuZmxvd2dhdGUudjEuTW9kdWxlIgOQAgESVQoNSW5zdGFsbE1vZHVsZRIhLmZsb3dnYXRlLnYxLkluc3RhbGxNb2R1bGVSZXF1ZXN0GiEuZmxvd2dhdGUudjEuQ2hhbmdlTW9kdWxlUmVzcG9uc2USUwoMVXBkYXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuVXBkYXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlElMKDERlbGV0ZU1vZHVsZRIgLmZsb3dnYXRlLnYxLkRlbGV0ZU1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows]);
 
 /**
  * @generated from message flowgate.v1.ListModulesRequest
@@ -144,6 +146,152 @@ export const ModuleSchema: GenMessage<Module> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_modules, 3);
 
 /**
+ * @generated from message flowgate.v1.InstallModuleRequest
+ */
+export type InstallModuleRequest = Message<"flowgate.v1.InstallModuleRequest"> & {
+  /**
+   * The name of an npm package.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * An exact version, a range such as "^2.0.0", or a tag. Defaults to "latest".
+   *
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * A package as `npm pack` makes it, instead of the name and version.
+   *
+   * @generated from field: bytes tarball = 3;
+   */
+  tarball: Uint8Array;
+};
+
+/**
+ * Describes the message flowgate.v1.InstallModuleRequest.
+ * Use `create(InstallModuleRequestSchema)` to create a new message.
+ */
+export const InstallModuleRequestSchema: GenMessage<InstallModuleRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_modules, 4);
+
+/**
+ * @generated from message flowgate.v1.UpdateModuleRequest
+ */
+export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
+  /**
+   * The name of an installed module.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The version to install: exact, a range, or a tag such as "latest".
+   *
+   * @generated from field: optional string version = 2;
+   */
+  version?: string | undefined;
+
+  /**
+   * Whether the flow runtime is to load the module. Not together with `version`.
+   *
+   * @generated from field: optional bool enabled = 3;
+   */
+  enabled?: boolean | undefined;
+
+  /**
+   * Disables a module also if the active flows have nodes of its types, which are not started then.
+   *
+   * @generated from field: bool force = 4;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message flowgate.v1.UpdateModuleRequest.
+ * Use `create(UpdateModuleRequestSchema)` to create a new message.
+ */
+export const UpdateModuleRequestSchema: GenMessage<UpdateModuleRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_modules, 5);
+
+/**
+ * @generated from message flowgate.v1.DeleteModuleRequest
+ */
+export type DeleteModuleRequest = Message<"flowgate.v1.DeleteModuleRequest"> & {
+  /**
+   * The name of an installed module.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Removes a module also if the active flows have nodes of its types, which are not started then.
+   *
+   * @generated from field: bool force = 2;
+   */
+  force: boolean;
+};
+
+/**
+ * Describes the message flowgate.v1.DeleteModuleRequest.
+ * Use `create(DeleteModuleRequestSchema)` to create a new message.
+ */
+export const DeleteModuleRequestSchema: GenMessage<DeleteModuleRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_modules, 6);
+
+/**
+ * @generated from message flowgate.v1.ChangeModuleResponse
+ */
+export type ChangeModuleResponse = Message<"flowgate.v1.ChangeModuleResponse"> & {
+  /**
+   * The module as it is now; as it was, if it was removed.
+   *
+   * @generated from field: flowgate.v1.Module module = 1;
+   */
+  module?: Module | undefined;
+
+  /**
+   * The packages whose install scripts were not run, since the configuration does not name them.
+   *
+   * @generated from field: repeated string scripts_not_run = 2;
+   */
+  scriptsNotRun: string[];
+
+  /**
+   * The result of starting the active flows again. Absent if nothing has changed.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * The node types that are not installed, because of which the flows are not started.
+   *
+   * @generated from field: repeated string missing_types = 4;
+   */
+  missingTypes: string[];
+
+  /**
+   * The name of the replica whose modules were changed; absent if there can be only one.
+   *
+   * @generated from field: string replica = 5;
+   */
+  replica: string;
+};
+
+/**
+ * Describes the message flowgate.v1.ChangeModuleResponse.
+ * Use `create(ChangeModuleResponseSchema)` to create a new message.
+ */
+export const ChangeModuleResponseSchema: GenMessage<ChangeModuleResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_modules, 7);
+
+/**
  * The modules of the flows: npm packages that define node types, in the folder of the replica that receives the call.
  *
  * @generated from service flowgate.v1.ModulesService
@@ -168,6 +316,38 @@ export const ModulesService: GenService<{
     methodKind: "unary";
     input: typeof GetModuleRequestSchema;
     output: typeof ModuleSchema;
+  },
+  /**
+   * Installs a module from the registry of the configuration, or from a tarball; or another version of a module. The response is sent
+   * when it is installed and the flows have been started with it. Meanwhile, events of the kind `module` have the progress. Goes on if the
+   * caller does not wait. Fails if another change of the modules is in progress; if it fails, the modules remain as they were.
+   *
+   * @generated from rpc flowgate.v1.ModulesService.InstallModule
+   */
+  installModule: {
+    methodKind: "unary";
+    input: typeof InstallModuleRequestSchema;
+    output: typeof ChangeModuleResponseSchema;
+  },
+  /**
+   * Installs another version of a module like InstallModule, or enables or disables it. The flows are started again.
+   *
+   * @generated from rpc flowgate.v1.ModulesService.UpdateModule
+   */
+  updateModule: {
+    methodKind: "unary";
+    input: typeof UpdateModuleRequestSchema;
+    output: typeof ChangeModuleResponseSchema;
+  },
+  /**
+   * Removes a module, and starts the flows again. Fails if the active flows have nodes of its types.
+   *
+   * @generated from rpc flowgate.v1.ModulesService.DeleteModule
+   */
+  deleteModule: {
+    methodKind: "unary";
+    input: typeof DeleteModuleRequestSchema;
+    output: typeof ChangeModuleResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_flowgate_v1_modules, 0);

@@ -12,20 +12,40 @@ import { writeFiles } from "../runtime/planted-code.ts";
 export type Package = {
   readonly name: string;
   readonly version: string;
-  readonly manifest?: { readonly scripts?: object; readonly dependencies?: object };
+  readonly manifest?: { readonly scripts?: object; readonly dependencies?: object; readonly "node-red"?: object };
   readonly files?: Readonly<Record<string, string>>;
+  /** Whether its tarball is sent without an end. */
+  readonly stalls?: boolean;
+  /** The name in its package.json, if it is another one. */
+  readonly packedName?: string;
+};
+
+export type NpmRegistry = AsyncDisposable & {
+  readonly url: string;
+  /** Resolves once the tarball of a package is requested. */
+  untilRequested(name: string): Promise<void>;
 };
 
 /** Starts a registry of npm on loopback that has these packages. */
-export async function openNpmRegistry(
-  packagesOf: (url: string) => readonly Package[],
-): Promise<AsyncDisposable & { readonly url: string }> {
+export async function openNpmRegistry(packagesOf: (url: string) => readonly Package[]): Promise<NpmRegistry> {
   const tarballs = new Map<string, Buffer>();
-  const server = createServer((request, response) => {
-    const path = decodeURIComponent((request.url ?? "/").slice(1));
+  const requested = new Map<string, PromiseWithResolvers<void>>();
+  const request = (name: string): PromiseWithResolvers<void> => {
+    const found = requested.get(name) ?? Promise.withResolvers<void>();
+    requested.set(name, found);
+    return found;
+  };
+  const server = createServer(({ url: target = "/" }, response) => {
+    const path = decodeURIComponent(target.slice(1));
     const tarball = tarballs.get(path);
     if (tarball !== undefined) {
-      response.end(tarball);
+      const found = packages.find((each) => tarballName(each) === path);
+      request(found?.name ?? "").resolve();
+      if (found?.stalls === true) {
+        response.write(tarball.subarray(0, 10));
+      } else {
+        response.end(tarball);
+      }
       return;
     }
     const versions = packages.filter(({ name }) => name === path);
@@ -56,6 +76,7 @@ export async function openNpmRegistry(
   }
   return {
     url,
+    untilRequested: (name) => request(name).promise,
     async [Symbol.asyncDispose]() {
       server.close();
       server.closeAllConnections();
@@ -67,14 +88,17 @@ function tarballName({ name, version }: Package): string {
   return `${name.replace("/", "-")}-${version}.tgz`;
 }
 
-async function pack({ name, version, manifest, files = {} }: Package): Promise<Buffer> {
+/** The tarball of a package, as npm pack makes it. */
+export function pack({ name, version, manifest, files = {}, packedName = name }: Package): Promise<Buffer> {
+  return packFiles({ "package.json": JSON.stringify({ name: packedName, version, ...manifest }), ...files });
+}
+
+/** A compressed archive of these files in a folder. */
+export async function packFiles(files: Readonly<Record<string, string>>, name = "package"): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), "flowgate-package-"));
   try {
-    await writeFiles(join(folder, "package"), {
-      "package.json": JSON.stringify({ name, version, ...manifest }),
-      ...files,
-    });
-    execFileSync("tar", ["-czf", "package.tgz", "package"], { cwd: folder });
+    await writeFiles(join(folder, name), files);
+    execFileSync("tar", ["-czf", "package.tgz", name], { cwd: folder });
     return await readFile(join(folder, "package.tgz"));
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -1,0 +1,90 @@
+import { constants } from "node:fs";
+import { chmod, cp, mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { FlowgateError } from "../errors.ts";
+import { modulesDirName, prepareModulesDir, previousModulesDir } from "../runtime/folders.ts";
+
+/** A copy of the modules that is changed, in a folder for all that is needed besides. */
+export type Staging = { readonly work: string; readonly tree: string };
+
+/** The names of these folders in the data directory. */
+export const stagingPrefix = "modules-install-";
+
+/** In the folder of modules, apart from their code: what npm needs, and packages that did not come from a registry. */
+const keptNames = ["package.json", "package-lock.json", "node_modules", "uploads"];
+
+/**
+ * Runs `edit` on a copy of the modules, which replaces them if it succeeds. If it fails, or this process is killed, they remain as they
+ * were. Throws `modules_busy` if another process changes them.
+ */
+export async function changeModules<T>(dataDir: string, edit: (staging: Staging) => Promise<T>): Promise<T> {
+  using _ = await lockModules(dataDir);
+  const current = prepareModulesDir(join(dataDir, modulesDirName));
+  await removeStagings(dataDir);
+  const work = await mkdtemp(resolve(dataDir, stagingPrefix));
+  try {
+    const tree = join(work, "tree");
+    await mkdir(tree, { mode: 0o700 });
+    // Without files that configure npm.
+    for (const name of keptNames) {
+      await cp(join(current, name), join(tree, name), {
+        recursive: true,
+        verbatimSymlinks: true,
+        mode: constants.COPYFILE_FICLONE,
+      }).catch(ignoreMissing);
+    }
+    const result = await edit({ work, tree });
+    // Other users may read it if the flows run as one.
+    await chmod(tree, (await stat(current)).mode);
+    const previous = previousModulesDir(current);
+    await rename(current, previous);
+    await rename(tree, current);
+    await rm(previous, { recursive: true, force: true });
+    return result;
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** As `changeModules`, for a change that replaces a single file. */
+export async function changeInPlace(dataDir: string, edit: (tree: string) => Promise<void>): Promise<void> {
+  using _ = await lockModules(dataDir);
+  await edit(prepareModulesDir(join(dataDir, modulesDirName)));
+}
+
+/** Removes what processes have left that were killed. Throws `modules_busy` if one changes the modules now. */
+export async function removeLeftovers(dataDir: string): Promise<void> {
+  using _ = await lockModules(dataDir);
+  prepareModulesDir(join(dataDir, modulesDirName));
+  await removeStagings(dataDir);
+}
+
+/** The caller has the lock. */
+async function removeStagings(dataDir: string): Promise<void> {
+  const left = (await readdir(dataDir)).filter((name) => name.startsWith(stagingPrefix));
+  for (const name of left) {
+    // npm may still be working there, until it notices.
+    await rm(join(dataDir, name), { recursive: true, force: true, maxRetries: 3 });
+  }
+  await rm(previousModulesDir(join(dataDir, modulesDirName)), { recursive: true, force: true });
+}
+
+/** A lock of the operating system, which ends with the process. */
+async function lockModules(dataDir: string): Promise<Disposable> {
+  // Only when it is needed: the single-file executable contains this file, and runs flows without this built-in module.
+  const { DatabaseSync } = await import("node:sqlite");
+  const db = new DatabaseSync(join(dataDir, "modules.lock"), { timeout: 0 });
+  try {
+    db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+  } catch {
+    db.close();
+    throw new FlowgateError("modules_busy", "another process changes the modules: try again when it has ended");
+  }
+  return { [Symbol.dispose]: () => db.close() };
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== "ENOENT") {
+    throw error;
+  }
+}

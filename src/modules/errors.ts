@@ -1,0 +1,70 @@
+import { FlowgateError } from "../errors.ts";
+import { isModuleName, isVersionRange } from "../runtime/folders.ts";
+import type { NpmError } from "./npm.ts";
+
+/** Codes of npm and Node.js for a registry that can't be reached, or does not answer. */
+const networkCodes =
+  /^(?:ECONN\w+|ENOTFOUND|EAI_AGAIN|E?TIMEDOUT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ERR_SOCKET_TIMEOUT|FETCH_ERROR|E5\d\d|E429|EPIPE)$/;
+const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO/;
+
+/** What a caller can know of a failure of npm: neither paths and URLs of its output, nor credentials in them. */
+export function explainNpmError(
+  { code, output }: NpmError,
+  name: string,
+  { timeoutMs, sizeMb }: { readonly timeoutMs: number; readonly sizeMb: number },
+): FlowgateError {
+  const unchanged = "The modules remain as they were";
+  if (code === "timeout") {
+    return new FlowgateError(
+      "registry_unavailable",
+      `${name}: npm has not finished within ${timeoutMs} ms (modules.timeoutMs): the registry does not answer, or is too slow. ${unchanged}`,
+    );
+  }
+  if (code === "aborted") {
+    return new FlowgateError("unavailable", `${name}: the service is stopping. ${unchanged}`);
+  }
+  if (networkCodes.test(code) || certificateCodes.test(code)) {
+    return new FlowgateError("registry_unavailable", `${name}: the registry can't be reached (${code}). ${unchanged}`);
+  }
+  return new FlowgateError("module_failed", `${name}: ${reasonOf(code, output, sizeMb)}. ${unchanged}`);
+}
+
+function reasonOf(code: string, output: string, sizeMb: number): string {
+  switch (code) {
+    case "missing":
+      return "npm is not installed on the machine of the service, and modules are installed with it";
+    case "size":
+      return `the modules would take more than ${sizeMb} MiB (modules.sizeMb)`;
+    case "git":
+      return "a package requires another one from a git repository, which is not installed";
+    case "E404":
+      return `the registry has no package ${namedIn(output, /'((?:@[\w.~-]+\/)?[\w.~-]+)@[^']*' (?:is not in|could not be found)/) ?? "of this name"}`;
+    case "ETARGET":
+      return `the registry has no version ${specIn(output)}`;
+    case "E401":
+    case "E403":
+    case "ENEEDAUTH":
+      return "the registry refuses access: modules.npmrc names a file with a token for it";
+    case "EINTEGRITY":
+      return "the registry sent a package that does not have the announced hash";
+    case "ERESOLVE":
+      return "it requires other versions of packages than modules that are installed";
+    case "EBADENGINE":
+      return "it requires another version of Node.js";
+    case "ENOSPC":
+      return "there is no space left on the disk";
+    default:
+      return `npm has failed${code === "" ? "" : ` (${code})`}; the log of the service has its output`;
+  }
+}
+
+function namedIn(output: string, pattern: RegExp): string | undefined {
+  const found = pattern.exec(output)?.[1];
+  return found !== undefined && isModuleName(found) ? found : undefined;
+}
+
+function specIn(output: string): string {
+  const [, name = "", range = ""] =
+    /No matching version found for ((?:@[\w.~-]+\/)?[\w.~-]+)@(\S+?)\.?$/m.exec(output) ?? [];
+  return isModuleName(name) && isVersionRange(range) ? `${range} of ${name}` : "in this range";
+}

@@ -1,0 +1,150 @@
+import { existsSync } from "node:fs";
+import { readdir, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { FlowgateError } from "../errors.ts";
+import { type ModuleSpec, isVersionRange, isWithin, readDisabledModules, readManifest } from "../runtime/folders.ts";
+import { type InstalledModule, readInstalledModules, readNodeFiles } from "./catalog.ts";
+import { type LockedPackage, readLockfile } from "./lockfile.ts";
+import type { Npm } from "./npm.ts";
+
+/** A package to install: from a registry, or a tarball in the folder `uploads` of the modules. */
+export type PackageSource = ModuleSpec & { readonly upload?: string };
+
+export type InstallOptions = {
+  /** Whether packages may come from git repositories and URLs. */
+  readonly allowsGit?: boolean | undefined;
+  /** What the caller can do about a package from elsewhere, as the end of the error. */
+  readonly originHint?: string | undefined;
+  /** The packages whose install scripts are run. */
+  readonly scripts: readonly string[];
+  /** Called with the step that begins. */
+  readonly onStep?: (step: string) => void;
+  /** Throws if the modules must not be installed. Called with them, and with all packages. */
+  readonly check: (installed: readonly InstalledModule[], packages: readonly LockedPackage[]) => void;
+};
+
+export type Installation = {
+  /** The modules that were asked for. */
+  readonly installed: readonly InstalledModule[];
+  /** The packages that have install scripts which were not run. */
+  readonly scriptsNotRun: readonly string[];
+};
+
+/** The folder for tarballs, in the folder of modules. */
+export const uploadsName = "uploads";
+
+/** Installs packages with all that they require into a folder of modules. Throws an NpmError or a FlowgateError. */
+export async function installPackages(
+  tree: string,
+  npm: Npm,
+  sources: readonly PackageSource[],
+  { allowsGit = false, originHint = "", scripts, onStep = () => {}, check }: InstallOptions,
+): Promise<Installation> {
+  onStep("downloading");
+  await npm(["install", "--save-exact", "--", ...sources.map(formatSource)]);
+  onStep("checking");
+  const packages = readLockfile(tree);
+  if (!allowsGit) {
+    assertFromRegistry(packages, originHint);
+  }
+  const modules = await readInstalledModules(tree);
+  const installed = modules.filter(({ name }) => sources.some((source) => source.name === name));
+  for (const { name } of installed) {
+    assertWellFormed(tree, name);
+  }
+  check(installed, packages);
+  const withScripts = packages.filter(({ hasInstallScript }) => hasInstallScript === true).map(({ name }) => name);
+  const run = scripts.filter((name) => packages.some((each) => each.name === name));
+  if (run.length > 0) {
+    onStep("running install scripts");
+    await npm(["rebuild", "--no-ignore-scripts", "--", ...run]);
+  }
+  await removeUnusedUploads(tree);
+  return { installed, scriptsNotRun: [...new Set(withScripts)].filter((name) => !run.includes(name)) };
+}
+
+export async function uninstallPackages(tree: string, npm: Npm, names: readonly string[]): Promise<void> {
+  await npm(["uninstall", "--offline", "--", ...names]);
+  await removeUnusedUploads(tree);
+  const disabled = readDisabledModules(tree);
+  if (disabled.some((name) => names.includes(name))) {
+    await writeDisabledModules(
+      tree,
+      disabled.filter((name) => !names.includes(name)),
+    );
+  }
+}
+
+/** Replaces the names of the modules in a folder that are not to be loaded. */
+export async function writeDisabledModules(modulesDir: string, disabled: readonly string[]): Promise<void> {
+  const path = join(modulesDir, "package.json");
+  const manifest = { ...readManifest(path), flowgate: { disabled } };
+  // At once, also if the process is killed or the disk is full.
+  const next = join(modulesDir, "package.json.next");
+  await writeFile(next, `${JSON.stringify(manifest, undefined, 2)}\n`);
+  await rename(next, path);
+}
+
+function formatSource({ name, version, upload }: PackageSource): string {
+  return upload === undefined ? `${name}@${version ?? "latest"}` : `file:${uploadsName}/${upload}`;
+}
+
+/** Throws if a package is neither from a registry, with a hash, nor an uploaded one. */
+function assertFromRegistry(packages: readonly LockedPackage[], hint: string): void {
+  for (const { name, path, resolved, integrity, link, inBundle, dependencies, optionalDependencies } of packages) {
+    const isKnown =
+      inBundle === true || (integrity !== undefined && (isFromRegistry(resolved) || isUpload(path, name, resolved)));
+    const other = Object.entries({ ...dependencies, ...optionalDependencies }).find(
+      ([, range]) => !range.startsWith("npm:") && range.trim() !== "" && !isVersionRange(range.trim()),
+    );
+    if (link === true || !isKnown || other !== undefined) {
+      throw new FlowgateError(
+        "module_failed",
+        `${other === undefined ? name : `${name} requires ${other[0]}, which`} does not come from a registry: it is not installed, ` +
+          `and the modules remain as they were${hint}`,
+      );
+    }
+  }
+}
+
+/** Those of a registry on this machine have a hash only. */
+function isFromRegistry(resolved: string | undefined): boolean {
+  return resolved === undefined || /^https?:/.test(resolved);
+}
+
+function isUpload(path: string, name: string, resolved: string | undefined): boolean {
+  return path === `node_modules/${name}` && resolved?.startsWith(`file:${uploadsName}/`) === true;
+}
+
+/** Throws if Node-RED could not load the module, or would load files from outside of it. */
+function assertWellFormed(tree: string, name: string): void {
+  const folder = join(tree, "node_modules", name);
+  const found = readManifest(join(folder, "package.json"))["name"];
+  if (found !== name) {
+    throw malformed(name, "its package.json does not have this name");
+  }
+  for (const [set, file] of readNodeFiles(folder)) {
+    const path = join(folder, file);
+    if (!isWithin(folder, path) || !existsSync(path)) {
+      throw malformed(name, `it has no file for its nodes ${JSON.stringify(set.slice(0, 100))}`);
+    }
+  }
+}
+
+function malformed(name: string, problem: string): FlowgateError {
+  return new FlowgateError(
+    "module_failed",
+    `${name} is malformed: ${problem}. It is not installed, and the modules remain as they were`,
+  );
+}
+
+/** Of a module that was uploaded, and replaced or removed since. */
+async function removeUnusedUploads(tree: string): Promise<void> {
+  const folder = join(tree, uploadsName);
+  const { dependencies } = readManifest(join(tree, "package.json"));
+  const used = new Set(Object.values(Object(dependencies) as Record<string, unknown>));
+  const names = existsSync(folder) ? await readdir(folder) : [];
+  for (const name of names.filter((each) => !used.has(`file:${uploadsName}/${each}`))) {
+    await rm(join(folder, name));
+  }
+}

@@ -1,0 +1,102 @@
+import { isAbsolute, join, resolve } from "node:path";
+import * as z from "zod";
+import { isModuleRule } from "../modules/policy.ts";
+import { isModuleName, isWithin } from "../runtime/folders.ts";
+import type { Conflict } from "./access.ts";
+import { milliseconds, text, wholeNumber } from "./values.ts";
+
+const rules = z
+  .array(
+    z
+      .string("must be the name of a module")
+      .refine(
+        (rule) => isModuleRule(rule),
+        "must be the name of a module, in which * stands for any characters, with or without a range of versions, such as node-red-contrib-* or @scope/name@^1.2",
+      ),
+    "must be a list of names",
+  )
+  .readonly();
+
+export const modules = z
+  .strictObject({
+    registry: z
+      .string("must be a URL or a path")
+      .refine(isRegistry, "must be an http or https URL without user and password, or the absolute path of a folder")
+      .optional()
+      .describe(
+        "Where modules are installed from: the URL of a registry of npm, or the absolute path of a folder that contains the packages as `.tgz` files, for machines without a network. Absent: what `modules.npmrc` says, or npm's own registry.",
+      ),
+    npmrc: text
+      .optional()
+      .describe(
+        "Configuration file of npm with registries, tokens, proxies and certificates. Flows must not be able to write it. No other configuration of npm is read.",
+      ),
+    allow: rules
+      .default(["*"])
+      .describe(
+        "Modules that may be installed and loaded: names, in which `*` stands for any characters, each with or without a range of versions, such as `node-red-contrib-*` or `@scope/name@^1.2`. All others may not.",
+      ),
+    deny: rules
+      .default([])
+      .describe(
+        "Modules that may not be installed and loaded, in the same form. If both lists name a module, the more specific entry decides, as in Node-RED's `externalModules.palette`.",
+      ),
+    scripts: z
+      .array(
+        z.string("must be the name of a package").refine((name) => isModuleName(name), "must be the name of a package"),
+        "must be a list of names",
+      )
+      .readonly()
+      .default([])
+      .describe(
+        "Packages whose install scripts are run, as the user of the service and outside of the sandbox. Those of all others are not.",
+      ),
+    timeoutMs: milliseconds.default(300_000).describe("How long an installation may take."),
+    sizeMb: wholeNumber(1, 1_048_576)
+      .default(1_024)
+      .describe("How much the modules may take on the disk, in MiB, with what an installation downloads."),
+  })
+  .prefault({});
+
+/** The files of npm that flows could write: what they write must not configure programs of the service. */
+export function* findModuleConflicts({
+  dataDir,
+  runtime,
+  modules: { npmrc, registry },
+}: ModulePaths): Generator<Conflict> {
+  const paths = Object.entries({ npmrc, registry }).flatMap(([name, path]) =>
+    path === undefined || (name === "registry" && !isAbsolute(path)) ? [] : [{ name, path }],
+  );
+  // The working directory, which paths can be relative to, may have been deleted.
+  if (paths.length === 0) {
+    return;
+  }
+  const writable = [runtime.dir ?? join(dataDir, "runtime"), ...runtime.allow.fileSystemWrite].map((path) =>
+    resolve(path),
+  );
+  for (const { name, path } of paths) {
+    if (writable.some((folder) => isWithin(folder, resolve(path)))) {
+      yield [
+        `modules.${name}`,
+        "is where flows can write: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite",
+      ];
+    }
+  }
+}
+
+type ModulePaths = {
+  readonly dataDir: string;
+  readonly runtime: {
+    readonly dir?: string | undefined;
+    readonly allow: { readonly fileSystemWrite: readonly string[] };
+  };
+  readonly modules: z.output<typeof modules>;
+};
+
+function isRegistry(value: string): boolean {
+  if (isAbsolute(value)) {
+    return true;
+  }
+  const url = URL.parse(value);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+}

@@ -62,6 +62,41 @@ test("flows can read added modules, and not write them", async () => {
   expect(JSON.parse(await runtime.get("/try"))).toEqual(["done", ...denied]);
 });
 
+describe("function nodes that load modules by their Setup tab", () => {
+  const installLibrary = (modulesDir: string): Promise<void> =>
+    writeFiles(modulesDir, {
+      "package.json": JSON.stringify({ dependencies: { "@scope/library": "1.0.0", other: "1.0.0" } }),
+      "node_modules/@scope/library/package.json": JSON.stringify({ name: "@scope/library", version: "1.0.0" }),
+      "node_modules/@scope/library/index.js": "exports.answer = 42;",
+      "node_modules/other/index.js": "",
+    });
+  const loading = (module: string) =>
+    endpoint("/answer", "msg.payload = String(library.answer)").map((node) =>
+      node["type"] === "function" ? { ...node, libs: [{ var: "library", module }] } : node,
+    );
+
+  test("get those that are installed and permitted", async () => {
+    await using runtime = await runtimeUnderTest({ moduleLists: { allow: ["*"], deny: ["other"] } }, installLibrary);
+    await runtime.apply(revision(1, loading("@scope/library")), "full");
+    expect(await runtime.get("/answer")).toBe("42");
+    await runtime.apply(revision(2, loading("other")), "full");
+    expect(runtime.status().state).toBe("failed");
+    await runtime.apply(revision(3, loading("absent")), "full");
+    expect(runtime.status()).toMatchObject({ state: "failed", message: expect.stringContaining("absent") as string });
+    expect(runtime.incompleteSeq()).toBe(3);
+  });
+
+  test("get none of a disabled module", async () => {
+    await using runtime = await runtimeUnderTest({}, async (modulesDir) => {
+      await installLibrary(modulesDir);
+      const manifest = { dependencies: { "@scope/library": "1.0.0" }, flowgate: { disabled: ["@scope/library"] } };
+      await writeFiles(modulesDir, { "package.json": JSON.stringify(manifest) });
+    });
+    await runtime.apply(revision(1, loading("@scope/library")), "full");
+    expect(runtime.status().state).toBe("failed");
+  });
+});
+
 describe("modules in the runtime's folder, where they were loaded before", () => {
   test("are named at the start, with the command that installs them, in a form that npm takes from a registry", async () => {
     await using runtime = await runtimeUnderTest({}, async (modulesDir, userDir) => {

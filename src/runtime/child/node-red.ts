@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire, registerHooks } from "node:module";
 import { dirname } from "node:path";
-import type { Initialize } from "../messages.ts";
+import type { Initialize, ModuleLists } from "../messages.ts";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { RuntimeLog } from "./log.ts";
@@ -94,7 +94,7 @@ function noticeMemoryContext(require: NodeJS.Require): NodeRed["memoryContext"] 
 
 /** Returns the settings of a flow runtime without editor, admin API and module installation. */
 export function createSettings(
-  { userDir, nodeCloseTimeoutMs, logLevel }: Initialize,
+  { userDir, nodeCloseTimeoutMs, logLevel, moduleLists }: Initialize,
   storageModule: object,
   logHandler: RuntimeLog["handle"],
 ): object {
@@ -111,9 +111,10 @@ export function createSettings(
     externalModules: {
       autoInstall: false,
       palette: { allowInstall: false, allowUpload: false },
-      modules: { allowInstall: false },
+      modules: { allowInstall: false, ...toNodeRed(moduleLists) },
     },
-    functionExternalModules: false,
+    // Those that are installed, see `loadModulesFrom`.
+    functionExternalModules: true,
     nodeCloseTimeout: nodeCloseTimeoutMs,
     runtimeState: { enabled: true },
     logging: {
@@ -129,14 +130,17 @@ type RegistryPart = { init: (settings: object) => void };
  * of the user folder, which flows can write. Nodes still get `userDir` as a folder for their files.
  */
 export function loadModulesFrom({ modulesDir, moduleLists }: Pick<Initialize, "modulesDir" | "moduleLists">): void {
-  const { allow = ["*"], deny = [] } = moduleLists ?? {};
   const load = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
   redirect(load("@node-red/registry/lib/localfilesystem") as RegistryPart, {
     userDir: modulesDir,
-    externalModules: { palette: { allowList: allow, denyList: deny } },
+    externalModules: { palette: toNodeRed(moduleLists) },
   });
   // Without a folder it would take the working directory.
   redirect(load("@node-red/registry/lib/externalModules") as RegistryPart, { userDir: modulesDir ?? "/dev/null" });
+}
+
+function toNodeRed({ allow, deny }: ModuleLists = { allow: ["*"], deny: [] }): object {
+  return { allowList: allow, denyList: deny };
 }
 
 /** These settings are only used for the folders of modules. */

@@ -1,11 +1,6 @@
 import type { Deadline } from "./deadline.ts";
 import { PollableIterator, openPollable } from "./pollable-iterator.ts";
 
-/** Opens an iterable. It is cancelled when the deadline expires. */
-export function openCancellable<T>(iterable: AsyncIterable<T>, deadline: Deadline | undefined): CancellableIterator<T> {
-  return new CancellableIterator(openPollable(iterable), deadline);
-}
-
 /** An iterator that can be cancelled at any time, also while a result is awaited. It fails when the deadline expires. */
 export class CancellableIterator<T> extends PollableIterator<T> {
   readonly #source: PollableIterator<T>;
@@ -13,9 +8,9 @@ export class CancellableIterator<T> extends PollableIterator<T> {
   #error: unknown;
   #onReady: (() => void) | undefined;
 
-  constructor(source: PollableIterator<T>, deadline: Deadline | undefined) {
+  constructor(source: AsyncIterable<T>, deadline: Deadline | undefined) {
     super();
-    this.#source = source;
+    this.#source = openPollable(source);
     deadline?.expired.catch((error: unknown) => this.fail(error));
   }
 

@@ -62,7 +62,8 @@ export class CallContext implements HandlerContext {
         this.#controller.abort(this.#reason);
       } else {
         this.observeClient();
-        this.#deadline?.expired.catch((error: unknown) => this.#end(error));
+        // `then(null)`: after the other observers, since what a stream does because of the signal must not become its result.
+        this.#deadline?.expired.then(null).catch((error: unknown) => this.#end(error));
       }
     }
     return this.#controller.signal;

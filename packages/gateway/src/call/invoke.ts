@@ -9,7 +9,7 @@ import {
 import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import { CallRequest, CallResponse, createChain } from "./chain.ts";
 import type { CallContext } from "./context.ts";
-import { openPollable, PollableIterator } from "./pollable-iterator.ts";
+import { done, openPollable, PollableIterator } from "./pollable-iterator.ts";
 
 /** The function that implements a unary RPC, as registered with Connect's router, without its types. */
 export type UnaryFunction = (message: Message, context: HandlerContext) => unknown;
@@ -102,7 +102,7 @@ class NormalizedIterator extends PollableIterator<Message> {
 
   override async return(): Promise<IteratorResult<Message, undefined>> {
     await this.#results.return();
-    return super.return();
+    return done;
   }
 }
 

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { type GatewayOptions, PollableIterator } from "../../src/index.ts";
 import { type Item, ItemSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
@@ -54,6 +54,23 @@ class Feed extends PollableIterator<Item> {
     this.#onReady?.();
   }
 }
+
+/** A stream that announces its end when it is to return, and when its call has ended. */
+class EndingFeed extends Feed {
+  constructor({ signal }: HandlerContext, ...texts: string[]) {
+    super();
+    this.push(...texts);
+    signal.addEventListener("abort", () => this.close());
+  }
+
+  override return(): Promise<IteratorResult<Item, undefined>> {
+    this.close();
+    return super.return();
+  }
+}
+
+const endingRoutes: GatewayOptions["routes"] = (router) =>
+  router.service(StreamsService, { list: (_, context) => new EndingFeed(context, "first") });
 
 const routesOf =
   (feed: Feed): GatewayOptions["routes"] =>
@@ -180,6 +197,61 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a stream that can be p
     });
   });
 
+  test("has the error that ends it, also if it announces its end when it is to return", async () => {
+    const shutdown = new AbortController();
+    await using server = await serveStreams(version, { routes: endingRoutes, shutdownSignal: shutdown.signal });
+    const late = await server.request("GET", list, { headers: { "connect-timeout-ms": "300" } });
+    expect(await late.read()).toEqual({
+      body: '{"text":"first"}\n{"error":{"code":"deadline_exceeded","message":"the operation timed out"}}\n',
+      isComplete: false,
+    });
+    const ended = await server.request("GET", list);
+    shutdown.abort();
+    expect(await ended.read()).toEqual({
+      body: '{"text":"first"}\n{"error":{"code":"unavailable","message":"the service is closing"}}\n',
+      isComplete: false,
+    });
+  });
+
+  test("has its last chunk, also if it announces its end when its call has ended", async () => {
+    const feeds: Feed[] = [];
+    await using server = await serveStreams(version, {
+      routes: (router) =>
+        router.service(StreamsService, {
+          list(_, context) {
+            feeds.push(new EndingFeed(context, "first"));
+            return feeds.at(-1) as Feed;
+          },
+        }),
+    });
+    const response = await server.request("GET", list, { headers: { accept: "application/json" } });
+    feeds.forEach((feed) => {
+      feed.push("last");
+      feed.close();
+    });
+    expect(await response.read()).toEqual({ body: '[{"text":"first"},{"text":"last"}]', isComplete: true });
+  });
+
+  test("ends at the shutdown that it begins itself", async () => {
+    const shutdown = new AbortController();
+    await using server = await serveStreams(version, {
+      shutdownSignal: shutdown.signal,
+      routes: (router) =>
+        router.service(StreamsService, {
+          async *list() {
+            yield create(ItemSchema, { text: "first" });
+            shutdown.abort();
+            await new Promise(() => {});
+          },
+        }),
+    });
+    const response = await server.request("GET", list);
+    expect(await response.read()).toEqual({
+      body: '{"text":"first"}\n{"error":{"code":"unavailable","message":"the service is closing"}}\n',
+      isComplete: false,
+    });
+  });
+
   test("has heartbeats while it is silent", async () => {
     const feed = new Feed();
     await using server = await serve(version, feed, { streams: { heartbeatMs: 5 } });
@@ -271,6 +343,30 @@ describe.each(rpcServers)("a stream that can be polled, in %s", (_, open) => {
       controller.abort();
       await feed.returned;
       await expect(messages.next()).rejects.toThrow(/abort/i);
+    }
+  });
+});
+
+describe.each(rpcServers)("a stream that announces its end when it is to return, in %s", (_, open) => {
+  test("has the error that ends it in all protocols", async () => {
+    const shutdown = new AbortController();
+    await using server = await open({ routes: endingRoutes, shutdownSignal: shutdown.signal });
+    for (const [protocol, transport] of server.transports) {
+      const messages = createClient(StreamsService, transport).list({}, { timeoutMs: 300 })[Symbol.asyncIterator]();
+      await messages.next();
+      const failure: unknown = await messages.next().catch((error: unknown) => error);
+      expect([protocol, ConnectError.from(failure).code]).toEqual([protocol, Code.DeadlineExceeded]);
+    }
+    const calls = await Promise.all(
+      Array.from(server.transports, async ([, transport]) => {
+        const messages = createClient(StreamsService, transport).list({})[Symbol.asyncIterator]();
+        expect((await messages.next()).value?.text).toBe("first");
+        return messages;
+      }),
+    );
+    shutdown.abort();
+    for (const messages of calls) {
+      await expect(messages.next()).rejects.toThrow("[unavailable] the service is closing");
     }
   });
 });

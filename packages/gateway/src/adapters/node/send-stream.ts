@@ -74,7 +74,8 @@ class BodySender {
     try {
       while (!this.#isBlocked && !this.#isEnded) {
         const result = this.#chunks.poll(this.#write);
-        if (result === undefined) {
+        // What is polled may have called `#write`, which has ended the response.
+        if (result === undefined || this.#isEnded) {
           return;
         }
         if (result.done === true) {

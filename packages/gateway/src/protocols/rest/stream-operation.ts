@@ -18,7 +18,7 @@ import { maxBodyBytesOf, methodRule } from "../../schema/rules.ts";
 import { createRequestMessages } from "./stream/request-messages.ts";
 import { isAfterEnd } from "./stream/framing.ts";
 import type { RespondStream } from "./stream/respond.ts";
-import { openCancellable } from "../../call/cancellable-iterator.ts";
+import { CancellableIterator } from "../../call/cancellable-iterator.ts";
 
 /** Reads the request messages of a call: the single one of a server stream, or those of a client stream's body. */
 type ReadRequests = (
@@ -161,7 +161,7 @@ function createSingleResponder(
   return (negotiated) => {
     const respond = negotiate(negotiated);
     return async ({ request, context, deadline, responses }) => {
-      const source = openCancellable(responses, deadline);
+      const source = new CancellableIterator(responses, deadline);
       const unregister = openStreams.register((error) => source.fail(error));
       request.onAbort(() => source.cancel());
       const first = await source.next().finally(unregister);

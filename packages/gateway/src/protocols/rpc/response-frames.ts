@@ -6,10 +6,10 @@ import { type Compression, compressMinBytes } from "./compression.ts";
 import { envelope } from "./envelope.ts";
 
 type EndHandlers = {
-  /** Called once, after the last message or with the error. Returns the last frame, if the protocol has one. */
-  readonly onEnd: (error?: unknown) => Uint8Array | undefined;
-  /** Called instead if the client disconnects. */
-  readonly onCancel: () => void;
+  /** Returns the last frame, if the protocol has one. Called once, after the last message or with the error, unless the client disconnects. */
+  readonly formatEnd: (error?: unknown) => Uint8Array | undefined;
+  /** Called once when the stream ends; with the error if it fails. */
+  readonly onEnd: (error?: unknown) => void;
 };
 
 type Frame = IteratorResult<Uint8Array, undefined>;
@@ -72,6 +72,9 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
       result = this.#isCompressing ? undefined : this.#messages.poll(onReady);
     } catch (error) {
       this.#end(error);
+    }
+    // It has failed, or what the implementation has done meanwhile has closed it.
+    if (this.#isEnded) {
       return this.poll(onReady);
     }
     if (result === undefined) {
@@ -89,8 +92,7 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
       }
     } catch (error) {
       // An encoding error ends the stream like an error of the implementation.
-      this.#messages.cancel();
-      this.#end(error);
+      this.close(error);
       return this.poll(onReady);
     }
     this.#onReady = onReady;
@@ -99,18 +101,18 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
 
   /** Ends the stream with an error: the server closes. */
   close(error: unknown): void {
-    this.#messages.cancel();
     this.#end(error);
+    this.#messages.cancel();
     this.#notify();
   }
 
   override return(): Promise<Frame> {
-    this.#messages.cancel();
     if (!this.#isEnded) {
       this.#isEnded = true;
-      this.#handlers.onCancel();
-      this.#notify();
+      this.#handlers.onEnd();
     }
+    this.#messages.cancel();
+    this.#notify();
     return super.return();
   }
 
@@ -125,34 +127,34 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
       return envelope(0, bytes);
     }
     this.#isCompressing = true;
-    void this.#codec
-      .compressEnvelope(message, bytes, compression)
-      .then(
-        (value) => {
-          this.#isCompressing = false;
-          if (!this.#isEnded) {
-            this.#ready = { done: false, value };
-          }
-        },
-        (error: unknown) => this.#end(error),
-      )
-      .then(() => this.#notify());
+    this.#codec.compressEnvelope(message, bytes, compression).then(
+      (value) => {
+        this.#isCompressing = false;
+        if (!this.#isEnded) {
+          this.#ready = { done: false, value };
+          this.#notify();
+        }
+      },
+      (error: unknown) => this.close(error),
+    );
     return undefined;
   }
 
+  /** What observes the end may poll, so the last frame comes before. */
   #end(error?: unknown): void {
     if (this.#isEnded) {
       return;
     }
     this.#isEnded = true;
     try {
-      const last = this.#handlers.onEnd(error);
+      const last = this.#handlers.formatEnd(error);
       if (last !== undefined) {
         this.#deliver({ done: false, value: last });
       }
     } catch (failure) {
       this.#failure = { error: failure };
     }
+    this.#handlers.onEnd(error);
   }
 
   #deliver(frame: Frame): void {

@@ -1,5 +1,5 @@
 import type { Message } from "@bufbuild/protobuf";
-import { openCancellable } from "../../call/cancellable-iterator.ts";
+import { CancellableIterator } from "../../call/cancellable-iterator.ts";
 import type { CallContext } from "../../call/context.ts";
 import { withReservation } from "../../call/decompress-in-steps.ts";
 import { type InvokeStream, iterableOfOne } from "../../call/invoke.ts";
@@ -58,19 +58,19 @@ export function createStream(
       : readStream(request, context, compression);
     const trailers: GatewayResponse["headers"] = {};
     let unregister = (): void => {};
-    const frames = new ResponseFrames(openCancellable(await invoke(messages, context), deadline), codec, accepted, {
-      onEnd(error) {
-        unregister();
-        const failure = error === undefined ? undefined : failureOf(error, request, context);
-        const last = end(context, trailers, failure);
-        context.finish(error);
-        return last;
+    const frames = new ResponseFrames(
+      new CancellableIterator(await invoke(messages, context), deadline),
+      codec,
+      accepted,
+      {
+        formatEnd: (error) =>
+          end(context, trailers, error === undefined ? undefined : failureOf(error, request, context)),
+        onEnd(error) {
+          unregister();
+          context.finish(error);
+        },
       },
-      onCancel() {
-        unregister();
-        context.finish();
-      },
-    });
+    );
     unregister = openStreams.register((reason) => frames.close(reason));
     request.onAbort(() => void frames.return());
     // Implementations may set headers until the first message.

@@ -74,6 +74,9 @@ export class MessageFrames extends PollableIterator<Chunk> {
       result = this.#messages.poll(onReady);
     } catch (error) {
       this.#fail(error);
+    }
+    // It has failed, or what the implementation has done meanwhile has closed it.
+    if (this.#isEnded) {
       return this.poll(onReady);
     }
     const isFirst = this.#first === undefined;
@@ -86,9 +89,8 @@ export class MessageFrames extends PollableIterator<Chunk> {
     }
     this.#lastFrameMs = performance.now();
     if (result.done === true) {
-      this.#end();
-      const { end } = this.#options;
-      return end === "" ? done : { done: false, value: end };
+      this.#end(this.#options.end);
+      return this.poll(onReady);
     }
     let value: Chunk;
     try {
@@ -106,21 +108,19 @@ export class MessageFrames extends PollableIterator<Chunk> {
 
   /** Ends the stream with an error: the server closes. */
   close(error: unknown): void {
-    this.#messages.cancel();
     this.#fail(error);
+    this.#messages.cancel();
     this.#notify();
   }
 
   override return(): Promise<Frame> {
-    this.#messages.cancel();
     this.#ready = undefined;
-    this.#last = undefined;
-    this.#failure = undefined;
     if (!this.#isEnded) {
       this.#end();
-      this.#notify();
     }
-    return super.return();
+    this.#messages.cancel();
+    this.#notify();
+    return Promise.resolve(done);
   }
 
   #fail(error: unknown): void {
@@ -134,14 +134,16 @@ export class MessageFrames extends PollableIterator<Chunk> {
     }
     const { framing, formatError } = this.#options;
     // Before the end of the call, since its signal then has the error as its reason.
-    const json = formatError(error, framing.wrapsErrors);
-    this.#end(error);
-    this.#deliver(framing.error(json));
+    this.#end(framing.error(formatError(error, framing.wrapsErrors)), error);
   }
 
-  #end(error?: unknown): void {
+  /** What observes the end may poll, so the last chunk, if there is one, comes before. */
+  #end(last?: Chunk, error?: unknown): void {
     this.#isEnded = true;
     clearTimeout(this.#heartbeat);
+    if (last) {
+      this.#deliver(last);
+    }
     this.#options.onEnd(error);
   }
 
@@ -164,8 +166,10 @@ export class MessageFrames extends PollableIterator<Chunk> {
 
   /** Sets a timer for the next heartbeat, unless there is one: it is not set again for each message. */
   #keepAlive(): void {
-    const { framing, heartbeatMs } = this.#options;
-    const { heartbeat } = framing;
+    const {
+      framing: { heartbeat },
+      heartbeatMs,
+    } = this.#options;
     if (heartbeat === undefined || heartbeatMs === 0 || this.#heartbeat !== undefined) {
       return;
     }

@@ -17,7 +17,7 @@ import { addVary } from "../../../http/vary.ts";
 import { MessageFrames, type Chunk, type MessageFramesOptions } from "./message-frames.ts";
 import { createEventLines, createNegotiator, type Framing, type StreamFormats } from "./framing.ts";
 import type { OpenStreams } from "../../../call/shutdown.ts";
-import { openCancellable } from "../../../call/cancellable-iterator.ts";
+import { CancellableIterator } from "../../../call/cancellable-iterator.ts";
 
 /** A call whose response messages are to be sent. */
 type StreamCall = {
@@ -148,7 +148,7 @@ async function openFrames(
   openStreams: OpenStreams,
   options: Omit<MessageFramesOptions, "formatError" | "onEnd">,
 ) {
-  const messages = openCancellable(responses, deadline);
+  const messages = new CancellableIterator(responses, deadline);
   let unregister = (): void => {};
   const onEnd = (error?: unknown): void => {
     unregister();

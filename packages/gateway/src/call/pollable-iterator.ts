@@ -5,6 +5,9 @@ export const done: IteratorReturnResult<undefined> = { done: true, value: undefi
  * in the call that makes them available, so that an event which is sent to many streams costs each of them little more than the write.
  */
 export abstract class PollableIterator<T> implements AsyncIterableIterator<T, undefined> {
+  /** The calls of `next` that have not resolved. */
+  #reads: PromiseWithResolvers<IteratorResult<T, undefined>>[] | undefined;
+
   /**
    * Returns the next result, or throws the error with which the iteration has failed. Undefined: there is no result yet, and `onReady` is to
    * be called when there may be one, but not before `poll` has returned. It replaces that of an earlier call, does not throw, and may call
@@ -12,26 +15,12 @@ export abstract class PollableIterator<T> implements AsyncIterableIterator<T, un
    */
   abstract poll(onReady: () => void): IteratorResult<T, undefined> | undefined;
 
+  /** May be called again before it has resolved, as of a generator. */
   next(): Promise<IteratorResult<T, undefined>> {
-    return new Promise((resolve, reject) => {
-      let isSettled = false;
-      const attempt = (): void => {
-        if (isSettled) {
-          return;
-        }
-        try {
-          const result = this.poll(attempt);
-          if (result !== undefined) {
-            isSettled = true;
-            resolve(result);
-          }
-        } catch (error) {
-          isSettled = true;
-          reject(error);
-        }
-      };
-      attempt();
-    });
+    const read = Promise.withResolvers<IteratorResult<T, undefined>>();
+    (this.#reads ??= []).push(read);
+    this.#answer();
+    return read.promise;
   }
 
   /** Called when no more results are wanted, also while one is awaited. To be overridden to release resources. */
@@ -41,6 +30,23 @@ export abstract class PollableIterator<T> implements AsyncIterableIterator<T, un
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+
+  /** Also called after the reads were answered, by what was polled for them. */
+  #answer(): void {
+    for (let read = this.#reads?.[0]; read !== undefined; read = this.#reads?.[0]) {
+      try {
+        const result = this.poll(() => this.#answer());
+        if (result === undefined) {
+          return;
+        }
+        read.resolve(result);
+      } catch (error) {
+        read.reject(error);
+      }
+      this.#reads?.shift();
+    }
+    this.#reads = undefined;
   }
 }
 

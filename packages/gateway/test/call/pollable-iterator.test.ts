@@ -398,3 +398,11 @@ test("a read that has ended takes nothing of what is announced later", async () 
   feed.push("a", "b");
   expect([(await first).value?.text, (await feed.next()).value?.text]).toEqual(["a", "b"]);
 });
+
+test("concurrent reads are answered in their order", async () => {
+  const feed = new Feed();
+  const reads = [feed.next(), feed.next(), feed.next(), feed.next()];
+  feed.push("a", "b");
+  feed.close();
+  expect((await Promise.all(reads)).map(({ value }) => value?.text)).toEqual(["a", "b", undefined, undefined]);
+});

@@ -39,7 +39,7 @@ const maxSpanMs = 24 * 60 * 60_000;
 /** More than a report of the child has. */
 const maxSpans = 500;
 
-const maxRouteChars = 256;
+export const maxRouteChars = 256;
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { parseTraceparent } from "../../telemetry/traceparent.ts";
 import type { ParentChannel } from "../channel.ts";
-import type { FlowSpan, FlowSpans, HttpExchange } from "../flow-spans.ts";
+import { type FlowSpan, type FlowSpans, type HttpExchange, maxRouteChars } from "../flow-spans.ts";
+import { cutText } from "../node-events.ts";
 import { packEvents } from "./node-frames.ts";
 import type { NodeLocator } from "./node-locator.ts";
 import type { NodeRed, RunningNode } from "./node-red.ts";
@@ -11,8 +12,11 @@ import type { NodeRed, RunningNode } from "./node-red.ts";
 const maxSpans = 200;
 const flushMs = 100;
 
-/** Messages whose place in a trace is known after nodes have copied them. */
+/** At least so many messages have a known place in a trace after nodes have copied them, and at most twice as many. */
 const maxRecent = 10_000;
+
+/** The runtime's are shorter; flows can use any. */
+const maxIdChars = 100;
 
 /** The place of a message in a trace: the span that its next one is a child of. */
 type Place = { readonly traceId: string; readonly spanId?: string | undefined };
@@ -54,7 +58,9 @@ export class FlowTracer {
   readonly #options: FlowTracerOptions;
   readonly #places = new WeakMap<object, Place>();
   /** The places of messages by their `_msgid`, and by the node that has received them with it. */
-  readonly #recent = new Map<string, Place>();
+  #recent = new Map<string, Place>();
+  /** Those before. Two maps, since finding the oldest key of one takes longer than all the rest. */
+  #older = new Map<string, Place>();
   readonly #open = new WeakMap<RunningNode, WeakMap<object, OpenSpan>>();
   /** The node whose code runs, if it is known. */
   #current: { readonly node: RunningNode; readonly place: Place } | undefined;
@@ -136,19 +142,20 @@ export class FlowTracer {
     return this.#places.get(message) ?? this.#recall(message);
   }
 
-  #recall({ _msgid: id }: Message, receiver?: RunningNode): Place | undefined {
-    return typeof id === "string" ? this.#recent.get(keyOf(id, receiver)) : undefined;
+  #recall(message: Message, receiver?: RunningNode): Place | undefined {
+    const key = keyOf(message, receiver);
+    return key === undefined ? undefined : (this.#recent.get(key) ?? this.#older.get(key));
   }
 
-  #remember({ _msgid: id }: Message, place: Place, receiver?: RunningNode): void {
-    if (typeof id !== "string") {
+  #remember(message: Message, place: Place, receiver?: RunningNode): void {
+    const key = keyOf(message, receiver);
+    if (key === undefined) {
       return;
     }
-    const key = keyOf(id, receiver);
-    this.#recent.delete(key);
     this.#recent.set(key, place);
-    if (this.#recent.size > maxRecent) {
-      this.#recent.delete(this.#recent.keys().next().value ?? "");
+    if (this.#recent.size >= maxRecent) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
     }
   }
 
@@ -263,12 +270,15 @@ export class FlowTracer {
   }
 }
 
-function keyOf(messageId: string, receiver?: RunningNode): string {
-  return receiver === undefined ? messageId : `${messageId} ${receiver.id}`;
+function keyOf({ _msgid: id }: Message, receiver?: RunningNode): string | undefined {
+  if (typeof id !== "string" || id.length > maxIdChars) {
+    return undefined;
+  }
+  return receiver === undefined ? id : `${id} ${receiver.id}`;
 }
 
 function routeOf({ url }: HttpInNode): string {
-  return typeof url === "string" ? url : "";
+  return typeof url === "string" ? cutText(url, maxRouteChars) : "";
 }
 
 function createId(bytes: number): string {

@@ -53,6 +53,33 @@ const flows: Node[] = [
     wires: [["end"]],
   }),
   functionNode("end", { name: "End", z: "T", func: "return null;" }),
+  // Parts that have the same id, and nodes that are slow.
+  { id: "start", type: "http in", z: "T", ...place, url: "/parts", method: "get", wires: [["parts", "slow"]] },
+  functionNode("parts", {
+    name: "Parts",
+    z: "T",
+    func: "return [[{ ...msg, payload: 1 }, { ...msg, payload: 2 }]];",
+    wires: [["delay"]],
+  }),
+  {
+    id: "delay",
+    type: "delay",
+    z: "T",
+    ...place,
+    pauseType: "delay",
+    timeout: "20",
+    timeoutUnits: "milliseconds",
+    wires: [["part"]],
+  },
+  functionNode("part", { name: "Part", z: "T", func: "return msg.payload === 2 ? msg : null;", wires: [["reply"]] }),
+  { id: "reply", type: "http response", z: "T", ...place, wires: [] },
+  functionNode("slow", {
+    name: "Slow",
+    z: "T",
+    func: "setTimeout(() => { node.error('no', msg); node.done(); }, 40);",
+  }),
+  { id: "caughtLate", type: "catch", z: "T", ...place, scope: ["slow"], wires: [] },
+  { id: "complete", type: "complete", z: "T", ...place, scope: ["slow"], wires: [] },
 ];
 
 let collector: Collector;
@@ -120,6 +147,32 @@ test("a trace that its caller does not record is not recorded, and others begin 
   const [root] = named("GET /plain");
   expect(treeOf(collector.spans, root?.spanId ?? "")).toEqual([["function", ["http response"]]]);
   expect(collector.spans.filter((span) => span.traceId === other)).toEqual([]);
+});
+
+test("messages with the same id stay apart, also where a node is slow to send them or to fail", async () => {
+  const other = "d".repeat(32);
+  await request("/parts", { traceparent: `00-${other}-${spanId}-01` });
+  const tree = [
+    "GET /parts",
+    [
+      [
+        "function Parts",
+        [
+          ["delay", ["function Part"]],
+          ["delay", [["function Part", ["http response"]]]],
+        ],
+      ],
+      ["function Slow", ["catch", "complete"]],
+    ],
+  ];
+  await eventually(async () =>
+    expect(
+      treeOf(
+        collector.spans.filter(({ traceId }) => traceId === other),
+        spanId,
+      ),
+    ).toEqual([tree]),
+  );
 });
 
 test("a message that a node sends by itself begins a trace", async () => {

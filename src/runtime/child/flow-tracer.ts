@@ -64,6 +64,8 @@ export class FlowTracer {
   readonly #open = new WeakMap<RunningNode, WeakMap<object, OpenSpan>>();
   /** The node whose code runs, if it is known. */
   #current: { readonly node: RunningNode; readonly place: Place } | undefined;
+  /** Of the node that reports an error, or its end, to nodes that receive a copy of its message for that. */
+  #reporting: Place | undefined;
   #ended: FlowSpan[] = [];
   #dropped = 0;
   #unsent = 0;
@@ -84,19 +86,27 @@ export class FlowTracer {
       return;
     }
     const receive = (node: RunningNode, message: unknown): void => this.#receive(node, message, emitInput);
-    const end = (node: RunningNode, message: unknown, hasFailed: boolean): void => this.#end(node, message, hasFailed);
-    const fail = (node: RunningNode, message: unknown): void => this.#fail(node, message);
+    const end = (node: RunningNode, message: unknown, failure: unknown): void => {
+      this.#report(node, message, () => {
+        this.#end(node, message, failure !== undefined && failure !== null);
+        complete.call(node, message, failure);
+      });
+    };
+    const fail = (node: RunningNode, values: Parameters<typeof error>): void => {
+      this.#report(node, values[1], () => {
+        this.#fail(node, values[1]);
+        error.apply(node, values);
+      });
+    };
 
     prototype._emitInput = function (message) {
       receive(this, message);
     };
     prototype._complete = function (message, failure) {
-      end(this, message, failure !== undefined && failure !== null);
-      return complete.call(this, message, failure);
+      end(this, message, failure);
     };
     prototype.error = function (...values) {
-      fail(this, values[1]);
-      return error.apply(this, values);
+      fail(this, values);
     };
     nodeRed.util.hooks.add("preDeliver.flowgate", ({ source, msg }) => this.#send(source.node as RunningNode, msg));
     server.prependListener("request", (request: TracedRequest) => {
@@ -106,6 +116,8 @@ export class FlowTracer {
 
   #send(source: RunningNode, message: Message): void {
     const place =
+      // Nodes may process several messages with the same id, such as the parts of one.
+      this.#open.get(source)?.get(message) ??
       this.#recall(message, source) ??
       (this.#current?.node === source ? this.#current.place : undefined) ??
       this.#find(message) ??
@@ -118,19 +130,21 @@ export class FlowTracer {
       emitInput.call(node, message);
       return;
     }
-    const parent = this.#find(message) ?? this.#sample();
+    const parent = this.#reporting ?? this.#find(message) ?? this.#sample();
     const place = parent === unsampled ? unsampled : this.#beginSpan(node, message, parent);
     this.#places.set(message, place);
     this.#remember(message, place);
     if (place !== unsampled) {
       this.#remember(message, place, node);
     }
-    const outer = this.#current;
+    const [current, reporting] = [this.#current, this.#reporting];
     this.#current = { node, place };
+    this.#reporting = undefined;
     try {
       emitInput.call(node, message);
     } finally {
-      this.#current = outer;
+      this.#current = current;
+      this.#reporting = reporting;
       // Such a node does not tell when it has processed a message.
       if (!((node as { _expectedDoneCount?: number })._expectedDoneCount ?? 0)) {
         this.#end(node, message, false);
@@ -202,6 +216,19 @@ export class FlowTracer {
     const open = this.#open.get(node) ?? new WeakMap<object, OpenSpan>();
     this.#open.set(node, open.set(message, span));
     return span;
+  }
+
+  /** Catch and complete nodes receive the message while `run` does. */
+  #report(node: RunningNode, message: unknown, run: () => void): void {
+    const outer = this.#reporting;
+    if (typeof message === "object" && message !== null) {
+      this.#reporting = this.#open.get(node)?.get(message) ?? this.#recall(message, node) ?? outer;
+    }
+    try {
+      run();
+    } finally {
+      this.#reporting = outer;
+    }
   }
 
   #fail(node: RunningNode, message: unknown): void {

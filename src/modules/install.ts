@@ -94,17 +94,32 @@ function assertFromRegistry(packages: readonly LockedPackage[], hint: string): v
   for (const { name, path, resolved, integrity, link, inBundle, dependencies, optionalDependencies } of packages) {
     const isKnown =
       inBundle === true || (integrity !== undefined && (isFromRegistry(resolved) || isUpload(path, name, resolved)));
-    const other = Object.entries({ ...dependencies, ...optionalDependencies }).find(
-      ([, range]) => !range.startsWith("npm:") && range.trim() !== "" && !isVersionRange(range.trim()),
-    );
-    if (link === true || !isKnown || other !== undefined) {
-      throw new FlowgateError(
-        "module_failed",
-        `${other === undefined ? name : `${name} requires ${other[0]}, which`} does not come from a registry: it is not installed, ` +
-          `and the modules remain as they were${hint}`,
-      );
+    assertRequiresRegistry(name, { ...dependencies, ...optionalDependencies }, hint);
+    if (link === true || !isKnown) {
+      throw foreign(name, hint);
     }
   }
+}
+
+/** Throws if a package requires another one that does not come from a registry: npm would read its file or URL. */
+export function assertRequiresRegistry(name: string, dependencies: Readonly<Record<string, unknown>>, hint = ""): void {
+  const other = Object.entries(dependencies).find(
+    ([, range]) => typeof range !== "string" || !isRegistryRange(range.trim()),
+  );
+  if (other !== undefined) {
+    throw foreign(`${name} requires ${other[0].slice(0, 214)}, which`, hint);
+  }
+}
+
+function isRegistryRange(range: string): boolean {
+  return range === "" || range.startsWith("npm:") || isVersionRange(range);
+}
+
+function foreign(what: string, hint: string): FlowgateError {
+  return new FlowgateError(
+    "module_failed",
+    `${what} does not come from a registry: it is not installed, and the modules remain as they were${hint}`,
+  );
 }
 
 /** Those of a registry on this machine have a hash only. */

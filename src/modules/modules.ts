@@ -18,6 +18,7 @@ import { openFolderRegistry } from "./folder-registry.ts";
 import {
   type Installation,
   type PackageSource,
+  assertRequiresRegistry,
   installPackages,
   uninstallPackages,
   uploadsName,
@@ -167,6 +168,10 @@ export class Modules implements AsyncDisposable {
         );
       }
       const { name, version } = manifest;
+      // Before npm reads what they name, in the network and on the disk of the service.
+      for (const section of ["dependencies", "optionalDependencies", "peerDependencies"]) {
+        assertRequiresRegistry(name, Object(manifest[section]) as Record<string, unknown>);
+      }
       // With a hash, so that npm installs another package of the same version.
       const hash = createHash("sha256").update(request.tarball).digest("hex").slice(0, 16);
       return { name, version, upload: `${name.replace("/", "-").replace("@", "")}-${version}-${hash}.tgz` };

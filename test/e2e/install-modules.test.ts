@@ -1,10 +1,13 @@
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtempDisposable, readFile, readdir, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCli } from "../cli/run-cli.ts";
-import { type NpmRegistry, openNpmRegistry, pack } from "../modules/npm-registry.ts";
+import { type NpmRegistry, openNpmRegistry, pack, packFiles } from "../modules/npm-registry.ts";
 import { nodesOf, templatesOf } from "../modules/write-modules.ts";
 import { writeFiles } from "../runtime/planted-code.ts";
 import { deploy, readRuntime } from "./deploy.ts";
@@ -329,6 +332,34 @@ describe("a service with a registry", () => {
     }
     expect(await uploads()).toEqual([]);
     expect(await versions(service)).toEqual([]);
+  });
+
+  test.each([
+    ["dependencies", "http"],
+    ["optionalDependencies", "http"],
+    ["peerDependencies", "http"],
+    ["dependencies", "file"],
+  ])("rejects a tarball whose %s name what is at a %s URL, which is not read", async (section, scheme) => {
+    const asked: string[] = [];
+    await using server = createServer(({ url = "" }, response) => {
+      asked.push(url);
+      response.writeHead(404).end();
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const target = scheme === "file" ? "file:../../.." : `http://127.0.0.1:${port}/internal`;
+    const manifest = { name: "contrib-probe", version: "1.0.0", [section]: { hidden: target } };
+    const tarball = (await packFiles({ "package.json": JSON.stringify(manifest) })).toString("base64");
+    expect(await send(service, "POST", "/modules", { tarball })).toEqual({
+      status: 400,
+      body: {
+        code: "module_failed",
+        message:
+          "contrib-probe requires hidden, which does not come from a registry: it is not installed, and the modules remain as they were",
+      },
+    });
+    expect(asked).toEqual([]);
   });
 
   test("commands install, update, disable, enable and remove modules at the server", async () => {

@@ -1,4 +1,6 @@
 import type { Merge } from "../flows/analysis/analysis.ts";
+import type { KeptCredentials } from "../flows/configuration.ts";
+import type { ChangedContainer } from "../flows/diff/changed-containers.ts";
 import { FlowgateError } from "../errors.ts";
 import type { RevisionDraft } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
@@ -28,9 +30,12 @@ export async function commitChange(change: Change, call: DeploymentCall, options
     const active = store.active();
     const applied = await orRepeated(() => change.apply(active), call, store);
     const content = await keepCredentials(active, applied, store);
-    if ((expectedRev ?? active.rev) === active.rev) {
-      await orRepeated(() => authorize(active, content, call, options), call, store);
+    if (call.authorize !== undefined && (expectedRev ?? active.rev) !== active.rev) {
+      // The expected revision may become active before the commit, which must not replace what the change was not compared with.
+      const stale = { change, call, expectedRev: expectedRev ?? active.rev };
+      return orRepeated(() => mergeOrReject(stale, options), call, store);
     }
+    await orRepeated(() => authorize(active, content, call, options), call, store);
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {
@@ -46,14 +51,49 @@ export async function commitChange(change: Change, call: DeploymentCall, options
   }
 }
 
-/** Throws if the caller may not make this change. Whatever the operation is, its difference to the replaced revision counts. */
+type Compared = Content & { readonly kept?: KeptCredentials };
+
+/**
+ * Throws if the caller may not make this change. Whatever the operation is, its difference to the replaced revision counts. So do all
+ * nodes with submitted credentials: otherwise the refusal would tell whether credentials of other tabs were guessed.
+ */
 async function authorize(
-  active: Revision,
-  content: Content,
-  { authorize, source, signal }: DeploymentCall,
-  { analysis }: CommitOptions,
+  replaced: Revision,
+  content: Compared,
+  call: DeploymentCall,
+  options: CommitOptions,
 ): Promise<void> {
-  authorize?.(await analysis.findChangedContainers({ base: active, target: content }, { source, signal }));
+  if (call.authorize === undefined) {
+    return;
+  }
+  const { source, signal } = call;
+  const versions = { base: replaced, target: content, touched: submittedIds(content.submitted) };
+  const changed = await options.analysis.findChangedContainers(versions, { source, signal });
+  call.authorize([...changed, ...(await findOrigins(replaced, content, call, options))]);
+}
+
+function submittedIds(submitted: Content["submitted"]): ReadonlySet<string> {
+  const inline = [...(submitted?.inline ?? [])].filter(([, set]) => set.size > 0);
+  return new Set([...inline.map(([id]) => id), ...Object.keys(submitted?.topLevel?.nodes ?? {})]);
+}
+
+/** Where the nodes were whose kept credentials a change uses again: a node with such an id may be on another tab now. */
+async function findOrigins(
+  replaced: Revision,
+  { credentials, kept }: Compared,
+  { source, signal }: DeploymentCall,
+  { store, analysis }: CommitOptions,
+): Promise<readonly ChangedContainer[]> {
+  const used = [...replaced.kept].filter(([id]) => kept?.has(id) === false && credentials.has(id));
+  const origins: ChangedContainer[] = [];
+  for (const [rev, entries] of Map.groupBy(used, ([, entry]) => entry.rev)) {
+    const revision = await store.find(rev);
+    if (revision !== undefined) {
+      const versions = { base: revision, target: revision, touched: new Set(entries.map(([id]) => id)) };
+      origins.push(...(await analysis.findChangedContainers(versions, { source, signal })));
+    }
+  }
+  return origins;
 }
 
 function commitDraft(
@@ -123,14 +163,18 @@ async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Pr
  * exceeds a limit.
  */
 async function compare(
-  { change, call: { merge, source, signal }, expectedRev }: Mismatched,
-  { store, analysis }: CommitOptions,
+  { change, call, expectedRev }: Mismatched,
+  options: CommitOptions,
 ): Promise<(Merge & Pick<Content, "submitted">) | undefined> {
+  const { store, analysis } = options;
+  const { merge, source, signal } = call;
   const base = change.cause === "deployment" ? await store.find(expectedRev) : undefined;
   if (base === undefined) {
     return undefined;
   }
   const ours = await change.apply(base);
+  // The conflicts would tell whether submitted credentials are those of another tab.
+  await authorize(base, ours, call, options);
   const versions = { base, ours, theirs: store.active() };
   try {
     return { ...(await analysis.merge(versions, { source, signal })), submitted: ours.submitted };

@@ -97,6 +97,47 @@ describe("a deployment", () => {
     expect(await refused(asGreeter(nodes, { rev, ...more }))).toBe(parts);
   });
 
+  test("may not take over a tab that exists only as the z of nodes", async () => {
+    const adrift = [...flows, comment("d1", "drift")];
+    await deploy(service, { flows: adrift }, "nodes", admin);
+    expect(await refused(asGreeter([...adrift, labelled("drift", "Greetings")]))).toBe(`the tab 'drift'`);
+    expect(await refused(asGreeter(adrift.filter(({ id }) => id !== "g")))).toBe(`the tab 'Greetings' ('g')`);
+  });
+
+  test("may not use the credentials of a node that was removed from another tab", async () => {
+    await deploy(service, { flows: flows.filter(({ id }) => id !== "ir") }, "nodes", admin);
+    const moved = replaced(flows, "ir", { z: "g" });
+    expect(await refused(asGreeter(moved))).toBe(`the tab 'Invoices' ('i')`);
+    expect(await refused(asGreeter(moved, { credentials: { ir: { user: "mine" } } }))).toBe(`the tab 'Invoices' ('i')`);
+  });
+
+  test("gets back the credentials of a node that was removed from its tab", async () => {
+    await deploy(service, { flows: flows.filter(({ id }) => id !== "gr") }, "nodes", admin);
+    expect((await asGreeter(flows)).status).toBe(200);
+  });
+
+  test("does not tell whether credentials of another tab were guessed", async () => {
+    await deploy(service, { flows, credentials: { ir: { user: "two" } } }, "nodes", admin);
+    for (const user of ["two", "guess"]) {
+      const credentials = { ir: { user } };
+      const inline = replaced(flows, "ir", { credentials: { user } });
+      expect(await refused(asGreeter(flows, { credentials }))).toBe(`the tab 'Invoices' ('i')`);
+      expect(await refused(asGreeter(inline))).toBe(`the tab 'Invoices' ('i')`);
+      // Both sides have changed them since this revision, which is a conflict unless they are the same.
+      expect(await refused(asGreeter(flows, { rev, credentials }))).toBe(`the tab 'Invoices' ('i')`);
+      expect(await refused(asGreeter(flows, { rev, credentials }, merging))).toBe(`the tab 'Invoices' ('i')`);
+    }
+  });
+
+  test("that expects an earlier revision gets the conflict", async () => {
+    await deploy(service, { flows: replaced(flows, "i1", { name: "theirs" }) }, "nodes", admin);
+    const mine = [...replaced(flows, "g1", { name: "mine" }), comment("last", "g")];
+    const { status, body } = await asGreeter(mine, { rev });
+    expect([status, JSON.parse(body)]).toMatchObject([409, { code: "version_mismatch" }]);
+    const flow = { label: "Greetings", nodes: [] };
+    expect((await send("PUT", "/flow/g", { ...flow, rev })).status).toBe(409);
+  });
+
   test.each(rpcProtocolNames)("is refused with the tabs named over %s", async (protocol) => {
     const nodes = (await active()).flows.map(({ id, type, ...properties }) => ({ id, type, properties }));
     const outcome = await call(

@@ -111,8 +111,8 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
       const call = { kind: "affected", base: encode(base), target: encode(target) } as const;
       return ((await affected.call(call, caller)) as AffectedResult).affected;
     },
-    async findChangedContainers({ base, target }, caller) {
-      const call = { kind: "containers", base: encode(base), target: encode(target) } as const;
+    async findChangedContainers({ base, target, touched }, caller) {
+      const call = { kind: "containers", base: encode(base), target: encode(target), touched } as const;
       return ((await validations.call(call, caller)) as ContainersResult).changed;
     },
     async validate(content, caller) {

@@ -72,6 +72,8 @@ export type ContainersCall<Content = EncodedConfiguration> = {
   readonly kind: "containers";
   readonly base: Content;
   readonly target: Content;
+  /** Nodes that count as changed, whether they differ or not. */
+  readonly touched: ReadonlySet<string>;
 };
 
 export type ValidateCall<Content = EncodedConfiguration> = {

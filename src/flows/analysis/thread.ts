@@ -59,7 +59,7 @@ serveThread<AnalysisCall, AnalysisResult>(async (call) => {
     case "affected":
       return { reply: { affected: findAffected(base, decode(call.target)) } };
     case "containers":
-      return { reply: { changed: findChangedContainers(base, decode(call.target)) } };
+      return { reply: { changed: findChangedContainers(base, decode(call.target), call.touched) } };
     case "validate":
       return { reply: analyzeValidity({ base }) };
   }

@@ -10,14 +10,22 @@ export type ChangedContainer = Pick<Container, "id"> & {
   readonly labels: readonly (string | undefined)[];
 };
 
-/** Lists what contains the nodes that differ, with their credentials, before or after the change. The order of nodes does not matter. */
-export function findChangedContainers(base: Configuration, target: Configuration): readonly ChangedContainer[] {
+/**
+ * Lists what contains the nodes that differ, with their credentials, before or after the change, and those of `touched`, whether they
+ * differ or not. The order of nodes does not matter.
+ */
+export function findChangedContainers(
+  base: Configuration,
+  target: Configuration,
+  touched: ReadonlySet<string> = new Set(),
+): readonly ChangedContainer[] {
   const before = indexNodes(base);
   const after = indexNodes(target);
   const changed = new Set<string>();
   for (const node of target.flows) {
     const old = before.get(node.id);
-    if (old === undefined || !isSameJson(old, node) || !hasSameCredentials(base, target, node.id)) {
+    const isChanged = old === undefined || !isSameJson(old, node) || !hasSameCredentials(base, target, node.id);
+    if (isChanged || touched.has(node.id)) {
       changed.add(containerIdOf(node));
       if (old !== undefined) {
         changed.add(containerIdOf(old));
@@ -29,7 +37,13 @@ export function findChangedContainers(base: Configuration, target: Configuration
       changed.add(containerIdOf(node));
     }
   }
-  return Array.from(changed, (id) => describe(id, [before.get(id), after.get(id)]));
+  const sides = [before, after].map((nodes) => ({ nodes, containers: new Set(nodes.values().map(containerIdOf)) }));
+  return Array.from(changed, (id) =>
+    describe(
+      id,
+      sides.filter(({ containers }) => containers.has(id)).map(({ nodes }) => nodes.get(id)),
+    ),
+  );
 }
 
 function indexNodes({ flows }: Configuration): ReadonlyMap<string, FlowNode> {
@@ -45,10 +59,17 @@ function credentialsOf(sets: CredentialSets, id: string): ReadonlyMap<string, st
   return sets.get(id) ?? new Map();
 }
 
-/** A container without a node of its own is a tab without a label. */
+/** Of the sides that have it. A container without a node of its own is a tab without a label. */
 function describe(id: string, versions: readonly (FlowNode | undefined)[]): ChangedContainer {
-  const nodes = versions.filter((node) => node?.type === "tab" || node?.type === "subflow") as FlowNode[];
-  const labels = new Set(nodes.map(({ label }) => (typeof label === "string" ? label : undefined)));
-  const isTab = nodes.every(({ type }) => type === "tab");
-  return { id, kind: id === "" ? "global" : isTab ? "tab" : "subflow", labels: [...labels] };
+  if (id === "") {
+    return { id, kind: "global", labels: [] };
+  }
+  const isTab = versions.every((node) => node?.type !== "subflow");
+  const labels = new Set(versions.map((node) => labelOf(node)));
+  return { id, kind: isTab ? "tab" : "subflow", labels: [...labels] };
+}
+
+function labelOf(node: FlowNode | undefined): string | undefined {
+  const isContainer = node?.type === "tab" || node?.type === "subflow";
+  return isContainer && typeof node.label === "string" ? node.label : undefined;
 }

@@ -37,12 +37,25 @@ test.each<[string, readonly FlowNode[], readonly FlowNode[], readonly ChangedCon
   ["a tab without a label", [], [{ id: "a", type: "tab", name: "a" }], [onTab("a", undefined)]],
   ["a node on no tab", flows, [...flows, node("d")], [outside]],
   ["a node whose tab is not text", [], [{ id: "n", type: "debug", z: 1 }], [outside]],
-  ["a node on a missing tab", [], [node("n", "x")], [{ id: "x", kind: "tab", labels: [] }]],
+  ["a node on a missing tab", [], [node("n", "x")], [onTab("x", undefined)]],
+  [
+    "a missing tab that gets its node",
+    [node("n", "x")],
+    [node("n", "x"), tab("x", "new")],
+    [onTab("x", undefined, "new")],
+  ],
+  ["a tab that leaves its nodes", [node("n", "x"), tab("x", "old")], [node("n", "x")], [onTab("x", "old", undefined)]],
   ["a node in a subflow", [subflow], [subflow, node("n", "s")], [{ id: "s", kind: "subflow", labels: [undefined] }]],
   ["a tab that becomes a subflow", [tab("s")], [subflow], [{ id: "s", kind: "subflow", labels: ["s", undefined] }]],
 ])("finds where the change of %s is", (_name, base, target, expected) => {
   const credentials = new Map();
   expect(findChangedContainers({ flows: base, credentials }, { flows: target, credentials })).toEqual(expected);
+});
+
+test("touched nodes count as changed", () => {
+  const configuration = { flows, credentials: new Map() };
+  const touched = new Set(["b1", "missing"]);
+  expect(findChangedContainers(configuration, configuration, touched)).toEqual([onTab("b")]);
 });
 
 test.each<[Record<string, Record<string, string>>, Record<string, Record<string, string>>]>([

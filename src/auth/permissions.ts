@@ -24,7 +24,8 @@ export function tabsOf(permissions: readonly string[]): ReadonlySet<string> {
  * separated by spaces.
  */
 function tabOf(permission: string): string | undefined {
-  const [, encoded] = /^flows\.write@tab:(\S+)$/.exec(permission) ?? [];
+  // Permissions appear in logs and terminals.
+  const [, encoded] = /^flows\.write@tab:([^\s\p{C}]+)$/u.exec(permission) ?? [];
   try {
     return encoded && decodeURIComponent(encoded);
   } catch (error) {
@@ -74,12 +75,15 @@ export function narrow(permissions: readonly string[], scope: readonly string[])
   return [...new Set(intersection)];
 }
 
+/** Tokens are kept in memory with their scope, and the number of tabs is not limited. */
+export const maxScopeChars = 4096;
+
 /**
  * Parses a scope: "*", "read", known permissions and roles, separated by single spaces (RFC 6749, section 3.3). undefined:
  * invalid.
  */
 export function parseScope(scope: string, known: KnownNames): readonly string[] | undefined {
-  return resolvePermissions(scope.split(" "), known);
+  return scope.length > maxScopeChars ? undefined : resolvePermissions(scope.split(" "), known);
 }
 
 /** Replaces the names of roles by their permissions. undefined: one of the names is not known. */
@@ -98,7 +102,7 @@ export function isPermission(name: string, known: ReadonlySet<string>): boolean 
 
 /** For error messages. */
 export function listNames({ permissions, roles }: KnownNames): string {
-  return ["*", "read", ...permissions, ...roles.keys()].join(", ");
+  return ["*", "read", ...permissions, "flows.write@tab:LABEL", ...roles.keys()].join(", ");
 }
 
 function includes(granted: string, requested: string): boolean {
@@ -106,7 +110,7 @@ function includes(granted: string, requested: string): boolean {
     granted === "*" ||
     granted === requested ||
     (granted === "flows.write" && tabOf(requested) !== undefined) ||
-    (granted === "read" && /^[a-z_]+\.read$/.test(requested) && !sensitive.has(requested))
+    (granted === "read" && /^[a-z\d_]+\.read$/.test(requested) && !sensitive.has(requested))
   );
 }
 

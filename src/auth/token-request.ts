@@ -1,6 +1,6 @@
 import type { FlowgateError } from "../errors.ts";
 import { tokenError } from "./errors.ts";
-import { type KnownNames, listNames, parseScope } from "./permissions.ts";
+import { type KnownNames, listNames, maxScopeChars, parseScope } from "./permissions.ts";
 
 /** The parameters of IssueToken. */
 export type TokenRequest = {
@@ -50,7 +50,10 @@ export function parseTokenRequest(
   }
   const scope = parseScope(request.scope, known);
   if (scope === undefined) {
-    throw tokenError("invalid_scope", `The scope must be a space-separated list of: ${listNames(known)}.`);
+    throw tokenError(
+      "invalid_scope",
+      `The scope must be a space-separated list, of at most ${maxScopeChars} characters, of: ${listNames(known)}.`,
+    );
   }
   return scope;
 }

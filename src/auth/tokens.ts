@@ -3,7 +3,7 @@ import { FlowgateError } from "../errors.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import type { Principal } from "./caller.ts";
-import { covers, type KnownNames, listNames, parseScope } from "./permissions.ts";
+import { covers, type KnownNames, listNames, maxScopeChars, parseScope } from "./permissions.ts";
 
 export type NamedTokenRequest = {
   readonly name: string;
@@ -38,7 +38,10 @@ export function prepareNamedToken(
   }
   const scope = requestedScope === undefined ? permissions : parseScope(requestedScope, known);
   if (scope === undefined) {
-    throw new FlowgateError("invalid_scope", `scope: must be a space-separated list of: ${listNames(known)}`);
+    throw new FlowgateError(
+      "invalid_scope",
+      `scope: must be a space-separated list, of at most ${maxScopeChars} characters, of: ${listNames(known)}`,
+    );
   }
   if (scope.length === 0 || !covers(permissions, scope, known.permissions)) {
     throw new FlowgateError("invalid_scope", "scope: exceeds the permissions of the caller: request less");

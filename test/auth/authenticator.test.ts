@@ -89,7 +89,7 @@ test("issues a token, and stores only its hash", async () => {
 
 const missing = (name: string) => `The parameter ${name} is missing or empty.`;
 const scopes =
-  "The scope must be a space-separated list of: *, read, flows.read, flows.write, settings.read, viewer, deployer, operator, admin.";
+  "The scope must be a space-separated list, of at most 4096 characters, of: *, read, flows.read, flows.write, settings.read, flows.write@tab:LABEL, viewer, deployer, operator, admin.";
 
 test.each<[Partial<TokenRequest>, string, TokenErrorReason, string]>([
   [{ clientId: "", grantType: "" }, "invalid_request", TokenErrorReason.INVALID_REQUEST, missing("client_id")],
@@ -426,7 +426,7 @@ test.each([
     { name: "a", scope: "" },
     reader,
     "invalid_scope",
-    /^scope: must be a space-separated list of: \*, read, flows.read/,
+    /^scope: must be a space-separated list, of at most 4096 characters, of: \*, read, flows.read/,
   ],
   [{ name: "a", scope: "flows" }, reader, "invalid_scope", /^scope: must be/],
   [{ name: "a" }, { username: "ada", permissions: [] }, "invalid_scope", /^scope: exceeds/],

@@ -43,7 +43,11 @@ const issuer = (permissions: Permissions) =>
   z
     .strictObject({
       name: text
-        .regex(/^[a-z][a-z\d-]*$/, "must be lower-case letters, digits and hyphens, such as gitlab")
+        // The names of workloads begin with spiffe and a colon.
+        .regex(
+          /^(?!spiffe$)[a-z][a-z\d-]*$/,
+          "must be lower-case letters, digits and hyphens, such as gitlab, other than spiffe",
+        )
         .describe("Name of the issuer. The user names of its callers begin with it and a colon. Must be unique."),
       issuer: text.describe("The claim `iss` of its tokens. Must be unique."),
       audience: text.describe(

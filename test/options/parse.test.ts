@@ -300,7 +300,7 @@ test.each<[unknown[], string[]]>([
   [[{ ...issuer, jwksFile: "keys.json" }], [oneOfBoth]],
   [
     [{ ...issuer, name: "GitLab" }],
-    ["adminAuth.issuers[0].name: must be lower-case letters, digits and hyphens, such as gitlab"],
+    ["adminAuth.issuers[0].name: must be lower-case letters, digits and hyphens, such as gitlab, other than spiffe"],
   ],
   [[{ ...issuer, audience: "" }], ["adminAuth.issuers[0].audience: must not be empty"]],
   ...["HS256", "none", "rs256"].map((name): [unknown[], string[]] => [

@@ -132,6 +132,11 @@ test("the service issues no tokens without users, and rejects JWTs of unknown is
   });
   expect((await other.send("GET", "/flows", { headers: bearer(await issuer.sign()) })).status).toBe(200);
   expect((await other.send("GET", "/flows")).headers["www-authenticate"]).toBe('Bearer realm="flowgate"');
+  const env = { FLOWGATE_SERVER: other.url };
+  const { code, stderr } = await runCli(["login"], { env });
+  expect([code, stderr]).toEqual([1, expect.stringContaining("set FLOWGATE_TOKEN to a token of an issuer")]);
+  const admitted = await runCli(["login"], { env: { ...env, FLOWGATE_TOKEN: await issuer.sign() } });
+  expect([admitted.code, admitted.stdout]).toEqual([0, expect.stringContaining("requires no login")]);
 });
 
 test("issuers are added, changed and removed without a restart, and calls that stay open end", async () => {

@@ -16,10 +16,12 @@ export type LoginFlags = {
 };
 
 /** Prompts for what the server requires, and stores the token that it issues. */
-export async function logIn({ connection, session, output }: ClientContext, flags: LoginFlags): Promise<void> {
+export async function logIn(context: ClientContext, flags: LoginFlags): Promise<void> {
+  const { connection, session, output } = context;
   const { server } = connection;
   const { type, prompts } = await session.auth.getLogin({});
   if (type === "") {
+    await assertAdmitted(context);
     output.value({ server }, () => `${server} requires no login.`);
     return;
   }
@@ -49,6 +51,26 @@ export async function logIn({ connection, session, output }: ClientContext, flag
   );
   if (connection.tokenOrigin === "environment") {
     process.stderr.write("flowgate: warning: FLOWGATE_TOKEN is set, and is used instead of this login.\n");
+  }
+}
+
+/** A server without logins may still require an identity. */
+async function assertAdmitted({ connection, session }: ClientContext): Promise<void> {
+  try {
+    await session.auth.getIdentity({});
+  } catch (error) {
+    const { code } = ConnectError.from(error);
+    // Older servers require none.
+    if (code === Code.Unimplemented) {
+      return;
+    }
+    if (code !== Code.Unauthenticated || connection.tokenOrigin === "environment") {
+      throw error;
+    }
+    throw new CliFailure(
+      `${connection.server} has no logins, but knows callers by the tokens of other issuers or by client certificates: set FLOWGATE_TOKEN to a token of an issuer that it accepts, or specify a client certificate.`,
+      { cause: error },
+    );
   }
 }
 

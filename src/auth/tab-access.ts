@@ -43,7 +43,8 @@ export class TabAccess {
   }
 }
 
-const maxListed = 10;
+/** The list is sent in a header or trailer, which is limited to a few kilobytes. */
+const maxListed = 5;
 
 function describe({ id, kind, labels }: Changed): string {
   if (kind === "global") {
@@ -54,10 +55,10 @@ function describe({ id, kind, labels }: Changed): string {
 }
 
 function quote(text: string): string {
-  return JSON.stringify(text.length > maxQuotedChars ? `${text.slice(0, maxQuotedChars)}…` : text);
+  return JSON.stringify(text.length > maxQuotedChars ? `${text.slice(0, maxQuotedChars).toWellFormed()}…` : text);
 }
 
-const maxQuotedChars = 100;
+const maxQuotedChars = 64;
 
 /** Set by the gate if the caller has `flows.write` on some tabs only. */
 export const tabAccessKey = createContextKey<TabAccess | undefined>(undefined, { description: "tab access" });

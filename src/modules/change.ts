@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
-import { chmod, cp, mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { chmod, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import { modulesDirName, prepareModulesDir, previousModulesDir } from "../runtime/folders.ts";
 
@@ -21,7 +21,8 @@ export async function changeModules<T>(dataDir: string, edit: (staging: Staging)
   using _ = await lockModules(dataDir);
   const current = prepareModulesDir(join(dataDir, modulesDirName));
   await removeStagings(dataDir);
-  const work = await mkdtemp(resolve(dataDir, stagingPrefix));
+  // npm compares paths with the real one of its working directory.
+  const work = await mkdtemp(join(await realpath(dataDir), stagingPrefix));
   try {
     const tree = join(work, "tree");
     await mkdir(tree, { mode: 0o700 });

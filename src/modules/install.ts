@@ -53,14 +53,24 @@ export async function installPackages(
     assertWellFormed(tree, name);
   }
   check(installed, packages);
-  const withScripts = packages.filter(({ hasInstallScript }) => hasInstallScript === true).map(({ name }) => name);
-  const run = scripts.filter((name) => packages.some((each) => each.name === name));
+  const run = packages.filter((each) => scripts.includes(each.name) && isNamedByRegistry(each, packages));
   if (run.length > 0) {
     onStep("running install scripts");
-    await npm(["rebuild", "--no-ignore-scripts", "--", ...run]);
+    // By their folders: others can have the same name.
+    await npm(["rebuild", "--no-ignore-scripts", "--", ...run.map(({ path }) => `./${path}`)]);
   }
   await removeUnusedUploads(tree);
-  return { installed, scriptsNotRun: [...new Set(withScripts)].filter((name) => !run.includes(name)) };
+  const notRun = packages.filter((each) => each.hasInstallScript === true && !run.includes(each));
+  return { installed, scriptsNotRun: [...new Set(notRun.map(({ name }) => name))] };
+}
+
+/** Whether a registry has the package by this name. Who uploads or publishes a package can give any name to it, and to those in it. */
+function isNamedByRegistry(
+  { name, originalName = name, path, resolved, inBundle }: LockedPackage,
+  packages: readonly LockedPackage[],
+): boolean {
+  const isLockedByOther = packages.some((each) => each.hasShrinkwrap === true && path.startsWith(`${each.path}/`));
+  return originalName === name && inBundle !== true && !isLockedByOther && isFromRegistry(resolved);
 }
 
 export async function uninstallPackages(tree: string, npm: Npm, names: readonly string[]): Promise<void> {

@@ -6,22 +6,32 @@ export type LockedPackage = {
   readonly name: string;
   /** Below the folder of modules, such as `node_modules/a/node_modules/b`. */
   readonly path: string;
+  /** Its own name, if it is installed by another one. */
+  readonly originalName?: string | undefined;
   readonly version?: string;
   readonly resolved?: string;
   readonly integrity?: string;
   readonly link?: boolean;
   readonly inBundle?: boolean;
   readonly hasInstallScript?: boolean;
+  readonly hasShrinkwrap?: boolean;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 };
+
+type Entry = Omit<LockedPackage, "path" | "name" | "originalName"> & { readonly name?: string };
 
 const maxLockfileBytes = 64 * 1024 * 1024;
 
 /** The packages in a folder of modules; none if it has no lockfile. */
 export function readLockfile(modulesDir: string): LockedPackage[] {
   const { packages } = readManifest(join(modulesDir, "package-lock.json"), maxLockfileBytes);
-  return Object.entries(Object(packages) as Record<string, Omit<LockedPackage, "path" | "name">>)
+  return Object.entries(Object(packages) as Record<string, Entry>)
     .filter(([path]) => path !== "")
-    .map(([path, entry]) => ({ ...entry, path, name: path.slice(path.lastIndexOf("node_modules/") + 13) }));
+    .map(([path, { name: originalName, ...entry }]) => ({
+      ...entry,
+      path,
+      name: path.slice(path.lastIndexOf("node_modules/") + 13),
+      originalName,
+    }));
 }

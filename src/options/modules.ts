@@ -49,7 +49,7 @@ export const modules = z
       .readonly()
       .default([])
       .describe(
-        "Packages whose install scripts are run, as the user of the service and outside of the sandbox. Those of all others are not.",
+        "Packages whose install scripts are run, as the user of the service and outside of the sandbox, if they are in the registry by this name. Those of all others, and of uploaded packages, are not.",
       ),
     timeoutMs: milliseconds.default(300_000).describe("How long an installation may take."),
     sizeMb: wholeNumber(1, 1_048_576)

@@ -12,7 +12,13 @@ import { writeFiles } from "../runtime/planted-code.ts";
 export type Package = {
   readonly name: string;
   readonly version: string;
-  readonly manifest?: { readonly scripts?: object; readonly dependencies?: object; readonly "node-red"?: object };
+  readonly manifest?: {
+    readonly scripts?: object;
+    readonly dependencies?: object;
+    readonly bundleDependencies?: readonly string[];
+    readonly _hasShrinkwrap?: boolean;
+    readonly "node-red"?: object;
+  };
   readonly files?: Readonly<Record<string, string>>;
   /** Whether its tarball is sent without an end. */
   readonly stalls?: boolean;

@@ -1,0 +1,106 @@
+import { existsSync } from "node:fs";
+import { mkdir, mkdtempDisposable } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type Modules, openModules } from "../../src/modules/modules.ts";
+import { type Package, openNpmRegistry, pack } from "./npm-registry.ts";
+
+type Opened = AsyncDisposable & { readonly modules: Modules; hasRun(): boolean };
+
+/** Opens modules that are installed from a registry with these packages. Only the install scripts of packages named "known" are run. */
+async function open(packagesOf: (script: object) => readonly Package[]): Promise<Opened> {
+  const folder = await mkdtempDisposable(join(tmpdir(), "flowgate-modules-"));
+  const ran = join(folder.path, "ran");
+  const dataDir = join(folder.path, "data");
+  await mkdir(dataDir);
+  const registry = await openNpmRegistry(() => packagesOf({ install: `echo > ${ran}` }));
+  const modules = openModules({
+    dataDir,
+    registry: registry.url,
+    allow: ["*"],
+    deny: [],
+    scripts: ["known"],
+    timeoutMs: 60_000,
+    sizeMb: 100,
+    log: () => {},
+    onProgress: () => {},
+  });
+  return {
+    modules,
+    hasRun: () => existsSync(ran),
+    async [Symbol.asyncDispose]() {
+      await modules[Symbol.asyncDispose]();
+      await registry[Symbol.asyncDispose]();
+      await folder.remove();
+    },
+  };
+}
+
+type Packument = { readonly versions: { readonly "1.0.0": { readonly dist: { tarball: string; integrity: string } } } };
+
+const contrib = { name: "contrib", version: "1.0.0" };
+const known = { name: "known", version: "1.0.0" };
+
+test("runs the install script of a package that the configuration names", async () => {
+  await using opened = await open((scripts) => [
+    { ...known, manifest: { scripts } },
+    { ...contrib, manifest: { dependencies: { known: "1.0.0" } } },
+  ]);
+  const { scriptsNotRun } = await opened.modules.install({ name: "contrib", version: "latest" });
+  expect([scriptsNotRun, opened.hasRun()]).toEqual([[], true]);
+});
+
+test("runs no install script of another package that is installed by this name", async () => {
+  await using opened = await open((scripts) => [
+    { name: "other", version: "1.0.0", manifest: { scripts } },
+    { ...contrib, manifest: { dependencies: { known: "npm:other@1.0.0" } } },
+  ]);
+  const { scriptsNotRun } = await opened.modules.install({ name: "contrib", version: "latest" });
+  expect([scriptsNotRun, opened.hasRun()]).toEqual([["known"], false]);
+});
+
+test("runs no install script of a package that another one contains", async () => {
+  await using opened = await open((scripts) => [
+    {
+      ...contrib,
+      manifest: { dependencies: { known: "1.0.0" }, bundleDependencies: ["known"] },
+      files: { "node_modules/known/package.json": JSON.stringify({ ...known, scripts }) },
+    },
+  ]);
+  const { scriptsNotRun } = await opened.modules.install({ name: "contrib", version: "latest" });
+  expect([scriptsNotRun, opened.hasRun()]).toEqual([["known"], false]);
+});
+
+test("runs no install script of a package from an address in the lockfile of another one", async () => {
+  const folder = await mkdtempDisposable(join(tmpdir(), "flowgate-modules-"));
+  await using _ = folder;
+  const ran = join(folder.path, "ran");
+  const manifest = { scripts: { install: `echo > ${ran}` } };
+  await using elsewhere = await openNpmRegistry(() => [{ ...known, manifest }]);
+  const { versions } = (await (await fetch(`${elsewhere.url}/known`)).json()) as Packument;
+  const { tarball: resolved, integrity } = versions["1.0.0"].dist;
+  const packages = {
+    "": { ...contrib, dependencies: { known: "1.0.0" } },
+    "node_modules/known": { version: "1.0.0", resolved, integrity, hasInstallScript: true },
+  };
+  await using opened = await open(() => [
+    {
+      ...contrib,
+      manifest: { dependencies: { known: "1.0.0" }, _hasShrinkwrap: true },
+      files: { "npm-shrinkwrap.json": JSON.stringify({ ...contrib, lockfileVersion: 3, packages }) },
+    },
+  ]);
+  const { scriptsNotRun } = await opened.modules.install({ name: "contrib", version: "latest" });
+  expect([scriptsNotRun, existsSync(ran)]).toEqual([["known"], false]);
+});
+
+test("runs no install script of a package that was uploaded", async () => {
+  let tarball: Promise<Uint8Array> = Promise.resolve(Buffer.alloc(0));
+  await using opened = await open((scripts) => {
+    tarball = pack({ ...known, manifest: { scripts } });
+    return [];
+  });
+  const { scriptsNotRun } = await opened.modules.install({ tarball: await tarball });
+  expect([scriptsNotRun, opened.hasRun()]).toEqual([["known"], false]);
+});

@@ -48,6 +48,7 @@ export async function installPackages(
     assertFromRegistry(packages, originHint);
   }
   const modules = await readInstalledModules(tree);
+  assertUploaded(tree, sources);
   const installed = modules.filter(({ name }) => sources.some((source) => source.name === name));
   for (const { name } of installed) {
     assertWellFormed(tree, name);
@@ -96,7 +97,11 @@ export async function writeDisabledModules(modulesDir: string, disabled: readonl
 }
 
 function formatSource({ name, version, upload }: PackageSource): string {
-  return upload === undefined ? `${name}@${version ?? "latest"}` : `file:${uploadsName}/${upload}`;
+  return upload === undefined ? `${name}@${version ?? "latest"}` : formatUpload(upload);
+}
+
+function formatUpload(upload: string): string {
+  return `file:${uploadsName}/${upload}`;
 }
 
 /** Throws if a package is neither from a registry, with a hash, nor an uploaded one. */
@@ -141,6 +146,15 @@ function isUpload(path: string, name: string, resolved: string | undefined): boo
   return path === `node_modules/${name}` && resolved?.startsWith(`file:${uploadsName}/`) === true;
 }
 
+/** Throws if npm has found another name in a tarball than was found before, such as by a second package.json. */
+function assertUploaded(tree: string, sources: readonly PackageSource[]): void {
+  const dependencies = Object(readManifest(join(tree, "package.json"))["dependencies"]) as Record<string, unknown>;
+  const other = sources.find(({ name, upload }) => upload !== undefined && dependencies[name] !== formatUpload(upload));
+  if (other !== undefined) {
+    throw malformed(other.name, "its tarball has several names");
+  }
+}
+
 /** Throws if Node-RED could not load the module, or would load files from outside of it. */
 function assertWellFormed(tree: string, name: string): void {
   const folder = join(tree, "node_modules", name);
@@ -169,7 +183,7 @@ async function removeUnusedUploads(tree: string): Promise<void> {
   const { dependencies } = readManifest(join(tree, "package.json"));
   const used = new Set(Object.values(Object(dependencies) as Record<string, unknown>));
   const names = existsSync(folder) ? await readdir(folder) : [];
-  for (const name of names.filter((each) => !used.has(`file:${uploadsName}/${each}`))) {
+  for (const name of names.filter((each) => !used.has(formatUpload(each)))) {
     await rm(join(folder, name));
   }
 }

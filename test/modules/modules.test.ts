@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Modules, openModules } from "../../src/modules/modules.ts";
-import { type Package, openNpmRegistry, pack } from "./npm-registry.ts";
+import { type Package, openNpmRegistry, pack, packFolders } from "./npm-registry.ts";
 
 type Opened = AsyncDisposable & { readonly modules: Modules; hasRun(): boolean };
 
@@ -19,7 +19,7 @@ async function open(packagesOf: (script: object) => readonly Package[]): Promise
     dataDir,
     registry: registry.url,
     allow: ["*"],
-    deny: [],
+    deny: ["denied"],
     scripts: ["known"],
     timeoutMs: 60_000,
     sizeMb: 100,
@@ -103,4 +103,20 @@ test("runs no install script of a package that was uploaded", async () => {
   });
   const { scriptsNotRun } = await opened.modules.install({ tarball: await tarball });
   expect([scriptsNotRun, opened.hasRun()]).toEqual([["known"], false]);
+});
+
+test("refuses a tarball in which npm finds another name", async () => {
+  await using opened = await open(() => [contrib]);
+  const { modules } = opened;
+  await modules.install({ name: "contrib", version: "latest" });
+  const denied = JSON.stringify({ name: "denied", version: "1.0.0" });
+  const tarball = await packFolders({
+    a: { "package.json": JSON.stringify(contrib) },
+    b: { "package.json": denied },
+  });
+  await expect(modules.install({ tarball })).rejects.toMatchObject({
+    reason: "module_failed",
+    message: expect.stringContaining("contrib is malformed: its tarball has several names"),
+  });
+  expect((await modules.list()).map(({ name }) => name)).toEqual(["contrib"]);
 });

@@ -100,13 +100,22 @@ export function pack({ name, version, manifest, files = {}, packedName = name }:
 }
 
 /** A compressed archive of these files in a folder. */
-export async function packFiles(files: Readonly<Record<string, string>>, name = "package"): Promise<Buffer> {
-  const folder = await mkdtemp(join(tmpdir(), "flowgate-package-"));
+export function packFiles(files: Readonly<Record<string, string>>, name = "package"): Promise<Buffer> {
+  return packFolders({ [name]: files });
+}
+
+/** A compressed archive of folders with files, in this order. */
+export async function packFolders(
+  folders: Readonly<Record<string, Readonly<Record<string, string>>>>,
+): Promise<Buffer> {
+  const work = await mkdtemp(join(tmpdir(), "flowgate-package-"));
   try {
-    await writeFiles(join(folder, name), files);
-    execFileSync("tar", ["-czf", "package.tgz", name], { cwd: folder });
-    return await readFile(join(folder, "package.tgz"));
+    for (const [name, files] of Object.entries(folders)) {
+      await writeFiles(join(work, name), files);
+    }
+    execFileSync("tar", ["-czf", "package.tgz", ...Object.keys(folders)], { cwd: work });
+    return await readFile(join(work, "package.tgz"));
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await rm(work, { recursive: true, force: true });
   }
 }

@@ -106,12 +106,15 @@ function formatUpload(upload: string): string {
 
 /** Throws if a package is neither from a registry, with a hash, nor an uploaded one. */
 function assertFromRegistry(packages: readonly LockedPackage[], hint: string): void {
-  for (const { name, path, resolved, integrity, link, inBundle, dependencies, optionalDependencies } of packages) {
+  for (const { name, path, resolved, integrity, link, inBundle, ...required } of packages) {
     const isKnown =
       inBundle === true || (integrity !== undefined && (isFromRegistry(resolved) || isUpload(path, name, resolved)));
-    assertRequiresRegistry(name, { ...dependencies, ...optionalDependencies }, hint);
     if (link === true || !isKnown) {
       throw foreign(name, hint);
+    }
+    // npm installs peers too.
+    for (const ranges of [required.dependencies, required.optionalDependencies, required.peerDependencies]) {
+      assertRequiresRegistry(name, ranges ?? {}, hint);
     }
   }
 }

@@ -17,6 +17,7 @@ export type LockedPackage = {
   readonly hasShrinkwrap?: boolean;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
 };
 
 type Entry = Omit<LockedPackage, "path" | "name" | "originalName"> & { readonly name?: string };

@@ -9,12 +9,12 @@ import { type Package, openNpmRegistry, pack, packFolders } from "./npm-registry
 type Opened = AsyncDisposable & { readonly modules: Modules; hasRun(): boolean };
 
 /** Opens modules that are installed from a registry with these packages. Only the install scripts of packages named "known" are run. */
-async function open(packagesOf: (script: object) => readonly Package[]): Promise<Opened> {
+async function open(packagesOf: (script: object, url: string) => readonly Package[]): Promise<Opened> {
   const folder = await mkdtempDisposable(join(tmpdir(), "flowgate-modules-"));
   const ran = join(folder.path, "ran");
   const dataDir = join(folder.path, "data");
   await mkdir(dataDir);
-  const registry = await openNpmRegistry(() => packagesOf({ install: `echo > ${ran}` }));
+  const registry = await openNpmRegistry((url) => packagesOf({ install: `echo > ${ran}` }, url));
   const modules = openModules({
     dataDir,
     registry: registry.url,
@@ -103,6 +103,17 @@ test("runs no install script of a package that was uploaded", async () => {
   });
   const { scriptsNotRun } = await opened.modules.install({ tarball: await tarball });
   expect([scriptsNotRun, opened.hasRun()]).toEqual([["known"], false]);
+});
+
+test("refuses a package whose peer comes from a URL", async () => {
+  await using opened = await open((scripts, url) => [
+    { name: "other", version: "1.0.0", packedName: "known", manifest: { scripts } },
+    { ...contrib, manifest: { peerDependencies: { known: `${url}/other-1.0.0.tgz` } } },
+  ]);
+  await expect(opened.modules.install({ name: "contrib", version: "latest" })).rejects.toThrow(
+    "contrib requires known, which does not come from a registry",
+  );
+  expect(opened.hasRun()).toBe(false);
 });
 
 test("refuses a tarball in which npm finds another name", async () => {

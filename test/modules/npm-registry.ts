@@ -15,6 +15,7 @@ export type Package = {
   readonly manifest?: {
     readonly scripts?: object;
     readonly dependencies?: object;
+    readonly peerDependencies?: object;
     readonly bundleDependencies?: readonly string[];
     readonly _hasShrinkwrap?: boolean;
     readonly "node-red"?: object;

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { chmod, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { FlowgateError } from "../errors.ts";
-import { modulesDirName, prepareModulesDir, previousModulesDir } from "../runtime/folders.ts";
+import { ensureModulesDir, modulesDirName, previousModulesDir } from "../runtime/folders.ts";
 
 /** A copy of the modules that is changed, in a folder for all that is needed besides. */
 export type Staging = { readonly work: string; readonly tree: string };
@@ -19,7 +19,7 @@ const keptNames = ["package.json", "package-lock.json", "node_modules", "uploads
  */
 export async function changeModules<T>(dataDir: string, edit: (staging: Staging) => Promise<T>): Promise<T> {
   using _ = await lockModules(dataDir);
-  const current = prepareModulesDir(join(dataDir, modulesDirName));
+  const current = ensureModulesDir(join(dataDir, modulesDirName));
   await removeStagings(dataDir);
   // npm compares paths with the real one of its working directory.
   const work = await mkdtemp(join(await realpath(dataDir), stagingPrefix));
@@ -50,13 +50,13 @@ export async function changeModules<T>(dataDir: string, edit: (staging: Staging)
 /** As `changeModules`, for a change that replaces a single file. */
 export async function changeInPlace(dataDir: string, edit: (tree: string) => Promise<void>): Promise<void> {
   using _ = await lockModules(dataDir);
-  await edit(prepareModulesDir(join(dataDir, modulesDirName)));
+  await edit(ensureModulesDir(join(dataDir, modulesDirName)));
 }
 
 /** Removes what processes have left that were killed. Throws `modules_busy` if one changes the modules now. */
 export async function removeLeftovers(dataDir: string): Promise<void> {
   using _ = await lockModules(dataDir);
-  prepareModulesDir(join(dataDir, modulesDirName));
+  ensureModulesDir(join(dataDir, modulesDirName));
   await removeStagings(dataDir);
 }
 

@@ -58,16 +58,22 @@ export function isVersionRange(range: string): boolean {
   return range.length <= 100 && rangePattern.test(range) && !filePattern.test(range);
 }
 
-/**
- * Creates the folder of added modules if it is missing, makes it private to its owner, and returns its real path. An installation that
- * was interrupted while it replaced the folder is undone.
- */
+/** As `ensureModulesDir`, and makes the folder private to its owner. */
 export function prepareModulesDir(path: string): string {
+  const dir = ensureModulesDir(path);
+  chmodSync(dir, 0o700);
+  return dir;
+}
+
+/**
+ * Creates the folder of added modules if it is missing, and returns its real path. An installation that was interrupted while it replaced
+ * the folder is undone.
+ */
+export function ensureModulesDir(path: string): string {
   if (!existsSync(path) && existsSync(previousModulesDir(path))) {
     renameSync(previousModulesDir(path), path);
   }
   makeDirectory(path);
-  chmodSync(path, 0o700);
   const manifest = join(path, "package.json");
   if (!existsSync(manifest)) {
     const content = { name: "flowgate-modules", description: "Modules of the flow runtime", private: true };

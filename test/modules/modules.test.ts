@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
-import { mkdir, mkdtempDisposable } from "node:fs/promises";
+import { chmod, mkdir, mkdtempDisposable, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Modules, openModules } from "../../src/modules/modules.ts";
 import { type Package, openNpmRegistry, pack, packFolders } from "./npm-registry.ts";
 
-type Opened = AsyncDisposable & { readonly modules: Modules; hasRun(): boolean };
+type Opened = AsyncDisposable & { readonly modules: Modules; readonly dataDir: string; hasRun(): boolean };
 
 /** Opens modules that are installed from a registry with these packages. Only the install scripts of packages named "known" are run. */
 async function open(packagesOf: (script: object, url: string) => readonly Package[]): Promise<Opened> {
@@ -28,6 +28,7 @@ async function open(packagesOf: (script: object, url: string) => readonly Packag
   });
   return {
     modules,
+    dataDir,
     hasRun: () => existsSync(ran),
     async [Symbol.asyncDispose]() {
       await modules[Symbol.asyncDispose]();
@@ -130,4 +131,16 @@ test("refuses a tarball in which npm finds another name", async () => {
     message: expect.stringContaining("contrib is malformed: its tarball has several names"),
   });
   expect((await modules.list()).map(({ name }) => name)).toEqual(["contrib"]);
+});
+
+test("leaves the folder readable for the user of the flows, also if an installation fails", async () => {
+  await using opened = await open(() => [contrib]);
+  const { modules } = opened;
+  const folder = join(opened.dataDir, "modules");
+  await modules.install({ name: "contrib", version: "latest" });
+  await chmod(folder, 0o755);
+  await expect(modules.install({ name: "absent", version: "latest" })).rejects.toThrow("the registry has no package");
+  expect((await stat(folder)).mode & 0o777).toBe(0o755);
+  await modules.install({ name: "contrib", version: "1.0.0" });
+  expect((await stat(folder)).mode & 0o777).toBe(0o755);
 });

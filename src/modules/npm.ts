@@ -64,6 +64,9 @@ async function runNpm(args: readonly string[], work: string, tree: string, optio
   const noGit = join(work, "no-git");
   await writeFile(join(work, "empty-npmrc"), "");
   const { signal, isLocal = false } = options;
+  if (signal?.aborted === true) {
+    throw new NpmError("aborted", "");
+  }
   const child = spawn("npm", [command, ...optionsOf(work, tree, noGit, rest, options), ...rest], {
     cwd: tree,
     env: environmentOf(work, isLocal),

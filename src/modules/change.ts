@@ -39,12 +39,20 @@ export async function changeModules<T>(dataDir: string, edit: (staging: Staging)
     await chmod(tree, (await stat(current)).mode);
     const previous = previousModulesDir(current);
     await rename(current, previous);
-    await rename(tree, current);
-    await rm(previous, { recursive: true, force: true });
+    await rename(tree, current).catch(async (error: unknown) => {
+      await rename(previous, current);
+      throw error;
+    });
+    await discard(previous);
     return result;
   } finally {
-    await rm(work, { recursive: true, force: true });
+    await discard(work);
   }
+}
+
+/** What can't be removed does not change the result. The next change removes it. */
+async function discard(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {});
 }
 
 /** As `changeModules`, for a change that replaces a single file. */

@@ -75,14 +75,21 @@ export function readNodeFiles(moduleDir: string): ReadonlyMap<string, string> {
 
 /** The node types of a module: as Node-RED finds them, in the templates beside its files. Nothing is executed. */
 async function readTypes(moduleDir: string): Promise<string[]> {
-  const types = await Promise.all(
-    readNodeFiles(moduleDir)
-      .values()
-      .map((file) => join(moduleDir, file.replace(/\.c?js$/, ".html")))
-      .filter((path) => isWithin(moduleDir, path))
-      .map(async (path) => findTypes(await readTemplate(path))),
-  );
-  return [...new Set(types.flat())].slice(0, maxTypes);
+  const paths = readNodeFiles(moduleDir)
+    .values()
+    .map((file) => join(moduleDir, file.replace(/\.c?js$/, ".html")))
+    .filter((path) => isWithin(moduleDir, path));
+  const types = new Set<string>();
+  // One after another: a module can name many large ones, and one many times.
+  for (const path of new Set(paths)) {
+    for (const type of findTypes(await readTemplate(path))) {
+      types.add(type);
+    }
+    if (types.size >= maxTypes) {
+      break;
+    }
+  }
+  return [...types].slice(0, maxTypes);
 }
 
 async function readTemplate(path: string): Promise<string> {

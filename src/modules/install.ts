@@ -54,7 +54,8 @@ export async function installPackages(
     assertWellFormed(tree, name);
   }
   check(installed, packages);
-  const run = packages.filter((each) => scripts.includes(each.name) && isNamedByRegistry(each, packages));
+  const notUploaded = packages.filter(({ resolved }) => allowsGit || isFromRegistry(resolved));
+  const run = notUploaded.filter((each) => scripts.includes(each.name) && hasOwnName(each, packages));
   if (run.length > 0) {
     onStep("running install scripts");
     // By their folders: others can have the same name.
@@ -65,13 +66,13 @@ export async function installPackages(
   return { installed, scriptsNotRun: [...new Set(notRun.map(({ name }) => name))] };
 }
 
-/** Whether a registry has the package by this name. Who uploads or publishes a package can give any name to it, and to those in it. */
-function isNamedByRegistry(
-  { name, originalName = name, path, resolved, inBundle }: LockedPackage,
+/** Whether a package has the name that it is installed by, and none that only the publisher of another package gives to it. */
+function hasOwnName(
+  { name, originalName = name, path, inBundle }: LockedPackage,
   packages: readonly LockedPackage[],
 ): boolean {
   const isLockedByOther = packages.some((each) => each.hasShrinkwrap === true && path.startsWith(`${each.path}/`));
-  return originalName === name && inBundle !== true && !isLockedByOther && isFromRegistry(resolved);
+  return originalName === name && inBundle !== true && !isLockedByOther;
 }
 
 export async function uninstallPackages(tree: string, npm: Npm, names: readonly string[]): Promise<void> {

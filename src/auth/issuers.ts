@@ -152,8 +152,12 @@ function toRefusal(error: unknown): unknown {
       `The access token is not valid here: its claim ${error.claim} is missing or not the expected one.`,
     );
   }
-  return error instanceof errors.JOSEError
-    ? invalidToken(`The access token ${refusals[error.code] ?? "is malformed"}.`)
+  if (error instanceof errors.JOSEError) {
+    return invalidToken(`The access token ${refusals[error.code] ?? "is malformed"}.`);
+  }
+  // Of a published key that is malformed or too short. Anyone can send a token that names it.
+  return error instanceof TypeError
+    ? invalidToken("The access token is signed with a key of its issuer that can't be used.")
     : error;
 }
 

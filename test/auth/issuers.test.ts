@@ -149,6 +149,16 @@ test("a token without a signature, or one whose key is a public one, is rejected
   }
 });
 
+test.each([
+  ["too short", { kty: "RSA", alg: "RS256", n: Buffer.alloc(64, 0xc3).toString("base64url"), e: "AQAB" }],
+  ["malformed", { kty: "EC", crv: "P-256", alg: "ES256", x: "AAAA", y: "AAAA" }],
+] as const)("a token that names a published key that is %s is rejected", async (_, jwk) => {
+  const { privateKey } = await createKey("odd", jwk.alg);
+  await using other = await openIssuer(0, [{ kid: "odd", privateKey, publicJwk: { ...jwk, kid: "odd" } }]);
+  using served = await accept(other);
+  expect(await outcome(served.issuers, await served.sign())).toMatch(/^invalid_token: The access token /);
+});
+
 test("only the pinned algorithms are accepted", async () => {
   using served = await accept(issuer, { algorithms: ["RS256"] });
   expect(await outcome(served.issuers, await served.sign())).toBe(

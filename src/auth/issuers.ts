@@ -3,6 +3,7 @@ import { type JWTPayload, type JWTVerifyGetKey, decodeJwt, errors, jwtVerify } f
 import type { Logger } from "pino";
 import type { ClaimRule, TokenIssuer } from "./accounts.ts";
 import type { Principal } from "./caller.ts";
+import { FlowgateError } from "../errors.ts";
 import { invalidToken } from "./errors.ts";
 import { type KeySet, type KeySource, openKeySet } from "./key-set.ts";
 
@@ -155,10 +156,10 @@ function toRefusal(error: unknown): unknown {
   if (error instanceof errors.JOSEError) {
     return invalidToken(`The access token ${refusals[error.code] ?? "is malformed"}.`);
   }
-  // Of a published key that is malformed or too short. Anyone can send a token that names it.
-  return error instanceof TypeError
-    ? invalidToken("The access token is signed with a key of its issuer that can't be used.")
-    : error;
+  // Errors of published keys that are malformed or too short have other classes. Anyone can send a token that names such a key.
+  return error instanceof FlowgateError
+    ? error
+    : invalidToken("The access token is signed with a key of its issuer that can't be used.");
 }
 
 function toPrincipal(claims: JWTPayload, { name, usernameClaim, rules }: TokenIssuer): Principal {

@@ -64,7 +64,8 @@ async function runNpm(args: readonly string[], work: string, tree: string, optio
   const noGit = join(work, "no-git");
   await writeFile(join(work, "empty-npmrc"), "");
   const { signal, isLocal = false } = options;
-  if (signal?.aborted === true) {
+  const isAborted = (): boolean => signal?.aborted === true;
+  if (isAborted()) {
     throw new NpmError("aborted", "");
   }
   const child = spawn("npm", [command, ...optionsOf(work, tree, noGit, rest, options), ...rest], {
@@ -89,7 +90,7 @@ async function runNpm(args: readonly string[], work: string, tree: string, optio
     }
     const [stdout, stderr] = await output;
     const printed = stderr || stdout;
-    if (signal?.aborted === true) {
+    if (isAborted()) {
       throw new NpmError("aborted", printed);
     }
     if (limits.signal.aborted) {

@@ -108,7 +108,9 @@ async function checkUnary(httpClient: HttpClient, { token }: Behind): Promise<vo
 
 async function checkStreams(httpClient: HttpClient, { metricsUrl, timeoutMs = 10_000 }: Behind): Promise<void> {
   for (const [protocol, transport] of Object.entries(transportsOf(httpClient))) {
-    const cancelled = async () => (await scrape(metricsUrl)).sum("flowgate_requests_total", { code: "canceled" });
+    // Streams of checks before this one may end later.
+    const watches = { method: "grpc.health.v1.Health/Watch", code: "canceled" };
+    const cancelled = async () => (await scrape(metricsUrl)).sum("flowgate_requests_total", watches);
     const before = await cancelled();
     const leaving = new AbortController();
     const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(timeoutMs)]);

@@ -50,7 +50,8 @@ export type OpenedRuntime = Runtime & {
   get(path: string): Promise<string>;
 };
 
-const sources = fileURLToPath(new URL("../../src", import.meta.url));
+/** What fixtures need in addition, since they load sources. */
+export const fixtureAccess = { fileSystemRead: [fileURLToPath(new URL("../../src", import.meta.url))] };
 
 export function fixture(name: string): URL {
   return new URL(`../fixtures/runtime/${name}.ts`, import.meta.url);
@@ -87,8 +88,7 @@ export async function runtimeUnderTest(
       }
     },
     ...options,
-    // The fixtures load sources.
-    ...(options.entry && { allow: { ...options.allow, fileSystemRead: [sources] } }),
+    ...(options.entry && { allow: { ...options.allow, ...fixtureAccess } }),
   });
 
   async function until<T>(find: () => T | undefined): Promise<T> {

@@ -1,3 +1,4 @@
+import { type Fields, isFields } from "../base/fields.ts";
 import type { SpanRecord } from "../telemetry/span-record.ts";
 import { type NodeRef, cutText, parseNodeRef } from "./node-events.ts";
 
@@ -41,8 +42,6 @@ const maxSpans = 500;
 
 export const maxRouteChars = 256;
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Ignores spans that are not valid; undefined if the message is not. */
 export function parseFlowSpans({ spans, dropped }: Fields): FlowSpans | undefined {
   if (!Array.isArray(spans)) {
@@ -50,7 +49,7 @@ export function parseFlowSpans({ spans, dropped }: Fields): FlowSpans | undefine
   }
   return {
     kind: "spans",
-    spans: spans.slice(0, maxSpans).flatMap((span: unknown) => (isRecord(span) ? (parseSpan(span) ?? []) : [])),
+    spans: spans.slice(0, maxSpans).flatMap((span: unknown) => (isFields(span) ? (parseSpan(span) ?? []) : [])),
     dropped: typeof dropped === "number" && dropped >= 0 ? Math.min(Math.floor(dropped), 1e9) : 0,
   };
 }
@@ -92,7 +91,7 @@ function parseSpan(fields: Fields): FlowSpan | undefined {
     ...(isId(parentSpanId, 16) && { parentSpanId }),
     startMs: Math.max(startMs, endMs - maxSpanMs),
     endMs: Math.max(startMs, endMs),
-    ...(isRecord(http) && { http: parseExchange(http) }),
+    ...(isFields(http) && { http: parseExchange(http) }),
     ...(hasFailed === true && { hasFailed }),
   };
 }
@@ -112,8 +111,4 @@ function isId(value: unknown, length: number): value is string {
 
 function isTime(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= 8.64e15;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

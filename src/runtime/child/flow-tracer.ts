@@ -4,7 +4,7 @@ import { parseTraceparent } from "../../telemetry/traceparent.ts";
 import type { ParentChannel } from "../channel.ts";
 import { type FlowSpan, type FlowSpans, type HttpExchange, maxRouteChars } from "../flow-spans.ts";
 import { cutText } from "../node-events.ts";
-import { packEvents } from "./node-frames.ts";
+import { formatWithItems, packEvents } from "./node-frames.ts";
 import type { NodeLocator } from "./node-locator.ts";
 import type { NodeRed, RunningNode } from "./node-red.ts";
 
@@ -33,7 +33,7 @@ type OpenSpan = Place & {
 /** What flows send. */
 type Message = { readonly _msgid?: unknown; readonly req?: unknown };
 
-type HttpInNode = RunningNode & { readonly method?: unknown; readonly url?: unknown };
+type HttpInNode = RunningNode & { readonly url?: unknown };
 
 /** A request to an HTTP-in node, and its place in a trace as soon as the node has sent a message. */
 type TracedRequest = IncomingMessage & { [arrival]?: { readonly startMs: number; place?: Place } };
@@ -287,12 +287,9 @@ export class FlowTracer {
     for (const [index, spans] of packed.entries()) {
       this.#unsent += 1;
       const message: FlowSpans = { kind: "spans", spans: [], dropped: index === 0 ? dropped : 0 };
-      this.#options.parent.sendJson(
-        JSON.stringify(message).replace("[]", () => `[${spans.join(",")}]`),
-        () => {
-          this.#unsent -= 1;
-        },
-      );
+      this.#options.parent.sendJson(formatWithItems(message, spans), () => {
+        this.#unsent -= 1;
+      });
     }
   }
 }

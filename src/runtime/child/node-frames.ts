@@ -30,7 +30,12 @@ export function packEvents(events: readonly object[]): { readonly packed: string
 /** The message that contains the events, which are JSON. */
 export function formatEvents(events: readonly string[], dropped?: DroppedEvents): string {
   const message: NodeEvents = { kind: "nodes", events: [], ...(dropped !== undefined && { dropped }) };
-  return JSON.stringify(message).replace("[]", () => `[${events.join(",")}]`);
+  return formatWithItems(message, events);
+}
+
+/** The message as JSON, with items that are JSON already in its first array, which is empty. */
+export function formatWithItems(message: object, items: readonly string[]): string {
+  return JSON.stringify(message).replace("[]", () => `[${items.join(",")}]`);
 }
 
 /** Shortens a text to what takes so many bytes in JSON. */

@@ -38,6 +38,7 @@ export const tableNames = [
   "revision_content",
   "idempotency_key",
   "desired_state",
+  "document",
   "token",
   "audit",
 ] as const;
@@ -48,7 +49,7 @@ export type Row = Readonly<Record<string, string | number | Uint8Array | null>>;
 
 /** The number of rows that are in memory at once. The flows of a revision can have megabytes. */
 export function batchSizeOf(table: TableName): number {
-  return table === "revision_content" ? 4 : 500;
+  return table === "revision_content" || table === "document" ? 4 : 500;
 }
 
 /** Reads the data of a store, as of one point in time. */

@@ -2,6 +2,7 @@ import { createListeners } from "../base/listeners.ts";
 import type { AuditStore } from "./audit-store.ts";
 import type { Cluster } from "./cluster.ts";
 import type { DesiredStateStore } from "./desired-state.ts";
+import type { DocumentStore } from "./document-store.ts";
 import type { FlowStore } from "./flow-store.ts";
 import type { JournalOptions, JournalStore } from "./journal-store.ts";
 import type { LoginAttempts } from "./login-attempts.ts";
@@ -19,6 +20,7 @@ export interface Store extends AsyncDisposable {
   readonly desired: DesiredStateStore;
   readonly tokens: TokenStore;
   readonly audit: AuditStore;
+  readonly documents: DocumentStore;
   readonly logins: LoginAttempts;
   /** Opens the journal of events, once. It has to be disposed of before the store. */
   openJournal(options: JournalOptions): JournalStore;

@@ -2,6 +2,7 @@ import { describe } from "vitest";
 import { auditStoreContract } from "./audit-contract.ts";
 import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
 import { desiredStateContract } from "./desired-state-contract.ts";
+import { documentContract } from "./document-contract.ts";
 import { journalStoreContract } from "./journal-contract.ts";
 import { loginAttemptsContract } from "./login-contract.ts";
 
@@ -21,6 +22,10 @@ export function storeContract(createLocation: () => Promise<StoreLocation>): voi
 
   describe("the audit store", () => {
     auditStoreContract(createLocation);
+  });
+
+  describe("the documents", () => {
+    documentContract(createLocation);
   });
 
   describe("the login attempts", () => {

@@ -52,6 +52,7 @@ export async function fillStore(options: StoreOptions, revisions: number): Promi
   await store.tokens.remove({ id: tokens[1]?.id ?? "" }, record);
   await store.tokens.recordUses(new Map([[tokens[0]?.id ?? "", 1_700_000_000_123]]));
   await store.desired.set(false, { ...record, kind: "flows_stopped" });
+  await store.documents.put({ name: "library/functions/ä", details: "{}", content: "return msg;", by: "ada" });
   await store.flows.prune({ maxCount: Math.max(2, revisions - 1), maxAgeMs: undefined });
 }
 

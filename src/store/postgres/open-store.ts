@@ -1,7 +1,7 @@
 import type { AuditHead, AuditVerification } from "../audit-store.ts";
 import { Operations, wrapStore } from "../guard.ts";
 import { verifyAudit } from "../sql/audit-verification.ts";
-import { type Access, createAuditStore, type Write, writes } from "../sql/stores.ts";
+import { type Access, createAuditStore, createDocumentStore, type Write, writes } from "../sql/stores.ts";
 import type { Query } from "../sql/query.ts";
 import type { Store } from "../store.ts";
 import { openChanges } from "./changes.ts";
@@ -51,6 +51,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
     tokens,
     desired,
     audit: createAuditStore(access, (expected) => verifyAuditLog(database, expected)),
+    documents: createDocumentStore(access),
     logins: createLoginAttempts(database),
   };
   // Callers who are not authenticated can look up tokens and log in. Many of them must not block the others.

@@ -175,6 +175,16 @@ const migrations = [
   `
   ALTER TABLE flowgate.revision ADD COLUMN error_limit_ms bigint, ADD COLUMN max_errors bigint;
   `,
+  `
+  CREATE TABLE flowgate.document (
+    seq bigint PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    details text NOT NULL,
+    content text NOT NULL,
+    changed_by text,
+    changed_at_ms bigint NOT NULL
+  );
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -1,10 +1,12 @@
 import type { Listeners } from "../../base/listeners.ts";
 import type { AuditRecord, AuditStore } from "../audit-store.ts";
+import type { DocumentStore } from "../document-store.ts";
 import type { FlowStore } from "../flow-store.ts";
 import type { TokenStore } from "../token-store.ts";
 import type { DesiredStateStore } from "../desired-state.ts";
 import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import { type KnownState, setDesiredState } from "./desired-state.ts";
+import { findDocument, listDocuments, putDocument } from "./documents.ts";
 import { type Query, removeInBatches } from "./query.ts";
 import { toEntry, toStateColumns } from "./revision-row.ts";
 import {
@@ -41,6 +43,7 @@ export const writes = {
   removeExpiredTokens,
   recordTokenUses,
   setDesiredState,
+  putDocument,
   pruneAudit,
   appendAudit: async (query: Query, records: readonly AuditRecord[]) => appendAudit(await lockAudit(query), records),
 };
@@ -62,6 +65,14 @@ export function createAuditStore({ query, write }: Access, verify: AuditStore["v
     list: (page) => listAudit(query, page),
     prune: (maxAgeMs) => write("pruneAudit", maxAgeMs),
     verify,
+  };
+}
+
+export function createDocumentStore({ query, write }: Access): DocumentStore {
+  return {
+    find: (name) => findDocument(query, name),
+    list: (prefix) => listDocuments(query, prefix),
+    put: (document) => write("putDocument", document),
   };
 }
 

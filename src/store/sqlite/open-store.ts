@@ -9,7 +9,13 @@ import type { FlowStore } from "../flow-store.ts";
 import { Operations, wrapStore } from "../guard.ts";
 import { verifyAudit } from "../sql/audit-verification.ts";
 import { findDesiredState, KnownState } from "../sql/desired-state.ts";
-import { createAuditStore, createDesiredState, createTokenStore, type Write } from "../sql/stores.ts";
+import {
+  createAuditStore,
+  createDesiredState,
+  createDocumentStore,
+  createTokenStore,
+  type Write,
+} from "../sql/stores.ts";
 import type { Store } from "../store.ts";
 import { queryOf } from "./connection.ts";
 import { assertExists, connectCommand, storeHint } from "./database-file.ts";
@@ -99,6 +105,7 @@ export async function openSqliteStore({
       desired: createDesiredState({ query, write }, known),
       tokens: createTokenStore({ query, write }, revoked),
       audit: createAuditStore({ query, write }, (expected) => verifyAuditLog(path, expected)),
+      documents: createDocumentStore({ query, write }),
       logins: await createLoginAttempts(query, write, (operation) => operations.run(operation)),
     };
     const resources = stack.move();

@@ -173,6 +173,17 @@ const migrations = [
   ALTER TABLE revision ADD COLUMN error_limit_ms INTEGER;
   ALTER TABLE revision ADD COLUMN max_errors INTEGER;
   `,
+  // What Node-RED's tools keep: the library, and settings of users.
+  `
+  CREATE TABLE document (
+    seq INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    details TEXT NOT NULL,
+    content TEXT NOT NULL,
+    changed_by TEXT,
+    changed_at_ms INTEGER NOT NULL
+  ) STRICT;
+  `,
 ];
 const schemaVersion = migrations.length;
 

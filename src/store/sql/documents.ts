@@ -1,0 +1,60 @@
+import { FlowgateError } from "../../errors.ts";
+import { documentLimits, type StoredDocument } from "../document-store.ts";
+import { lockAudit } from "./audit-log.ts";
+import { insert, type Query, toPortable } from "./query.ts";
+
+/** The table `document`. */
+type DocumentRow = {
+  seq: number;
+  name: string;
+  details: string;
+  content: string;
+  changed_by: string | null;
+  changed_at_ms: number;
+};
+
+export async function findDocument(query: Query, name: string): Promise<StoredDocument | undefined> {
+  const [row] = await query<DocumentRow>(
+    "SELECT name, details, content, changed_by FROM flowgate.document WHERE name = $1",
+    [name],
+  );
+  return row && { ...toListed(row), content: row.content };
+}
+
+export async function listDocuments(query: Query, prefix: string): Promise<Omit<StoredDocument, "content">[]> {
+  const rows = await query<DocumentRow>(
+    "SELECT name, details, changed_by FROM flowgate.document WHERE substr(name, 1, CAST($2 AS integer)) = $1",
+    // Databases count characters, not UTF-16 code units.
+    [prefix, Array.from(prefix).length],
+  );
+  return rows.map(toListed).toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+export async function putDocument(query: Query, { name, details, content, by }: StoredDocument): Promise<void> {
+  // Also excludes others that write documents.
+  const { nowMs } = await lockAudit(query);
+  await query("DELETE FROM flowgate.document WHERE name = $1", [name]);
+  const [totals] = await query<{ last: number | null; count: number; bytes: number | null }>(
+    "SELECT max(seq) AS last, count(*) AS count, sum(length(content)) AS bytes FROM flowgate.document",
+  );
+  const { last = 0, count = 0, bytes = 0 } = totals ?? {};
+  if (count >= documentLimits.count || Number(bytes) + content.length > documentLimits.totalBytes) {
+    throw new FlowgateError(
+      "limit_exceeded",
+      "the library is full: it has as many entries, or bytes, as the store permits",
+    );
+  }
+  const row: DocumentRow = {
+    seq: Number(last) + 1,
+    name: toPortable(name),
+    details: toPortable(details),
+    content: toPortable(content),
+    changed_by: toPortable(by) ?? null,
+    changed_at_ms: nowMs,
+  };
+  await insert(query, "document", row);
+}
+
+function toListed({ name, details, changed_by }: DocumentRow): Omit<StoredDocument, "content"> {
+  return { name, details, by: changed_by ?? undefined };
+}

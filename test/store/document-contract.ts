@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { documentLimits } from "../../src/store/document-store.ts";
+import type { StoreLocation } from "./contract.ts";
+
+const greeting = { name: "library/functions/greet", details: '{"outputs":2}', content: "return msg;", by: "ada" };
+
+/** The contract of `DocumentStore`. */
+export function documentContract(createLocation: () => Promise<StoreLocation>): void {
+  test("a document is found by its name, and kept", async () => {
+    await using location = await createLocation();
+    {
+      await using store = await location.open();
+      expect(await store.documents.find(greeting.name)).toBeUndefined();
+      await store.documents.put(greeting);
+    }
+    await using store = await location.open();
+    expect(await store.documents.find(greeting.name)).toEqual(greeting);
+  });
+
+  test("a document replaces the one with its name", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    await store.documents.put(greeting);
+    await store.documents.put({ ...greeting, content: "return null;", by: undefined });
+    expect(await store.documents.find(greeting.name)).toEqual({ ...greeting, content: "return null;", by: undefined });
+    expect(await store.documents.list("")).toHaveLength(1);
+  });
+
+  test("documents are listed by the beginning of their names, literally and without their content", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    for (const name of ["a_/2", "a_/1", "ab/3", "ä𝄞/4", "a_"]) {
+      await store.documents.put({ ...greeting, name });
+    }
+    const { content: _, ...listed } = greeting;
+    expect(await store.documents.list("a_/")).toEqual([
+      { ...listed, name: "a_/1" },
+      { ...listed, name: "a_/2" },
+    ]);
+    expect(await store.documents.list("ä𝄞/")).toEqual([{ ...listed, name: "ä𝄞/4" }]);
+    expect(await store.documents.list("A_/")).toEqual([]);
+  });
+
+  test("a document beyond the limit is rejected, and changes nothing", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    await store.documents.put(greeting);
+    const large = { ...greeting, content: "x".repeat(documentLimits.totalBytes + 1) };
+    await expect(store.documents.put(large)).rejects.toMatchObject({ reason: "limit_exceeded" });
+    expect(await store.documents.find(greeting.name)).toEqual(greeting);
+  });
+}

@@ -34,7 +34,7 @@ export type CredentialsChange = SubmittedCredentials & {
 /**
  * Returns the credentials after a deployment. First the top-level credentials replace current ones: encrypted credentials
  * replace all sets, separate ones the sets of the nodes that they name. Then the inline credentials are merged, where an
- * empty string removes a name. Sets of nodes that are not in the flows are dropped. An unchanged set is the same Map as
+ * empty string removes a name, and the placeholder of Node-RED's editor keeps its value. Sets of nodes that are not in the flows are dropped. An unchanged set is the same Map as
  * before, and `current` is returned if nothing changed.
  */
 export function mergeCredentials({ findTypes, inline, topLevel, current, decrypt }: CredentialsChange): CredentialSets {
@@ -73,6 +73,9 @@ function replaceSets(
   return sets;
 }
 
+/** What Node-RED's editor has in the place of a stored password, which it does not know. */
+const placeholder = "__PWRD__";
+
 export function mergeSet(
   set: ReadonlyMap<string, string> | undefined,
   inline: ReadonlyMap<string, string> | undefined,
@@ -84,7 +87,7 @@ export function mergeSet(
   for (const [name, value] of inline) {
     if (value === "") {
       merged.delete(name);
-    } else {
+    } else if (value !== placeholder) {
       merged.set(name, value);
     }
   }

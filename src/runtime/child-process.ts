@@ -4,6 +4,7 @@ import { constants, getPriority, setPriority } from "node:os";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { AdminChannel } from "./admin-channel.ts";
 import { type ChildChannel, createLineReader, openChildChannel, readThrottled } from "./channel.ts";
 import { type CodeCache, openCodeCache } from "./code-cache.ts";
 import { type Fault, parseFault } from "./fault.ts";
@@ -11,7 +12,15 @@ import { formatDeadline } from "./fence.ts";
 import { readDisabledModules } from "./folders.ts";
 import { findProgram, killGroup, signalOf } from "./launched-program.ts";
 import { noteProcess } from "./leftover.ts";
-import { type FromChild, type Initialize, type LogEntry, type ToChild, messageFd, watchFd } from "./messages.ts";
+import {
+  type FromChild,
+  type Initialize,
+  type LogEntry,
+  type ToChild,
+  adminFd,
+  messageFd,
+  watchFd,
+} from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { LogBudget, readOutput } from "./output.ts";
 import type { RuntimeStateReason } from "./runtime.ts";
@@ -47,6 +56,7 @@ export class RuntimeProcess {
   readonly #child: ChildProcess | undefined;
   readonly #codeCache: CodeCache | undefined;
   #channel: ChildChannel | undefined;
+  #admin: AdminChannel | undefined;
   readonly #messageBudget = new LogBudget(ignore, messageLimits);
   readonly #subscriptions = new DisposableStack();
   #isChannelInvalid = false;
@@ -88,6 +98,10 @@ export class RuntimeProcess {
     this.#followOutput(child);
     this.#followFence(pipes[watchFd] as Duplex);
     this.#channel = this.#openChannel(pipes[messageFd] as Duplex, child);
+    if (options.hasAdmin) {
+      const serve = (): void => this.send({ kind: "serve-admin" });
+      this.#admin = new AdminChannel((pipes as unknown[])[adminFd] as Duplex, serve, events.onFlood);
+    }
     this.send(initializeMessage(options));
     this.#followDemand(options);
   }
@@ -105,6 +119,11 @@ export class RuntimeProcess {
   /** See `ChildChannel`. */
   send(message: ToChild, payload?: Uint8Array, onSent?: () => void): void {
     this.#channel?.send(message, payload, onSent);
+  }
+
+  /** Opens a connection to the routes of nodes, see `AdminChannel`; undefined if there can be none. */
+  connectAdmin(): Duplex | undefined {
+    return this.#admin?.connect();
   }
 
   /** Sends SIGKILL: a process with a blocked event loop does not handle SIGTERM. */
@@ -215,6 +234,7 @@ export class RuntimeProcess {
       // Waits for the last messages, for a limited time: a process that a flow has spawned can keep the channel open.
       void Promise.race([channel.closed, delay(500, undefined, { ref: false })]).then(() => {
         channel.close();
+        this.#admin?.close();
         const ended = signalOf(code, launcher) ?? signal;
         this.#handleExit(
           ended === null
@@ -263,7 +283,7 @@ export function logAsFlows({ log }: Pick<CompleteOptions, "log">, entry: LogEntr
 }
 
 function spawnProgram(
-  { entry, dir, allow, maxOldSpaceMb, fence, launcher }: CompleteOptions,
+  { entry, dir, allow, maxOldSpaceMb, fence, launcher, hasAdmin }: CompleteOptions,
   codeCache: number | undefined,
 ): ChildProcess {
   const flags = [
@@ -281,8 +301,8 @@ function spawnProgram(
       ...sandboxEnvironment(allow),
       ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
     },
-    // As messageFd, watchFd and codeFd number them.
-    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", codeCache ?? "ignore"],
+    // As messageFd, watchFd, codeFd and adminFd number them.
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", codeCache ?? "ignore", ...(hasAdmin ? ["pipe" as const] : [])],
     // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
     detached: true,
   });
@@ -302,6 +322,7 @@ function initializeMessage(options: CompleteOptions): Initialize {
     stats,
     measuresNodes,
     traces,
+    hasAdmin,
   } = options;
   return {
     kind: "initialize",
@@ -319,6 +340,7 @@ function initializeMessage(options: CompleteOptions): Initialize {
     network,
     ...(stats !== undefined && { measures: measuresNodes ? "nodes" : "tabs" }),
     ...(traces !== undefined && { traceRatio: traces.sampleRatio }),
+    ...(hasAdmin && { hasAdmin }),
     ...(fence !== undefined && { deadline: fence.deadline() }),
   };
 }

@@ -56,6 +56,8 @@ export type Initialize = {
   readonly measures?: Measures;
   /** The fraction of messages that is traced, if their caller has not decided; absent: messages are not traced. */
   readonly traceRatio?: number;
+  /** Whether the service can ask for the routes of nodes; absent: it can't. */
+  readonly hasAdmin?: true;
   /** When the child ends, unless a later deadline arrives over the watch pipe; absent: never. */
   readonly deadline?: Instant;
 };
@@ -91,9 +93,12 @@ type ProtectPort = { readonly kind: "protect-port"; readonly port: number };
 /** Whether the child reports debug messages. It does not at first. */
 type ReportDebug = { readonly kind: "report-debug"; readonly isWanted: boolean };
 
+/** The child serves the routes that nodes have registered, over its own pipe. Sent once. */
+type ServeAdmin = { readonly kind: "serve-admin" };
+
 type Stop = { readonly kind: "stop" };
 
-export type ToChild = Initialize | Listen | Deploy | Call | ProtectPort | ReportDebug | Stop;
+export type ToChild = Initialize | Listen | Deploy | Call | ProtectPort | ReportDebug | ServeAdmin | Stop;
 
 export type Ready = {
   readonly kind: "ready";
@@ -157,6 +162,9 @@ export const watchFd = 4;
 
 /** The child's file descriptor of its code cache, see code-cache.ts. */
 export const codeFd = 5;
+
+/** The child's file descriptor of the pipe for requests to the routes of nodes, see admin-channel.ts. Open only if there can be any. */
+export const adminFd = 6;
 
 const maxNames = 1_000;
 

@@ -48,18 +48,38 @@ declare module "@node-red/util" {
 }
 
 declare module "@node-red/runtime" {
-  import type { RequestListener, Server } from "node:http";
+  import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 
   const runtime: {
-    init(settings: object, server: Server): void;
+    /** `adminApi` has the checks of permissions that nodes use. Without it, these permit everything. */
+    init(settings: object, server: Server, adminApi?: object): void;
     start(): Promise<void>;
     stop(): Promise<void>;
     httpNode: RequestListener;
+    /** Has the routes that nodes register for the editor. */
+    httpAdmin: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
     comms: {
       /** Adds a connection as that of an editor. It receives every topic. */
       addConnection(options: {
         client: { readonly session: string; send(topic: string, data: unknown): void };
       }): Promise<void>;
+    };
+    context: {
+      /** Values as the editor shows them: of one key, or of all in a scope, by store. */
+      getValue(options: {
+        scope: string;
+        id?: string | undefined;
+        key?: string | undefined;
+        store?: string | undefined;
+        keysOnly?: boolean | undefined;
+      }): Promise<object>;
+    };
+    diagnostics: { get(options: { scope: string }): Promise<object> };
+    /** Undocumented. */
+    _: {
+      nodes: { listContextStores(): { readonly default: string; readonly stores: readonly string[] } };
+      settings: { exportNodeSettings(settings: object): object };
+      plugins: { exportPluginSettings(settings: object): object };
     };
     nodes: {
       /** The modules' files, which each define node types. `err` is why a file was not loaded. */
@@ -68,6 +88,8 @@ declare module "@node-red/runtime" {
       ): Promise<readonly { readonly types: readonly string[]; readonly enabled: boolean; readonly err?: unknown }[]>;
     };
     flows: {
+      /** Without passwords, of which it returns only whether there is one. */
+      getNodeCredentials(options: { type: string; id: string }): Promise<object>;
       /** Resolves before the flows are started, without a `rev` if the previous ones could not be stopped. */
       setFlows(deployment: {
         flows?: { flows: object[]; credentials: object };

@@ -121,6 +121,8 @@ export type RuntimeOptions = {
   readonly protectedPorts?: ProtectedPorts;
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
+  /** Whether requests can be sent to the routes of nodes. Defaults to false. */
+  readonly hasAdmin?: boolean;
   /** When the child may run. Defaults to always. */
   readonly fence?: Fence | undefined;
   /** Where the child's process is noted for `endLeftovers`. Flows must not have access to it. Absent: it is not noted. */
@@ -170,6 +172,7 @@ export function completeOptions(
     moduleLists: { allow: ["*"], deny: [] },
     codeCacheDir: undefined,
     maxOldSpaceMb: undefined,
+    hasAdmin: false,
     fence: undefined,
     processFile: undefined,
     redact: (text) => text,

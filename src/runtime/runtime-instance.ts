@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { Context } from "@opentelemetry/api";
 import type { CredentialSets } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
@@ -176,6 +177,11 @@ export class RuntimeInstance {
     options?: CallOptions,
   ): Promise<Result> {
     return this.#calls.call(procedure, argument, options);
+  }
+
+  /** Must only be called while it can be called. See `AdminChannel.connect`; undefined if there can be no connection. */
+  connectAdmin(): Duplex | undefined {
+    return this.#process.connectAdmin();
   }
 
   /** Kills the process if it has not exited within `stopMs`; at once if that is 0. Resolves when it has exited. */

@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { Context } from "@opentelemetry/api";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
@@ -120,6 +121,11 @@ export interface Runtime extends AsyncDisposable {
     argument: Argument,
     options?: CallOptions,
   ): Promise<Result>;
+  /**
+   * Opens a connection to the app with the routes that nodes have registered, on which HTTP/1.1 is spoken. What it answers, flows can
+   * forge. Throws as `call` rejects, and `call_failed` without the option `hasAdmin`.
+   */
+  connectAdmin(): Duplex;
   /**
    * Makes the next deployment start in a new process, since the flows keep operators from the API: code of them may go on in timers
    * and sockets of their process, outside of the nodes that a deployment stops. The new process is created at once, so that the

@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../base/listeners.ts";
 import { FlowgateError } from "../errors.ts";
@@ -21,6 +22,7 @@ import {
   pending,
   stopped,
 } from "./runtime.ts";
+import type { RuntimeInstance } from "./runtime-instance.ts";
 import { StateReporter } from "./state-reporter.ts";
 
 /**
@@ -172,6 +174,19 @@ class Supervisor implements Runtime {
     argument: Argument,
     options?: CallOptions,
   ): Promise<Result> {
+    return this.#callable().call(procedure, argument, options);
+  }
+
+  connectAdmin(): Duplex {
+    const connection = this.#callable().connectAdmin();
+    if (connection === undefined) {
+      throw new FlowgateError("call_failed", "the routes of nodes are not served: set nodeRed.port");
+    }
+    return connection;
+  }
+
+  /** The instance that runs the flows. Throws if there is none. */
+  #callable(): RuntimeInstance {
     if (!this.#isStarted) {
       throw flowsStopped();
     }
@@ -182,7 +197,7 @@ class Supervisor implements Runtime {
         `the flows do not run now: the flow runtime is ${this.#reporter.state}`,
       );
     }
-    return instance.call(procedure, argument, options);
+    return instance;
   }
 
   distrust(reason: string): void {

@@ -21,9 +21,11 @@ import { createNetworkPolicy } from "../network-policy.ts";
 import { isNodeError } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
 import { Activity } from "./activity.ts";
+import { adminApi, serveAdminApp } from "./admin-server.ts";
 import { createCallServer } from "./calls.ts";
 import { openCodeCache } from "./code-cache.ts";
 import { contextHandlers } from "./context.ts";
+import { editorHandlers } from "./editor.ts";
 import { describeError, functionOf } from "./error-text.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
 import { FlowMeter } from "./flow-meter.ts";
@@ -66,9 +68,8 @@ const nodeRed = loadNodeRed(warn);
 const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed);
 const locator = new NodeLocator();
-const serveCall = createCallServer(new Map([...injectHandlers(nodeRed), ...contextHandlers(nodeRed)]), (reply) =>
-  parent.send(reply),
-);
+const handlers = new Map([...injectHandlers(nodeRed), ...contextHandlers(nodeRed), ...editorHandlers(nodeRed)]);
+const serveCall = createCallServer(handlers, (reply) => parent.send(reply));
 const capture = new NodeCapture({ nodeRed, locator, activity, parent });
 const log = createRuntimeLog(
   (entry) => {
@@ -89,7 +90,7 @@ const log = createRuntimeLog(
   },
 );
 // `httpNode` is used directly, not mounted in another Express app: the HTTP-in node reorders the routes of the root app, and
-// only supports the runtime's own version of Express. `httpAdmin` is never mounted, because it has no authentication.
+// only supports the runtime's own version of Express. `httpAdmin` is not mounted, because it has no authentication: see admin-server.ts.
 const server = createServer((request, response) => runtime.httpNode(request, response));
 let initialized: Promise<void> | undefined;
 let closePort: (() => void) | undefined;
@@ -115,6 +116,9 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
       return;
     case "report-debug":
       capture.setDebug(message.isWanted);
+      return;
+    case "serve-admin":
+      serveAdminApp((request, response, next) => runtime.httpAdmin(request, response, next));
       return;
     case "stop":
       await stop();
@@ -146,7 +150,7 @@ async function initialize(message: Initialize): Promise<void> {
   loadModulesFrom(message);
   const settings = createSettings(message, deployer.storageModule, log.handle);
   util.init(settings);
-  runtime.init(settings, server);
+  runtime.init(settings, server, message.hasAdmin === true ? adminApi : undefined);
   capture.start(warn);
   if (message.measures !== undefined) {
     const report = (measurements: Measurements): void => parent.send(measurements);

@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import { createListeners } from "../../base/listeners.ts";
 import { type CallOptions, type Procedure, noRuntime } from "../calls.ts";
 import { type Fence, msUntil } from "../fence.ts";
@@ -88,6 +89,13 @@ class LeasedRuntime implements Runtime {
       throw noRuntime("another replica runs the flows (runtime.mode: one)");
     }
     return this.#opened.runtime.call(procedure, argument, options);
+  }
+
+  connectAdmin(): Duplex {
+    if (this.#opened === undefined) {
+      throw noRuntime("another replica runs the flows (runtime.mode: one)");
+    }
+    return this.#opened.runtime.connectAdmin();
   }
 
   distrust(reason: string): void {

@@ -51,6 +51,9 @@ function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
     async call() {
       throw noRuntime("this replica never runs flows (runtime.mode: none)");
     },
+    connectAdmin() {
+      throw noRuntime("this replica never runs flows (runtime.mode: none)");
+    },
     distrust() {},
     fail() {},
     status: () => reporter.status({ httpPort: 0, boundary: undefined }),

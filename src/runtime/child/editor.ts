@@ -1,0 +1,37 @@
+import {
+  type EditorContextArgument,
+  type NodeCredentialsArgument,
+  readDiagnostics,
+  readEditorContext,
+  readEditorSettings,
+  readNodeCredentials,
+} from "../editor-procedures.ts";
+import type { Handler } from "./calls.ts";
+import type { NodeRed } from "./node-red.ts";
+
+/** What Node-RED's own tools ask for, by the functions that its admin API calls. */
+export function editorHandlers({ runtime }: Pick<NodeRed, "runtime">): [string, Handler][] {
+  return [
+    [
+      readEditorContext.name,
+      async (argument: EditorContextArgument) => {
+        const { stores } = runtime._.nodes.listContextStores();
+        if (argument.store !== undefined && !stores.includes(argument.store)) {
+          return { missing: true };
+        }
+        return { result: await runtime.context.getValue(argument) };
+      },
+    ],
+    [
+      readEditorSettings.name,
+      () => {
+        const settings: Record<string, unknown> = { context: runtime._.nodes.listContextStores() };
+        runtime._.settings.exportNodeSettings(settings);
+        runtime._.plugins.exportPluginSettings(settings);
+        return settings;
+      },
+    ],
+    [readDiagnostics.name, () => runtime.diagnostics.get({ scope: "basic" })],
+    [readNodeCredentials.name, (argument: NodeCredentialsArgument) => runtime.flows.getNodeCredentials(argument)],
+  ];
+}

@@ -92,7 +92,8 @@ async function readLicense(folder: string, modules: readonly string[]): Promise<
 
 /** Some packages have their licence in the README or in comments only. */
 async function findNotices(folder: string, modules: readonly string[]): Promise<string[]> {
-  const readme = await readFile(join(folder, "README.md"), "utf8");
+  const name = (await readdir(folder)).find((file) => /^readme\.md$/i.test(file));
+  const readme = name === undefined ? "" : await readFile(join(folder, name), "utf8");
   const section = /^#+ *licen[cs]e\b.*/ims.exec(readme)?.[0];
   const sources = await Promise.all(modules.map((path) => readFile(path, "utf8")));
   const comments = sources.flatMap((source) => source.match(/(?:^\/\/[^\n]*\n)+|\/\*.*?\*\//gms) ?? []);

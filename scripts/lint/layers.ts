@@ -69,13 +69,18 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "base/decoding-limit.ts errors.ts telemetry auth server/endpoints server/http server/memory server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
+    // Node-RED's tools, on a listener of their own.
+    "node-red": [
+      "base errors.ts runtime modules auth live store services server/http server/pipeline server/pipeline/guards",
+      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node fastify pino",
+    ],
     options: [
       "base runtime modules auth live live/webhooks services server/http server/pipeline",
       "@flowgate/gateway/json-path zod",
     ],
     app: [
       `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live live/replicas live/webhooks
-        services server server/endpoints server/http server/pipeline server/pipeline/guards options`,
+        services server server/endpoints server/http server/pipeline server/pipeline/guards options node-red`,
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
     "index.ts": ["errors.ts flows store store/open-store.ts runtime options app"],

@@ -20,7 +20,7 @@ import {
   protectServers,
   type WritableFolders,
 } from "../runtime/protected-ports.ts";
-import type { ServerOptions } from "../server/open-server.ts";
+import type { BrowserSafetyOptions } from "../server/pipeline/guards/browser-safety.ts";
 import { permissions } from "../services/api.ts";
 import { openAuditRetention } from "../store/audit-store.ts";
 import type { Store } from "../store/store.ts";
@@ -109,7 +109,7 @@ export function protectIssuers(
 export function browserSafety(
   { adminAuth, identity, tls, host, hosts }: Options,
   current: () => AdminAuth | undefined,
-): ServerOptions["browserSafety"] {
+): BrowserSafetyOptions {
   const isOpen = (adminAuth ?? identity) === undefined;
   return {
     checksTokens: !isOpen,

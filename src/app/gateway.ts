@@ -7,6 +7,7 @@ import { drain } from "./drain.ts";
 import { openLive, replicaName } from "./live.ts";
 import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { leafOf, replicaAddress } from "./replica-events.ts";
+import { openNodeRed } from "./node-red.ts";
 import { openRuntimes } from "./runtimes.ts";
 import { openAnalysis } from "../flows/analysis/analysis.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
@@ -35,6 +36,8 @@ export interface Gateway extends AsyncDisposable, Mount {
   readonly socketPath: string | undefined;
   /** The URL of the metrics; undefined without `metrics.port`. */
   readonly metricsUrl: string | undefined;
+  /** The URL of Node-RED's admin API; undefined without `nodeRed.port`. */
+  readonly nodeRedUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
   /**
    * Reads the certificate files of `tls` now, instead of when a change is detected. The result is logged. Without `tls`, nothing
@@ -94,6 +97,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     protectedPorts.add(options.port);
   }
   protectedPorts.add(options.metrics.port);
+  protectedPorts.add(options.nodeRed.port);
   const collector = options.tracing === undefined ? [] : [endpointOf(options.tracing.endpoint)];
   protectServers(protectedPorts, [...store.endpoints, ...collector], options.runtime);
   protectIssuers(options.adminAuth, protectedPorts, options.runtime);
@@ -122,6 +126,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     await openWebhooks({ options, hub, journal, cluster, metrics, version, log }, stack);
   }
   const onRuntimeAbuse = (reason: string): void => runtime.distrust(reason);
+  let toolsPort: number | undefined;
   const components = {
     options,
     version,
@@ -135,8 +140,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     metrics,
     protectedPorts,
     onRuntimeAbuse,
+    toolsPort: () => toolsPort,
   };
-  const { serverOptions, users } = await openServices(components, stack);
+  const { serverOptions, users, authenticator, audit } = await openServices(components, stack);
   const server = listen ? stack.use(await openServer(serverOptions)) : createNoServer();
   if (listen) {
     protectedPorts.add(server.port);
@@ -144,6 +150,13 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const closing = new AbortController();
   stack.defer(() => closing.abort());
   const mount = createMount({ ...serverOptions, options, shutdownSignal: closing.signal });
+  const shutdownSignal = closing.signal;
+  const nodeRed = await openNodeRed(
+    { options, serverOptions, authenticator, audit, store, runtime, live, log, shutdownSignal },
+    stack,
+  );
+  toolsPort = nodeRed?.port;
+  protectedPorts.add(toolsPort);
   if (cluster !== undefined) {
     // The port may have been chosen by the system.
     const name = replicaName(listen ? server.port : undefined);
@@ -173,13 +186,14 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
       ...(socketPath !== undefined && { socketPath }),
       ...(docsUrl !== undefined && { docsUrl }),
       ...(metricsUrl !== undefined && { metricsUrl }),
+      ...(nodeRed !== undefined && { nodeRedUrl: nodeRed.url }),
     },
     "started",
   );
   const resources = stack.move();
   let closed: Promise<void> | undefined;
   const close = async (delayMs: number): Promise<void> => {
-    await drain({ server, ...runtimes, log, delayMs, graceMs: options.drain.graceMs });
+    await drain({ server, nodeRed, ...runtimes, log, delayMs, graceMs: options.drain.graceMs });
     await resources.disposeAsync();
   };
   return {
@@ -191,6 +205,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     docsUrl,
     socketPath,
     metricsUrl,
+    nodeRedUrl: nodeRed?.url,
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {
       await certificates?.reload();

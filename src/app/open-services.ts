@@ -44,7 +44,6 @@ import {
 } from "./authentication.ts";
 import type { Live } from "./live.ts";
 import { wrapStore } from "../store/guard.ts";
-import type { UserReload } from "./reload-users.ts";
 import { type Runtimes, flowsCanReachApi } from "./runtimes.ts";
 
 export type Components = Runtimes & {
@@ -60,13 +59,15 @@ export type Components = Runtimes & {
   readonly protectedPorts: ProtectedPorts;
   /** Called when flows exceed their share of the API, or guess passwords. */
   readonly onRuntimeAbuse: (reason: string) => void;
+  /** The port of Node-RED's tools; undefined until it is open, and if there is none. */
+  readonly toolsPort: () => number | undefined;
 };
 
 /** Opens the services, and connects them with the store and the runtime. Their resources are added to the stack. */
 export async function openServices(
   components: Components,
   stack: AsyncDisposableStack,
-): Promise<{ serverOptions: ServerOptions; users: UserReload }> {
+): Promise<{ serverOptions: ServerOptions } & Authentication> {
   const { options, log, runtime, live, metrics, certificates, onRuntimeAbuse } = components;
   const observer = metrics?.observer ?? silentObserver;
   const measured = metrics === undefined ? components.store : wrapStore(components.store, metrics.stores.measure);
@@ -104,13 +105,13 @@ export async function openServices(
       metrics && options.metrics.port === undefined
         ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read", audit) }
         : undefined,
-    browserSafety: browserSafety(options, () => users.adminAuth()),
+    browserSafety: { ...browserSafety(options, () => users.adminAuth()), toolsPort: components.toolsPort },
     cors: options.cors,
     tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
     trustedProxies: options.trustedProxies,
     identity: options.identity?.source,
   };
-  return { serverOptions, users };
+  return { serverOptions, ...authentication };
 }
 
 type ServiceComponents = Components & Authentication & { readonly observer: Observer };

@@ -61,6 +61,7 @@ export async function openRuntimes(
         codeCacheDir: getCompileCacheDir(),
         processFile,
         protectedPorts,
+        hasAdmin: options.nodeRed.port !== undefined,
         stats,
         measuresNodes: options.metrics.nodes,
         traces: tracing.flows && traceFlows(tracing.flows, live.redactor),

@@ -4,13 +4,14 @@ import type { AuditRecord, Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import { createListeners } from "../base/listeners.ts";
 import { Accounts, type AdminAuth, type IdentityRule, createIdentities } from "./accounts.ts";
+import { type Audience, audienceOf, toolClientIds, toolPermissions } from "./audiences.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { ClientKind, Peer, Principal } from "./caller.ts";
 import { invalidToken, tokenError } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
 import { type VerifyLogin, createLoginCheck } from "./logins.ts";
 import type { Issuers } from "./issuers.ts";
-import { builtInRoles, covers, type KnownNames, type Roles } from "./permissions.ts";
+import { builtInRoles, covers, type KnownNames, narrow, type Roles } from "./permissions.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
 import type { TokenUses } from "./token-uses.ts";
@@ -42,6 +43,8 @@ type TokenPeer = {
   readonly authorization: string | null;
   /** Where the client connects from. Absent: over TCP. */
   readonly kind?: ClientKind | undefined;
+  /** Where the token will be accepted. Absent: by the API. */
+  readonly audience?: Audience;
 };
 
 export type AuthenticatorOptions = {
@@ -114,7 +117,10 @@ export class Authenticator {
   }
 
   /** Rejects with the errors of RFC 6749. */
-  async issueToken(request: TokenRequest, { origin, authorization, kind }: TokenPeer): Promise<IssuedToken> {
+  async issueToken(
+    request: TokenRequest,
+    { origin, authorization, kind, audience = "api" }: TokenPeer,
+  ): Promise<IssuedToken> {
     if (this.#users === undefined) {
       throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
     }
@@ -124,15 +130,21 @@ export class Authenticator {
     }
     const { tokens, audit } = this.#options;
     const client = readOAuthClient(request.clientId, authorization);
-    const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, known });
+    const clientIds = audience === "api" ? adminAuth.clientIds : toolClientIds;
+    const requestedScope = parseTokenRequest(request, { client, clientIds, known });
     const recordFailure = (detail: string, by?: string): void =>
       audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });
     const source = { address: origin.address ?? "", kind };
     const { username: by, ...user } = await verifyLogin(request, source, recordFailure);
-    const scope = requestedScope ?? user.permissions;
-    if (!covers(user.permissions, scope, known.permissions)) {
+    const wanted = requestedScope ?? user.permissions;
+    if (!covers(user.permissions, wanted, known.permissions)) {
       recordFailure("the scope exceeds the permissions of the user", by);
       throw tokenError("invalid_scope", "The scope exceeds the permissions of this user.");
+    }
+    const scope = audience === "api" ? wanted : narrow(wanted, toolPermissions);
+    if (scope.length === 0) {
+      recordFailure("the user has no permission that tools can have", by);
+      throw tokenError("invalid_scope", "This user has no permission that Node-RED's tools can use.");
     }
     await this.#removeExpired();
     const { accessToken, token } = createNewToken(this.#now(), {
@@ -193,9 +205,14 @@ export class Authenticator {
   /**
    * Returns the caller with this Authorization header; null: there is none. Throws or rejects with `invalid_token`, also
    * if a request without a token would be allowed. Without a token, the workload identity determines the caller, who is
-   * anonymous if no rule matches. Returns a promise only if the token has to be looked up in the store.
+   * anonymous if no rule matches. Returns a promise only if the token has to be looked up in the store. A token is valid for its own
+   * audience only, and JWTs for the API only.
    */
-  authenticate(authorization: string | null, workload?: Peer["workload"]): Principal | Promise<Principal> {
+  authenticate(
+    authorization: string | null,
+    workload?: Peer["workload"],
+    audience: Audience = "api",
+  ): Principal | Promise<Principal> {
     if (!this.required) {
       return unrestricted;
     }
@@ -212,15 +229,15 @@ export class Authenticator {
     // The form of issued tokens. The scheme is case-insensitive (RFC 9110, section 11.1).
     if (!/^bearer +[\w-]{43}$/i.test(authorization)) {
       const [, jwt] = (users.issuers && /^bearer +([\w-]+\.[\w-]+\.[\w-]*)$/i.exec(authorization)) ?? [];
-      if (users.issuers === undefined || jwt === undefined) {
+      if (users.issuers === undefined || jwt === undefined || audience !== "api") {
         throw invalidToken();
       }
       return users.issuers.authenticate(jwt);
     }
     const stored = this.#options.tokens.find(sha256(authorization.slice(-43)));
     return stored instanceof Promise
-      ? stored.then((token) => this.#toPrincipal(users, token))
-      : this.#toPrincipal(users, stored);
+      ? stored.then((token) => this.#toPrincipal(users, token, audience))
+      : this.#toPrincipal(users, stored, audience);
   }
 
   /**
@@ -253,8 +270,8 @@ export class Authenticator {
     };
   }
 
-  #toPrincipal({ accounts }: Users, token: StoredToken | undefined): Principal {
-    const principal = token && accounts.principalOf(token);
+  #toPrincipal({ accounts }: Users, token: StoredToken | undefined, audience: Audience): Principal {
+    const principal = token && audienceOf(token) === audience ? accounts.principalOf(token) : undefined;
     if (token === undefined || principal === undefined) {
       throw invalidToken();
     }

@@ -14,7 +14,7 @@ import { TabAccess, tabAccessKey } from "./tab-access.ts";
  * permission. `findReplica` authenticates calls between replicas.
  */
 export function createGate(
-  authenticator: Authenticator,
+  authenticator: CallerAuthenticator,
   declared: AccessRules,
   audit: AuditRecorder,
   foreign: ReadonlyMap<DescService, AccessRule> = new Map(),
@@ -68,12 +68,21 @@ export type PermissionCheck = (request: GatedRequest) => void | Promise<void>;
 
 /** Creates the check of a permission for a REST endpoint that is not an RPC: it rejects callers without the permission. */
 export function createPermissionCheck(
-  authenticator: Authenticator,
+  authenticator: CallerAuthenticator,
   permission: string,
   audit: AuditRecorder,
 ): PermissionCheck {
+  return createAccessCheck(authenticator, { kind: "permission", permission }, audit);
+}
+
+/** The same for any rule. */
+export function createAccessCheck(
+  authenticator: CallerAuthenticator,
+  rule: Exclude<AccessRule, { readonly kind: "replica" }>,
+  audit: AuditRecorder,
+): PermissionCheck {
   return (request) =>
-    authorize(authenticator, request, { kind: "permission", permission }, (principal) =>
+    authorize(authenticator, request, rule, (principal, permission) =>
       audit.record({
         kind: "permission_denied",
         origin: originOf({ values: request.values, protocolName: "http" }, principal),
@@ -82,8 +91,11 @@ export function createPermissionCheck(
     );
 }
 
+/** What authenticates callers, who are those of the API or of another listener. */
+export type CallerAuthenticator = Pick<Authenticator, "required" | "acceptsTokens" | "authenticate">;
+
 function authorize(
-  authenticator: Authenticator,
+  authenticator: CallerAuthenticator,
   request: GatedRequest,
   rule: Exclude<AccessRule, { readonly kind: "replica" }>,
   onDenied: (principal: Principal, detail: string) => void,
@@ -133,7 +145,7 @@ function authorize(
 
 /** A call without a valid identity gets `overloaded`, not the error of its token or certificate. */
 async function authenticateUnderLoad(
-  authenticator: Authenticator,
+  authenticator: CallerAuthenticator,
   authorization: string | null,
   workload: Peer["workload"],
   overloaded: () => Error,

@@ -9,7 +9,7 @@ export type Roles = ReadonlyMap<string, readonly string[]>;
 
 export const builtInRoles: Roles = new Map([
   ["viewer", ["read"]],
-  ["deployer", ["read", "flows.write", "revisions.write"]],
+  ["deployer", ["read", "flows.write", "revisions.write", "library.write"]],
   ["operator", ["read", "debug.read", "logs.read", "context.read", "context.write", "runtime.write", "runtime.inject"]],
   ["admin", ["*"]],
 ]);

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { toolClientIds } from "../auth/audiences.ts";
 import { hostOf, isLoopback } from "../base/addresses.ts";
 import { parsePasswordHash } from "../auth/passwords.ts";
 import { isSpiffePattern } from "../auth/workload.ts";
@@ -111,7 +112,13 @@ export const adminAuth = (permissions: Permissions) =>
         .optional()
         .describe("Permissions of requests without a token. Absent: none."),
       clientIds: z
-        .array(text, "must be a list of client ids")
+        .array(
+          text.refine(
+            (id) => !toolClientIds.includes(id),
+            "must not be a client of Node-RED, which logs in on nodeRed.port only",
+          ),
+          "must be a list of client ids",
+        )
         .min(1, "must name at least one client id")
         .readonly()
         .default(["service-admin", "service-editor"])

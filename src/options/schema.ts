@@ -9,6 +9,7 @@ import { defaultDataDir } from "./data-dir.ts";
 import { limits } from "./limits.ts";
 import { permissionsWith, roles } from "./permissions.ts";
 import { findModuleConflicts, modules } from "./modules.ts";
+import { findNodeRedConflicts, nodeRed } from "./node-red.ts";
 import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
 import { webhooks } from "./webhooks.ts";
@@ -124,6 +125,7 @@ const keys = z.strictObject({
   history,
   runtime: runtime.prefault({}),
   modules,
+  nodeRed,
   limits,
   live: z
     .strictObject({
@@ -204,7 +206,7 @@ export function optionsSchemaWith(roles: Roles): typeof optionsSchema {
 
 /** What of valid options can't be combined: the path of an option, and what is wrong with it. */
 function* findConflicts(options: z.output<typeof keys>): Generator<Conflict> {
-  const { host, port, runtime, metrics, adminAuth, identity, allowUnauthenticated } = options;
+  const { host, port, runtime, metrics, nodeRed, adminAuth, identity, allowUnauthenticated } = options;
   const isOpen = adminAuth === undefined && identity === undefined;
   if (port !== 0 && port === runtime.port && overlap(host, runtime.host)) {
     yield ["runtime.port", "must be different from port, which the API uses"];
@@ -224,6 +226,12 @@ function* findConflicts(options: z.output<typeof keys>): Generator<Conflict> {
   const used = [{ host, port }, runtime];
   if (metrics.port !== 0 && used.some((each) => each.port === metrics.port && overlap(each.host, metrics.host))) {
     yield ["metrics.port", "must be different from port and runtime.port; if absent, the metrics are served on port"];
+  }
+  if (nodeRed.port !== undefined && nodeRed.port !== 0) {
+    const taken = [...used, { host: metrics.host, port: metrics.port }];
+    if (taken.some((each) => each.port === nodeRed.port && overlap(each.host, host))) {
+      yield ["nodeRed.port", "must be different from port, runtime.port and metrics.port"];
+    }
   }
   const { journal } = options.live;
   if (options.webhooks.targets.length > 0 && (journal.size === 0 || journal.age === 0)) {
@@ -245,6 +253,7 @@ function* findConflicts(options: z.output<typeof keys>): Generator<Conflict> {
   }
   yield* findIdentityConflicts(options);
   yield* findModuleConflicts(options);
+  yield* findNodeRedConflicts(options);
   if (options.cors?.origins.includes("*") === true && isOpen && !allowUnauthenticated) {
     yield [
       "cors.origins",

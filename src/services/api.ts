@@ -34,8 +34,17 @@ export const services = Object.values(byName);
 /** Who may call the methods of these services, and those that replicas call of each other. */
 export const accessRules = compileAccess([...services, ReplicasService]);
 
-/** All permissions: those that RPCs require, `debug.read` for one kind of events, and `metrics.read` for the metrics endpoint. */
-export const permissions: ReadonlySet<string> = new Set([...permissionsOf(accessRules), "debug.read", "metrics.read"]);
+/**
+ * All permissions: those that RPCs require, `debug.read` for one kind of events, `metrics.read` for the metrics endpoint, and those of the
+ * library of Node-RED's tools.
+ */
+export const permissions: ReadonlySet<string> = new Set([
+  ...permissionsOf(accessRules),
+  "debug.read",
+  "metrics.read",
+  "library.read",
+  "library.write",
+]);
 
 export type Implementations = {
   readonly [Name in keyof typeof byName]: ServiceImpl<(typeof byName)[Name]>;

@@ -4,7 +4,10 @@ import { type AuthService, GetLoginResponseSchema } from "../../gen/flowgate/v1/
 import type { Authenticator } from "../auth/authenticator.ts";
 import { originOf, peerKey, principalKey } from "../auth/caller.ts";
 
-export function authService(authenticator: Authenticator): ServiceImpl<typeof AuthService> {
+/** What logs users in, to the API or to another listener. */
+export type LoginAuthenticator = Pick<Authenticator, "login" | "issueToken" | "revokeToken" | "onReplaced">;
+
+export function authService(authenticator: LoginAuthenticator): ServiceImpl<typeof AuthService> {
   // Frozen, so that its encoding can be cached.
   const createLogin = () => Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
   let loginResponse = createLogin();

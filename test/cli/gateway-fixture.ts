@@ -22,6 +22,7 @@ try {
       docsUrl: "http://127.0.0.1:8080/docs",
       socketPath: "data/flowgate.sock",
       metricsUrl: undefined,
+      nodeRedUrl: undefined,
       reloadCertificates: async () => {},
       reloadUsers: async () => {},
       async drain(delayMs: number) {

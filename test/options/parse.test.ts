@@ -56,6 +56,7 @@ test.each<[unknown, string[]]>([
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
     roles: {},
+    nodeRed: {},
     history: { maxRevisions: 10_000 },
     modules: { allow: ["*"], deny: [], scripts: [], timeoutMs: 300_000, sizeMb: 1_024 },
     host: "localhost",
@@ -165,7 +166,7 @@ test("puts the runtime's directory in the data directory by default", () => {
 });
 
 const permissionNames =
-  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, runtime.write, runtime.read, runtime.inject, context.read, context.write, modules.read, modules.write, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read, flows.write@tab:LABEL, viewer, deployer, operator, admin";
+  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, runtime.write, runtime.read, runtime.inject, context.read, context.write, modules.read, modules.write, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read, library.read, library.write, flows.write@tab:LABEL, viewer, deployer, operator, admin";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],
@@ -250,7 +251,7 @@ test("replaces roles by their permissions, also those of the options, everywhere
     users: [
       { permissions: ["audit.read", "read", "flows.write"] },
       { permissions: ["flows.read", "settings.read"] },
-      { permissions: ["read", "flows.write", "revisions.write", "*"] },
+      { permissions: ["read", "flows.write", "revisions.write", "library.write", "*"] },
     ],
     issuers: [{ rules: [{ permissions: [...operator, "runtime.inject"] }] }],
     default: { permissions: ["audit.read", "read"] },
@@ -420,6 +421,21 @@ test.each<[unknown, string[]]>([
   [
     { metrics: { port: 1880 } },
     ["metrics.port: must be different from port and runtime.port; if absent, the metrics are served on port"],
+  ],
+  [{ nodeRed: { port: 0 }, port: 0 }, []],
+  ...[{ port: 8080 }, { port: 1880 }, { port: 9464 }].map((nodeRed): [unknown, string[]] => [
+    { nodeRed, metrics: { port: 9464 } },
+    ["nodeRed.port: must be different from port, runtime.port and metrics.port"],
+  ]),
+  [
+    { nodeRed: { port: 8081 }, identity: { ...forwarded, rules: [rule] }, trustedProxies: ["::1"] },
+    [
+      "nodeRed.port: requires adminAuth.users: Node-RED's tools log in with a name and a password, and have no other identity",
+    ],
+  ],
+  [
+    { adminAuth: { users: [ada], clientIds: ["node-red-admin"] } },
+    ["adminAuth.clientIds[0]: must not be a client of Node-RED, which logs in on nodeRed.port only"],
   ],
   [{ tracing: { endpoint, headers: { authorization: "Bearer abc" }, sampleRatio: 0 } }, []],
   [{ tracing: {} }, ["tracing.endpoint: is missing: it must be a URL"]],

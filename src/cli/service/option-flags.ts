@@ -17,6 +17,7 @@ export const settings: readonly Setting[] = [
   setting("data-dir", ["dataDir"], "path", "the directory of the store, its key and the runtime's files"),
   setting("store", ["store"], "url", "the URL of the store, such as sqlite:/path/to/file.db"),
   setting("runtime-port", ["runtime", "port"], "number", "the port of the flows' own HTTP-in nodes"),
+  setting("node-red-port", ["nodeRed", "port"], "number", "serve Node-RED's admin API, for its tools, on this port"),
   setting("metrics-port", ["metrics", "port"], "number", "serve /metrics on this separate port, without a token"),
   setting("tracing-endpoint", ["tracing", "endpoint"], "url", "send traces to this OpenTelemetry collector"),
   setting(

@@ -29,6 +29,8 @@ export interface RunningGateway extends AsyncDisposable {
   readonly socketPath: string | undefined;
   /** The URL of the metrics, if they have a port of their own. */
   readonly metricsUrl: string | undefined;
+  /** The URL of Node-RED's admin API, if it is served. */
+  readonly nodeRedUrl: string | undefined;
   reloadCertificates(): Promise<void>;
   reloadUsers(read: () => Promise<Options>): Promise<void>;
   drain(delayMs: number): Promise<void>;

@@ -60,7 +60,7 @@ export async function start(
   await gateway.drain((await signal) === "SIGTERM" ? options.drain.delayMs : 0);
 }
 
-function describeStart({ url, docsUrl, socketPath, metricsUrl }: RunningGateway, options: Options): string {
+function describeStart({ url, docsUrl, socketPath, metricsUrl, nodeRedUrl }: RunningGateway, options: Options): string {
   const { runtime } = options;
   const callers = describeCallers(options);
   const authentication =
@@ -69,9 +69,10 @@ function describeStart({ url, docsUrl, socketPath, metricsUrl }: RunningGateway,
       : `on, for ${callers}`;
   const flows = runtime.port === 0 ? "a free port (see GET /settings)" : `port ${runtime.port}`;
   const metrics = metricsUrl === undefined ? "" : `Metrics, without authentication: ${metricsUrl}\n`;
+  const nodeRed = nodeRedUrl === undefined ? "" : `Node-RED's admin API, for its tools: ${nodeRedUrl}\n`;
   const docs = docsUrl === undefined ? "" : `Documentation of the API: ${docsUrl}\n`;
   const socket = socketPath === undefined ? "" : `Unix socket for local operators: ${socketPath}\n`;
-  return `Flowgate listens on ${url}\n${socket}${docs}Authentication: ${authentication}\nHTTP-in nodes of the flows: ${flows} on ${runtime.host}\n${metrics}`;
+  return `Flowgate listens on ${url}\n${socket}${docs}Authentication: ${authentication}\nHTTP-in nodes of the flows: ${flows} on ${runtime.host}\n${nodeRed}${metrics}`;
 }
 
 /** Describes who can authenticate; empty without authentication. */
@@ -88,12 +89,17 @@ function describeCallers({ adminAuth, identity }: Options): string {
 /** Converts an error of a failed start to a one-line message that describes what to do. */
 export function explainStartFailure(error: unknown, options: Options): CliFailure {
   const { code, port, address, message } = readError(error);
-  const { metrics } = options;
+  const { metrics, nodeRed } = options;
   if (code === "EADDRINUSE" || code === "EACCES") {
     const problem = code === "EADDRINUSE" ? "is in use" : "requires more privileges than this user has";
     if (port === options.port) {
       return new CliFailure(
         `Port ${port} on ${address ?? options.host} ${problem}: choose another with --port, FLOWGATE_PORT or port.`,
+      );
+    }
+    if (nodeRed.port !== undefined && port === nodeRed.port) {
+      return new CliFailure(
+        `Port ${port} on ${address ?? options.host} ${problem}: choose another with --node-red-port, FLOWGATE_NODE_RED_PORT or nodeRed.port.`,
       );
     }
     if (metrics.port !== undefined && port === metrics.port) {

@@ -30,16 +30,17 @@ const viewer = [
   "audit.read",
   "events.read",
   "metrics.read",
+  "library.read",
 ];
 
 /** What each role permits, in addition to public operations and those for everyone with a token. */
 const expected: Readonly<Record<string, readonly string[]>> = {
   viewer,
-  deployer: [...viewer, "flows.write", "revisions.write"],
+  deployer: [...viewer, "flows.write", "revisions.write", "library.write"],
   operator: [...viewer, "debug.read", "logs.read", "context.read", "context.write", "runtime.write", "runtime.inject"],
   admin: [...permissions],
   // Configured.
-  "release-manager": [...viewer, "flows.write", "revisions.write", "audit.read", "runtime.write"],
+  "release-manager": [...viewer, "flows.write", "revisions.write", "library.write", "audit.read", "runtime.write"],
 };
 
 const methods = services.flatMap((service) => service.methods);

@@ -21,6 +21,11 @@ export type BrowserSafetyOptions = {
    * Host is checked for anonymous clients only. Defaults to `anonymous`.
    */
   readonly exposure?: () => "anonymous" | "workloads" | "none";
+  /**
+   * The port of Node-RED's tools, whose pages run code of modules: they may not call this API, whatever token they have. undefined: there
+   * are none. While there are, the origin is checked for requests with a token too, since those pages may be behind a proxy.
+   */
+  readonly toolsPort?: () => number | undefined;
 };
 
 /** Health endpoints accept any Host, since probes send various ones, and their responses are not sensitive. */
@@ -34,24 +39,48 @@ export function createPageGuard({
   hosts,
   checksTokens,
   exposure = () => "anonymous",
+  toolsPort = () => undefined,
   isListed,
 }: BrowserSafetyOptions & { isListed: (origin: string) => boolean }): Guard {
   const isOwn = hosts === undefined ? () => true : createHostCheck(hosts);
   return (request) => {
     const { headers } = request;
+    const port = toolsPort();
+    if (port !== undefined && headers.origin !== undefined && isOnPort(headers.origin, port, isOwn)) {
+      return rejectRequest(request, 403, toolOrigin());
+    }
     const exposed = exposure();
     if (exposed === "none" || (checksTokens && headers.authorization !== undefined)) {
-      return undefined;
+      return port !== undefined && isCrossOrigin(toPageRequest(request), hostsOf(request)[0] ?? "", isListed)
+        ? rejectRequest(request, 403, foreignOrigin(headers.origin, ""))
+        : undefined;
     }
     const hosts = hostsOf(request);
     const foreignHost = exposed === "anonymous" ? hosts.find((host) => !isOwn(host)) : undefined;
     if (foreignHost !== undefined && !healthPath.test(request.path)) {
       return rejectRequest(request, 421, misdirected(foreignHost));
     }
-    return isCrossOrigin({ method: request.httpMethod, headers }, hosts[0] ?? "", isListed)
+    return isCrossOrigin(toPageRequest(request), hosts[0] ?? "", isListed)
       ? rejectRequest(request, 403, foreignOrigin(headers.origin))
       : undefined;
   };
+}
+
+function toPageRequest({ httpMethod, headers }: RequestContext): Pick<IncomingMessage, "method" | "headers"> {
+  return { method: httpMethod, headers };
+}
+
+/** Whether an origin is this port of a host that is a name or an address of this service. */
+function isOnPort(origin: string, port: number, isOwn: (host: string) => boolean): boolean {
+  const url = URL.parse(origin);
+  return url !== null && Number(url.port || (url.protocol === "https:" ? 443 : 80)) === port && isOwn(url.hostname);
+}
+
+function toolOrigin(): FlowgateError {
+  return new FlowgateError(
+    "foreign_origin",
+    "pages of Node-RED's editor may not call this API: they use that of the editor's own port (nodeRed.port)",
+  );
 }
 
 /**
@@ -74,10 +103,10 @@ function misdirected(host: string): FlowgateError {
   );
 }
 
-function foreignOrigin(origin: string | undefined): FlowgateError {
+function foreignOrigin(origin: string | undefined, condition = " without a token"): FlowgateError {
   return new FlowgateError(
     "foreign_origin",
-    `pages of ${quote(origin, "another origin")} may not call this service without a token; to allow them, add their origin to its option cors.origins`,
+    `pages of ${quote(origin, "another origin")} may not call this service${condition}; to allow them, add their origin to its option cors.origins`,
   );
 }
 
@@ -120,7 +149,7 @@ function hostnameOf(host: string): string | undefined {
  * Browsers send Origin with every request that can have side effects, and Sec-Fetch-Site (Fetch Metadata) with all
  * requests to loopback or over TLS. Pages can neither set nor remove them; other clients send neither.
  */
-function isCrossOrigin(
+export function isCrossOrigin(
   { method, headers }: Pick<IncomingMessage, "method" | "headers">,
   authority: string,
   isListed: (origin: string) => boolean,

@@ -1,0 +1,77 @@
+import type { Logger } from "pino";
+import type { AuditRecorder } from "../auth/audit-recorder.ts";
+import type { Authenticator } from "../auth/authenticator.ts";
+import { createGate } from "../auth/gate.ts";
+import { ToolAuthenticator } from "../auth/tool-authenticator.ts";
+import type { NodeRedListener } from "../node-red/listener.ts";
+import type { Options } from "../options/parse.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { ServerOptions } from "../server/open-server.ts";
+import { createErrorLog, toFailure } from "../server/pipeline/errors.ts";
+import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
+import { accessRules } from "../services/api.ts";
+import type { Store } from "../store/store.ts";
+import type { Live } from "./live.ts";
+
+export type NodeRedOptions = {
+  readonly options: Options;
+  readonly serverOptions: ServerOptions;
+  readonly authenticator: Authenticator;
+  readonly audit: AuditRecorder;
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly live: Pick<Live, "redactor">;
+  readonly log: Logger;
+  readonly shutdownSignal: AbortSignal;
+};
+
+/** Opens the listener of Node-RED's tools if its port is configured. Its code is loaded only then. */
+export async function openNodeRed(
+  { options, serverOptions, authenticator, audit, store, runtime, live, log, shutdownSignal }: NodeRedOptions,
+  stack: AsyncDisposableStack,
+): Promise<NodeRedListener | undefined> {
+  const { port } = options.nodeRed;
+  if (port === undefined) {
+    return undefined;
+  }
+  const [{ openNodeRedListener }, { ServiceCalls }] = await Promise.all([
+    import("../node-red/listener.ts"),
+    import("../node-red/service-calls.ts"),
+  ]);
+  const { host, hosts, trustedProxies, limits, modules, drain } = options;
+  const { routes, interceptors, deferred, tls } = serverOptions;
+  const tools = new ToolAuthenticator(authenticator);
+  const gate = createGate(tools, accessRules, audit);
+  return stack.use(
+    await openNodeRedListener({
+      host,
+      port,
+      hosts,
+      tls,
+      trustedProxies,
+      limits,
+      log,
+      audit,
+      authenticator: tools,
+      store: store.flows,
+      documents: store.documents,
+      runtime,
+      runner: { runtime, cluster: store.cluster, desired: store.desired },
+      redactor: live.redactor,
+      calls: new ServiceCalls(routes, gate),
+      gateway: {
+        ...gatewayOptions,
+        requestGate: gate,
+        interceptors,
+        ...(deferred !== undefined && { deferred: [...deferred] }),
+        mapError: (error, context) => toFailure(error, log, context),
+        onError: createErrorLog(log),
+        readMaxBytes: limits.bodyBytes,
+        maxTimeoutMs: limits.deadlineMs,
+        shutdownSignal,
+      },
+      responseTimeoutMs: Math.max(limits.requestTimeoutMs, modules.timeoutMs) + 60_000,
+      closeGraceMs: drain.graceMs,
+    }),
+  );
+}

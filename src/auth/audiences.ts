@@ -1,0 +1,33 @@
+import type { StoredToken } from "../store/token-store.ts";
+
+/** Where a token is accepted: by the API, or on the listener of Node-RED's tools. Never by both. */
+export type Audience = "api" | "tools";
+
+/** The values of `client_id` that Node-RED's tools send. */
+export const toolClientIds: readonly string[] = ["node-red-admin", "node-red-editor"];
+
+/**
+ * What tokens of tools permit at most. The editor's pages run code of modules, which can use its token: so a token of a tool manages no
+ * tokens and reads no audit log, whatever its user may do.
+ */
+export const toolPermissions: readonly string[] = [
+  "flows.read",
+  "flows.write",
+  "revisions.read",
+  "runtime.read",
+  "runtime.write",
+  "runtime.inject",
+  "events.read",
+  "debug.read",
+  "context.read",
+  "context.write",
+  "modules.read",
+  "modules.write",
+  "settings.read",
+  "library.read",
+  "library.write",
+];
+
+export function audienceOf({ clientId }: Pick<StoredToken, "clientId">): Audience {
+  return toolClientIds.includes(clientId) ? "tools" : "api";
+}

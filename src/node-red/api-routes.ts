@@ -1,0 +1,74 @@
+import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
+import type { GatewayOptions } from "@flowgate/gateway";
+import { createNodeHandler, type NodeRequest } from "@flowgate/gateway/node";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { publicRoute, requires, type RouteAccess } from "./access.ts";
+import type { ServiceCalls } from "./service-calls.ts";
+import { authService, type LoginAuthenticator } from "../services/auth.ts";
+
+export type ApiRoutesOptions = {
+  readonly authenticator: LoginAuthenticator;
+  readonly calls: ServiceCalls;
+  /** The options of the API's own gateway, with the gate of this listener. */
+  readonly gateway: Omit<GatewayOptions, "routes">;
+};
+
+/** The header fields of Node-RED, and those of the API that have the same values. */
+const renamedHeaders: Readonly<Record<string, string>> = {
+  "node-red-api-version": "service-api-version",
+  "node-red-deployment-type": "service-deployment-type",
+};
+
+const authenticated: { readonly access: RouteAccess } = { access: { kind: "authenticated" } };
+
+/**
+ * The paths that the API has too, with the same bodies and status codes: tokens, and flows. They are served by a gateway of the same
+ * implementations, so that deployments pass the same checks, limits and threads.
+ */
+export function addApiRoutes(app: FastifyInstance, { authenticator, calls, gateway }: ApiRoutesOptions): void {
+  const { getFlows, setFlows, getFlow, createFlow, updateFlow, deleteFlow } = FlowsService.method;
+  const values = new WeakMap<NodeRequest, FastifyRequest["values"]>();
+  const handle = createNodeHandler({
+    ...gateway,
+    protocols: ["rest"],
+    routes(router: ConnectRouter) {
+      router.service(AuthService, authService(authenticator));
+      for (const { method, impl } of calls.specsOf([getFlows, setFlows, getFlow, createFlow, updateFlow, deleteFlow])) {
+        router.rpc(method as typeof getFlows, impl as never);
+      }
+    },
+    contextValues: (request) => values.get(request) ?? createContextValues(),
+  });
+
+  const serve = (request: FastifyRequest, reply: FastifyReply): void => {
+    const { raw } = request;
+    for (const [name, own] of Object.entries(renamedHeaders)) {
+      const value = raw.headers[name];
+      if (value !== undefined) {
+        raw.headers[own] = value;
+      }
+    }
+    // jQuery adds `?_=…` to requests that are not to be cached.
+    raw.url = raw.url?.replace(/\?.*$/, "") ?? "";
+    values.set(raw, request.values);
+    reply.hijack();
+    handle(raw, reply.raw);
+  };
+
+  app.register(async (api) => {
+    // Bodies stay unread until the gate of the gateway has accepted the call.
+    api.removeAllContentTypeParsers();
+    api.addContentTypeParser(/^/, (_request, _payload, parsed) => parsed(null));
+    api.get("/auth/login", { config: publicRoute }, serve);
+    api.post("/auth/token", { config: publicRoute }, serve);
+    api.post("/auth/revoke", { config: authenticated }, serve);
+    api.get("/flows", { config: requires("flows.read") }, serve);
+    api.post("/flows", { config: requires("flows.write") }, serve);
+    api.post("/flow", { config: requires("flows.write") }, serve);
+    api.get("/flow/:id", { config: requires("flows.read") }, serve);
+    api.put("/flow/:id", { config: requires("flows.write") }, serve);
+    api.delete("/flow/:id", { config: requires("flows.write") }, serve);
+  });
+}

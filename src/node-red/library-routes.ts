@@ -1,0 +1,112 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { callerOf, requires } from "./access.ts";
+import { FlowgateError } from "../errors.ts";
+import { isFields } from "../base/fields.ts";
+import type { DocumentStore, StoredDocument } from "../store/document-store.ts";
+
+export type LibraryRoutesOptions = { readonly documents: DocumentStore };
+
+type EntryRequest = FastifyRequest<{ Params: { library: string; type: string; "*"?: string } }>;
+
+/** Of one entry. */
+const bodyLimit = 1024 * 1024;
+const maxPathChars = 255;
+
+/** The library of Node-RED's editor, whose entries all users share. It is in the store. The library of examples is empty. */
+export function addLibraryRoutes(app: FastifyInstance, { documents }: LibraryRoutesOptions): void {
+  const read = async (request: EntryRequest, reply: { type(value: string): unknown }): Promise<unknown> => {
+    const { isLocal, type, path } = parseEntry(request);
+    const document = path === "" || !isLocal ? undefined : await findEntry(documents, type, path);
+    if (document !== undefined) {
+      reply.type(type === "flows" ? "application/json" : "text/plain");
+      return document.content;
+    }
+    const folder = prefixOf(type, path);
+    const entries = isLocal ? toListing(await documents.list(folder), folder) : [];
+    if (entries.length === 0 && path !== "" && !path.endsWith("/")) {
+      throw new FlowgateError("not_found", "the library has no such entry");
+    }
+    return entries;
+  };
+  app.get("/library/:library/:type", { config: requires("library.read") }, (request, reply) =>
+    read(request as EntryRequest, reply),
+  );
+  app.get("/library/:library/:type/*", { config: requires("library.read") }, (request, reply) =>
+    read(request as EntryRequest, reply),
+  );
+  app.post("/library/:library/:type/*", { config: requires("library.write"), bodyLimit }, async (request, reply) => {
+    const { isLocal, type, path } = parseEntry(request as EntryRequest);
+    if (!isLocal || path === "" || path.endsWith("/")) {
+      throw new FlowgateError(
+        "invalid_argument",
+        "an entry of the library local must be named, such as /library/local/functions/greet",
+      );
+    }
+    const { details, content } = readBody(type, request.body);
+    const { username: by } = callerOf(request);
+    await documents.put({ name: nameOf(type, path), details: JSON.stringify(details), content, by });
+    return reply.status(204).send();
+  });
+}
+
+/** Of a function, the body has its text and other properties. Flows are the body itself. */
+function readBody(type: string, body: unknown): { readonly details: object; readonly content: string } {
+  if (type === "flows") {
+    return { details: {}, content: JSON.stringify(body ?? null) };
+  }
+  if (!isFields(body) || Array.isArray(body) || typeof body["text"] !== "string") {
+    throw new FlowgateError("invalid_argument", "the body must be an object with text");
+  }
+  const { text, ...details } = body;
+  return { details, content: text };
+}
+
+async function findEntry(documents: DocumentStore, type: string, path: string): Promise<StoredDocument | undefined> {
+  return (
+    (await documents.find(`library/${type}/${path}`)) ??
+    (type === "flows" ? documents.find(nameOf(type, path)) : undefined)
+  );
+}
+
+/** The names of folders, and then the entries, with their properties. */
+function toListing(documents: readonly Omit<StoredDocument, "content">[], folder: string): unknown[] {
+  const folders = new Set<string>();
+  const entries: unknown[] = [];
+  for (const { name, details } of documents) {
+    const rest = name.slice(folder.length);
+    const slash = rest.indexOf("/");
+    if (slash === -1) {
+      entries.push({ ...(JSON.parse(details) as object), fn: rest });
+    } else {
+      folders.add(rest.slice(0, slash));
+    }
+  }
+  return [...folders, ...entries];
+}
+
+function prefixOf(type: string, path: string): string {
+  return path === "" ? `library/${type}/` : `library/${type}/${path.replace(/\/$/, "")}/`;
+}
+
+/** As Node-RED names files. */
+function nameOf(type: string, path: string): string {
+  return `library/${type}/${type === "flows" && !path.endsWith(".json") ? `${path}.json` : path}`;
+}
+
+function parseEntry({ params: { library, type, "*": path = "" } }: EntryRequest) {
+  if (library !== "local" && library !== "examples") {
+    throw new FlowgateError("not_found", "there is no such library: there are local and examples");
+  }
+  const parts = path.replace(/\/$/, "").split("/");
+  const isValid =
+    /^[\w-]{1,64}$/.test(type) &&
+    path.length <= maxPathChars &&
+    (path === "" || parts.every((part) => part !== "" && part !== "." && part !== ".." && !/\p{C}/u.test(part)));
+  if (!isValid) {
+    throw new FlowgateError(
+      "invalid_argument",
+      `the type must be a word, and the path must have names separated by slashes, at most ${maxPathChars} characters`,
+    );
+  }
+  return { isLocal: library === "local", type, path };
+}

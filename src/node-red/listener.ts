@@ -1,0 +1,163 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import type { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { type FastifyInstance, type FastifyServerFactory, fastify } from "fastify";
+import type { Logger } from "pino";
+import { protectRoutes } from "./access.ts";
+import { handleErrors } from "./errors.ts";
+import { addRoutes, type RoutesOptions } from "./routes.ts";
+import { clientKeyOf } from "../auth/caller.ts";
+import { addressOf, listen } from "../base/addresses.ts";
+import type { ListenerLimits } from "../server/http/listener-options.ts";
+import type { TlsOptions } from "../server/http/tls.ts";
+import { createTrust } from "../server/pipeline/client.ts";
+import { createRequestIds } from "../server/pipeline/request-context.ts";
+
+export type NodeRedListenerOptions = RoutesOptions &
+  Omit<Parameters<typeof protectRoutes>[1], "hosts"> & {
+    readonly host: string;
+    /** 0 takes any free port. */
+    readonly port: number;
+    /** Host names of the service, besides its addresses and localhost. */
+    readonly hosts: readonly string[];
+    /** Absent: plaintext. */
+    readonly tls: TlsOptions | undefined;
+    readonly trustedProxies: readonly string[];
+    readonly limits: ConnectionLimits;
+    /** The longest time that a response may take to begin. */
+    readonly responseTimeoutMs: number;
+    /** How long closing waits for requests in flight. */
+    readonly closeGraceMs: number;
+    readonly log: Logger;
+  };
+
+type ConnectionLimits = Pick<
+  ListenerLimits,
+  | "connections"
+  | "connectionsPerSource"
+  | "headerBytes"
+  | "headerFields"
+  | "headersTimeoutMs"
+  | "requestTimeoutMs"
+  | "idleTimeoutMs"
+>;
+
+/** Serves Node-RED's admin API on a port of its own. Disposing stops it, and waits up to `closeGraceMs` for requests in flight. */
+export interface NodeRedListener extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+}
+
+/** Bodies of routes that do not say otherwise. */
+const bodyBytes = 64 * 1024;
+
+export async function openNodeRedListener(options: NodeRedListenerOptions): Promise<NodeRedListener> {
+  const { host, hosts, port, tls, trustedProxies, log } = options;
+  await using stack = new AsyncDisposableStack();
+  let server: Server | undefined;
+  const serverFactory: FastifyServerFactory = (handler) => (server ??= createHttpServer(handler, options));
+  const requestIdOf = createRequestIds();
+  const app: FastifyInstance = fastify({
+    serverFactory,
+    bodyLimit: bodyBytes,
+    trustProxy: trustedProxies.length === 0 ? false : [...trustedProxies],
+    requestIdHeader: false,
+    genReqId: (raw) => requestIdOf(raw.headers),
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1_000 },
+  });
+  stack.defer(() => app.close());
+  handleErrors(app, log);
+  protectRoutes(app, { ...options, hosts: tls === undefined ? [host, ...hosts] : undefined });
+  addRoutes(app, options);
+  await app.ready();
+  if (server === undefined) {
+    throw new TypeError("Fastify has created no server");
+  }
+  const opened = server;
+  const ipv6 = await listen(opened, host, port);
+  ipv6?.on("connection", (socket) => opened.emit("connection", socket));
+  stack.defer(() => close(opened, ipv6, options.closeGraceMs));
+  const { address, family, port: bound } = addressOf(opened);
+  const resources = stack.move();
+  return {
+    url: `${tls === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${bound}`,
+    port: bound,
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+function createHttpServer(handler: RequestListener, options: NodeRedListenerOptions): Server {
+  const { limits, responseTimeoutMs, tls } = options;
+  const { headersTimeoutMs, requestTimeoutMs, idleTimeoutMs, headerBytes } = limits;
+  const http = {
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: Math.max(requestTimeoutMs, headersTimeoutMs),
+    keepAliveTimeout: idleTimeoutMs,
+    connectionsCheckingInterval: 1_000,
+    maxHeaderSize: headerBytes,
+    noDelay: true,
+  };
+  const server = tls === undefined ? createServer(http, handler) : createTlsServer(tls, http, handler);
+  server.maxHeadersCount = limits.headerFields;
+  // Of a connection on which nothing is sent or received, such as one whose client does not read its response.
+  server.timeout = responseTimeoutMs;
+  limitConnections(server, options);
+  return server;
+}
+
+function createTlsServer(
+  { certificates, clientCertificate }: TlsOptions,
+  http: object,
+  handler: RequestListener,
+): Server {
+  const server = createSecureServer(
+    {
+      ...http,
+      ...certificates.current(),
+      requestCert: clientCertificate === "require",
+      rejectUnauthorized: clientCertificate === "require",
+    },
+    handler,
+  );
+  certificates.onChange((next) => server.setSecureContext(next));
+  return server;
+}
+
+/** Resets connections beyond the limits, in total and of one client. */
+function limitConnections(
+  server: Server,
+  { limits: { connections, connectionsPerSource }, trustedProxies }: NodeRedListenerOptions,
+): void {
+  const isProxy = createTrust(trustedProxies);
+  const open = new Map<string, number>();
+  let total = 0;
+  server.on("connection", (socket: Socket) => {
+    const { remoteAddress = "" } = socket;
+    const source = clientKeyOf(remoteAddress);
+    const ofSource = (open.get(source) ?? 0) + 1;
+    if (total >= connections || (ofSource > connectionsPerSource && !isProxy(remoteAddress))) {
+      socket.resetAndDestroy();
+      return;
+    }
+    total += 1;
+    open.set(source, ofSource);
+    socket.once("close", () => {
+      total -= 1;
+      const left = (open.get(source) ?? 1) - 1;
+      if (left === 0) {
+        open.delete(source);
+      } else {
+        open.set(source, left);
+      }
+    });
+  });
+}
+
+async function close(server: Server, ipv6: { close(): unknown } | undefined, graceMs: number): Promise<void> {
+  ipv6?.close();
+  const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
+  server.closeIdleConnections();
+  await Promise.race([closed, delay(graceMs, undefined, { ref: false })]);
+  server.closeAllConnections();
+}

@@ -1,0 +1,128 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { callerOf, requires } from "./access.ts";
+import { toolPermissions } from "../auth/audiences.ts";
+import { type Fields, isFields } from "../base/fields.ts";
+import { FlowgateError } from "../errors.ts";
+import { readEditorSettings } from "../runtime/editor-procedures.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { DocumentStore } from "../store/document-store.ts";
+
+export type SettingsRoutesOptions = {
+  readonly runtime: Pick<Runtime, "call" | "status">;
+  readonly documents: DocumentStore;
+  /** What the editor's page adds, which takes precedence. */
+  readonly editorSettings?: (() => Fields | Promise<Fields>) | undefined;
+};
+
+/** Of the settings of a user. */
+const bodyLimit = 256 * 1024;
+
+/** The settings of the runtime, as Node-RED's tools read them, and those that the editor keeps for each user. */
+export function addSettingsRoutes(
+  app: FastifyInstance,
+  { runtime, documents, editorSettings = () => ({}) }: SettingsRoutesOptions,
+): void {
+  app.get("/settings", { config: requires("settings.read") }, async (request, reply) => ({
+    ...(await readNodeSettings(runtime, reply)),
+    ...ownSettings(request, runtime),
+    ...(await editorSettings()),
+  }));
+  app.get("/settings/user", { config: requires("settings.read") }, (request) => readUserSettings(documents, request));
+  app.post("/settings/user", { config: requires("settings.read"), bodyLimit }, async (request, reply) => {
+    const { body } = request;
+    if (!isFields(body) || Array.isArray(body)) {
+      throw new FlowgateError("invalid_argument", "the body must be an object with settings");
+    }
+    const { telemetryEnabled: _, ...changed } = extend(await readUserSettings(documents, request), body);
+    const content = JSON.stringify(changed);
+    if (content.length > bodyLimit) {
+      throw new FlowgateError("payload_too_large", `the settings of a user may have at most ${bodyLimit} bytes`);
+    }
+    await documents.put({ name: nameOf(request), details: "{}", content, by: callerOf(request).username });
+    return reply.status(204).send();
+  });
+}
+
+/** What nodes export to the editor. Without a process that answers, there is nothing. */
+async function readNodeSettings(runtime: SettingsRoutesOptions["runtime"], { raw }: FastifyReply): Promise<Fields> {
+  const disconnected = new AbortController();
+  raw.once("close", () => disconnected.abort());
+  try {
+    return await runtime.call(readEditorSettings, {}, { signal: disconnected.signal });
+  } catch (error) {
+    if (error instanceof FlowgateError || disconnected.signal.aborted) {
+      return {};
+    }
+    throw error;
+  }
+}
+
+function ownSettings(request: FastifyRequest, runtime: SettingsRoutesOptions["runtime"]): Fields {
+  const { username, permissions } = callerOf(request);
+  const hasAll = toolPermissions.every((permission) => permissions.includes(permission));
+  return {
+    httpNodeRoot: "/",
+    version: runtime.status().version,
+    ...(username !== undefined && { user: { username, permissions: hasAll ? "*" : toNodeRedNames(permissions) } }),
+    libraries: [
+      { id: "local", label: "editor:library.types.local", user: false, icon: "font-awesome/fa-hdd-o" },
+      {
+        id: "examples",
+        label: "editor:library.types.examples",
+        user: false,
+        icon: "font-awesome/fa-life-ring",
+        types: ["flows"],
+        readOnly: true,
+      },
+    ],
+    flowEncryptionType: "user",
+    externalModules: {
+      autoInstall: false,
+      palette: {
+        allowInstall: permissions.includes("modules.write"),
+        allowUpload: permissions.includes("modules.write"),
+      },
+      modules: { allowInstall: false },
+    },
+    diagnostics: { enabled: true, ui: true },
+    telemetryEnabled: false,
+    runtimeState: { enabled: true, ui: permissions.includes("runtime.write") },
+  };
+}
+
+/** The names by which the editor asks for permissions. */
+function toNodeRedNames(permissions: readonly string[]): string[] {
+  const names: Readonly<Record<string, string>> = {
+    "modules.read": "nodes.read",
+    "modules.write": "nodes.write",
+    "runtime.inject": "inject.write",
+  };
+  return [...new Set(permissions.flatMap((name) => [name, names[name] ?? name, name.replace(/@.*$/, "")]))];
+}
+
+async function readUserSettings(documents: DocumentStore, request: FastifyRequest): Promise<Fields> {
+  const document = await documents.find(nameOf(request));
+  return document === undefined ? {} : (JSON.parse(document.content) as Fields);
+}
+
+/** Users that are not authenticated share theirs. */
+function nameOf(request: FastifyRequest): string {
+  const { username } = callerOf(request);
+  return username === undefined ? "settings" : `settings/${username}`;
+}
+
+/** As Node-RED merges settings: objects are merged, null removes, and everything else replaces. */
+function extend(target: Fields, source: Fields): Fields {
+  const result = new Map(Object.entries(target));
+  for (const [key, value] of Object.entries(source)) {
+    const before = result.get(key);
+    if (value === null) {
+      result.delete(key);
+    } else if (isFields(value) && !Array.isArray(value) && isFields(before) && !Array.isArray(before)) {
+      result.set(key, extend(before, value));
+    } else {
+      result.set(key, value);
+    }
+  }
+  return Object.fromEntries(result);
+}

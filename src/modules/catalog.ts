@@ -32,21 +32,21 @@ export class ModuleCatalog {
 
   /** Sorted by name. */
   async list(): Promise<readonly InstalledModule[]> {
-    const signature = await this.#sign();
+    const signature = await signModules(this.#dir);
     if (this.#modules === undefined || signature !== this.#signature) {
       this.#signature = signature;
       this.#modules = readInstalledModules(this.#dir);
     }
     return this.#modules;
   }
+}
 
-  /** An installation replaces the folder and with it these files. */
-  async #sign(): Promise<string> {
-    const stats = await Promise.all(
-      ["package.json", "package-lock.json"].map((name) => stat(join(this.#dir, name)).catch(() => undefined)),
-    );
-    return stats.map((each) => `${each?.ino} ${each?.mtimeMs} ${each?.size}`).join(", ");
-  }
+/** Returns a text that changes with the modules of a folder: an installation replaces the folder, and with it these files. */
+export async function signModules(modulesDir: string): Promise<string> {
+  const stats = await Promise.all(
+    ["package.json", "package-lock.json"].map((name) => stat(join(modulesDir, name)).catch(() => undefined)),
+  );
+  return stats.map((each) => `${each?.ino} ${each?.mtimeMs} ${each?.size}`).join(", ");
 }
 
 /** Reads the modules of a folder, sorted by name. What is malformed is left out. */

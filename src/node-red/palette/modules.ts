@@ -1,0 +1,290 @@
+import { readdir, stat } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { basename, dirname, extname, join } from "node:path";
+import semver from "semver";
+import { type Fields, isFields } from "../../base/fields.ts";
+import { isAllowed } from "../../modules/policy.ts";
+import { isModuleName, isWithin, readDisabledModules, readManifest, readModules } from "../../runtime/folders.ts";
+import type { ModuleLists } from "../../runtime/messages.ts";
+import type { CatalogFiles } from "./catalogs.ts";
+import { readText } from "./read-text.ts";
+import { type Template, parseTemplate } from "./template.ts";
+
+/** Where modules of nodes are, and which of them are loaded. */
+export type PaletteSource = {
+  /** That of `@node-red/nodes`. */
+  readonly coreDir: string;
+  /** The version of Node-RED. */
+  readonly version: string;
+  /** Undefined: added modules are not loaded. */
+  readonly modulesDir: string | undefined;
+  readonly lists: ModuleLists;
+};
+
+/** A file of a module that defines node types or plugins. */
+export type NodeSet = Omit<Template, "types"> & {
+  /** `module/name`. */
+  readonly id: string;
+  readonly kind: "node" | "plugin";
+  readonly name: string;
+  readonly types: readonly string[];
+  /** The folders of its help texts by language are here, below the name of a language. */
+  readonly helpDir: string;
+  /** The name of the file with its help texts there. */
+  readonly helpFile: string;
+  /** Undefined: it has the messages of Node-RED's own nodes. */
+  readonly catalog: CatalogFiles | undefined;
+  /** Whether there is an HTML file, and a program for the flow runtime. */
+  readonly hasTemplate: boolean;
+  readonly hasProgram: boolean;
+  /** Why it can't be loaded. */
+  readonly err?: object | string;
+};
+
+export type PaletteModule = {
+  readonly name: string;
+  readonly version: string;
+  /** Whether it is in the folder of added modules. */
+  readonly isLocal: boolean;
+  /** Whether it was added itself, and not as a dependency. */
+  readonly isUser: boolean;
+  readonly isEnabled: boolean;
+  readonly sets: readonly NodeSet[];
+  readonly icons: readonly { readonly dir: string; readonly files: readonly string[] }[];
+  readonly resourcesDir: string | undefined;
+};
+
+export const coreModule = "node-red";
+
+/** The folder of Node-RED's own nodes. */
+export function findCoreDir(): string {
+  return dirname(createRequire(import.meta.url).resolve("@node-red/nodes"));
+}
+
+export const maxTemplateBytes = 4 * 1024 * 1024;
+
+/** All templates together: they are kept in memory. */
+const maxPaletteBytes = 32 * 1024 * 1024;
+
+const maxFilesOfModule = 500;
+
+/**
+ * Finds the nodes of Node-RED and of the added modules as its runtime does (`getNodeFiles` in @node-red/registry), from files only:
+ * nothing of a module is executed, and nothing is asked of the process of the flows. What is malformed is left out.
+ */
+export async function findPalette(source: PaletteSource): Promise<PaletteModule[]> {
+  const reader = new PaletteReader();
+  const modules = [await reader.readCore(source)];
+  if (source.modulesDir !== undefined) {
+    const { modulesDir } = source;
+    const added = new Set(readModules(modulesDir).map(({ name }) => name));
+    const disabled = new Set(readDisabledModules(modulesDir));
+    const found = await findPackages(join(modulesDir, "node_modules"), source);
+    for (const each of withDependencies(found, added)) {
+      const { name } = each;
+      // One after another, so that only one template is being parsed.
+      modules.push(await reader.readModule(each, { isUser: added.has(name), isEnabled: !disabled.has(name) }));
+    }
+  }
+  return modules;
+}
+
+type Package = { readonly dir: string; readonly name: string; readonly version: string; readonly section: Fields };
+
+/** The packages in a folder of packages that define nodes or plugins, and may be loaded. */
+async function findPackages(dir: string, { lists, version }: PaletteSource): Promise<Package[]> {
+  const names = (await readNames(dir)).filter((name) => !name.startsWith("."));
+  const folders = names.map(async (name) =>
+    name.startsWith("@") ? (await readNames(join(dir, name))).map((each) => `${name}/${each}`) : [name],
+  );
+  return (await Promise.all(folders))
+    .flat()
+    .map((folder) => ({ dir: join(dir, folder), manifest: readManifest(join(dir, folder, "package.json")) }))
+    .flatMap(({ dir: packageDir, manifest }) => {
+      const { name, version: own = "", ["node-red"]: section } = manifest;
+      if (typeof name !== "string" || !isModuleName(name) || typeof own !== "string" || !isFields(section)) {
+        return [];
+      }
+      if (!isAllowed(lists, name, own)) {
+        return [];
+      }
+      const { version: range } = section;
+      const fits = typeof range !== "string" || semver.satisfies(version, range);
+      return fits ? [{ dir: packageDir, name, version: own, section }] : [];
+    });
+}
+
+/** Without the packages whose nodes need those of a missing one, and without dependencies of others that were not added themselves. */
+function withDependencies(packages: readonly Package[], added: ReadonlySet<string>): Package[] {
+  const known = new Set(packages.map(({ name }) => name));
+  const complete = packages.filter((each) => dependenciesOf(each).every((name) => known.has(name)));
+  const used = new Set(complete.flatMap(dependenciesOf));
+  return complete.filter(({ name }) => added.has(name) || !used.has(name));
+}
+
+function dependenciesOf({ section: { dependencies } }: Package): string[] {
+  return Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];
+}
+
+/** Reads modules one after another, within a limit that they share. Types that several define belong to the first one. */
+class PaletteReader {
+  #bytesLeft = maxPaletteBytes;
+  readonly #moduleOfType = new Map<string, string>();
+
+  async readCore({ coreDir, version }: PaletteSource): Promise<PaletteModule> {
+    const { files, iconDirs } = await scanCore(coreDir);
+    const sets: NodeSet[] = [];
+    for (const file of files) {
+      const category = basename(dirname(file));
+      const set = await this.#readSet(coreModule, "node", basename(file).replace(/^\d+-|\.c?js$/g, ""), file);
+      sets.push({
+        ...set,
+        // It has no dialog.
+        types: set.name === "junction" ? ["junction"] : set.types,
+        helpDir: join(coreDir, "locales"),
+        helpFile: join(category, basename(set.helpFile)),
+        catalog: undefined,
+      });
+    }
+    const others = { isLocal: false, isUser: false, isEnabled: true, resourcesDir: undefined };
+    return { name: coreModule, version, sets, icons: await readIcons(iconDirs), ...others };
+  }
+
+  async readModule(
+    { dir, name: module, version, section }: Package,
+    others: Pick<PaletteModule, "isUser" | "isEnabled">,
+  ): Promise<PaletteModule> {
+    const sets: NodeSet[] = [];
+    const iconDirs = new Set<string>();
+    for (const kind of ["node", "plugin"] as const) {
+      for (const [name, path] of filesOf(section[`${kind}s`])) {
+        const file = join(dir, path);
+        if (isWithin(dir, file)) {
+          sets.push(await this.#readSet(module, kind, name, file));
+          iconDirs.add(join(dirname(file), "icons"));
+        }
+      }
+    }
+    const resourcesDir = join(dir, "resources");
+    return {
+      name: module,
+      version,
+      isLocal: true,
+      ...others,
+      sets,
+      icons: await readIcons(iconDirs),
+      resourcesDir: (await isFolder(resourcesDir)) ? resourcesDir : undefined,
+    };
+  }
+
+  async #readSet(module: string, kind: NodeSet["kind"], name: string, file: string): Promise<NodeSet> {
+    const id = `${module}/${name}`;
+    const template = file.replace(/\.[^./]+$/, ".html");
+    const text = await this.#readTemplate(template);
+    const { types, main, help } = parseTemplate(text ?? "");
+    const helpDir = join(dirname(file), "locales");
+    const helpFile = basename(template);
+    const err = kind === "node" ? this.#claimTypes(module, types) : undefined;
+    return {
+      id,
+      kind,
+      name,
+      types,
+      main,
+      help,
+      helpDir,
+      helpFile,
+      catalog: { dir: helpDir, file: helpFile.replace(/\.html$/, ".json") },
+      hasTemplate: text !== undefined,
+      hasProgram: await isFile(file),
+      ...(err !== undefined && { err }),
+    };
+  }
+
+  /** Undefined: there is none, or it is too large. */
+  async #readTemplate(path: string): Promise<string | undefined> {
+    const text = await readText(path, Math.min(maxTemplateBytes, this.#bytesLeft));
+    this.#bytesLeft -= text?.length ?? 0;
+    return text;
+  }
+
+  #claimTypes(module: string, types: readonly string[]): object | undefined {
+    const type = types.find((each) => this.#moduleOfType.has(each));
+    if (type !== undefined) {
+      const details = { type, moduleA: this.#moduleOfType.get(type), moduleB: module };
+      return { code: "type_already_registered", details };
+    }
+    types.forEach((each) => this.#moduleOfType.set(each, module));
+    return undefined;
+  }
+}
+
+/** The editor splits the templates at comments that contain it. */
+const setName = /^[^\s<>/]{1,100}$/;
+
+function filesOf(value: unknown): [name: string, path: string][] {
+  const entries = isFields(value) ? Object.entries(value) : [];
+  return entries
+    .filter((entry): entry is [string, string] => setName.test(entry[0]) && typeof entry[1] === "string")
+    .slice(0, maxFilesOfModule);
+}
+
+/** The programs below a folder that have a template beside them, and the folders of icons. */
+async function scanCore(dir: string): Promise<{ readonly files: string[]; readonly iconDirs: string[] }> {
+  const entries = (await readdir(dir, { withFileTypes: true })).toSorted((one, other) =>
+    one.name < other.name ? -1 : 1,
+  );
+  const names = new Set(entries.map(({ name }) => name));
+  const files: string[] = [];
+  const iconDirs: string[] = [];
+  for (const entry of entries) {
+    const path = join(dir, entry.name);
+    if (entry.isFile() && /\.c?js$/.test(entry.name) && names.has(entry.name.replace(/\.c?js$/, ".html"))) {
+      files.push(path);
+    } else if (entry.isDirectory() && entry.name === "icons") {
+      iconDirs.push(path);
+    } else if (entry.isDirectory() && !/^(?:\..*|lib|node_modules|test|locales)$/.test(entry.name)) {
+      const below = await scanCore(path);
+      files.push(...below.files);
+      iconDirs.push(...below.iconDirs);
+    }
+  }
+  return { files, iconDirs };
+}
+
+export const iconTypes: ReadonlyMap<string, string> = new Map([
+  [".svg", "image/svg+xml"],
+  [".png", "image/png"],
+  [".gif", "image/gif"],
+]);
+
+async function readIcons(dirs: Iterable<string>): Promise<PaletteModule["icons"]> {
+  const all = await Promise.all(
+    Array.from(dirs, async (dir) => ({
+      dir,
+      files: (await readNames(dir)).filter((name) => iconTypes.has(extname(name).toLowerCase())),
+    })),
+  );
+  return all.filter(({ files }) => files.length > 0);
+}
+
+function readNames(dir: string): Promise<string[]> {
+  return readdir(dir).then(
+    (names) => names.toSorted(),
+    () => [],
+  );
+}
+
+function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+}

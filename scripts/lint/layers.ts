@@ -90,7 +90,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       `gen/* @bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway
         @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
     ],
-    "cli/node-red": ["flows runtime auth services cli", "gen/* @bufbuild/protobuf acorn yaml"],
+    "cli/node-red": ["base flows runtime auth services cli", "gen/* @bufbuild/protobuf acorn yaml"],
     "cli/service": [
       "base errors.ts store store/open-store.ts runtime modules auth options cli",
       "@bufbuild/protobuf @flowgate/client commander zod",

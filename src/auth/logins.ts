@@ -1,7 +1,8 @@
 import type { User } from "./accounts.ts";
 import type { ClientKind } from "./caller.ts";
 import type { Limiter } from "./limiter.ts";
-import { type PasswordHash, costOf, parsePasswordHash, tooManyLogins, verifyPasswords } from "./passwords.ts";
+import { type PasswordHash, parsePasswordHash } from "../base/password-hash.ts";
+import { costOf, tooManyLogins, verifyPasswords } from "./passwords.ts";
 import { tokenError } from "./errors.ts";
 
 type Login = { readonly username: string; readonly password: string };

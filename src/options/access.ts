@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { toolClientIds } from "../auth/audiences.ts";
 import { hostOf, isLoopback } from "../base/addresses.ts";
-import { parsePasswordHash } from "../auth/passwords.ts";
+import { parsePasswordHash } from "../base/password-hash.ts";
 import { isSpiffePattern } from "../auth/workload.ts";
 import type { tls } from "./connections.ts";
 import type { Permissions } from "./permissions.ts";

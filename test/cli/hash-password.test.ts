@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { parsePasswordHash, verifyPasswords } from "../../src/auth/passwords.ts";
+import { verifyPasswords } from "../../src/auth/passwords.ts";
+import { parsePasswordHash } from "../../src/base/password-hash.ts";
 import { runCli } from "./run-cli.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
 

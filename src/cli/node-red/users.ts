@@ -1,5 +1,5 @@
-import { parsePasswordHash } from "../../auth/passwords.ts";
 import { isPermission } from "../../auth/permissions.ts";
+import { parsePasswordHash } from "../../base/password-hash.ts";
 import { permissions as knownPermissions } from "../../services/api.ts";
 import { memberOf, type Setting, textOf } from "./settings-file.ts";
 

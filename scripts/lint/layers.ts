@@ -34,7 +34,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "store/open-store.ts": ["store store/postgres store/sql store/sqlite"],
     runtime: ["base errors.ts flows store telemetry", "@opentelemetry/api pino"],
     // The only folder that loads Node-RED.
-    "runtime/child": ["base flows runtime telemetry", "@flowgate/gateway/json-text @node-red/*"],
+    "runtime/child": ["base flows runtime telemetry", "@flowgate/gateway/json-text @node-red/* bcryptjs"],
     "runtime/replicas": ["base runtime store", "pino"],
     // The folder of added modules.
     modules: ["base errors.ts runtime", "semver"],
@@ -90,7 +90,10 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       `gen/* @bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway
         @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
     ],
-    "cli/node-red": ["base flows runtime auth services cli", "gen/* @bufbuild/protobuf acorn yaml"],
+    "cli/node-red": [
+      "base flows runtime auth services options cli",
+      "gen/* @bufbuild/protobuf* @connectrpc/connect acorn yaml",
+    ],
     "cli/service": [
       "base errors.ts store store/open-store.ts runtime modules auth options cli",
       "@bufbuild/protobuf @flowgate/client commander zod",

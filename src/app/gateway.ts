@@ -40,8 +40,8 @@ export interface Gateway extends AsyncDisposable, Mount {
   readonly nodeRedUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
   /**
-   * Reads the certificate files of `tls` now, instead of when a change is detected. The result is logged. Without `tls`, nothing
-   * happens.
+   * Reads the certificate files of `tls` and `runtime.http.tls` now, instead of when a change is detected. The result is logged. Without
+   * these options, nothing happens.
    */
   reloadCertificates(): Promise<void>;
   /**
@@ -83,6 +83,8 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const log = customLog ?? createLog(options.log);
   await using stack = new AsyncDisposableStack();
   const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
+  const flowTls = options.runtime.mode === "none" ? undefined : options.runtime.http.tls;
+  const flowCertificates = flowTls && stack.use(await openCertificates({ ...flowTls, name: "runtime.http.tls" }, log));
   stack.use(lockDataDir(options.dataDir));
   const processFile = join(options.dataDir, "runtime-process");
   await endLeftovers(processFile, log);
@@ -108,7 +110,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     ? new FlowStats({ redact: (text, isCut) => live.redact(text, isCut) })
     : undefined;
   const runtimes = await openRuntimes(
-    { options, log, store, live, analysis, stats, tracing, processFile, protectedPorts },
+    { options, log, store, live, analysis, stats, tracing, processFile, protectedPorts, flowCertificates },
     stack,
   );
   const { runtime } = runtimes;
@@ -208,7 +210,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     nodeRedUrl: nodeRed?.url,
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {
-      await certificates?.reload();
+      await Promise.all([certificates?.reload(), flowCertificates?.reload()]);
     },
     reloadUsers: (read) => users.reload(async () => readOptions(await read()).options),
     drain: (delayMs = options.drain.delayMs) => (closed ??= close(delayMs)),

@@ -2,6 +2,7 @@ import { getCompileCacheDir } from "node:module";
 import { join, resolve } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
+import { createListeners } from "../base/listeners.ts";
 import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
@@ -13,11 +14,13 @@ import { readIsolation } from "../options/runtime.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
 import { type FlowSpan, type FlowTraces, toSpanRecord } from "../runtime/flow-spans.ts";
+import type { Certificate } from "../runtime/flow-settings.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
 import { modulesDirName } from "../runtime/folders.ts";
 import { parseNetworkRule } from "../runtime/network-policy.ts";
 import type { RuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { Certificates } from "../server/http/certificates.ts";
 import type { Retention } from "../store/flow-store.ts";
 import type { Store } from "../store/store.ts";
 import { type Live, flowLogLevel } from "./live.ts";
@@ -42,11 +45,24 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   /** Undefined: nothing is measured. */
   readonly stats: FlowStats | undefined;
   readonly tracing: Pick<Tracing, "flows">;
+  /** Of the port of HTTP-in nodes; undefined without TLS. */
+  readonly flowCertificates: Certificates | undefined;
 };
 
 /** Starts the runtime. Resources are added to the stack. */
 export async function openRuntimes(
-  { options, log, store, live, analysis, stats, tracing, processFile, protectedPorts }: RuntimesOptions,
+  {
+    options,
+    log,
+    store,
+    live,
+    analysis,
+    stats,
+    tracing,
+    processFile,
+    protectedPorts,
+    flowCertificates,
+  }: RuntimesOptions,
   stack: AsyncDisposableStack,
 ): Promise<Runtimes> {
   const { cluster, desired } = store;
@@ -62,6 +78,7 @@ export async function openRuntimes(
         processFile,
         protectedPorts,
         hasAdmin: options.nodeRed.port !== undefined,
+        certificates: flowCertificates && followCertificates(flowCertificates),
         stats,
         measuresNodes: options.metrics.nodes,
         traces: tracing.flows && traceFlows(tracing.flows, live.redactor),
@@ -107,9 +124,16 @@ function traceFlows(exporter: FlowSpanExporter, redactor: Live["redactor"]): Flo
   };
 }
 
+/** Each process of the flows follows the certificate while it runs. */
+function followCertificates(certificates: Certificates): RuntimeOptions["certificates"] {
+  const listeners = createListeners<Certificate>();
+  certificates.onChange((next) => listeners.notify(next as Certificate));
+  return { current: () => certificates.current() as Certificate, onChange: (listener) => listeners.add(listener) };
+}
+
 /** The paths of the service, if isolated flows could see them. */
-function findHidden({ dataDir, tls }: Options): string[] {
-  const files = [process.env["FLOWGATE_CONFIG"], tls?.keyFile];
+function findHidden({ dataDir, tls, runtime }: Options): string[] {
+  const files = [process.env["FLOWGATE_CONFIG"], tls?.keyFile, runtime.http.tls?.keyFile];
   return [dataDir, ...files.flatMap((path) => path || [])].map((path) => resolve(path));
 }
 

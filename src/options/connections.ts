@@ -43,7 +43,7 @@ export const cors = z.strictObject({
 });
 
 /** Whether a text is a serialized origin. Origins of other schemes, such as browser extensions, have no port. */
-function isOrigin(text: string): boolean {
+export function isOrigin(text: string): boolean {
   return /^https?:/.test(text)
     ? URL.parse(text)?.origin === text && !text.includes("*")
     : text === "*" || /^[a-z][a-z\d+.-]*:\/\/[\w.-]+$/.test(text);

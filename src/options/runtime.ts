@@ -1,6 +1,9 @@
 import * as z from "zod";
 import { parseNetworkRule } from "../runtime/network-policy.ts";
 import { runtimeDefaults } from "../runtime/options.ts";
+import { contextStorage } from "./context-storage.ts";
+import { flowHttp } from "./flow-http.ts";
+import { globalContext, nodeSettings } from "./node-settings.ts";
 import { flag, milliseconds, paths, port, text, wholeNumber } from "./values.ts";
 
 const networkRules = z
@@ -38,7 +41,7 @@ export const runtime = z.strictObject({
   host: text
     .default("localhost")
     .describe(
-      "Address that the HTTP-in nodes of flows listen on. They are not protected by `adminAuth`. `localhost`: 127.0.0.1 and, if it exists, ::1.",
+      "Address that the HTTP-in nodes of flows listen on. They are not protected by `adminAuth`, but by `runtime.http.auth`. `localhost`: 127.0.0.1 and, if it exists, ::1.",
     ),
   port: port.default(1880).describe("Port of the HTTP-in nodes of flows. 0 selects a free port."),
   dir: text
@@ -49,6 +52,10 @@ export const runtime = z.strictObject({
     .describe(
       "Whether the modules that `flowgate module install` has added are loaded. `false` starts the runtime without them.",
     ),
+  http: flowHttp,
+  contextStorage,
+  globalContext,
+  nodeSettings,
   deadlineMs: milliseconds
     .default(runtimeDefaults.deadlineMs)
     .describe(

@@ -6,6 +6,7 @@ import { builtInRoles, type Roles } from "../auth/permissions.ts";
 import { adminAuth, type Conflict, findIdentityConflicts, identity } from "./access.ts";
 import { cors, tls } from "./connections.ts";
 import { defaultDataDir } from "./data-dir.ts";
+import { findFlowHttpConflicts } from "./flow-http.ts";
 import { limits } from "./limits.ts";
 import { permissionsWith, roles } from "./permissions.ts";
 import { findModuleConflicts, modules } from "./modules.ts";
@@ -191,7 +192,8 @@ const keys = z.strictObject({
 /** All options with defaults and descriptions. A test compares them with docs/configuration.md. */
 export const optionsSchema = keys.superRefine((options, context) => {
   for (const [path, message] of findConflicts(options)) {
-    context.addIssue({ code: "custom", path: path.split("."), message });
+    const steps = path.split(".").map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+    context.addIssue({ code: "custom", path: steps, message });
   }
 });
 
@@ -254,6 +256,7 @@ function* findConflicts(options: z.output<typeof keys>): Generator<Conflict> {
   yield* findIdentityConflicts(options);
   yield* findModuleConflicts(options);
   yield* findNodeRedConflicts(options);
+  yield* findFlowHttpConflicts(options);
   if (options.cors?.origins.includes("*") === true && isOpen && !allowUnauthenticated) {
     yield [
       "cors.origins",

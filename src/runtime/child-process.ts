@@ -9,6 +9,7 @@ import { type ChildChannel, createLineReader, openChildChannel, readThrottled } 
 import { type CodeCache, openCodeCache } from "./code-cache.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import { formatDeadline } from "./fence.ts";
+import type { Certificate } from "./flow-settings.ts";
 import { readDisabledModules } from "./folders.ts";
 import { findProgram, killGroup, signalOf } from "./launched-program.ts";
 import { noteProcess } from "./leftover.ts";
@@ -104,6 +105,11 @@ export class RuntimeProcess {
     }
     this.send(initializeMessage(options));
     this.#followDemand(options);
+    const { certificates } = options;
+    if (certificates !== undefined) {
+      const replace = (certificate: Certificate): void => this.send({ kind: "certificate", certificate });
+      this.#subscriptions.use(certificates.onChange(replace));
+    }
   }
 
   /** Whether the operating system has started it. */
@@ -314,6 +320,10 @@ function initializeMessage(options: CompleteOptions): Initialize {
     modulesDir,
     moduleLists,
     nodeCloseTimeoutMs,
+    contextStorage,
+    http,
+    globalContext,
+    nodeSettings,
     logLevel,
     allow,
     network,
@@ -335,6 +345,7 @@ function initializeMessage(options: CompleteOptions): Initialize {
       moduleLists: { ...moduleLists, deny: [...readDisabledModules(modulesDir), ...moduleLists.deny] },
     }),
     nodeCloseTimeoutMs,
+    settings: { contextStorage, http, globalContext, nodeSettings },
     logLevel,
     worker: allow.worker,
     network,

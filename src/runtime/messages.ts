@@ -2,6 +2,7 @@ import { type Fields, isFields } from "../base/fields.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
+import type { Certificate, FlowSettings } from "./flow-settings.ts";
 import { type FlowSpans, parseFlowSpans } from "./flow-spans.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import { type Measurements, parseMeasurements } from "./measurements.ts";
@@ -48,6 +49,7 @@ export type Initialize = {
   /** Which of them may be loaded, in the form of Node-RED's `allowList` and `denyList`; absent: all. */
   readonly moduleLists?: ModuleLists;
   readonly nodeCloseTimeoutMs: number;
+  readonly settings: FlowSettings;
   readonly logLevel: LogLevel;
   readonly network: NetworkAccess;
   /** Whether flows may start worker threads. If not, the child drops the permission. */
@@ -66,7 +68,16 @@ export type Initialize = {
 type Measures = "tabs" | "nodes";
 
 /** The child opens the port of HTTP-in nodes, and replies `ready` when it can receive deployments. */
-export type Listen = { readonly kind: "listen"; readonly host: string; readonly httpPort: number };
+export type Listen = {
+  readonly kind: "listen";
+  readonly host: string;
+  readonly httpPort: number;
+  /** Absent: without TLS. */
+  readonly certificate?: Certificate;
+};
+
+/** Replaces the certificate of the port, for new connections. */
+type ReplaceCertificate = { readonly kind: "certificate"; readonly certificate: Certificate };
 
 /**
  * The child replies `deploy-started` and then `deployed`, both with the same id. Only one deployment is in progress at a
@@ -98,7 +109,16 @@ type ServeAdmin = { readonly kind: "serve-admin" };
 
 type Stop = { readonly kind: "stop" };
 
-export type ToChild = Initialize | Listen | Deploy | Call | ProtectPort | ReportDebug | ServeAdmin | Stop;
+export type ToChild =
+  | Initialize
+  | Listen
+  | ReplaceCertificate
+  | Deploy
+  | Call
+  | ProtectPort
+  | ReportDebug
+  | ServeAdmin
+  | Stop;
 
 export type Ready = {
   readonly kind: "ready";

@@ -5,6 +5,7 @@ import type { Revision } from "../store/revision.ts";
 import type { FlowTraces } from "./flow-spans.ts";
 import type { FlowStats } from "./flow-stats.ts";
 import type { Fence } from "./fence.ts";
+import { type Certificate, defaultFlowSettings, type FlowSettings } from "./flow-settings.ts";
 import type { LogEntry, LogLevel, ModuleLists } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import type { NodeObserver, Redact } from "./node-events.ts";
@@ -66,7 +67,7 @@ export type BackoffLimits = {
   readonly safeModeAfter: number;
 };
 
-export type RuntimeOptions = {
+export type RuntimeOptions = Partial<FlowSettings> & {
   /** Returns the newest revision. Called at each start of the child. */
   readonly active: () => Promise<Revision>;
   /** Whether the flows are to run. Defaults to always. */
@@ -82,6 +83,10 @@ export type RuntimeOptions = {
   /** The address of HTTP-in nodes. Port 0 selects a free one, which `status` reports. */
   readonly host: string;
   readonly port: number;
+  /** What that port uses for TLS. Absent: it has none. */
+  readonly certificates?:
+    | { current(): Certificate; onChange(listener: (next: Certificate) => void): Disposable }
+    | undefined;
   /** `source` is `runtime` for entries of this process, and `flows` for entries and output of the child. */
   readonly log: (entry: LogEntry, source: LogSource) => void;
   /** Redacts the reasons why flows do not run. Defaults to leaving them as they are. */
@@ -163,6 +168,9 @@ export const runtimeDefaults = {
 export function completeOptions(
   options: RuntimeOptions,
 ): Omit<CompleteOptions, "launcher"> & Pick<RuntimeOptions, "launcher"> {
+  const { http = defaultFlowSettings.http } = options;
+  // The child has another working directory.
+  const folders = http.static.map((folder) => ({ ...folder, path: resolve(folder.path) }));
   return {
     desired: { current: () => initialState, onChange: () => ({ [Symbol.dispose]() {} }) },
     logLevel: "info",
@@ -174,6 +182,7 @@ export function completeOptions(
     maxOldSpaceMb: undefined,
     hasAdmin: false,
     fence: undefined,
+    certificates: undefined,
     processFile: undefined,
     redact: (text) => text,
     nodes: undefined,
@@ -184,8 +193,10 @@ export function completeOptions(
     network: { deny: [] },
     hidden: [],
     protectedPorts: new ProtectedPorts(),
+    ...defaultFlowSettings,
     ...runtimeDefaults,
     ...options,
+    http: { ...http, static: folders },
     limits: { ...runtimeDefaults.limits, ...options.limits },
     restart: { ...runtimeDefaults.restart, ...options.restart },
     allow: {
@@ -195,6 +206,7 @@ export function completeOptions(
       fileSystemRead: [
         ...(options.modulesDir === undefined ? [] : [options.modulesDir]),
         ...(options.allow?.fileSystemRead ?? []).map((path) => resolve(path)),
+        ...folders.map(({ path }) => path),
       ],
       fileSystemWrite: (options.allow?.fileSystemWrite ?? []).map((path) => resolve(path)),
     },

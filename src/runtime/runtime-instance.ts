@@ -146,7 +146,9 @@ export class RuntimeInstance {
   start(trace: Context): void {
     this.#startSpan = beginSpan(trace, "runtime.boot");
     this.#enter("starting");
-    this.#process.send({ kind: "listen", host: this.#options.host, httpPort: this.#options.port });
+    const { host, port: httpPort, certificates } = this.#options;
+    const certificate = certificates?.current();
+    this.#process.send({ kind: "listen", host, httpPort, ...(certificate && { certificate }) });
   }
 
   /** Must only be called while it is idle. */

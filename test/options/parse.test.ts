@@ -75,6 +75,10 @@ test("has a default for everything", () => {
       port: 1880,
       dir: "data/runtime",
       modules: true,
+      http: { root: "/", static: [] },
+      contextStorage: {},
+      globalContext: {},
+      nodeSettings: {},
       deadlineMs: 30_000,
       nodeCloseTimeoutMs: 5000,
       freshProcess: "full",
@@ -158,6 +162,103 @@ test("opens reflection by default only if no token is needed", () => {
   expect(problems({ reflection: "authenticated" })).toEqual([
     "reflection: can't be authenticated, since neither adminAuth nor identity is set: set one of them, or use off or open",
   ]);
+});
+
+const fileStore = { base: "context", cache: true, flushInterval: 30 };
+
+test.each<[contextStorage: unknown, expected: object | string[]]>([
+  [
+    { default: "memory", memory: { module: "memory" }, file: { module: "localfilesystem" } },
+    { default: "memory", memory: { module: "memory" }, file: { module: "localfilesystem", config: fileStore } },
+  ],
+  [
+    { default: { module: "localfilesystem", config: { flushInterval: 0.5, base: "values" } } },
+    { default: { module: "localfilesystem", config: { ...fileStore, flushInterval: 0.5, base: "values" } } },
+  ],
+  [
+    { default: "nowhere", other: "default" },
+    [
+      "runtime.contextStorage.other: must be a store with one of these modules: memory, localfilesystem",
+      "runtime.contextStorage.default: must be a store, or the name of another store",
+    ],
+  ],
+  [
+    { a: { module: "localfilesystem" }, b: { module: "localfilesystem" } },
+    ["runtime.contextStorage.b: has the same config.base as a, so that each would overwrite the values of the other"],
+  ],
+  [
+    { a: { module: "redis" } },
+    ["runtime.contextStorage.a.module: must be a store with one of these modules: memory, localfilesystem"],
+  ],
+  [
+    { a: { module: "localfilesystem", config: { base: "../..", dir: "/srv" } } },
+    [
+      "runtime.contextStorage.a.config.base: must be the name of a folder: letters, digits, _ and -",
+      "runtime.contextStorage.a.config.dir: unknown key",
+    ],
+  ],
+  [{ "a b": { module: "memory" } }, ["runtime.contextStorage['a b']: must be a name of letters, digits and _"]],
+])("stores of context: %j", (contextStorage, expected) => {
+  const input = { runtime: { contextStorage } };
+  expect(
+    Array.isArray(expected) ? problems(input) : parseOptions(input as OptionsInput).runtime.contextStorage,
+  ).toEqual(expected);
+});
+
+const flowUser = { username: "ada", password: hash };
+
+test.each<[http: unknown, string[]]>([
+  [{ root: "/api/v1", auth: flowUser, staticAuth: flowUser, static: [{ path: "/srv/www", root: "/www" }] }, []],
+  [{ static: [{ path: "data/runtime/www" }] }, []],
+  [{ cors: { origins: ["*"] }, tls: { certFile: "a", keyFile: "b" } }, []],
+  ...["api", "/api/", "/a?b", "//", "/:id"].map((root): [unknown, string[]] => [
+    { root },
+    ["runtime.http.root: must be a path such as /api, without a slash at the end"],
+  ]),
+  [{ auth: { username: "a:b", password: hash } }, ["runtime.http.auth.username: must not contain a colon"]],
+  [
+    { auth: { username: "a", password: "hunter2" } },
+    [
+      "runtime.http.auth.password: must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
+    ],
+  ],
+  [
+    { cors: { origins: ["*"], credentials: true } },
+    ['runtime.http.cors.credentials: is not possible with "*" in origins: list the origins'],
+  ],
+  ...["/", "data", "data/modules", "/srv/keys"].map((path): [unknown, string[]] => [
+    { static: [{ path: "/srv/www" }, { path }], tls: { certFile: "a", keyFile: "/srv/keys/flows.key" } },
+    [
+      "runtime.http.static[1].path: would show files of the service: choose a folder outside of dataDir without keys, or one in runtime.dir",
+    ],
+  ]),
+])("the port of HTTP-in nodes: %j", (http, expected) => {
+  expect(problems({ runtime: { http } })).toEqual(expected);
+});
+
+test.each<[runtime: unknown, string[]]>([
+  [
+    { globalContext: { a: { b: [1, null, "x"] } }, nodeSettings: { ui: { path: "u" }, globalFunctionTimeout: 0.5 } },
+    [],
+  ],
+  [{ globalContext: { "a.b": 1 } }, ["runtime.globalContext['a.b']: must be a name of letters, digits and _"]],
+  [
+    { nodeSettings: { httpNodeRoot: "/api", get: 1, userDir: "/" } },
+    [
+      "runtime.nodeSettings.httpNodeRoot: is the option runtime.http.root",
+      "runtime.nodeSettings.get: is the name of a function of Node-RED",
+      "runtime.nodeSettings.userDir: is set by the service",
+    ],
+  ],
+  [
+    { nodeSettings: { debugMaxLength: "long", apiMaxLength: "5 megabytes" } },
+    [
+      "runtime.nodeSettings.apiMaxLength: must be a size such as 5mb",
+      "runtime.nodeSettings.debugMaxLength: must be a whole number from 0 to 9007199254740991",
+    ],
+  ],
+])("what nodes and flows read of the configuration: %j", (runtime, expected) => {
+  expect(problems({ runtime })).toEqual(expected);
 });
 
 test("puts the runtime's directory in the data directory by default", () => {

@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { formatFrame } from "../../src/runtime/channel.ts";
+import { defaultFlowSettings } from "../../src/runtime/flow-settings.ts";
 import { type Initialize, messageFd } from "../../src/runtime/messages.ts";
 import { createFolder } from "../store/builders.ts";
 
@@ -22,6 +23,7 @@ async function refusalAfter(code: string): Promise<string | undefined> {
     userDir: folder.path,
     nodeCloseTimeoutMs: 0,
     logLevel: "fatal",
+    settings: defaultFlowSettings,
     worker: false,
     network: { deny: [] },
   };

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 import { formatFrame } from "../../src/runtime/channel.ts";
+import { defaultFlowSettings } from "../../src/runtime/flow-settings.ts";
 import { type Initialize, messageFd } from "../../src/runtime/messages.ts";
 import { fixture, untilExited } from "./builders.ts";
 import { block, functionNode, tab } from "./flow-builders.ts";
@@ -69,6 +70,7 @@ test("a child whose parent is another process than the one that has started it e
     userDir: tmpdir(),
     nodeCloseTimeoutMs: 0,
     logLevel: "fatal",
+    settings: defaultFlowSettings,
     worker: false,
     network: { deny: [] },
   };

@@ -15,12 +15,15 @@ import {
   setContext,
 } from "../context-procedures.ts";
 import type { Handler } from "./calls.ts";
+import type { ContextStores } from "./context-stores.ts";
 import { describeType, ValueEncoder } from "./encode-value.ts";
 import type { Context, NodeRed } from "./node-red.ts";
 
 // Node-RED has no route for writing. What is read may have been written by hostile flows: nothing of it is executed.
 
-type Parts = Pick<NodeRed, "util" | "getNode" | "eachNode" | "getContext" | "listContextStores" | "memoryContext">;
+type Parts = Pick<NodeRed, "util" | "getNode" | "eachNode" | "getContext" | "listContextStores"> & {
+  readonly stores: Pick<ContextStores, "scopes">;
+};
 
 export function contextHandlers(parts: Parts): [string, Handler][] {
   return [
@@ -46,7 +49,7 @@ async function list(parts: Parts, store: string | undefined): Promise<ContextLis
     if (name === undefined) {
       return { missing: "store", stores: all };
     }
-    for (const scope of usedScopes(parts)) {
+    for (const scope of await usedScopes(parts, name)) {
       const context = findContext(parts, scope);
       const keys = context === undefined ? [] : await keysOf(context, name);
       if (keys.length === 0) {
@@ -65,16 +68,13 @@ async function list(parts: Parts, store: string | undefined): Promise<ContextLis
   return { stores: all, scopes, isTruncated: false };
 }
 
-/** The scopes that have values in memory, where each store but the default one must have been written first. */
-function* usedScopes(parts: Parts): Generator<ContextScope> {
-  yield { kind: "global" };
+/** The scopes that have values in a store. */
+async function usedScopes(parts: Parts, store: string): Promise<ContextScope[]> {
   const tabs = runningTabs(parts);
-  for (const name of Object.keys(parts.memoryContext()?.data ?? {})) {
-    const scope = name === "global" ? undefined : toScope(parts, tabs, name);
-    if (scope !== undefined) {
-      yield scope;
-    }
-  }
+  const names = await parts.stores.scopes(store);
+  const scopes = names.filter((name) => name !== "global").map((name) => toScope(parts, tabs, name));
+  // It may have values of the configuration only.
+  return [{ kind: "global" }, ...scopes.filter((scope) => scope !== undefined)];
 }
 
 /** The values of a node are stored under its id, a colon, and the id of its flow. */

@@ -1,7 +1,5 @@
 // Entry point of the child process.
-import { createServer } from "node:http";
 import { parseJsonText } from "@flowgate/gateway/json-text";
-import { addressOf, listen } from "../../base/addresses.ts";
 import type { FlowNode } from "../../flows/configuration.ts";
 import { openParentChannel } from "../channel.ts";
 import type { Fault } from "../fault.ts";
@@ -25,9 +23,11 @@ import { adminApi, serveAdminApp } from "./admin-server.ts";
 import { createCallServer } from "./calls.ts";
 import { openCodeCache } from "./code-cache.ts";
 import { contextHandlers } from "./context.ts";
+import { ContextStores } from "./context-stores.ts";
 import { editorHandlers } from "./editor.ts";
 import { describeError, functionOf } from "./error-text.ts";
 import { FlowDeployer } from "./flow-deployer.ts";
+import { FlowPort } from "./flow-port.ts";
 import { FlowMeter } from "./flow-meter.ts";
 import { FlowTracer } from "./flow-tracer.ts";
 import { injectHandlers } from "./inject.ts";
@@ -68,7 +68,12 @@ const nodeRed = loadNodeRed(warn);
 const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed);
 const locator = new NodeLocator();
-const handlers = new Map([...injectHandlers(nodeRed), ...contextHandlers(nodeRed), ...editorHandlers(nodeRed)]);
+const stores = new ContextStores({ modules: nodeRed.contextModules, unconfigured: nodeRed.memoryContext, warn });
+const handlers = new Map([
+  ...injectHandlers(nodeRed),
+  ...contextHandlers({ ...nodeRed, stores }),
+  ...editorHandlers(nodeRed),
+]);
 const serveCall = createCallServer(handlers, (reply) => parent.send(reply));
 const capture = new NodeCapture({ nodeRed, locator, activity, parent });
 const log = createRuntimeLog(
@@ -89,11 +94,8 @@ const log = createRuntimeLog(
     return level === "info" ? "debug" : level;
   },
 );
-// `httpNode` is used directly, not mounted in another Express app: the HTTP-in node reorders the routes of the root app, and
-// only supports the runtime's own version of Express. `httpAdmin` is not mounted, because it has no authentication: see admin-server.ts.
-const server = createServer((request, response) => runtime.httpNode(request, response));
-let initialized: Promise<void> | undefined;
-let closePort: (() => void) | undefined;
+let initialized: Promise<FlowPort> | undefined;
+let openedPort: FlowPort | undefined;
 
 async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
   switch (message.kind) {
@@ -102,8 +104,10 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
       await initialized;
       return;
     case "listen":
-      await initialized;
       await openPort(message);
+      return;
+    case "certificate":
+      openedPort?.replaceCertificate(message.certificate);
       return;
     case "deploy":
       await deploy(message, payload);
@@ -126,7 +130,7 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
 }
 
 /** Starts the runtime without flows. */
-async function initialize(message: Initialize): Promise<void> {
+async function initialize(message: Initialize): Promise<FlowPort> {
   // The parent was killed before its death could be signalled to this process.
   if (message.parentPid !== undefined && process.ppid !== message.parentPid) {
     process.kill(0, "SIGKILL");
@@ -148,9 +152,18 @@ async function initialize(message: Initialize): Promise<void> {
   // Not in its environment from the start: Node would load modules from there.
   process.env["HOME"] ??= message.userDir;
   loadModulesFrom(message);
-  const settings = createSettings(message, deployer.storageModule, log.handle);
+  const settings = createSettings(message, {
+    storageModule: deployer.storageModule,
+    logHandler: log.handle,
+    contextStorage: stores.configure(message.settings.contextStorage),
+  });
+  const { http, nodeSettings } = message.settings;
+  const expressSettings = Object(nodeSettings["httpServerOptions"]) as Record<string, unknown>;
+  const port = new FlowPort({ nodeRed, http, expressSettings });
+  const { server } = port;
   util.init(settings);
   runtime.init(settings, server, message.hasAdmin === true ? adminApi : undefined);
+  port.mount();
   capture.start(warn);
   if (message.measures !== undefined) {
     const report = (measurements: Measurements): void => parent.send(measurements);
@@ -163,24 +176,26 @@ async function initialize(message: Initialize): Promise<void> {
   await deployer.start();
   codeCache.end();
   log.enable();
+  return port;
 }
 
 /** Opens the port of HTTP-in nodes. If that is not possible, the process exits. */
-async function openPort({ host, httpPort }: Listen): Promise<void> {
-  try {
-    const ipv6 = await listen(server, host, httpPort);
-    ipv6?.on("connection", (socket) => server.emit("connection", socket));
-    closePort = () => {
-      server.close();
-      ipv6?.close();
-      server.closeAllConnections();
-    };
-  } catch (error) {
-    const { address = host, code, message } = error as NodeJS.ErrnoException & { address?: string };
-    exitAfter({ kind: "listen-failed", address, code: code ?? message });
+async function openPort(message: Listen): Promise<void> {
+  const port = await initialized;
+  if (port === undefined) {
     return;
   }
-  parent.send({ kind: "ready", httpPort: addressOf(server).port, ...(await readNodeTypes()) });
+  await stores.open();
+  let httpPort: number;
+  try {
+    httpPort = await port.open(message);
+    openedPort = port;
+  } catch (error) {
+    const { address = message.host, code, message: reason } = error as NodeJS.ErrnoException & { address?: string };
+    exitAfter({ kind: "listen-failed", address, code: code ?? reason });
+    return;
+  }
+  parent.send({ kind: "ready", httpPort, ...(await readNodeTypes()) });
 }
 
 /** The node types that the runtime can create; none if they are too many for a message. */
@@ -206,8 +221,8 @@ async function deploy(message: Deploy, payload: Buffer): Promise<void> {
 }
 
 async function stop(): Promise<void> {
-  closePort?.();
-  if (closePort !== undefined) {
+  openedPort?.close();
+  if (openedPort !== undefined) {
     await runtime.stop();
   }
   process.exit(0);

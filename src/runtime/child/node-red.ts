@@ -1,9 +1,12 @@
 import { readFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequire, registerHooks } from "node:module";
 import { dirname } from "node:path";
+import type { FlowCors } from "../flow-settings.ts";
 import type { Initialize, ModuleLists } from "../messages.ts";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
+import type { ContextModules, ContextStore } from "./context-stores.ts";
 import type { RuntimeLog } from "./log.ts";
 
 /** A node that runs. */
@@ -23,8 +26,16 @@ export type Context = {
   keys(store: string, callback: (error: unknown, keys: readonly string[] | undefined) => void): void;
 };
 
-/** The store that keeps values in memory, by the name of the scope. */
-type MemoryContext = { readonly data: Readonly<Record<string, object>> };
+/** A function of Express. */
+export type Handler = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
+
+type ExpressApp = Handler & {
+  (request: IncomingMessage, response: ServerResponse): void;
+  set(name: string, value: unknown): void;
+  use(path: string, ...handlers: readonly Handler[]): void;
+};
+
+type Express = (() => ExpressApp) & { static(path: string, options: { readonly maxAge: number }): Handler };
 
 export type NodeRed = {
   readonly util: typeof flowUtil;
@@ -38,8 +49,12 @@ export type NodeRed = {
   /** Undocumented: creates the context of a scope if there is none. */
   readonly getContext: (id: string) => Context;
   readonly listContextStores: () => { readonly default: string; readonly stores: readonly string[] };
-  /** Undocumented; undefined until the runtime is initialized. */
-  readonly memoryContext: () => MemoryContext | undefined;
+  /** Undocumented: the store of a runtime without configured ones; undefined until the runtime is initialized. */
+  readonly memoryContext: () => ContextStore | undefined;
+  readonly contextModules: ContextModules;
+  /** The runtime's own version of Express. */
+  readonly loadExpress: () => Express;
+  readonly loadCors: () => (options: object) => Handler;
   /** Undocumented methods of the classes of nodes, and of tabs and subflow instances. */
   readonly Node: {
     readonly prototype: {
@@ -73,18 +88,35 @@ export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
   };
   const Node = require("@node-red/runtime/lib/nodes/Node") as NodeRed["Node"];
   const { Flow } = require("@node-red/runtime/lib/flows/Flow") as Pick<NodeRed, "Flow">;
-  return { util, runtime, getNode, eachNode, getContext, listContextStores, memoryContext, Node, Flow };
+  const createContext = (name: string) => (config: object) =>
+    (require(`@node-red/runtime/lib/nodes/context/${name}`) as (config: object) => ContextStore)(config);
+  const contextModules = { memory: createContext("memory"), localfilesystem: createContext("localfilesystem") };
+  const loadOf = (name: string, from: string): unknown => createRequire(require.resolve(from))(name);
+  return {
+    util,
+    runtime,
+    getNode,
+    eachNode,
+    getContext,
+    listContextStores,
+    memoryContext,
+    contextModules,
+    loadExpress: () => loadOf("express", "@node-red/runtime") as Express,
+    loadCors: () => loadOf("cors", "@node-red/nodes") as ReturnType<NodeRed["loadCors"]>,
+    Node,
+    Flow,
+  };
 }
 
 /** The runtime has no list of the scopes. Returns a function that returns the store. Must be called before the runtime is loaded. */
 function noticeMemoryContext(require: NodeJS.Require): NodeRed["memoryContext"] {
-  let created: MemoryContext | undefined;
+  let created: ContextStore | undefined;
   const path = require.resolve("@node-red/runtime/lib/nodes/context/memory");
-  const create = require(path) as (config: unknown) => MemoryContext;
+  const create = require(path) as (config: unknown) => ContextStore;
   const module = require.cache[path];
   if (module !== undefined) {
     // Also called as a constructor.
-    module.exports = function createNoticed(config: unknown): MemoryContext {
+    module.exports = function createNoticed(config: unknown): ContextStore {
       created = create(config);
       return created;
     };
@@ -92,13 +124,24 @@ function noticeMemoryContext(require: NodeJS.Require): NodeRed["memoryContext"] 
   return () => created;
 }
 
+type SettingsParts = {
+  readonly storageModule: object;
+  readonly logHandler: RuntimeLog["handle"];
+  readonly contextStorage: object | undefined;
+};
+
 /** Returns the settings of a flow runtime without editor, admin API and module installation. */
 export function createSettings(
-  { userDir, nodeCloseTimeoutMs, logLevel, moduleLists }: Initialize,
-  storageModule: object,
-  logHandler: RuntimeLog["handle"],
+  { userDir, nodeCloseTimeoutMs, logLevel, moduleLists, settings }: Initialize,
+  { storageModule, logHandler, contextStorage }: SettingsParts,
 ): object {
+  const { http, globalContext, nodeSettings } = settings;
   return {
+    // Those that are installed, see `loadModulesFrom`.
+    functionExternalModules: true,
+    ...nodeSettings,
+    ...(contextStorage !== undefined && { contextStorage }),
+    functionGlobalContext: globalContext,
     userDir,
     coreNodesDir: dirname(createRequire(import.meta.url).resolve("@node-red/nodes")),
     storageModule,
@@ -106,20 +149,28 @@ export function createSettings(
     credentialSecret: false,
     httpAdminRoot: false,
     disableEditor: true,
-    httpNodeRoot: "/",
+    httpNodeRoot: http.root === "/" ? "/" : `${http.root}/`,
+    ...(http.cors !== undefined && { httpNodeCors: toCorsOptions(http.cors) }),
     telemetry: { enabled: false },
     externalModules: {
       autoInstall: false,
       palette: { allowInstall: false, allowUpload: false },
       modules: { allowInstall: false, ...toNodeRed(moduleLists) },
     },
-    // Those that are installed, see `loadModulesFrom`.
-    functionExternalModules: true,
     nodeCloseTimeout: nodeCloseTimeoutMs,
     runtimeState: { enabled: true },
     logging: {
       parent: { level: logLevel, audit: false, metrics: false, handler: () => logHandler },
     },
+  };
+}
+
+/** The options of the package `cors`, which the HTTP-in node uses. */
+export function toCorsOptions({ origins, maxAgeSeconds, ...others }: FlowCors): object {
+  return {
+    ...others,
+    origin: origins.includes("*") ? "*" : origins,
+    ...(maxAgeSeconds !== undefined && { maxAge: maxAgeSeconds }),
   };
 }
 

@@ -27,7 +27,8 @@ export async function openCertificates(
   const listeners: ((next: SecureContextOptions) => void)[] = [];
   const first = await readCertificateFiles(options);
   let inUse = loadCertificate(first, options);
-  warnIfNotYetValid(inUse.certificate, log, nowMs());
+  const { name = "tls" } = options;
+  warnIfNotYetValid(name, inUse.certificate, log, nowMs());
   let handledFingerprint = fingerprintOf(first);
   let warnedMs = Number.NEGATIVE_INFINITY;
 
@@ -41,9 +42,9 @@ export async function openCertificates(
       warnedMs = nowMs();
       const message =
         remainingMs > 0
-          ? "tls.certFile: the certificate expires soon: renew it"
-          : "tls.certFile: the certificate has expired, clients will reject it: renew it";
-      log.warn({ validTo }, message);
+          ? "the certificate expires soon: renew it"
+          : "the certificate has expired, clients will reject it: renew it";
+      log.warn({ validTo }, `${name}.certFile: ${message}`);
     }
   };
   warnBeforeExpiry();
@@ -52,7 +53,10 @@ export async function openCertificates(
     handledFingerprint = fingerprintOf(files);
     const next = loadCertificate(files, options);
     if (hasExpired(next.certificate, nowMs())) {
-      throw new CertificateError("certFile", `the certificate expired on ${next.certificate.validTo}: renew it`);
+      throw new CertificateError(
+        `${name}.certFile`,
+        `the certificate expired on ${next.certificate.validTo}: renew it`,
+      );
     }
     inUse = next;
     for (const listener of listeners) {
@@ -60,7 +64,7 @@ export async function openCertificates(
     }
     const { validTo, fingerprint256 } = inUse.certificate;
     log.info({ validTo, fingerprint256 }, "the certificate files were reloaded: new connections use them");
-    warnIfNotYetValid(inUse.certificate, log, nowMs());
+    warnIfNotYetValid(name, inUse.certificate, log, nowMs());
   };
   const logUnusable = (error: unknown): void => {
     if (!(error instanceof CertificateError)) {
@@ -95,13 +99,20 @@ export async function openCertificates(
 
 const dayMs = 86_400_000;
 
-function warnIfNotYetValid({ validFrom, validFromDate }: X509Certificate, log: Logger, nowMs: number): void {
+function warnIfNotYetValid(
+  name: string,
+  { validFrom, validFromDate }: X509Certificate,
+  log: Logger,
+  nowMs: number,
+): void {
   if (validFromDate.getTime() > nowMs) {
-    log.warn({ validFrom }, "tls.certFile: the certificate is not valid yet, clients will reject it");
+    log.warn({ validFrom }, `${name}.certFile: the certificate is not valid yet, clients will reject it`);
   }
 }
 
 export type CertificateOptions = {
+  /** The option that has these, in messages. Defaults to `tls`. */
+  readonly name?: string;
   /** PEM: the server's certificate, followed by its chain. */
   readonly certFile: string;
   /** PEM, not encrypted. */
@@ -113,8 +124,8 @@ export type CertificateOptions = {
 
 /** A certificate or key file that can't be used. The message begins with the option. */
 class CertificateError extends Error {
-  constructor(option: keyof CertificateOptions, message: string) {
-    super(`tls.${option}: ${message}`);
+  constructor(option: string, message: string) {
+    super(`${option}: ${message}`);
     this.name = "CertificateError";
   }
 }
@@ -127,16 +138,17 @@ async function readCertificateFiles({
   certFile,
   keyFile,
   clientCaFile,
+  name = "tls",
 }: CertificateOptions): Promise<CertificateFiles> {
   const [cert, key, ca] = await Promise.all([
-    read("certFile", certFile),
-    read("keyFile", keyFile),
-    clientCaFile === undefined ? undefined : read("clientCaFile", clientCaFile),
+    read(`${name}.certFile`, certFile),
+    read(`${name}.keyFile`, keyFile),
+    clientCaFile === undefined ? undefined : read(`${name}.clientCaFile`, clientCaFile),
   ]);
   return { cert, key, ca };
 }
 
-async function read(option: keyof CertificateOptions, path: string): Promise<string> {
+async function read(option: string, path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
@@ -153,13 +165,16 @@ function fingerprintOf(files: CertificateFiles): string {
 type LoadedCertificate = { readonly context: SecureContextOptions; readonly certificate: X509Certificate };
 
 /** Throws a CertificateError if the files can't be used together. */
-function loadCertificate({ cert, key, ca }: CertificateFiles, { minVersion }: CertificateOptions): LoadedCertificate {
-  const [certificate] = parseCertificates("certFile", cert);
-  if (!certificate.checkPrivateKey(parseKey(key))) {
-    throw new CertificateError("keyFile", "is not the key of the certificate in tls.certFile");
+function loadCertificate(
+  { cert, key, ca }: CertificateFiles,
+  { name = "tls", minVersion }: CertificateOptions,
+): LoadedCertificate {
+  const [certificate] = parseCertificates(`${name}.certFile`, cert);
+  if (!certificate.checkPrivateKey(parseKey(`${name}.keyFile`, key))) {
+    throw new CertificateError(`${name}.keyFile`, `is not the key of the certificate in ${name}.certFile`);
   }
   if (ca !== undefined) {
-    parseCertificates("clientCaFile", ca);
+    parseCertificates(`${name}.clientCaFile`, ca);
   }
   const context: SecureContextOptions = { cert, key, minVersion, ...(ca !== undefined && { ca }) };
   try {
@@ -167,12 +182,12 @@ function loadCertificate({ cert, key, ca }: CertificateFiles, { minVersion }: Ce
   } catch (error) {
     // OpenSSL's other requirements, such as key length and hash algorithm.
     const { code = "unknown" } = error as NodeJS.ErrnoException;
-    throw new CertificateError("certFile", `the certificate and its key can't be used for TLS (${code})`);
+    throw new CertificateError(`${name}.certFile`, `the certificate and its key can't be used for TLS (${code})`);
   }
   return { context, certificate };
 }
 
-function parseCertificates(option: keyof CertificateOptions, pem: string): [X509Certificate, ...X509Certificate[]] {
+function parseCertificates(option: string, pem: string): [X509Certificate, ...X509Certificate[]] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   try {
     const [first, ...rest] = blocks.map((block) => new X509Certificate(block));
@@ -186,11 +201,11 @@ function parseCertificates(option: keyof CertificateOptions, pem: string): [X509
   throw new CertificateError(option, "must contain certificates in PEM format");
 }
 
-function parseKey(pem: string): KeyObject {
+function parseKey(option: string, pem: string): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch {
-    throw new CertificateError("keyFile", "must contain a private key in PEM format, without a passphrase");
+    throw new CertificateError(option, "must contain a private key in PEM format, without a passphrase");
   }
 }
 

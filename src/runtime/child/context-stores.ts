@@ -1,0 +1,169 @@
+import { lstat, readdir, readFile, rename } from "node:fs/promises";
+import { join, sep } from "node:path";
+import { hasCode } from "../../base/error-code.ts";
+import { isFields } from "../../base/fields.ts";
+import type { ContextStorage, ContextStoreOptions } from "../flow-settings.ts";
+
+/** A store of context, as the modules of Node-RED create it. */
+export type ContextStore = {
+  open(): Promise<unknown>;
+  /** Removes the values of all nodes and flows but these. */
+  clean(ids: readonly string[]): Promise<unknown>;
+  /** Of a store in memory: the values by the name of the scope. */
+  readonly data?: Readonly<Record<string, object>>;
+};
+
+/** Not documented: of the store in files. */
+type FileStore = ContextStore & {
+  readonly storageBaseDir: string;
+  readonly cache?: ContextStore;
+  _flushPendingWrites: () => Promise<unknown>;
+};
+
+export type ContextModules = {
+  readonly memory: (config: object) => ContextStore;
+  readonly localfilesystem: (config: object) => ContextStore;
+};
+
+type ContextStoresOptions = {
+  readonly modules: ContextModules;
+  /** The store of a runtime for which none are configured. */
+  readonly unconfigured: () => ContextStore | undefined;
+  readonly warn: (message: string) => void;
+};
+
+/**
+ * The stores of context by their names. Node-RED opens stores when it starts. That is too early here: the process that ran the flows
+ * before may still write, and no nodes are known yet, whose values Node-RED would therefore remove.
+ */
+export class ContextStores {
+  readonly #options: ContextStoresOptions;
+  readonly #stores = new Map<string, ContextStore>();
+  readonly #opening: (() => Promise<void>)[] = [];
+
+  constructor(options: ContextStoresOptions) {
+    this.#options = options;
+  }
+
+  /** Returns Node-RED's setting `contextStorage`; undefined without stores. */
+  configure(storage: ContextStorage): object | undefined {
+    const entries = Object.entries(storage).map(([name, store]) => [
+      name,
+      typeof store === "string" ? store : { ...store, module: this.#moduleOf(name, store) },
+    ]);
+    return entries.length === 0 ? undefined : Object.fromEntries(entries);
+  }
+
+  /** Reads what is stored. Must be called when no other process writes it, before there are flows. */
+  async open(): Promise<void> {
+    await Promise.all(this.#opening.map((open) => open()));
+  }
+
+  /** The names of the scopes that have values in a store. */
+  async scopes(name: string): Promise<readonly string[]> {
+    const store = this.#stores.size === 0 ? this.#options.unconfigured() : this.#stores.get(name);
+    if (store === undefined) {
+      return [];
+    }
+    const { cache, storageBaseDir } = store as Partial<FileStore>;
+    const data = store.data ?? cache?.data;
+    return data === undefined ? [...new Set((await listFiles(storageBaseDir ?? "")).map(scopeOf))] : Object.keys(data);
+  }
+
+  /** A function that creates the store, as the setting may have instead of the name of a module. */
+  #moduleOf(name: string, { module }: ContextStoreOptions): (config: object) => ContextStore {
+    const create = (config: object): ContextStore => {
+      const store = this.#options.modules[module](config);
+      this.#stores.set(name, store);
+      if (module === "localfilesystem") {
+        this.#openLater(name, store as FileStore);
+      }
+      return store;
+    };
+    // Node-RED logs it.
+    return Object.assign(create, { toString: () => module });
+  }
+
+  #openLater(name: string, store: FileStore): void {
+    const [open, clean] = [store.open.bind(store), store.clean.bind(store)];
+    store.open = async () => {};
+    store.clean = async () => {};
+    this.#opening.push(async () => {
+      try {
+        await setAsideUnreadable(store.storageBaseDir, this.#options.warn);
+        await open();
+      } catch (error) {
+        const { code: reason = String(error) } = error as NodeJS.ErrnoException;
+        this.#options.warn(
+          `the context store ${name} can't read its folder (${reason}): its values are kept in memory until the flows are started again`,
+        );
+        store._flushPendingWrites = async () => {};
+      }
+      store.clean = clean;
+    });
+  }
+}
+
+/** Reading a larger file could end the process at each start. */
+const maxFileBytes = 64 * 1024 * 1024;
+
+/** Node-RED would not start with a file that it can't read, which a flow may have written. */
+async function setAsideUnreadable(folder: string, warn: (message: string) => void): Promise<void> {
+  for (const file of await listFiles(folder)) {
+    const path = join(folder, file);
+    const problem = await findProblem(path);
+    if (problem !== undefined) {
+      await rename(path, `${path}.unreadable`);
+      warn(
+        `the context file ${file} ${problem}: it was renamed to ${file}.unreadable, and its values are not available`,
+      );
+    }
+  }
+}
+
+async function findProblem(path: string): Promise<string | undefined> {
+  const status = await lstat(path);
+  if (!status.isFile()) {
+    return "is no regular file";
+  }
+  if (status.size > maxFileBytes) {
+    return `is larger than ${maxFileBytes / 1024 / 1024} MiB`;
+  }
+  try {
+    const text = await readFile(path, "utf8");
+    return text === "" || isFields(JSON.parse(text)) ? undefined : "contains no JSON object";
+  } catch (error) {
+    if (error instanceof SyntaxError) {
+      return "contains no JSON";
+    }
+    throw error;
+  }
+}
+
+/** The files of a store: `global/global.json`, and `flow.json` and a file for each node in the folder of a flow. */
+async function listFiles(folder: string): Promise<string[]> {
+  const folders = await readdir(folder, { withFileTypes: true }).catch(noneIfMissing);
+  const files = folders
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith("."))
+    .map(async ({ name }) => {
+      const names = await readdir(join(folder, name)).catch(noneIfMissing);
+      return names.filter((each) => each.endsWith(".json")).map((each) => join(name, each));
+    });
+  return (await Promise.all(files)).flat();
+}
+
+function noneIfMissing(error: unknown): [] {
+  if (hasCode(error, "ENOENT")) {
+    return [];
+  }
+  throw error;
+}
+
+/** The values of a node are stored under its id, a colon, and the id of its flow. */
+function scopeOf(file: string): string {
+  const [folder = "", name = ""] = file.split(sep);
+  if (folder === "global") {
+    return "global";
+  }
+  return name === "flow.json" ? folder : `${name.replace(/\.json$/, "")}:${folder}`;
+}

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtempDisposable, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -26,7 +26,8 @@ beforeAll(async () => {
   flowFile: "flows.json",
   credentialSecret: "${secret}",
   adminAuth: { type: "credentials", users: [{ username: "admin", password: "${hash}", permissions: "*" }] },
-  functionGlobalContext: { answer: 42 },
+  contextStorage: { default: { module: "localfilesystem" } },
+  functionGlobalContext: { answer: 42, os: require("os") },
 };
 `,
   );
@@ -34,6 +35,7 @@ beforeAll(async () => {
   const running = promisify(execFile)(process.execPath, [nodeRed, folder.path]);
   const flows = [
     ...endpoint("/hello", `msg.payload = "hello"`),
+    ...endpoint("values", `msg.payload = [global.get("visits"), flow.get("'a key'"), global.get("answer")]`),
     { ...broker, credentials: { user: "cook", password } },
     { id: "e", type: "exec", z: "t", name: "shell", command: "", x: 1, y: 1, wires: [[], [], []] },
   ];
@@ -41,11 +43,14 @@ beforeAll(async () => {
   await running;
   await mkdir(join(folder.path, "context", "global"), { recursive: true });
   await writeFile(join(folder.path, "context", "global", "global.json"), '{"visits": 3}');
+  await mkdir(join(folder.path, "context", "tab of values"));
+  await writeFile(join(folder.path, "context", "tab of values", "flow.json"), '{"a key": {"deep": [1]}}');
   const dependencies = { "node-red-contrib-installed": "1.0.0", "left-pad": "1.0.0" };
   await writeFile(join(folder.path, "package.json"), JSON.stringify({ dependencies }));
   const nodes = { exec: { types: ["exec"] } };
   await writeFile(join(folder.path, ".config.nodes.json"), JSON.stringify({ "node-red-contrib-installed": { nodes } }));
-  service = await startService();
+  const runtime = { contextStorage: { default: { module: "localfilesystem" } }, globalContext: { answer: 42 } };
+  service = await startService({ config: { runtime } });
 });
 afterAll(async () => {
   await service?.[Symbol.asyncDispose]();
@@ -55,13 +60,41 @@ afterAll(async () => {
 const env = () => ({ FLOWGATE_SERVER: service.url });
 
 test("a dry run shows what would be imported, and what not", async () => {
-  const { code, stdout, stderr } = await runCli(["import", folder.path, "--dry-run"], { env: env() });
+  const config = join(folder.path, "flowgate.yaml");
+  const args = ["import", folder.path, "--dry-run", "--write-config", config];
+  const { code, stdout, stderr } = await runCli(args, { env: env() });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  expect(stdout).toContain(`${folder.path}/flows.json: 6 nodes, 1 of them with credentials\n`);
-  expect(stdout).toContain(`For flowgate.yaml, the users:\nadminAuth:\n  users:\n    - username: admin\n`);
-  expect(stdout).toContain('it is permitted:\nruntime:\n  allow:\n    childProcess: true # "exec" "shell"\n');
-  expect(stdout).toContain(`global.json: "visits" can't be imported, because context is kept in memory`);
-  expect(stdout).toContain(`Not imported:\n${folder.path}/settings.js:5: functionGlobalContext can't be imported`);
+  expect(stdout).toContain(`${folder.path}/flows.json: 10 nodes, 1 of them with credentials\n`);
+  const rows = stdout.split("\n").map((line) => line.split(/ {2,}/).join(" | "));
+  expect(rows).toEqual(
+    expect.arrayContaining([
+      "NAME | FILE | OUTCOME | DETAIL",
+      "adminAuth | settings.js:4 | taken over | adminAuth",
+      "contextStorage | settings.js:5 | taken over | runtime.contextStorage",
+      "functionGlobalContext.os | settings.js:6 | not possible | it is computed when the file runs: load modules in the Setup tab of function nodes",
+      "context | context/global/global.json | taken over | 1 value in the store default",
+    ]),
+  );
+  const written = `adminAuth:
+  users:
+    - username: admin
+      password: ${hash}
+      permissions: "*"
+runtime:
+  contextStorage:
+    default:
+      module: localfilesystem
+  globalContext:
+    answer: 42
+  allow:
+    childProcess: true # "exec" "shell"
+`;
+  expect(stdout).toContain(`For flowgate.yaml:\n${written}`);
+  expect(await readFile(config, "utf8")).toBe(written);
+  expect(await runCli(args, { env: env() })).toMatchObject({
+    code: 1,
+    stderr: `flowgate: ${config}: exists already: name another file for --write-config\n`,
+  });
   // The other module has only types that are installed.
   expect(stdout).toContain("where its data directory is:\nflowgate module install left-pad@1.0.0\n");
   expect(stdout).toContain("credentials: + password, + user\n");
@@ -69,12 +102,35 @@ test("a dry run shows what would be imported, and what not", async () => {
   expect((await service.send("GET", "/flows")).json()).toEqual([]);
 });
 
-test("deploys the flows and credentials of a Node-RED, which then run", async () => {
+test("deploys the flows, credentials and context of a Node-RED, which then run", async () => {
   const { code, stdout } = await runCli(["import", folder.path, "-m", "from Node-RED"], { env: env() });
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Its flows are running.\n") });
+  expect(stdout).toContain("Imported 2 values of context.\n");
   expect(await service.get("/hello")).toBe("hello");
-  // The credentials are the same, too.
-  expect((await runCli(["import", folder.path], { env: env() })).stdout).toContain("\nNo changes: revision ");
+  expect(JSON.parse(await service.get("/values"))).toEqual([3, { deep: [1] }, 42]);
+  // The credentials are the same, too. For programs, the report is a part of the result.
+  const again = await runCli(["import", folder.path, "--skip-context", "-o", "json"], { env: env() });
+  expect(again.code).toBe(0);
+  expect(JSON.parse(again.stdout)).toMatchObject({
+    outcome: "running",
+    report: expect.arrayContaining([
+      { name: "adminAuth", file: "settings.js:4", outcome: "taken_over", detail: "adminAuth" },
+    ]) as unknown,
+    configuration: { runtime: { globalContext: { answer: 42 } } },
+    modules: [{ name: "left-pad", version: "1.0.0" }],
+  });
+});
+
+test("values of context whose store the service does not have are reported", async () => {
+  const path = join(folder.path, "settings.js");
+  const settings = await readFile(path, "utf8");
+  await writeFile(path, settings.replace("{ default: {", "{ other: {"));
+  expect(await runCli(["import", folder.path], { env: env() })).toMatchObject({
+    code: 1,
+    stderr: `flowgate: The flows were deployed, but not all values of context were imported:
+flowgate: the service has no store "other": add runtime.contextStorage to its configuration, start it again, and import again
+`,
+  });
 });
 
 test("needs the secret of the credentials", async () => {
@@ -98,6 +154,6 @@ test.skipIf(!hasTerminal)("asks for the secret at a terminal, without showing it
   const args = ["import", folder.path, "--dry-run"];
   const { code, shown } = await atTerminal(args, [["credentialSecret of Node-RED", `${secret}\r`]], env());
   expect(code).toBe(0);
-  expect(shown).toContain("6 nodes, 1 of them with credentials");
+  expect(shown).toContain("10 nodes, 1 of them with credentials");
   expect(shown).not.toContain(secret);
 });

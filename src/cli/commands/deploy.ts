@@ -121,6 +121,8 @@ export function defineDeployCommands(root: Command): void {
     .argument("<folder>", "user folder of Node-RED")
     .option("--flow-file <file>", "file of flows, if it is not the one that Node-RED uses")
     .option("--credential-secret-file <file>", "file with the credentialSecret of Node-RED")
+    .option("--write-config <file>", "write what belongs into flowgate.yaml to a new file")
+    .option("--skip-context", "leave the values of persistent context as they are")
     .option("--dry-run", "deploy nothing")
     .action(clientAction(async () => (await import("../node-red/import.ts")).importFolder));
   addForceFlag(addDeploymentFlags(importing));
@@ -184,6 +186,8 @@ the server. Only changed nodes and those wired to them restart. If nothing chang
 do not run.`;
 
 const importDetails = `
-Nothing in the folder is run or changed. Its flows replace all flows of the server. Users are printed for flowgate.yaml, with
-the permissions and modules that the flows need and what can't be imported. The credentialSecret of Node-RED is read from settings.js or
+Nothing in the folder is run or changed. Its flows replace all flows of the server. A table has what becomes of each setting in
+settings.js: taken over, changed, not needed or not possible; -o prints it for programs. Users and settings are printed for
+flowgate.yaml, with the permissions and modules that the flows need. Values of persistent context replace those of the server; if it
+does not have their store yet, start it with that configuration and import again. The credentialSecret of Node-RED is read from settings.js or
 .config.runtime.json; otherwise from --credential-secret-file, the variable NODE_RED_CREDENTIAL_SECRET, or a prompt.`;

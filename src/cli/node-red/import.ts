@@ -1,24 +1,33 @@
+import { writeFile } from "node:fs/promises";
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { ConnectError } from "@connectrpc/connect";
+import { parse } from "yaml";
 import type { ClientContext } from "../client/action.ts";
 import type { DeploymentFlags } from "../shared-flags.ts";
 import { deployFlows } from "../deployment/deploy.ts";
 import { planFlows, printFlowsPlan, showPreview } from "../deployment/plan.ts";
 import { CliFailure } from "../failure.ts";
 import { readBytes } from "../flow-files/read-file.ts";
-import type { Output } from "../output/output.ts";
+import type { Cell, Output, Styled } from "../output/output.ts";
 import { askSecret, canAsk } from "../output/prompts.ts";
+import type { ContextEntry } from "./context-files.ts";
 import { MissingSecretFailure } from "./credentials.ts";
+import type { Outcome, ReportEntry } from "./report.ts";
 import { formatInstall } from "./required-modules.ts";
 import { type NodeRedImport, type NodeRedSource, readUserFolder } from "./user-folder.ts";
 
 export type ImportFlags = DeploymentFlags & {
   readonly flowFile?: string;
   readonly credentialSecretFile?: string;
+  readonly writeConfig?: string;
+  readonly skipContext?: true;
   readonly dryRun?: true;
 };
 
-/** Deploys the flows and credentials of a Node-RED, and prints what else has to be done. */
+/** Deploys the flows and credentials of a Node-RED, sets its values of context, and reports what becomes of the rest. */
 export async function importFolder(context: ClientContext, folder: string, flags: ImportFlags): Promise<void> {
-  const { flowFile, credentialSecretFile, dryRun, ...deployment } = flags;
+  const { flowFile, credentialSecretFile, writeConfig, skipContext, dryRun, ...deployment } = flags;
   const credentialSecret = await readSecret(credentialSecretFile);
   const imported = await readWithSecret({ folder, flowFile, credentialSecret });
   const { missingTypes } = await planFlows(context, imported, deployment);
@@ -26,10 +35,75 @@ export async function importFolder(context: ClientContext, folder: string, flags
   const modules = imported.modules.filter(
     ({ types }) => types === undefined || types.some((type) => missing.has(type)),
   );
+  const { configuration, report } = imported;
+  if (writeConfig !== undefined) {
+    await writeConfiguration(writeConfig, configuration ?? "");
+  }
   showPreview(context.output, formatReport({ ...imported, modules }, context.output));
-  await (dryRun === true
-    ? printFlowsPlan(context, imported, deployment)
-    : deployFlows(context, { flows: imported.flows, credentials: imported.credentials }, deployment));
+  const members = {
+    report,
+    configuration: configuration === undefined ? {} : (parse(configuration) as object),
+    modules,
+  };
+  const reporting = { ...context, output: context.output.with(members) };
+  if (dryRun === true) {
+    await printFlowsPlan(reporting, imported, deployment);
+    return;
+  }
+  await deployFlows(reporting, { flows: imported.flows, credentials: imported.credentials }, deployment);
+  if (skipContext !== true && imported.context.length > 0) {
+    await importContext(context, imported.context);
+  }
+}
+
+/** It may contain hashes of passwords. */
+async function writeConfiguration(path: string, text: string): Promise<void> {
+  try {
+    await writeFile(path, text, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    const { code = String(error) } = error as NodeJS.ErrnoException;
+    throw new CliFailure(
+      code === "EEXIST"
+        ? `${path}: exists already: name another file for --write-config`
+        : `${path}: can't be written (${code})`,
+    );
+  }
+}
+
+const maxShownFailures = 20;
+
+async function importContext(
+  { session, output, progress }: ClientContext,
+  entries: readonly ContextEntry[],
+): Promise<void> {
+  const failures = await progress.during("Importing context", async () => {
+    const { stores } = await session.context.listContext({});
+    const missing = [...new Set(entries.map(({ store }) => store))].filter((store) => !stores.includes(store));
+    const failed = missing.map(
+      (store) =>
+        `the service has no store ${JSON.stringify(store)}: add runtime.contextStorage to its configuration, start it again, and import again`,
+    );
+    for (const { store, scope, value } of entries.filter((entry) => !missing.includes(entry.store))) {
+      try {
+        await session.context.setContext({ scope, store, content: { value: fromJson(ValueSchema, value) } });
+      } catch (error) {
+        if (!(error instanceof ConnectError)) {
+          throw error;
+        }
+        failed.push(`${scope} in the store ${store}: ${error.rawMessage}`);
+      }
+    }
+    return failed;
+  });
+  if (failures.length === 0) {
+    showPreview(output, `Imported ${entries.length} ${entries.length === 1 ? "value" : "values"} of context.`);
+    return;
+  }
+  const shown = failures.slice(0, maxShownFailures);
+  const more = failures.length > shown.length ? [`and ${failures.length - shown.length} more`] : [];
+  throw new CliFailure(
+    ["The flows were deployed, but not all values of context were imported:", ...shown, ...more].join("\n"),
+  );
 }
 
 async function readSecret(file: string | undefined): Promise<string | undefined> {
@@ -58,25 +132,32 @@ async function readWithSecret(source: NodeRedSource): Promise<NodeRedImport> {
 }
 
 function formatReport(imported: NodeRedImport, output: Output): string {
-  const { flowsFile, flows, credentials, users, permissions, modules, notes } = imported;
+  const { flowsFile, flows, credentials, configuration, modules, report } = imported;
   const withCredentials = Object.keys(credentials?.nodes ?? {}).length;
   const section = (title: string, text: string): string[] => [output.style("bold", title), text, ""];
   return [
     `${flowsFile}: ${flows.length} nodes, ${withCredentials} of them with credentials`,
     "",
-    ...(users === undefined ? [] : section("For flowgate.yaml, the users:", users.trimEnd())),
-    ...(permissions === undefined
+    ...(report.length === 0
       ? []
-      : section(
-          "For flowgate.yaml, what the flows use and the sandbox denies unless it is permitted:",
-          permissions.trimEnd(),
-        )),
+      : section("What becomes of the rest:", output.table(["NAME", "FILE", "OUTCOME", "DETAIL"], report.map(toRow)))),
+    ...(configuration === undefined ? [] : section("For flowgate.yaml:", configuration.trimEnd())),
     ...(modules.length === 0
       ? []
       : section(
           "Unless they are installed, run this first, as the user of the service, where its data directory is:",
           formatInstall(modules),
         )),
-    ...(notes.length === 0 ? [] : section("Not imported:", output.style("yellow", notes.join("\n")))),
   ].join("\n");
+}
+
+const outcomes: Readonly<Record<Outcome, Styled>> = {
+  taken_over: { style: "green", text: "taken over" },
+  changed: { style: "yellow", text: "changed" },
+  not_needed: { style: "gray", text: "not needed" },
+  not_possible: { style: "red", text: "not possible" },
+};
+
+function toRow({ name, file, outcome, detail }: ReportEntry): Cell[] {
+  return [name, file, outcomes[outcome], detail];
 }

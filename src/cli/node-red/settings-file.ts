@@ -1,4 +1,13 @@
-import { type Expression, parse, type Program, type Property, type SpreadElement, type Statement } from "acorn";
+import {
+  type CallExpression,
+  type Expression,
+  type PrivateIdentifier,
+  parse,
+  type Program,
+  type Property,
+  type SpreadElement,
+  type Statement,
+} from "acorn";
 import { CliFailure } from "../failure.ts";
 
 /** A value in a settings file: data, or code, which is not run. */
@@ -6,8 +15,18 @@ export type Setting = { readonly line: number } & (
   | { readonly kind: "value"; readonly value: string | number | boolean | null }
   | { readonly kind: "list"; readonly items: readonly Setting[] }
   | { readonly kind: "object"; readonly members: ReadonlyMap<string, Setting> }
-  | { readonly kind: "code"; readonly reason: string }
+  | {
+      readonly kind: "code";
+      readonly reason: string;
+      /** The file that it reads, as in `require("fs").readFileSync("key.pem")`. */
+      readonly readFile?: string;
+      /** What it is without an environment variable, as in `process.env.PORT || 1880`. */
+      readonly fallback?: Setting;
+    }
 );
+
+/** Code, which is not run. */
+export type Code = Extract<Setting, { kind: "code" }>;
 
 /**
  * Reads the object that a `settings.js` of Node-RED exports, without running the file. Throws a CliFailure if it can't be parsed.
@@ -93,9 +112,28 @@ function evaluate(node: Expression | SpreadElement): Setting {
     case "FunctionExpression":
     case "ArrowFunctionExpression":
       return { line, kind: "code", reason: "it is a function" };
+    case "LogicalExpression": {
+      const reason = node.operator === "&&" ? undefined : environmentVariable(node.left);
+      return reason === undefined
+        ? { line, kind: "code", reason: computed }
+        : { line, kind: "code", reason, fallback: evaluate(node.right) };
+    }
+    case "CallExpression": {
+      const readFile = fileRead(node);
+      return { line, kind: "code", reason: computed, ...(readFile !== undefined && { readFile }) };
+    }
     default:
       return { line, kind: "code", reason: environmentVariable(node) ?? computed };
   }
+}
+
+/** The literal path that a call of `readFileSync` reads. */
+function fileRead({ callee, arguments: [argument] }: CallExpression): string | undefined {
+  const isRead =
+    callee.type === "MemberExpression" &&
+    callee.property.type === "Identifier" &&
+    callee.property.name === "readFileSync";
+  return isRead && argument?.type === "Literal" && typeof argument.value === "string" ? argument.value : undefined;
 }
 
 const computed = "it is computed when the file runs";
@@ -111,7 +149,7 @@ function readMember(property: Property | SpreadElement): [name: string, Setting]
   return isComputed || kind !== "init" ? [name, { line, kind: "code", reason: computed }] : [name, evaluate(value)];
 }
 
-function environmentVariable(node: Expression | SpreadElement): string | undefined {
+function environmentVariable(node: Expression | PrivateIdentifier | SpreadElement): string | undefined {
   if (node.type !== "MemberExpression" || node.object.type !== "MemberExpression") {
     return undefined;
   }
@@ -136,4 +174,32 @@ export function memberOf(setting: Setting | undefined, name: string): Setting | 
 
 export function textOf(setting: Setting | undefined): string | undefined {
   return setting?.kind === "value" && typeof setting.value === "string" ? setting.value : undefined;
+}
+
+/** The value of a setting without the members and items that are code, which are `problems`. Undefined: it is code itself. */
+export function toJson(setting: Setting | undefined): {
+  readonly value: unknown;
+  readonly problems: readonly { readonly path: string; readonly setting: Code }[];
+} {
+  const problems: { path: string; setting: Code }[] = [];
+  const visit = (each: Setting, path: string): unknown => {
+    switch (each.kind) {
+      case "value":
+        return each.value;
+      case "list":
+        return each.items.map((item, at) => visit(item, `${path}[${at}]`)).filter((item) => item !== undefined);
+      case "object": {
+        const entries = Array.from(each.members, ([name, member]) => [
+          name,
+          visit(member, path === "" ? name : `${path}.${name}`),
+        ]);
+        return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+      }
+      case "code":
+        problems.push({ path, setting: each });
+        return undefined;
+    }
+  };
+  const value = setting && visit(setting, "");
+  return { value, problems: value === undefined ? [] : problems };
 }

@@ -1,17 +1,21 @@
 import { readdir, realpath } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
-import { Document } from "yaml";
+import { Document, parseDocument } from "yaml";
 import type { Credentials, Node } from "../../../gen/flowgate/v1/flows_pb.ts";
+import type { FlowNode } from "../../flows/configuration.ts";
 import { parseFlows } from "../../flows/parse-flows.ts";
 import { CliFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
 import { explainReadError, readFlowFile, readIfExists } from "../flow-files/read-file.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { formatYaml } from "../yaml.ts";
+import { type ContextEntry, readContextFiles } from "./context-files.ts";
 import { readCredentials, type Secret } from "./credentials.ts";
+import { ImportReport, type Outcome, type ReportEntry } from "./report.ts";
 import { findModules, type Module } from "./required-modules.ts";
 import { findSandboxNeeds } from "./sandbox-needs.ts";
-import { memberOf, parseSettings, type Setting, textOf } from "./settings-file.ts";
+import { translateSettings } from "./settings.ts";
+import { memberOf, parseSettings, type Setting, textOf, toJson } from "./settings-file.ts";
 import { readAdminAuth } from "./users.ts";
 
 /** What Flowgate takes over from a user folder of Node-RED. */
@@ -20,14 +24,14 @@ export type NodeRedImport = {
   readonly flows: readonly Node[];
   /** Undefined if there is no credentials file. */
   readonly credentials: Credentials | undefined;
-  /** A part of flowgate.yaml with the users; undefined if there are none. */
-  readonly users: string | undefined;
-  /** A part of flowgate.yaml that permits what the flows use and the sandbox denies; undefined if they use nothing such. */
-  readonly permissions: string | undefined;
+  /** What to put into flowgate.yaml; undefined if nothing is needed. */
+  readonly configuration: string | undefined;
   /** To be installed before the flows can run. */
   readonly modules: readonly Module[];
-  /** What can't be imported, and why. */
-  readonly notes: readonly string[];
+  /** Values to be set when the flows run. */
+  readonly context: readonly ContextEntry[];
+  /** What becomes of the settings, and of what flows need besides. */
+  readonly report: readonly ReportEntry[];
 };
 
 export type NodeRedSource = {
@@ -43,37 +47,44 @@ export type NodeRedSource = {
  * their credentials can't be read completely.
  */
 export async function readUserFolder({ folder, flowFile, credentialSecret }: NodeRedSource): Promise<NodeRedImport> {
-  const notes: string[] = [];
-  const report = (name: string, { line }: Setting, reason: string): void => {
-    notes.push(`${join(folder, "settings.js")}:${line}: ${name} can't be imported, because ${reason}`);
-  };
   const settings = await readSettings(folder);
   const flowsFile = flowFile === undefined ? await findFlowsFile(folder, settings) : resolve(folder, flowFile);
   const { flows } = checkFlows(await readFlowFile(flowsFile));
   const nodes = parseFlows(flows).flows;
-
   const imported = await importCredentials(folder, flowsFile, settings, {
     credentialSecret,
     types: new Map(nodes.map(({ id, type }) => [id, type])),
   });
-  notes.push(...(imported?.notes ?? []));
-  const adminAuth = memberOf(settings, "adminAuth");
-  const users = adminAuth && readAdminAuth(adminAuth, report);
-  reportSettings(settings, report);
+
+  const report = new ImportReport();
+  for (const detail of imported?.notes ?? []) {
+    report.add({ name: "credentials", file: basename(flowsFile), outcome: "not_possible", detail });
+  }
+  translateUsers(settings, report);
+  if (settings !== undefined) {
+    translateSettings(settings, folder, report);
+  }
+  await checkConfiguration(report);
   const needs = findSandboxNeeds(nodes);
-  notes.push(...needs.notes, ...(await reportContext(folder)));
+  if (needs.configuration !== undefined) {
+    const detail = "runtime.allow, for what the sandbox denies: check it before you permit it";
+    report.add({ name: "flows", file: basename(flowsFile), outcome: "changed", detail });
+  }
+  for (const detail of needs.notes) {
+    report.add({ name: "flows", file: basename(flowsFile), outcome: "changed", detail });
+  }
   return {
     flowsFile,
     flows,
     credentials: imported?.credentials,
-    users: users && formatYaml(new Document({ adminAuth: users }, { aliasDuplicateObjects: false })),
-    permissions: needs.configuration,
+    configuration: formatConfiguration(report.configuration, needs.configuration),
     modules: findModules(
       nodes,
       await readJson(join(folder, "package.json")),
       await readJson(join(folder, ".config.nodes.json")),
     ),
-    notes,
+    context: await readContext(folder, nodes, settings, report),
+    report: report.entries,
   };
 }
 
@@ -173,54 +184,73 @@ async function findSecrets(
   return secrets;
 }
 
-/** Settings that flows may depend on, and that Flowgate does not take over. */
-const otherSettings: ReadonlyMap<string, string> = new Map([
-  [
-    "functionGlobalContext",
-    "Flowgate's flows get no values from the configuration: use environment variables, or load modules in function nodes",
-  ],
-  ["contextStorage", "context is kept in memory: use a node that stores values"],
-  ["httpNodeRoot", "HTTP-in nodes are served at /: change their URLs, or the path in a proxy"],
-  ["httpNodeAuth", "HTTP-in nodes are not protected by Flowgate: use a proxy"],
-  ["httpNodeMiddleware", "it is code"],
-  ["httpStatic", "Flowgate serves no files: use a web server"],
-  ["https", "it has other names: see tls in docs/configuration.md"],
-  ["nodesDir", "nodes are loaded from modules only: make a module of them"],
-]);
+function translateUsers(settings: Setting | undefined, report: ImportReport): void {
+  const adminAuth = memberOf(settings, "adminAuth");
+  if (adminAuth === undefined) {
+    return;
+  }
+  const failures: ReportEntry[] = [];
+  const entryOf = (name: string, { line }: Setting, outcome: Outcome, detail: string): ReportEntry => ({
+    name,
+    file: `settings.js:${line}`,
+    outcome,
+    detail,
+  });
+  const users = readAdminAuth(adminAuth, (...[name, setting, reason]) =>
+    failures.push(entryOf(name, setting, "not_possible", reason)),
+  );
+  if (users !== undefined) {
+    report.add(entryOf("adminAuth", adminAuth, "taken_over", "adminAuth"), ["adminAuth"], users);
+  }
+  failures.forEach((entry) => report.add(entry));
+}
 
-function reportSettings(
-  settings: Setting | undefined,
-  report: (name: string, setting: Setting, reason: string) => void,
-): void {
-  if (settings?.kind === "code") {
-    report("settings", settings, settings.reason);
-  }
-  for (const [name, reason] of otherSettings) {
-    const setting = memberOf(settings, name);
-    if (setting !== undefined && !(setting.kind === "object" && setting.members.size === 0)) {
-      report(name, setting, reason);
+/** Removes what the service would not accept, which the report then says. */
+async function checkConfiguration(report: ImportReport): Promise<void> {
+  // The commands of clients do not load it otherwise.
+  const { formatOptionPath, OptionsError, parseOptions } = await import("../../options/parse.ts");
+  for (let isChanged = true; isChanged;) {
+    isChanged = false;
+    try {
+      parseOptions(report.configuration);
+    } catch (error) {
+      if (!(error instanceof OptionsError)) {
+        throw error;
+      }
+      for (const { path, message } of error.problems) {
+        isChanged = report.reject(path, `${formatOptionPath(path)}: ${message}`) || isChanged;
+      }
     }
-  }
-  const secret = memberOf(settings, "credentialSecret");
-  if (secret?.kind === "code") {
-    report("credentialSecret", secret, secret.reason);
   }
 }
 
-/** The files of Node-RED's context store "localfilesystem": a folder for each tab and one for global values. */
-async function reportContext(folder: string): Promise<string[]> {
-  const context = join(folder, "context");
-  const names = await readdir(context, { recursive: true }).catch(() => []);
-  const files = names.filter((name) => extname(name) === ".json").toSorted();
-  const found = await Promise.all(
-    files.map(async (name) => ({ name, keys: Object.keys(Object(await readJson(join(context, name))) as object) })),
-  );
-  return found
-    .filter(({ keys }) => keys.length > 0)
-    .map(
-      ({ name, keys }) =>
-        `${join(context, name)}: ${keys.map((key) => JSON.stringify(key)).join(", ")} can't be imported, because context is kept in memory: set these values by a flow, for example with an inject node that runs once`,
-    );
+/** `permissions` has comments. */
+function formatConfiguration(values: object, permissions: string | undefined): string | undefined {
+  if (Object.keys(values).length === 0) {
+    return permissions;
+  }
+  const document = new Document(values, { aliasDuplicateObjects: false });
+  if (permissions !== undefined) {
+    document.setIn(["runtime", "allow"], parseDocument(permissions).getIn(["runtime", "allow"], true));
+  }
+  return formatYaml(document);
+}
+
+/** The values of all stores in files. Without a setting, those of the folder that such stores have by default. */
+async function readContext(
+  folder: string,
+  flows: readonly FlowNode[],
+  settings: Setting | undefined,
+  report: ImportReport,
+): Promise<ContextEntry[]> {
+  const storage = Object(toJson(memberOf(settings, "contextStorage")).value) as Readonly<Record<string, unknown>>;
+  const stores = Object.entries(storage).flatMap(([store, options]) => {
+    const { module, config } = Object(options) as { module?: unknown; config?: unknown };
+    const { base = "context" } = Object(config) as { base?: unknown };
+    return module === "localfilesystem" && typeof base === "string" && /^[\w-]+$/.test(base) ? [{ store, base }] : [];
+  });
+  const found = stores.length > 0 ? stores : [{ store: "default", base: "context" }];
+  return (await Promise.all(found.map((each) => readContextFiles(folder, { ...each, flows }, report)))).flat();
 }
 
 async function readJson(file: string): Promise<unknown> {

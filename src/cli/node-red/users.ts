@@ -17,7 +17,14 @@ type AdminAuth = {
 type Permissions = string | readonly string[];
 
 /** Reports that a setting can't be imported, and why. */
-type Report = (name: string, setting: Setting, reason: string) => void;
+export type Report = (name: string, setting: Setting, reason: string) => void;
+
+/** Why a password hash of Node-RED can't be imported; undefined if it can. */
+export function passwordProblem(hash: string): string | undefined {
+  return parsePasswordHash(hash) === undefined
+    ? "it is not a bcrypt hash: create one with flowgate hash-password"
+    : undefined;
+}
 
 /** Converts the users of Node-RED's setting `adminAuth`. Undefined: there are none. */
 export function readAdminAuth(adminAuth: Setting, report: Report): AdminAuth | undefined {
@@ -63,9 +70,9 @@ function readUser(user: Setting, path: string, report: Report): AdminAuth["users
   }
   const hash = memberOf(user, "password");
   const password = textOf(hash);
-  if (password === undefined || parsePasswordHash(password) === undefined) {
-    const reason = "it is not a bcrypt hash: create one with flowgate hash-password";
-    report(`${path}.password`, hash ?? user, explain(hash ?? user, reason));
+  const problem = passwordProblem(password ?? "");
+  if (password === undefined || problem !== undefined) {
+    report(`${path}.password`, hash ?? user, explain(hash ?? user, problem ?? "it is not text"));
     return [];
   }
   const permissions = readPermissions(memberOf(user, "permissions"), user, `${path}.permissions`, report);

@@ -26,11 +26,23 @@ export class Output {
   /** Whether long values are to be shortened: a person reads them at a terminal. */
   readonly isShortened: boolean;
   readonly #serializer: Serializer | undefined;
+  readonly #members: Readonly<Record<string, unknown>>;
 
-  constructor(format: OutputFormat | undefined, isShortened: boolean, serializer: Serializer | undefined) {
+  constructor(
+    format: OutputFormat | undefined,
+    isShortened: boolean,
+    serializer: Serializer | undefined,
+    members: Readonly<Record<string, unknown>> = {},
+  ) {
     this.format = format;
     this.isShortened = isShortened;
     this.#serializer = serializer;
+    this.#members = members;
+  }
+
+  /** The same output, with these further members in each message for programs. */
+  with(members: Readonly<Record<string, unknown>>): Output {
+    return new Output(this.format, this.isShortened, this.#serializer, { ...this.#members, ...members });
   }
 
   /** Prints a message: for programs as the REST API has it, with these further members. */
@@ -40,7 +52,7 @@ export class Output {
     text: () => string,
     more: Readonly<Record<string, unknown>> = {},
   ): void {
-    this.#print(text, ({ toJson }) => ({ ...(toJson(schema, message) as object), ...more }));
+    this.#print(text, ({ toJson }) => ({ ...(toJson(schema, message) as object), ...more, ...this.#members }));
   }
 
   /** Prints one message of a list or stream: for programs as a line of JSON, or a YAML document. Nothing, if its text is empty. */

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { mkdir, mkdtempDisposable, readFile, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -102,9 +102,14 @@ describe("a user folder that Node-RED has made", () => {
     expect(JSON.stringify(imported.flows)).not.toContain("hunter2");
     expect(credentialsOf(imported)).toEqual(secrets);
     expect(imported.modules).toEqual([]);
-    expect(imported.notes).toEqual([]);
-    const users = parse(imported.users ?? "") as OptionsInput;
-    expect(parseOptions(users).adminAuth).toMatchObject({
+    expect(imported.report.map(({ name, file, outcome }) => `${file} ${name}: ${outcome}`)).toEqual([
+      "settings.js:5 adminAuth: taken_over",
+      "settings.js:3 flowFile: taken_over",
+      "settings.js:4 credentialSecret: changed",
+      "settings.js:13 functionGlobalContext: not_needed",
+    ]);
+    const configuration = parse(imported.configuration ?? "") as OptionsInput;
+    expect(parseOptions(configuration).adminAuth).toMatchObject({
       users: [
         { username: "admin", password: hash, permissions: ["*"] },
         { username: "guest", password: hash, permissions: ["read", "flows.write"] },
@@ -119,8 +124,13 @@ describe("a user folder that Node-RED has made", () => {
     });
     const imported = await readUserFolder({ folder: folder.path, credentialSecret: "the secret of a kitchen" });
     expect(credentialsOf(imported)).toEqual(secrets);
-    expect(imported.notes).toEqual([
-      `${folder.path}/settings.js:1: credentialSecret can't be imported, because it is read from the environment variable SECRET`,
+    expect(imported.report).toEqual([
+      {
+        name: "credentialSecret",
+        file: "settings.js:1",
+        outcome: "not_possible",
+        detail: "it is read from the environment variable SECRET",
+      },
     ]);
   });
 
@@ -216,7 +226,7 @@ test("reads a folder with a generated secret and a file that is named after the 
   const imported = await readUserFolder({ folder: folder.path });
   expect(imported.flowsFile).toMatch(/\/flows_.*\.json$/);
   expect(credentialsOf(imported)).toEqual(secrets);
-  expect(imported.users).toBeUndefined();
+  expect(imported.configuration).toBeUndefined();
 
   await writeFile(join(folder.path, "flows_other.json"), "[]");
   expect(await failureOf(folder.path, readUserFolder({ folder: folder.path }))).toMatch(
@@ -232,17 +242,23 @@ test("reads credentials in clear text", async () => {
   expect(credentialsOf(await readUserFolder({ folder: folder.path }))).toEqual(secrets);
 }, 120_000);
 
-describe("settings", () => {
-  async function notesFor(settings: string) {
-    await using folder = await openFolder();
-    await writeFile(join(folder.path, "settings.js"), settings);
-    await writeFile(join(folder.path, "flows.json"), "[]");
-    const { notes, users } = await readUserFolder({ folder: folder.path });
-    return { notes: notes.map((note) => note.replaceAll(`${folder.path}/settings.js:`, "")), users };
-  }
+/** What becomes of settings: the rows of the report, and the configuration. */
+async function translate(settings: string, prepare?: (folder: string) => Promise<void>) {
+  await using folder = await openFolder();
+  await writeFile(join(folder.path, "settings.js"), settings);
+  await writeFile(join(folder.path, "flows.json"), JSON.stringify(flows));
+  await prepare?.(folder.path);
+  const { report, configuration, context } = await readUserFolder({ folder: folder.path });
+  return {
+    rows: report.map(({ name, file, outcome, detail }) => `${file} ${name}: ${outcome}: ${detail}`),
+    configuration: parse((configuration ?? "{}").replaceAll(folder.path, "FOLDER")) as OptionsInput,
+    context,
+  };
+}
 
+describe("settings", () => {
   test("that are not data are reported, and the others are read", async () => {
-    const { notes, users } = await notesFor(`const secret = require("./secret");
+    const { rows, configuration } = await translate(`const secret = require("./secret");
 module.exports = {
   credentialSecret: secret,
   adminAuth: {
@@ -250,50 +266,175 @@ module.exports = {
       { username: "a", password: process.env.HASH, permissions: "*" },
       { username: "b", password: "plain", permissions: "*" },
       { username: "c", password: \`${hash}\`, permissions: ["flows.read", "nodes.write"] },
-      { username: "d", password: "${hash}", permissions: "library.read" },
+      { username: "d", password: "${hash}", permissions: "projects.read" },
       ...secret.users,
     ],
     tokens: function (token) {},
     sessionExpiryTime: 3600,
   },
-  contextStorage: { default: "memory" },
-  functionGlobalContext: { os: require("os") },
+  contextStorage: { default: "file", file: { module: "localfilesystem", config: { cache: secret } } },
+  functionGlobalContext: { os: require("os"), price: { apple: -1.5, tax() {} } },
 };
 `);
-    expect(notes).toEqual([
-      "6: adminAuth.users[0].password can't be imported, because it is read from the environment variable HASH",
-      "7: adminAuth.users[1].password can't be imported, because it is not a bcrypt hash: create one with flowgate hash-password",
-      "8: adminAuth.users[2].permissions can't be imported, because Flowgate has no such permission",
-      "9: adminAuth.users[3].permissions can't be imported, because Flowgate has no such permission",
-      "9: adminAuth.users[3].permissions can't be imported, because no permission is left: choose from *, read, and those of docs/configuration.md",
-      "10: adminAuth.users[4].username can't be imported, because it is computed when the file runs",
-      "12: adminAuth.tokens can't be imported, because it is a function",
-      "16: functionGlobalContext can't be imported, because Flowgate's flows get no values from the configuration: use environment variables, or load modules in function nodes",
-      "15: contextStorage can't be imported, because context is kept in memory: use a node that stores values",
-      "3: credentialSecret can't be imported, because it is computed when the file runs",
+    expect(rows).toEqual([
+      "settings.js:4 adminAuth: taken_over: adminAuth",
+      "settings.js:6 adminAuth.users[0].password: not_possible: it is read from the environment variable HASH",
+      "settings.js:7 adminAuth.users[1].password: not_possible: it is not a bcrypt hash: create one with flowgate hash-password",
+      "settings.js:8 adminAuth.users[2].permissions: not_possible: Flowgate has no such permission",
+      "settings.js:9 adminAuth.users[3].permissions: not_possible: Flowgate has no such permission",
+      "settings.js:9 adminAuth.users[3].permissions: not_possible: no permission is left: choose from *, read, and those of docs/configuration.md",
+      "settings.js:10 adminAuth.users[4].username: not_possible: it is computed when the file runs",
+      "settings.js:12 adminAuth.tokens: not_possible: it is a function",
+      "settings.js:3 credentialSecret: not_possible: it is computed when the file runs",
+      "settings.js:15 contextStorage: taken_over: runtime.contextStorage",
+      "settings.js:15 contextStorage.file.config.cache: not_possible: it is computed when the file runs",
+      "settings.js:16 functionGlobalContext: taken_over: runtime.globalContext",
+      "settings.js:16 functionGlobalContext.os: not_possible: it is computed when the file runs: load modules in the Setup tab of function nodes",
+      "settings.js:16 functionGlobalContext.price.tax: not_possible: it is a function: load modules in the Setup tab of function nodes",
     ]);
-    expect(users).toBe(
-      `adminAuth:\n  users:\n    - username: c\n      password: ${hash}\n      permissions: flows.read\n  tokenLifetimeSeconds: 3600\n`,
-    );
+    expect(configuration).toEqual({
+      adminAuth: {
+        users: [{ username: "c", password: hash, permissions: "flows.read" }],
+        tokenLifetimeSeconds: 3600,
+      },
+      runtime: {
+        contextStorage: { default: "file", file: { module: "localfilesystem", config: {} } },
+        globalContext: { price: { apple: -1.5 } },
+      },
+    });
+  });
+
+  test("of the port of HTTP-in nodes are translated", async () => {
+    const { rows, configuration } = await translate(`module.exports = {
+  uiPort: process.env.PORT || 1881,
+  uiHost: "127.0.0.1",
+  https: { key: require("fs").readFileSync("keys/a.pem"), cert: fs.readFileSync("/etc/cert.pem") },
+  httpNodeRoot: "red/",
+  httpNodeAuth: { user: "ada", pass: "${hash}" },
+  httpStaticAuth: { user: "bob", pass: "cf2d6eb4fbb4fa5a7e7a0f2d3d6d9b6f" },
+  httpNodeCors: { origin: "*", methods: "GET, PUT" },
+  httpStatic: [
+    { path: "/srv/img/", root: "/img/", options: { maxAge: "1d", redirect: false }, cors: { origin: ["https://a.example"] } },
+    { path: __dirname, root: "x" },
+    "/srv/www",
+  ],
+  httpStaticRoot: "/static/",
+  httpNodeMiddleware: (req, res, next) => next(),
+  requireHttps: true,
+};`);
+    expect(rows).toEqual([
+      "settings.js:2 uiPort: changed: runtime.port, without the environment variable",
+      "settings.js:3 uiHost: taken_over: runtime.host",
+      "settings.js:4 https: changed: runtime.http.tls: check the paths, which were relative to where Node-RED was started",
+      "settings.js:5 httpNodeRoot: taken_over: runtime.http.root",
+      "settings.js:6 httpNodeAuth: taken_over: runtime.http.auth, which WebSockets need too",
+      "settings.js:7 httpStaticAuth: not_possible: it is not a bcrypt hash: create one with flowgate hash-password",
+      "settings.js:8 httpNodeCors: taken_over: runtime.http.cors",
+      "settings.js:10 httpStatic[0].options.redirect: not_possible: there is no such option",
+      "settings.js:11 httpStatic[1]: not_possible: it has no path",
+      "settings.js:9 httpStatic: taken_over: runtime.http.static",
+      "settings.js:14 httpStaticRoot: taken_over: it is part of runtime.http.static",
+      "settings.js:15 httpNodeMiddleware: not_possible: it is code, and the configuration is data: use a proxy",
+      "settings.js:16 requireHttps: changed: with runtime.http.tls, the port accepts TLS only, and redirects nothing",
+    ]);
+    expect(configuration).toEqual({
+      runtime: {
+        port: 1881,
+        host: "127.0.0.1",
+        http: {
+          tls: { certFile: "/etc/cert.pem", keyFile: "FOLDER/keys/a.pem" },
+          root: "/red",
+          auth: { username: "ada", password: hash },
+          cors: { origins: ["*"], methods: ["GET", "PUT"] },
+          static: [
+            { path: "/srv/img/", root: "/static/img", maxAgeSeconds: 86_400, cors: { origins: ["https://a.example"] } },
+            { path: "/srv/www", root: "/static" },
+          ],
+        },
+      },
+    });
+  });
+
+  test("that nodes read keep their names, and what the service would not accept is reported", async () => {
+    const { rows, configuration } = await translate(`module.exports = {
+  mqttReconnectTime: 15000,
+  ui: { path: "dashboard", middleware: function () {} },
+  "some-node": 1,
+  debugMaxLength: "long",
+  globalFunctionTimeout: 0,
+  contextStorage: { default: { module: "redis" } },
+  externalModules: { palette: { allowList: ["node-red-*"], denyList: [] } },
+  logging: { console: { level: "off" }, mine: { level: "info", handler() {} } },
+  editorTheme: { projects: { enabled: true } },
+  functionTimeout: 0,
+};`);
+    expect(rows).toEqual([
+      "settings.js:2 mqttReconnectTime: taken_over: runtime.nodeSettings.mqttReconnectTime",
+      "settings.js:3 ui: taken_over: runtime.nodeSettings.ui",
+      "settings.js:3 ui.middleware: not_possible: it is a function",
+      "settings.js:4 some-node: not_possible: runtime.nodeSettings.some-node: must be a name of letters, digits and _",
+      "settings.js:5 debugMaxLength: not_possible: runtime.nodeSettings.debugMaxLength: must be a whole number from 0 to 9007199254740991",
+      "settings.js:6 globalFunctionTimeout: taken_over: runtime.nodeSettings.globalFunctionTimeout",
+      "settings.js:7 contextStorage: not_possible: runtime.contextStorage.default.module: must be a store with one of these modules: memory, localfilesystem",
+      "settings.js:8 externalModules: taken_over: modules.allow and modules.deny",
+      "settings.js:9 logging.console: taken_over: log.level",
+      "settings.js:9 logging.mine: not_possible: the log is JSON on stdout: collect it there",
+      "settings.js:10 editorTheme: not_needed: it is about the editor",
+      "settings.js:11 functionTimeout: not_needed: the editor sets it on new nodes only: see globalFunctionTimeout",
+    ]);
+    expect(configuration).toEqual({
+      runtime: { nodeSettings: { mqttReconnectTime: 15_000, ui: { path: "dashboard" }, globalFunctionTimeout: 0 } },
+      modules: { allow: ["node-red-*"], deny: [] },
+      log: { level: "silent" },
+    });
   });
 
   test.each([
-    ["module.exports = create();", "1: settings can't be imported, because it is computed when the file runs"],
-    [
-      "exports.flowFile = 'x';",
-      "1: settings can't be imported, because the file has no statement module.exports = {…}",
-    ],
+    ["module.exports = create();", "settings.js:1 settings: not_possible: it is computed when the file runs"],
+    ["exports.flowFile = 'x';", "settings.js:1 settings: not_possible: the file has no statement module.exports = {…}"],
     [
       "module.exports = { adminAuth: { type: 'strategy', strategy: {} } };",
-      "1: adminAuth can't be imported, because only users with passwords can be imported",
+      "settings.js:1 adminAuth: not_possible: only users with passwords can be imported",
     ],
     [
       "module.exports = {\n adminAuth: require('./users') };",
-      "2: adminAuth can't be imported, because it is computed when the file runs",
+      "settings.js:2 adminAuth: not_possible: it is computed when the file runs",
     ],
-  ])("%j", async (settings, note) => {
-    expect(await notesFor(settings)).toEqual({ notes: [note], users: undefined });
+  ])("%j", async (settings, row) => {
+    expect(await translate(settings)).toMatchObject({ rows: [row], configuration: {} });
   });
+});
+
+test("values of context are read for the stores of the settings, and those that can't be set are reported", async () => {
+  const files = {
+    "values/global/global.json": `{"visits": 3, "a key": null, "'\\"": 1}`,
+    "values/t1/flow.json": `{"ours": {"a": [1]}}`,
+    "values/t1/n1.json": `{"mine": "x"}`,
+    "values/t1/gone.json": `{"x": 1}`,
+    "values/gone/flow.json": `{"x": 1}`,
+    "values/b1/n2.json": `{"inner": 1}`,
+    "context/global/global.json": `{"other": 1}`,
+  };
+  const settings = `module.exports = { contextStorage: { file: { module: "localfilesystem", config: { base: "values" } } } };`;
+  const { rows, context } = await translate(settings, async (folder) => {
+    for (const [name, text] of Object.entries(files)) {
+      await mkdir(dirname(join(folder, name)), { recursive: true });
+      await writeFile(join(folder, name), text);
+    }
+  });
+  expect(context).toEqual([
+    { store: "file", scope: "global/visits", value: 3 },
+    { store: "file", scope: `global/"a key"`, value: null },
+    { store: "file", scope: "flow/t1/ours", value: { a: [1] } },
+    { store: "file", scope: "node/n1/mine", value: "x" },
+  ]);
+  expect(rows.slice(1)).toEqual([
+    "values/b1/n2.json context: not_possible: it is of a node in a subflow: stop the flows, and copy the file to runtime.dir/values/b1/n2.json",
+    "values/global/global.json context: taken_over: 2 values in the store file",
+    `values/global/global.json context: not_possible: no expression can name "'\\""`,
+    "values/t1/flow.json context: taken_over: 1 value in the store file",
+    "values/t1/n1.json context: taken_over: 1 value in the store file",
+  ]);
 });
 
 test("settings can't lead out of the folder, and --flow-file can", async () => {

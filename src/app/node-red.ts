@@ -12,6 +12,7 @@ import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import { accessRules } from "../services/api.ts";
 import type { Store } from "../store/store.ts";
 import type { Live } from "./live.ts";
+import { moduleListsOf, modulesDirOf } from "./runtimes.ts";
 
 export type NodeRedOptions = {
   readonly options: Options;
@@ -34,9 +35,11 @@ export async function openNodeRed(
   if (port === undefined) {
     return undefined;
   }
-  const [{ openNodeRedListener }, { ServiceCalls }] = await Promise.all([
+  const [{ openNodeRedListener }, { ServiceCalls }, { Palette }, { findCoreDir }] = await Promise.all([
     import("../node-red/listener.ts"),
     import("../node-red/service-calls.ts"),
+    import("../node-red/palette/palette.ts"),
+    import("../node-red/palette/modules.ts"),
   ]);
   const { host, hosts, trustedProxies, limits, modules, drain } = options;
   const { routes, interceptors, deferred, tls } = serverOptions;
@@ -58,6 +61,13 @@ export async function openNodeRed(
       runtime,
       runner: { runtime, cluster: store.cluster, desired: store.desired },
       redactor: live.redactor,
+      palette: new Palette({
+        coreDir: findCoreDir(),
+        version: runtime.status().version,
+        modulesDir: modulesDirOf(options),
+        lists: moduleListsOf(options),
+      }),
+      tarballBytes: limits.bodyBytes,
       calls: new ServiceCalls(routes, gate),
       gateway: {
         ...gatewayOptions,

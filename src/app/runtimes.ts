@@ -17,6 +17,7 @@ import { type FlowSpan, type FlowTraces, toSpanRecord } from "../runtime/flow-sp
 import type { Certificate } from "../runtime/flow-settings.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
 import { modulesDirName } from "../runtime/folders.ts";
+import type { ModuleLists } from "../runtime/messages.ts";
 import { parseNetworkRule } from "../runtime/network-policy.ts";
 import type { RuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -71,8 +72,8 @@ export async function openRuntimes(
       {
         ...options.runtime,
         ...readIsolation(options.runtime),
-        modulesDir: options.runtime.modules ? join(options.dataDir, modulesDirName) : undefined,
-        moduleLists: { allow: options.modules.allow, deny: completeDeny(options.modules) },
+        modulesDir: modulesDirOf(options),
+        moduleLists: moduleListsOf(options),
         // Where the code of this process is cached, if it is.
         codeCacheDir: getCompileCacheDir(),
         processFile,
@@ -105,6 +106,16 @@ export async function openRuntimes(
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
   return { runtime, allRuntimes, outcomes, probations };
+}
+
+/** The folder of added modules; undefined: none are loaded. */
+export function modulesDirOf({ dataDir, runtime }: Pick<Options, "dataDir" | "runtime">): string | undefined {
+  return runtime.modules ? join(dataDir, modulesDirName) : undefined;
+}
+
+/** Which of them may be loaded. */
+export function moduleListsOf({ modules }: Pick<Options, "modules">): ModuleLists {
+  return { allow: modules.allow, deny: completeDeny(modules) };
 }
 
 /** Removes credentials from names of nodes and routes, since flows can write spans. */

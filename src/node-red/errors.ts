@@ -11,6 +11,19 @@ type Failure = {
   readonly body: { readonly code: string; readonly message: string } | undefined;
 };
 
+/** An error that Node-RED's tools know by its code, with the status and the message of Node-RED. */
+export class NodeRedError extends Error {
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.name = "NodeRedError";
+    this.status = status;
+    this.code = code;
+  }
+}
+
 const statuses: Readonly<Partial<Record<Code, number>>> = {
   [Code.NotFound]: 404,
   [Code.Aborted]: 409,
@@ -60,6 +73,10 @@ function toFailure(error: unknown, requestId: string, log: Logger): Failure {
     return unauthorized.has(reason)
       ? { status: 401, headers, body: undefined }
       : { status: statusOf(error), headers, body: { code: reason, message } };
+  }
+  if (error instanceof NodeRedError) {
+    const { status, code, message } = error;
+    return { status, headers: {}, body: { code, message } };
   }
   const { statusCode } = Object(error) as { readonly statusCode?: unknown };
   const rejection =

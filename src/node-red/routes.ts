@@ -4,6 +4,7 @@ import { addApiRoutes, type ApiRoutesOptions } from "./api-routes.ts";
 import { addContextRoutes, type ContextRoutesOptions } from "./context-routes.ts";
 import { addLibraryRoutes, type LibraryRoutesOptions } from "./library-routes.ts";
 import { addNodeRoutes, type NodeRoutesOptions } from "./node-routes.ts";
+import { addNodesRoutes, type NodesRoutesOptions } from "./nodes-routes.ts";
 import { addRuntimeRoutes, type RuntimeRoutesOptions } from "./runtime-routes.ts";
 import { addSettingsRoutes, type SettingsRoutesOptions } from "./settings-routes.ts";
 
@@ -11,6 +12,7 @@ export type RoutesOptions = ApiRoutesOptions &
   ContextRoutesOptions &
   LibraryRoutesOptions &
   NodeRoutesOptions &
+  NodesRoutesOptions &
   RuntimeRoutesOptions &
   SettingsRoutesOptions;
 
@@ -21,6 +23,7 @@ export function addRoutes(app: FastifyInstance, options: RoutesOptions): void {
   addRuntimeRoutes(app, options);
   addContextRoutes(app, options);
   addLibraryRoutes(app, options);
+  addNodesRoutes(app, options);
   addAbsentRoutes(app);
   addNodeRoutes(app, options);
 }

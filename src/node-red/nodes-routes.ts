@@ -1,0 +1,186 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { requires } from "./access.ts";
+import { NodeRedError } from "./errors.ts";
+import type { Palette } from "./palette/palette.ts";
+import { readLanguage } from "./palette/catalogs.ts";
+import type { ServiceCalls } from "./service-calls.ts";
+import { ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
+import { isFields } from "../base/fields.ts";
+import { FlowgateError } from "../errors.ts";
+
+export type NodesRoutesOptions = {
+  readonly palette: Palette;
+  readonly calls: ServiceCalls;
+  /** Of a tarball. */
+  readonly tarballBytes: number;
+};
+
+type PathRequest = FastifyRequest<{
+  Params: { readonly "*": string };
+  Querystring: { readonly lng?: unknown };
+}>;
+
+const reads = { config: requires("modules.read") };
+const writes = { config: requires("modules.write") };
+
+/** The installed nodes, and the changes of their modules, which the service of the API makes. */
+export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBytes }: NodesRoutesOptions): void {
+  const { installModule, updateModule, deleteModule } = ModulesService.method;
+
+  app.get("/nodes", reads, async (request, reply) =>
+    wantsJson(request)
+      ? palette.list("node")
+      : sendTemplates(reply, await palette.page("node", acceptedLanguage(request))),
+  );
+  app.get("/nodes/*", reads, (request, reply) => sendSet(palette, "node", request as PathRequest, reply));
+
+  app.put("/nodes/*", writes, async (request, reply) => {
+    const { name, set } = parsePath(request as PathRequest);
+    const { enabled } = isFields(request.body) ? request.body : {};
+    if (typeof enabled !== "boolean") {
+      throw new FlowgateError("invalid_argument", "enabled: must be true or false");
+    }
+    await (set === undefined ? assertModule(name) : assertOnlySet(name, set));
+    await calls.call(updateModule, { name, enabled }, request, reply);
+    return set === undefined ? palette.moduleInfo(name) : palette.info("node", `${name}/${set}`);
+  });
+
+  app.delete("/nodes/*", writes, async (request, reply) => {
+    const { name, set } = parsePath(request as PathRequest);
+    if (set !== undefined) {
+      throw new FlowgateError("invalid_argument", "only a whole module can be removed: leave out the name of the set");
+    }
+    if ((await palette.moduleInfo(name)) === undefined) {
+      throw new NodeRedError(404, "not_found", "Module not found");
+    }
+    await calls.call(deleteModule, { name }, request, reply);
+    return reply.status(204).send();
+  });
+
+  app.register(async (installs) => {
+    installs.addContentTypeParser("multipart/form-data", { parseAs: "buffer" }, (_request, body, parsed) =>
+      parsed(null, body),
+    );
+    installs.post("/nodes", { ...writes, bodyLimit: tarballBytes }, async (request, reply) => {
+      const { body } = request;
+      const input = body instanceof Buffer ? { tarball: await readTarball(request, body) } : readPackage(body);
+      if (!("tarball" in input)) {
+        await assertNew(input);
+      }
+      const { module } = await calls.call(installModule, input, request, reply);
+      const { name = "", version = "" } = module ?? {};
+      // A package without nodes is for function nodes.
+      return (await palette.moduleInfo(name)) ?? { name, version, local: true, user: true, nodes: [] };
+    });
+  });
+
+  async function assertNew({ name, version }: PackageRequest): Promise<void> {
+    const existing = (await palette.list("node")).find(({ module }) => module === name);
+    if (existing !== undefined && (version === "" || version === existing.version)) {
+      throw new NodeRedError(400, "module_already_loaded", "Module already loaded");
+    }
+  }
+
+  /** Node-RED has this status where a change names what it does not have. */
+  async function assertModule(name: string): Promise<void> {
+    if ((await palette.moduleInfo(name)) === undefined) {
+      throw new NodeRedError(400, "not_found", "Module not found");
+    }
+  }
+
+  /** Modules are disabled as a whole. */
+  async function assertOnlySet(name: string, set: string): Promise<void> {
+    const sets = (await palette.list("node")).filter(({ module }) => module === name);
+    if (!sets.some((each) => each.name === set)) {
+      throw new NodeRedError(400, "not_found", "Node not found");
+    }
+    if (sets.length > 1) {
+      throw new FlowgateError(
+        "invalid_argument",
+        `only the whole module can be enabled and disabled: ${name.slice(0, 200)}`,
+      );
+    }
+  }
+}
+
+/** Answers what is below `/nodes`: a module, one of its sets, or the messages of a set. */
+async function sendSet(
+  palette: Palette,
+  kind: "node" | "plugin",
+  request: PathRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const { "*": path } = request.params;
+  const [, module = "", set, messages] = /^((?:@[^/]+\/)?[^/]+)(?:\/([^/]+)(\/messages)?)?$/.exec(path) ?? [];
+  const id = `${module}/${set}`;
+  if (messages !== undefined) {
+    const { lng } = request.query;
+    return palette.messagesOf(id, readLanguage(typeof lng === "string" ? lng : undefined));
+  }
+  const found = await (set === undefined
+    ? palette.moduleInfo(module)
+    : wantsJson(request)
+      ? palette.info(kind, id)
+      : palette.template(kind, id, acceptedLanguage(request)));
+  if (found === undefined) {
+    throw new NodeRedError(404, "not_found", set === undefined ? "Module not found" : "Node not found");
+  }
+  return typeof found === "string" ? sendTemplates(reply, found) : found;
+}
+
+/** As Node-RED, which sends templates unless exactly this is asked for. */
+function wantsJson({ headers: { accept } }: FastifyRequest): boolean {
+  return accept === "application/json";
+}
+
+/** The first language of Accept-Language. */
+function acceptedLanguage({ headers }: FastifyRequest): string {
+  return readLanguage(headers["accept-language"]?.split(/[,;]/, 1)[0]?.trim());
+}
+
+function sendTemplates(reply: FastifyReply, html: string): FastifyReply {
+  return reply.type("text/html; charset=utf-8").send(html);
+}
+
+type PackageRequest = { readonly name: string; readonly version: string };
+
+function readPackage(body: unknown): PackageRequest {
+  const { module: name, version = "", url } = isFields(body) ? body : {};
+  if (url !== undefined && url !== null) {
+    throw new FlowgateError(
+      "invalid_argument",
+      "url: modules are installed from the registry, or from an uploaded tarball",
+    );
+  }
+  if (typeof name !== "string" || typeof version !== "string") {
+    throw new FlowgateError(
+      "invalid_argument",
+      "module: must be the name of an npm package, with a version or without",
+    );
+  }
+  return { name, version };
+}
+
+/** The file in the field `tarball` of a form. */
+async function readTarball({ headers }: FastifyRequest, body: Buffer): Promise<Uint8Array> {
+  const type = headers["content-type"] ?? "";
+  // The parser of fetch, which Node has.
+  const form = await new Response(body, { headers: { "content-type": type } }).formData().catch(() => undefined);
+  const tarball = form?.get("tarball");
+  if (!(tarball instanceof File)) {
+    throw new FlowgateError("invalid_argument", "the form must have a file, in the field tarball");
+  }
+  return tarball.bytes();
+}
+
+/** The name of a module, which may have a scope, and that of a set of its nodes. */
+function parsePath({ params: { "*": path } }: PathRequest): {
+  readonly name: string;
+  readonly set: string | undefined;
+} {
+  const [, name = "", set] = /^((?:@[^/]+\/)?[^/]+)(?:\/([^/]+))?$/.exec(path) ?? [];
+  if (name === "") {
+    throw new FlowgateError("not_found", "there is no such module");
+  }
+  return { name, set };
+}

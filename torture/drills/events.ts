@@ -1,6 +1,3 @@
-import { createServer, request as httpRequest } from "node:http";
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { connect } from "node:http2";
 import { setTimeout as delay } from "node:timers/promises";
 import { tryDeploy } from "../../test/e2e/deploy.ts";
@@ -14,6 +11,7 @@ import { freePort } from "../../test/free-port.ts";
 import type { Context, Size } from "../context.ts";
 import type { Control, Drill } from "../drill.ts";
 import { checkEvents, numbered, openReader, type Reader } from "../event-readers.ts";
+import { type Fault, openFaultyProxy } from "../faulty-proxy.ts";
 import { observe, overTcp } from "../operator.ts";
 import { readResources } from "../resources.ts";
 
@@ -208,13 +206,11 @@ function openUnread(url: string, headers: Headers, count: number): Disposable {
   return { [Symbol.dispose]: () => session.destroy() };
 }
 
-type Fault = "loses" | "repeats";
-
 /** A reader over SSE, behind a proxy that loses or repeats the events of one deployment. */
 async function throughProxy({ createFolder }: Context, fault: Fault): Promise<Control> {
   await using service = await startService({ config, dataDir: await createFolder() });
   const headers = bearer(await login(service, { username: "admin" }));
-  await using proxy = await startProxy(service.url, fault);
+  await using proxy = await openFaultyProxy(service.url, fault);
   const ending = new AbortController();
   const readers = [service.url, proxy.url].map((url) =>
     openReader({ protocol: "SSE", url, headers, until: ending.signal }),
@@ -228,45 +224,4 @@ async function throughProxy({ createFolder }: Context, fault: Fault): Promise<Co
   ending.abort();
   await Promise.all(readers.map(({ ended }) => ended));
   return { planted: `a proxy ${fault} the events of a deployment`, found: checkEvents(readers, revs) };
-}
-
-async function startProxy(url: string, fault: Fault): Promise<AsyncDisposable & { readonly url: string }> {
-  const server = createServer((request, response) => {
-    const { method = "GET", headers } = request;
-    const upstream = httpRequest(`${url}${request.url ?? ""}`, { method, headers });
-    upstream.on("response", (reply) => {
-      response.writeHead(reply.statusCode ?? 502, reply.headers);
-      const change = changeEvents(fault);
-      reply.setEncoding("utf8").on("data", (chunk: string) => response.write(change(chunk)));
-    });
-    upstream.on("error", () => response.destroy());
-    response.on("close", () => void upstream.destroy());
-    upstream.end();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
-  };
-}
-
-/** Changes the events of the fifth deployment in the chunks of a stream. */
-function changeEvents(fault: Fault): (chunk: string) => string {
-  const revs = new Set<string>();
-  let rest = "";
-  return (chunk) => {
-    const parts = `${rest}${chunk}`.split("\n\n");
-    rest = parts.pop() ?? "";
-    const changed = parts.map((part) => {
-      const [rev] = /(?<=event: deployment\n.*"rev":")[^"]+/s.exec(part) ?? [];
-      const isFifth = rev !== undefined && [...revs.add(rev)].indexOf(rev) === 4;
-      const copies = fault === "loses" ? 0 : 2;
-      return `${part}\n\n`.repeat(isFifth ? copies : 1);
-    });
-    return changed.join("");
-  };
 }

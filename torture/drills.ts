@@ -1,4 +1,5 @@
 import type { Drill } from "./drill.ts";
+import { manyStreams, manyStreamsThroughProxies } from "./drills/fan-out.ts";
 import { flowEscapes } from "./drills/flow-escapes.ts";
 import { costlyFlows } from "./drills/costly-flows.ts";
 import { events } from "./drills/events.ts";
@@ -33,6 +34,8 @@ export const drills: readonly Drill[] = [
   costlyFlows,
   protocolFloods,
   events,
+  manyStreams,
+  manyStreamsThroughProxies,
   onlyLoopback,
   exhaustion,
   memory,

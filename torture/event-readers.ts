@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Seen, watchProtocols } from "../test/e2e/watch-events.ts";
+import type { Seen } from "../test/e2e/watch-events.ts";
 
 /** What one client has received, over all its connections. */
 export type Reader = {
@@ -9,12 +9,14 @@ export type Reader = {
   readonly connections: number;
 };
 
-type Reading = {
+export type Reading = {
   readonly protocol: string;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Opens a stream that continues after an event; undefined: that begins with the current state. */
+  readonly open: (after: string | undefined, signal: AbortSignal) => AsyncIterable<Seen>;
   /** Returns after how many milliseconds to disconnect; undefined: never. The reader reconnects whenever its stream ends. */
   readonly leaveAfterMs?: (() => number) | undefined;
+  /** Returns after how many milliseconds to reconnect. */
+  readonly awayMs?: () => number;
   readonly until: AbortSignal;
 };
 
@@ -22,28 +24,27 @@ type Reading = {
 export function openReader(
   reading: Reading,
 ): Reader & { readonly started: Promise<void>; readonly ended: Promise<void> } {
-  const { protocol, until } = reading;
+  const { protocol, until, awayMs = () => 50 } = reading;
   const { promise: started, resolve: start } = Promise.withResolvers<void>();
   const reader = { protocol, seen: [] as Seen[], connections: 0, after: undefined as string | undefined };
   const ended = (async () => {
     while (!until.aborted) {
       reader.connections += 1;
       await readOnce(reading, reader, start);
-      await delay(50);
+      await delay(awayMs());
     }
   })();
   return Object.assign(reader, { started, ended });
 }
 
 async function readOnce(
-  { protocol, url, headers, leaveAfterMs, until }: Reading,
+  { open, leaveAfterMs, until }: Reading,
   reader: { readonly seen: Seen[]; after: string | undefined },
   start: () => void,
 ): Promise<void> {
   const signal = leaveAfterMs === undefined ? until : AbortSignal.any([until, AbortSignal.timeout(leaveAfterMs())]);
-  const query = reader.after === undefined ? {} : { after: reader.after };
   try {
-    for await (const each of watchProtocols[protocol]?.(url, query, headers, signal) ?? []) {
+    for await (const each of open(reader.after, signal)) {
       if (reader.after !== undefined) {
         reader.seen.push(each);
       }

@@ -2,14 +2,11 @@ import { once } from "node:events";
 import { createServer, request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What it does with the events of one deployment. */
-export type Fault = "loses" | "repeats";
+/** What it does with the events of one deployment: "swaps" sends them after the next one. */
+export type Fault = "loses" | "repeats" | "swaps";
 
 /** A proxy of streams over SSE, which is faulty in each of them once. */
-export async function openFaultyProxy(
-  url: string,
-  fault: Fault,
-): Promise<AsyncDisposable & { readonly url: string }> {
+export async function openFaultyProxy(url: string, fault: Fault): Promise<AsyncDisposable & { readonly url: string }> {
   const server = createServer((request, response) => {
     const { method = "GET", headers } = request;
     const upstream = httpRequest(`${url}${request.url ?? ""}`, { method, headers });
@@ -36,15 +33,23 @@ export async function openFaultyProxy(
 /** Changes the events of the fifth deployment in the chunks of a stream. */
 function changeEvents(fault: Fault): (chunk: string) => string {
   const revs = new Set<string>();
-  let rest = "";
+  let [rest, held] = ["", ""];
   return (chunk) => {
     const parts = `${rest}${chunk}`.split("\n\n");
     rest = parts.pop() ?? "";
     const changed = parts.map((part) => {
       const [rev] = /(?<=event: deployment\n.*"rev":")[^"]+/s.exec(part) ?? [];
-      const isFifth = rev !== undefined && [...revs.add(rev)].indexOf(rev) === 4;
-      const copies = fault === "loses" ? 0 : 2;
-      return `${part}\n\n`.repeat(isFifth ? copies : 1);
+      const text = `${part}\n\n`;
+      if (rev === undefined) {
+        return text;
+      }
+      if ([...revs.add(rev)].indexOf(rev) !== 4) {
+        const late = held;
+        held = "";
+        return text + late;
+      }
+      held += fault === "swaps" ? text : "";
+      return fault === "repeats" ? text + text : "";
     });
     return changed.join("");
   };

@@ -45,7 +45,8 @@ function around(directory: string): string {
     master_process off;
     pid ${directory}/nginx.pid;
     error_log stderr;
-    events {}
+    worker_rlimit_nofile 8192;
+    events { worker_connections 4096; }
     http {
       access_log off;
       ${folders.map((name) => `${name}_temp_path ${directory}/${name};`).join("\n")}

@@ -106,7 +106,8 @@ class StreamError extends Error {
   }
 }
 
-async function* readMessages(
+/** The events of a stream over an RPC protocol. */
+export async function* readMessages(
   transport: Transport,
   { kinds = [], level, since, ...query }: WatchQuery,
   headers: Headers,
@@ -198,10 +199,10 @@ export async function openStream(
   return response;
 }
 
-async function* readText(response: IncomingMessage, separator: string): AsyncGenerator<string> {
+async function* readText(chunks: AsyncIterable<unknown>, separator: string): AsyncGenerator<string> {
   let text = "";
   try {
-    for await (const chunk of response.setEncoding("utf8")) {
+    for await (const chunk of chunks) {
       text += String(chunk);
       const parts = text.split(separator);
       text = parts.pop() ?? "";
@@ -217,7 +218,12 @@ async function* readText(response: IncomingMessage, separator: string): AsyncGen
 
 async function* readEvents(...[url, query, headers, signal]: Parameters<Open>): AsyncGenerator<Seen> {
   const response = await openStream(url, query, { ...headers, accept: "text/event-stream" }, signal);
-  for await (const part of readText(response, "\n\n")) {
+  yield* parseEvents(response.setEncoding("utf8"));
+}
+
+/** The events in the parts of a response over SSE, as they arrive. */
+export async function* parseEvents(chunks: AsyncIterable<unknown>): AsyncGenerator<Seen> {
+  for await (const part of readText(chunks, "\n\n")) {
     const fields = new Map(part.split("\n").map((line) => line.split(/: (.*)/s, 2) as [string, string]));
     const data = fields.get("data");
     if (data === undefined) {
@@ -239,7 +245,7 @@ async function* readEvents(...[url, query, headers, signal]: Parameters<Open>): 
 
 async function* readLines(...[url, query, headers, signal]: Parameters<Open>): AsyncGenerator<Seen> {
   const response = await openStream(url, query, { ...headers, accept: "application/x-ndjson" }, signal);
-  for await (const line of readText(response, "\n")) {
+  for await (const line of readText(response.setEncoding("utf8"), "\n")) {
     const event = JSON.parse(line) as Seen["event"] & { readonly error?: { readonly code: string } };
     if (event.error !== undefined) {
       throw new StreamError(event.error.code);

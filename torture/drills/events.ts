@@ -10,7 +10,7 @@ import { escape } from "../../test/runtime/flow-builders.ts";
 import { freePort } from "../../test/free-port.ts";
 import type { Context, Size } from "../context.ts";
 import type { Control, Drill } from "../drill.ts";
-import { checkEvents, numbered, openReader, type Reader } from "../event-readers.ts";
+import { checkEvents, numbered, openReader, type Reader, type Reading } from "../event-readers.ts";
 import { type Fault, openFaultyProxy } from "../faulty-proxy.ts";
 import { observe, overTcp } from "../operator.ts";
 import { readResources } from "../resources.ts";
@@ -118,9 +118,7 @@ async function flood(context: Context): Promise<Flooded> {
   const ending = new AbortController();
   const readers = Array.from({ length: pick(10, 40) }, (_, at) =>
     openReader({
-      protocol: protocols[at % protocols.length] ?? "",
-      url: service.url,
-      headers,
+      ...reading(protocols[at % protocols.length] ?? "", service.url, headers),
       // Every other one of each protocol.
       leaveAfterMs:
         Math.floor(at / protocols.length) % 2 === 0 ? undefined : () => Math.round(200 + 3_000 * random() ** 3),
@@ -174,6 +172,14 @@ async function flood(context: Context): Promise<Flooded> {
 
 type Headers = Readonly<Record<string, string>>;
 
+function reading(protocol: string, url: string, headers: Headers): Pick<Reading, "protocol" | "open"> {
+  const open = watchProtocols[protocol];
+  if (open === undefined) {
+    throw new Error(`there is no protocol ${protocol}`);
+  }
+  return { protocol, open: (after, signal) => open(url, after === undefined ? {} : { after }, headers, signal) };
+}
+
 /** Returns the revision, if it was acknowledged. */
 async function deployNext(service: Service, flows: readonly Node[], headers: Headers): Promise<string[]> {
   const reply = await tryDeploy(service, { flows }, "full", headers);
@@ -213,7 +219,7 @@ async function throughProxy({ createFolder }: Context, fault: Fault): Promise<Co
   await using proxy = await openFaultyProxy(service.url, fault);
   const ending = new AbortController();
   const readers = [service.url, proxy.url].map((url) =>
-    openReader({ protocol: "SSE", url, headers, until: ending.signal }),
+    openReader({ ...reading("SSE", url, headers), until: ending.signal }),
   );
   await Promise.all(readers.map(({ started }) => started));
   const revs: string[] = [];

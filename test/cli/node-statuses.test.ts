@@ -28,6 +28,10 @@ const flows: Node[] = [
     props: [{ p: "payload", v: "a reading", vt: "str" }],
     wires: [["shown"]],
   },
+  { id: "doubled", type: "subflow", name: "Doubled", info: "", in: [], out: [] },
+  functionNode("inner", { z: "doubled" }),
+  { id: "d1", type: "subflow:doubled", z: "T", ...place, name: "", wires: [] },
+  functionNode("idle", { z: "T" }),
   { id: "shown", type: "debug", z: "T", ...place, name: "readings", active: true, complete: "payload", wires: [] },
 ];
 
@@ -83,7 +87,8 @@ test("status --nodes lists the tabs and nodes with what they do", async () => {
   expect(linesOf(lines, "warner")).toEqual([
     expect.stringMatching(/^Sensors {2}warner {2}function {2}0 {2}1 {2}0 {2}.* careful/),
   ]);
-  expect(linesOf(lines, "Sensors")[0]).toMatch(/^Sensors {2}\d {2}0 {2}0 {2}1 {2}\d+/);
+  // Also those that have done nothing.
+  expect(linesOf(lines, "Sensors")[0]).toMatch(/^Sensors {2}7 {2}0 {2}0 {2}1 {2}\d+/);
 });
 
 test("selects failing nodes, and those of a tab", async () => {

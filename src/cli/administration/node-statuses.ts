@@ -1,18 +1,18 @@
-import type { ListNodeStatusesResponse, NodeState } from "@flowgate/client";
+import type { ListNodeStatusesResponse, Node, NodeState } from "@flowgate/client";
 import type { Session } from "../client/session.ts";
 import { fetchList } from "../output/list.ts";
 import type { Cell, Output, Styled } from "../output/output.ts";
 import { formatTime, styleNodeStatus } from "../output/values.ts";
-import { findTab, readNodes } from "./find-node.ts";
+import { findTab, textOf } from "./find-node.ts";
 
 export type NodeFlags = { readonly tab?: string; readonly failing?: boolean };
 
-/** The nodes that have a status, errors, warnings or messages, and their sums by tab. */
+/** The nodes that have a status, errors, warnings or messages, and their sums by tab. A tab is found in the nodes of the active flows. */
 export async function readNodeStatuses(
   session: Session,
+  nodes: readonly Node[],
   { tab, failing = false }: NodeFlags,
 ): Promise<ListNodeStatusesResponse> {
-  const nodes = tab === undefined ? [] : await readNodes(session);
   const filter = { tab: tab === undefined ? "" : (findTab(nodes, tab)?.id ?? tab), failing };
   return fetchList(
     Infinity,
@@ -21,14 +21,19 @@ export async function readNodeStatuses(
   );
 }
 
-/** A table of the tabs, and one of their nodes. */
-export function describeNodeStatuses({ flows, nodes }: ListNodeStatusesResponse, output: Output): string {
+/** A table of the tabs, and one of their nodes. The nodes of the active flows are empty if this user may not read them. */
+export function describeNodeStatuses(
+  { flows, nodes }: ListNodeStatusesResponse,
+  active: readonly Node[],
+  output: Output,
+): string {
   if (nodes.length === 0) {
     return "No node has such a state.";
   }
+  const contents = Map.groupBy(active, (node) => textOf(node, "z"));
   const tabs = flows.map((flow): Cell[] => [
     flow.flowLabel || flow.flowId || "(none)",
-    String(flow.nodes),
+    contents.has(flow.flowId) ? String(countNodes(contents, flow.flowId)) : "",
     count(flow.failingNodes, "red"),
     count(flow.errors, "red"),
     count(flow.warnings, "yellow"),
@@ -54,6 +59,25 @@ export function describeNodeStatuses({ flows, nodes }: ListNodeStatusesResponse,
       rows,
     ),
   ].join("\n");
+}
+
+/** The nodes on a tab, and those within its instances of subflows. */
+function countNodes(
+  contents: ReadonlyMap<string, readonly Node[]>,
+  flowId: string,
+  counted = new Map<string, number>(),
+): number {
+  const known = counted.get(flowId);
+  if (known !== undefined) {
+    return known;
+  }
+  // Ends where a subflow contains itself.
+  counted.set(flowId, 0);
+  const within = ({ type }: Node): number =>
+    type.startsWith("subflow:") ? countNodes(contents, type.slice("subflow:".length), counted) : 0;
+  const sum = (contents.get(flowId) ?? []).reduce((total, node) => total + 1 + within(node), 0);
+  counted.set(flowId, sum);
+  return sum;
 }
 
 function count(number: number, style: "red" | "yellow"): string | Styled {

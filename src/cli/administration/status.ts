@@ -16,6 +16,7 @@ import { ifPermitted, type Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output, Styled } from "../output/output.ts";
 import { describeCaller, enumWord, formatTime } from "../output/values.ts";
+import { readNodes } from "./find-node.ts";
 import { describeNodeStatuses, type NodeFlags, readNodeStatuses } from "./node-statuses.ts";
 
 /** Prints the state of a service, and with `nodes` that of its nodes. Throws a CliFailure without a message if its flows do not run. */
@@ -29,7 +30,9 @@ export async function showStatus(
     readActiveRevision(session),
     ifPermitted(session.runtime.getRuntime({})),
   ]);
-  const statuses = isDetailed ? await readNodeStatuses(session, flags) : undefined;
+  const isRead = isDetailed && (flags.tab !== undefined || output.format === undefined);
+  const active = isRead ? await readNodes(session) : [];
+  const statuses = isDetailed ? await readNodeStatuses(session, active, flags) : undefined;
   output.messages(
     {
       settings: [GetSettingsResponseSchema, settings],
@@ -40,7 +43,7 @@ export async function showStatus(
     () =>
       [
         describe(connection.server, settings, { revision, failingNodes: runtime?.failingNodes ?? 0 }, output),
-        ...(statuses === undefined ? [] : ["", describeNodeStatuses(statuses, output)]),
+        ...(statuses === undefined ? [] : ["", describeNodeStatuses(statuses, active, output)]),
       ].join("\n"),
   );
   if (!areRunning(settings)) {

@@ -12,7 +12,7 @@ import { CliFailure, UsageFailure } from "../failure.ts";
 import { printList } from "../output/list.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../printable.ts";
-import { describeCaller, enumValue, enumWord, formatTime } from "../output/values.ts";
+import { describeCaller, formatEnum, formatTime, parseEnum } from "../output/values.ts";
 
 export type AuditFlags = {
   readonly kind?: readonly string[];
@@ -47,7 +47,7 @@ function toRow(entry: AuditEntry): string[] {
   return [
     String(seq),
     formatTime(time),
-    enumWord(AuditKindSchema, kind),
+    formatEnum(AuditKindSchema, kind),
     describeCaller(entry),
     address,
     subject,
@@ -56,7 +56,7 @@ function toRow(entry: AuditEntry): string[] {
 }
 
 function parseKind(word: string): AuditKind {
-  const kind = enumValue(AuditKindSchema, word.replaceAll("_", " "));
+  const kind = parseEnum(AuditKindSchema, word.replaceAll("_", " "));
   if (kind === 0) {
     const known = AuditKindSchema.values.slice(1).map(({ localName }) => localName.toLowerCase());
     throw new UsageFailure(`--kind: there is no kind ${printable(word)}, only ${known.join(", ")}.`);

@@ -12,7 +12,7 @@ import {
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { printable } from "../printable.ts";
-import { enumWord, formatTime } from "../output/values.ts";
+import { formatEnum, formatTime } from "../output/values.ts";
 import { nameOf, textOf } from "./find-node.ts";
 import { findRevision } from "./history.ts";
 
@@ -54,7 +54,7 @@ export async function getSettings({ session, output }: ClientContext): Promise<v
       ["Version", version],
       ["API versions", apiVersions.join(", ")],
       ["Runtime", [runtime?.name, runtime?.version].filter(Boolean).join(" ")],
-      ["State", runtime === undefined ? "" : enumWord(RuntimeStateSchema, runtime.state)],
+      ["State", runtime === undefined ? "" : formatEnum(RuntimeStateSchema, runtime.state)],
       ["HTTP port", String(runtime?.httpPort ?? "")],
       ["User", user?.username ?? ""],
     ]),
@@ -76,10 +76,10 @@ export async function getRevision(
       ["Deployed", formatTime(revision.createTime)],
       ["User", revision.user],
       ["Address", revision.clientAddress],
-      ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
-      ["Cause", enumWord(RevisionCauseSchema, revision.cause)],
+      ["Type", formatEnum(DeploymentTypeSchema, revision.deploymentType)],
+      ["Cause", formatEnum(RevisionCauseSchema, revision.cause)],
       ["Message", revision.message],
-      ["Outcome", enumWord(DeploymentOutcomeSchema, revision.outcome)],
+      ["Outcome", formatEnum(DeploymentOutcomeSchema, revision.outcome)],
       ["Problem", revision.outcomeMessage],
       ["Missing types", revision.missingTypes.join(", ")],
       ["Nodes", String(revision.nodeCount)],

@@ -18,9 +18,9 @@ import {
   describeCaller,
   describeCause,
   describeRevision,
-  enumValue,
-  enumWord,
+  formatEnum,
   formatTime,
+  parseEnum,
   shortRev,
   styleOutcome,
 } from "../output/values.ts";
@@ -39,7 +39,7 @@ export async function listRevisions({ session, output }: ClientContext, flags: H
   const { limit, user = "", outcome = "", pinned, since, until } = flags;
   const filter = {
     user,
-    outcome: enumValue(DeploymentOutcomeSchema, outcome),
+    outcome: parseEnum(DeploymentOutcomeSchema, outcome),
     ...(pinned !== undefined && { pinned }),
     ...(since !== undefined && { startTime: timestampFromDate(since) }),
     ...(until !== undefined && { endTime: timestampFromDate(until) }),
@@ -88,7 +88,7 @@ function formatRevision(revision: Revision, output: Output): string {
       ["Deployed", formatTime(createTime)],
       ["By", [describeCaller(revision), clientAddress, protocol].filter((part) => part !== "").join(", ")],
       ["Cause", describeCause(revision)],
-      ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
+      ["Type", formatEnum(DeploymentTypeSchema, revision.deploymentType)],
       ["Outcome", [styleOutcome(revision.outcome), outcomeMessage === "" ? "" : `: ${outcomeMessage}`]],
       ["Parent", parent],
       ["Nodes", `${revision.nodeCount} (${revision.sizeBytes} bytes)`],

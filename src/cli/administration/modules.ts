@@ -10,7 +10,7 @@ import {
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure, UsageFailure, exitCodes } from "../failure.ts";
 import type { Cell } from "../output/output.ts";
-import { enumWord } from "../output/values.ts";
+import { formatEnum } from "../output/values.ts";
 import { printable } from "../printable.ts";
 
 type ForceFlags = { readonly force?: boolean };
@@ -100,7 +100,7 @@ async function changeEach(
         ? ""
         : ` These node types are not installed: ${missingTypes.map(printable).join(", ")}.`;
     throw new CliFailure(
-      `The flows were started again, but do not run (${enumWord(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
+      `The flows were started again, but do not run (${formatEnum(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
       { exitCode: exitCodes.notRunning },
     );
   }

@@ -11,7 +11,7 @@ import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../printable.ts";
 import { askConfirmation, canAsk, confirm } from "../output/prompts.ts";
-import { enumWord } from "../output/values.ts";
+import { formatEnum } from "../output/values.ts";
 
 export type RestartFlags = { readonly clearFiles?: boolean; readonly yes?: boolean };
 
@@ -60,7 +60,7 @@ function finish<D extends DescMessage>(
     const missing =
       missingTypes.length === 0 ? "" : ` These node types are not installed: ${printable(missingTypes.join(", "))}.`;
     throw new CliFailure(
-      `${texts.failed} (${enumWord(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
+      `${texts.failed} (${formatEnum(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
       { exitCode: exitCodes.notRunning },
     );
   }

@@ -15,7 +15,7 @@ import type { ClientContext } from "../client/action.ts";
 import { ifPermitted, type Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output, Styled } from "../output/output.ts";
-import { describeCaller, enumWord, formatTime } from "../output/values.ts";
+import { describeCaller, formatEnum, formatTime } from "../output/values.ts";
 import { readNodes } from "./find-node.ts";
 import { describeNodeStatuses, type NodeFlags, readNodeStatuses } from "./node-statuses.ts";
 
@@ -92,7 +92,7 @@ function describe(
 
 function describeState(state: RuntimeState): Styled {
   const style = isTroubled(state) ? "red" : "green";
-  return { style: state === RuntimeState.STARTING ? "yellow" : style, text: enumWord(RuntimeStateSchema, state) };
+  return { style: state === RuntimeState.STARTING ? "yellow" : style, text: formatEnum(RuntimeStateSchema, state) };
 }
 
 /** `, 3 nodes with errors`, after the state of the flows. */
@@ -106,7 +106,7 @@ function describeIsolation(isolation: Isolation | undefined): string {
   }
   const { level, user, message } = isolation;
   const as = user === undefined ? "" : `, user ${user}`;
-  return `${enumWord(IsolationLevelSchema, level)}${as}${message === undefined ? "" : ` (${message})`}`;
+  return `${formatEnum(IsolationLevelSchema, level)}${as}${message === undefined ? "" : ` (${message})`}`;
 }
 
 function describeRevision(revision: Revision): [string, string][] {

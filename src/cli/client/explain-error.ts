@@ -9,7 +9,7 @@ import {
 import type { Reason } from "../../errors.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "../printable.ts";
-import { describeRevision, enumWord } from "../output/values.ts";
+import { describeRevision, formatEnum } from "../output/values.ts";
 import type { Connection } from "./connection.ts";
 import { isChange } from "./session.ts";
 
@@ -254,8 +254,8 @@ function explainConflict(error: ConnectError): CliFailure | undefined {
 
 function describeChange({ nodeId, type, name, yours, theirs, conflict }: ConcurrentChange): string {
   const sides = [
-    yours === 0 ? undefined : `${enumWord(NodeChangeSchema, yours)} by you`,
-    theirs === 0 ? undefined : `${enumWord(NodeChangeSchema, theirs)} by others`,
+    yours === 0 ? undefined : `${formatEnum(NodeChangeSchema, yours)} by you`,
+    theirs === 0 ? undefined : `${formatEnum(NodeChangeSchema, theirs)} by others`,
   ].filter((side) => side !== undefined);
   const label = name === "" ? "" : ` ${JSON.stringify(name)}`;
   const reason = conflict === "" ? "" : `: ${conflict}`;

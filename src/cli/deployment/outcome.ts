@@ -19,7 +19,7 @@ import type { DeploymentFlags } from "../shared-flags.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../printable.ts";
-import { enumValue, enumWord, shortRev } from "../output/values.ts";
+import { formatEnum, parseEnum, shortRev } from "../output/values.ts";
 
 /** The fields that all requests for a deployment have. */
 export function deploymentFields({ message, wait, maxErrors, undoOnFailure, ...flags }: DeploymentFlags) {
@@ -35,7 +35,7 @@ export function deploymentFields({ message, wait, maxErrors, undoOnFailure, ...f
 }
 
 export function deploymentType({ type = "" }: Pick<DeploymentFlags, "type">): DeploymentType {
-  return enumValue(DeploymentTypeSchema, type);
+  return parseEnum(DeploymentTypeSchema, type);
 }
 
 /** The response to a deployment of all flows, or of one. */
@@ -154,7 +154,7 @@ function printResponse(output: Output, response: DeploymentResponse, text: strin
   const mergedRev = mergedRevOf(response);
   const styled = (): string => output.style("green", text);
   const headers = {
-    ...(outcome !== 0 && { outcome: enumWord(DeploymentOutcomeSchema, outcome) }),
+    ...(outcome !== 0 && { outcome: formatEnum(DeploymentOutcomeSchema, outcome) }),
     ...(missingTypes.length > 0 && { missingTypes }),
     ...(undoneRev !== "" && { undoneRev }),
     ...(mergedRev !== "" && { mergedRev }),

@@ -2,7 +2,7 @@ import { DeploymentTypeSchema, type Revision, RevisionCause } from "@flowgate/cl
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure } from "../failure.ts";
 import { hasChanges, styleDiff } from "../output/changes.ts";
-import { describeRevision, enumWord, styleOutcome } from "../output/values.ts";
+import { describeRevision, formatEnum, styleOutcome } from "../output/values.ts";
 import { findRevision } from "../administration/history.ts";
 import { confirmDeployment } from "./deploy.ts";
 import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
@@ -21,7 +21,7 @@ export async function undo(context: ClientContext, flags: DeploymentFlags): Prom
       `There is nothing to undo: ${describeRevision(active)} has undone a deployment that failed. Deploy another one with: flowgate rollback REV`,
     );
   }
-  const type = flags.type ?? enumWord(DeploymentTypeSchema, active.deploymentType);
+  const type = flags.type ?? formatEnum(DeploymentTypeSchema, active.deploymentType);
   await preview(context, active, await findRevision(session, active.parent), type);
   await confirmDeployment(`Undo ${describeRevision(active)}?`, flags);
   const request = { ...deploymentFields({ ...flags, type }), rev: active.rev };

@@ -1,7 +1,7 @@
 import { type EventKind, EventKindSchema, type LogLevel, LogLevelSchema } from "@flowgate/client";
 import { findTab, readNodes } from "../administration/find-node.ts";
 import type { Session } from "../client/session.ts";
-import { enumValue } from "../output/values.ts";
+import { parseEnum } from "../output/values.ts";
 import { printable } from "../printable.ts";
 import { type EventFlags, recordedKinds } from "../shared-flags.ts";
 
@@ -19,7 +19,7 @@ export async function readEventFilter(session: Session, flags: EventFlags): Prom
   return {
     ...(await findInFlows(session, { tab, node })),
     kinds: toEventKinds(kinds),
-    level: enumValue(LogLevelSchema, level),
+    level: parseEnum(LogLevelSchema, level),
   };
 }
 
@@ -30,7 +30,7 @@ export async function readLogFilter(session: Session, flags: EventFlags): Promis
 }
 
 function toEventKinds(names: readonly string[]): EventKind[] {
-  return names.map((name) => enumValue(EventKindSchema, name.replaceAll("_", " ")));
+  return names.map((name) => parseEnum(EventKindSchema, name.replaceAll("_", " ")));
 }
 
 type Place = { readonly tab: string; readonly node: string };

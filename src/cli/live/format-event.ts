@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { DeploymentOutcomeSchema, type Event, LogLevel, LogLevelSchema, RuntimeStateSchema } from "@flowgate/client";
 import type { Output, Style } from "../output/output.ts";
-import { describeCaller, enumWord, formatTime, shortRev, styleNodeStatus, styleOutcome } from "../output/values.ts";
+import { describeCaller, formatEnum, formatTime, shortRev, styleNodeStatus, styleOutcome } from "../output/values.ts";
 import { printable } from "../printable.ts";
 
 type Styling = Pick<Output, "style">;
@@ -66,13 +66,13 @@ function describe({ kind, rev }: Event): Described | undefined {
       return {
         label: "deployment",
         style: styleOutcome(outcome).style,
-        text: `revision ${shortRev(rev)}${by}${comment}: ${enumWord(DeploymentOutcomeSchema, outcome)}${reason}`,
+        text: `revision ${shortRev(rev)}${by}${comment}: ${formatEnum(DeploymentOutcomeSchema, outcome)}${reason}`,
       };
     }
     case "runtimeState": {
       const { state, message } = kind.value;
       const reason = message === "" ? "" : `: ${message}`;
-      return { label: "runtime", text: `${enumWord(RuntimeStateSchema, state)}${reason}` };
+      return { label: "runtime", text: `${formatEnum(RuntimeStateSchema, state)}${reason}` };
     }
     case "nodeStatus": {
       const { style, text } = styleNodeStatus(kind.value);
@@ -156,7 +156,7 @@ const levelStyles: Readonly<Record<number, Style>> = {
 };
 
 function levelOf(level: LogLevel): Pick<Described, "label" | "style"> {
-  return { label: enumWord(LogLevelSchema, level), style: levelStyles[level] ?? [] };
+  return { label: formatEnum(LogLevelSchema, level), style: levelStyles[level] ?? [] };
 }
 
 function times(count: number): string {

@@ -1,7 +1,7 @@
 import { NodeChangeSchema, type PlanFlowsResponse } from "@flowgate/client";
 import type { Output, Style } from "./output.ts";
 import { printable } from "../printable.ts";
-import { enumWord } from "./values.ts";
+import { formatEnum } from "./values.ts";
 
 type Styling = Pick<Output, "style" | "isShortened">;
 
@@ -48,7 +48,7 @@ export function styleDiff({ diff, text }: Diff, output: Styling): string {
   const titles: Style[] = ["bold"];
   for (const { id, nodes } of diff?.containers ?? []) {
     const own = nodes.find((node) => node.id === id);
-    titles.push(own === undefined ? "bold" : ["bold", ...styleOf(enumWord(NodeChangeSchema, own.change))]);
+    titles.push(own === undefined ? "bold" : ["bold", ...styleOf(formatEnum(NodeChangeSchema, own.change))]);
   }
   const lines = shown
     .trimEnd()

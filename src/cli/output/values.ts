@@ -13,13 +13,13 @@ import type { Style, Styled } from "./output.ts";
 import { printable } from "../printable.ts";
 
 /** The value of an enum in lower case: `automatic undo`. Empty if it is unspecified. */
-export function enumWord(schema: DescEnum, value: number): string {
+export function formatEnum(schema: DescEnum, value: number): string {
   return value === 0 ? "" : (schema.value[value]?.localName.toLowerCase().replaceAll("_", " ") ?? String(value));
 }
 
-/** The inverse of `enumWord` for words that are known; 0, unspecified, otherwise. */
-export function enumValue<T extends number>(schema: GenEnum<T>, word: string): T {
-  return (schema.values.find(({ number }) => enumWord(schema, number) === word)?.number ?? 0) as T;
+/** The inverse of `formatEnum` for words that are known; 0, unspecified, otherwise. */
+export function parseEnum<T extends number>(schema: GenEnum<T>, word: string): T {
+  return (schema.values.find(({ number }) => formatEnum(schema, number) === word)?.number ?? 0) as T;
 }
 
 /** Created when it is first used: that takes 15 ms, and most commands print no time. */
@@ -59,7 +59,7 @@ export function describeCause(
   { cause, restoredRev }: Revision,
   formatRev: (rev: string) => string = (rev) => rev,
 ): string {
-  const word = enumWord(RevisionCauseSchema, cause);
+  const word = formatEnum(RevisionCauseSchema, cause);
   if (restoredRev === "") {
     return word;
   }
@@ -68,7 +68,7 @@ export function describeCause(
 }
 
 export function styleOutcome(outcome: DeploymentOutcome): Styled {
-  return { style: outcomeStyles[outcome] ?? "yellow", text: enumWord(DeploymentOutcomeSchema, outcome) };
+  return { style: outcomeStyles[outcome] ?? "yellow", text: formatEnum(DeploymentOutcomeSchema, outcome) };
 }
 
 /** `[red ring] disconnected`, in this color. */

@@ -159,3 +159,47 @@ export class DeploymentQueue {
     return next;
   }
 }
+
+/** The deployments that one process has finished, whether or not its flows could be started. */
+export class AppliedDeployments {
+  #lastRevision: Revision | undefined;
+  #credentials: CredentialSets = new Map();
+  /** The sequence number of the newest revision with which all nodes were restarted. */
+  #fullSeq = -1;
+  #sinceMs: number | undefined;
+
+  get lastRevision(): Revision | undefined {
+    return this.#lastRevision;
+  }
+
+  /** Those that the process has. */
+  get credentials(): CredentialSets {
+    return this.#credentials;
+  }
+
+  /** The time since the first of them. */
+  get ranMs(): number {
+    return this.#sinceMs === undefined ? 0 : performance.now() - this.#sinceMs;
+  }
+
+  record(deployment: Deployment, isRejected: boolean): void {
+    const { revision } = deployment;
+    this.#sinceMs ??= performance.now();
+    this.#lastRevision = revision;
+    if (isRejected) {
+      return;
+    }
+    this.#credentials = revision.credentials;
+    if (restartsAllNodes(deployment)) {
+      this.#fullSeq = revision.seq;
+    }
+  }
+
+  /** Whether they make this one unnecessary. */
+  includes({ revision, type }: RevisionAndType): boolean {
+    if (this.#lastRevision === undefined || this.#lastRevision.seq < revision.seq || type === "reload") {
+      return false;
+    }
+    return type !== "full" || this.#fullSeq >= revision.seq;
+  }
+}

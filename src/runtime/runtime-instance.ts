@@ -1,11 +1,10 @@
 import type { Duplex } from "node:stream";
 import type { Context } from "@opentelemetry/api";
-import type { CredentialSets } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
 import { type ProcessExit, RuntimeProcess, logAsFlows } from "./child-process.ts";
-import { type Deployment, deployMessage, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
+import { AppliedDeployments, type Deployment, deployMessage, deploymentBudgetMs } from "./deployment.ts";
 import { ExitReport } from "./exit-report.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
@@ -72,11 +71,7 @@ export class RuntimeInstance {
   #deploymentId = 0;
   #unfinished: Deployment | undefined;
   #isDeployStarted = false;
-  #lastRevision: Revision | undefined;
-  #credentials: CredentialSets = new Map();
-  /** The sequence number of the newest revision with which all nodes were restarted. */
-  #fullSeq = -1;
-  #flowsSinceMs: number | undefined;
+  readonly #applied = new AppliedDeployments();
   #hasRunNodes = false;
   readonly #exitReport = new ExitReport();
   #startSpan: OpenSpan | undefined;
@@ -118,7 +113,7 @@ export class RuntimeInstance {
 
   /** Whether no deployment was sent to it yet. */
   get isEmpty(): boolean {
-    return this.#lastRevision === undefined && this.#unfinished === undefined;
+    return this.#applied.lastRevision === undefined && this.#unfinished === undefined;
   }
 
   /** Whether it has received a deployment with nodes, whose code may remain after they were stopped. */
@@ -132,14 +127,8 @@ export class RuntimeInstance {
   }
 
   /** Whether its last deployment, failed or not, makes this one unnecessary. */
-  hasApplied({ revision, type }: Pick<Deployment, "revision" | "type">): boolean {
-    if (this.#phase === "stopping") {
-      return false;
-    }
-    if (this.#lastRevision === undefined || this.#lastRevision.seq < revision.seq || type === "reload") {
-      return false;
-    }
-    return type !== "full" || this.#fullSeq >= revision.seq;
+  hasApplied(deployment: Pick<Deployment, "revision" | "type">): boolean {
+    return this.#phase !== "stopping" && this.#applied.includes(deployment);
   }
 
   /** Opens the port of HTTP-in nodes, which no other process may have then. `trace` is the parent of the span of the start. */
@@ -163,7 +152,7 @@ export class RuntimeInstance {
     this.#isDeployStarted = false;
     this.#deploymentId += 1;
     this.#enter("deploying");
-    const message = deployMessage(this.#deploymentId, deployment, this.#credentials, this.#deploySpan.context);
+    const message = deployMessage(this.#deploymentId, deployment, this.#applied.credentials, this.#deploySpan.context);
     this.#process.send(message, revision.flows.json);
   }
 
@@ -279,16 +268,8 @@ export class RuntimeInstance {
     if (deployment === undefined || id !== this.#deploymentId || this.#phase !== "deploying") {
       return;
     }
-    const { revision } = deployment;
     this.#unfinished = undefined;
-    this.#lastRevision = revision;
-    if (rejected !== true) {
-      this.#credentials = revision.credentials;
-      if (restartsAllNodes(deployment)) {
-        this.#fullSeq = revision.seq;
-      }
-    }
-    this.#flowsSinceMs ??= performance.now();
+    this.#applied.record(deployment, rejected === true);
     this.#deploySpan?.end(failure === undefined ? undefined : "failed");
     this.#deploySpan = undefined;
     this.#enter("idle");
@@ -325,13 +306,14 @@ export class RuntimeInstance {
     if (this.#phase !== "prepared") {
       this.#options.nodes?.onEnd();
     }
-    const hadFlows = this.#lastRevision !== undefined || this.#isDeployStarted;
+    const { lastRevision, ranMs: flowsRanMs } = this.#applied;
+    const hadFlows = lastRevision !== undefined || this.#isDeployStarted;
     this.#events.onExit({
       ...this.#exitReport.explain(exit, this.#phase === "stopping"),
       unfinished: this.#isDeployStarted ? this.#unfinished : undefined,
       undelivered: this.#isDeployStarted ? undefined : this.#unfinished,
-      lastRevision: this.#lastRevision,
-      flowsRanMs: this.#flowsSinceMs === undefined ? 0 : performance.now() - this.#flowsSinceMs,
+      lastRevision,
+      flowsRanMs,
       hadFlows,
       isLoadFailure: !hadFlows && !this.#exitReport.hasListenFailed && this.#process.isSpawned,
     });

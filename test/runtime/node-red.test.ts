@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, mkdtempDisposable, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ type FlowUtil = {
 };
 
 /** Loads the file with the hook installed, and returns the reasons with which the hook has skipped it. */
-function load(path: string): { module: unknown; skipped: string[] } {
+function loadPatched(path: string): { module: unknown; skipped: string[] } {
   const skipped: string[] = [];
   using _ = patchNodeRed((reason) => skipped.push(reason));
   return { module: createRequire(path)(path), skipped };
@@ -43,7 +43,7 @@ exports.checkFlowDependencies = (flowConfig) => {
 
 test("the installed flow runtime copies the list and no nodes", async () => {
   const runtime = createRequire(import.meta.url).resolve("@node-red/runtime");
-  const { module, skipped } = load(createRequire(runtime).resolve("@node-red/registry/lib/externalModules.js"));
+  const { module, skipped } = loadPatched(createRequire(runtime).resolve("@node-red/registry/lib/externalModules.js"));
   let copies = 0;
   const node = {
     id: "a",
@@ -80,7 +80,7 @@ test("the installed flow runtime follows wires without a copy of the list for ea
   const path = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime")).resolve("./flows/util.js");
   const original = createRequire(path)(path) as FlowUtil;
   delete createRequire(path).cache[path];
-  const { module, skipped } = load(path);
+  const { module, skipped } = loadPatched(path);
   expect(skipped).toEqual([]);
   const expected = diffRing(original);
   const found = diffRing(module as FlowUtil);
@@ -90,9 +90,68 @@ test("the installed flow runtime follows wires without a copy of the list for ea
   expect(found.copies).toBeLessThan(10);
 });
 
+type LocalFiles = { init(settings: object): void; getNodeFiles(): Record<string, { nodes: object }> };
+
+test("the installed flow runtime looks for nodes in its own folder and that of added modules, not in those of other packages", async () => {
+  const load = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
+  const path = load.resolve("@node-red/registry/lib/localfilesystem.js");
+  const { i18n } = load("@node-red/util") as { i18n: { init(settings: object): void } };
+  i18n.init({});
+  await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-nodes-"));
+  const writeModule = async (parent: string, name: string): Promise<void> => {
+    const module = join(folder.path, parent, "node_modules", name);
+    await mkdir(module, { recursive: true });
+    await writeFile(
+      join(module, "package.json"),
+      JSON.stringify({ name, "node-red": { nodes: { [name]: "node.js" } } }),
+    );
+  };
+  await writeModule("installed", "beside");
+  await writeModule("modules", "added");
+  await writeFile(join(folder.path, "modules/package.json"), "{}");
+  const coreNodesDir = join(folder.path, "installed/node_modules/@node-red/nodes");
+  await mkdir(join(coreNodesDir, "core"), { recursive: true });
+  for (const name of ["inject.js", "inject.html"]) {
+    await writeFile(join(coreNodesDir, "core", name), "");
+  }
+  const find = (files: unknown) => {
+    const { init, getNodeFiles } = files as LocalFiles;
+    init({ coreNodesDir, userDir: join(folder.path, "modules") });
+    return Object.entries(getNodeFiles()).map(([name, { nodes }]) => [name, Object.keys(nodes)]);
+  };
+  const own = ["node-red", ["inject"]];
+  expect(find(load(path))).toEqual([own, ["added", ["added"]], ["beside", ["beside"]]]);
+  delete load.cache[path];
+  const { module, skipped } = loadPatched(path);
+  expect(skipped).toEqual([]);
+  expect(find(module)).toEqual([own, ["added", ["added"]]]);
+});
+
+test("the installed flow runtime loads its own nodes as it does others", async () => {
+  const load = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
+  const path = load.resolve("@node-red/registry/lib/loader.js");
+  delete load.cache[path];
+  const { module, skipped } = loadPatched(path);
+  expect(skipped).toEqual([]);
+  const { loadNodeSet } = module as { loadNodeSet(node: object): Promise<{ loaded?: boolean; err?: Error }> };
+  await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-nodes-"));
+  for (const of of ["node-red", "other"]) {
+    const [good, bad] = ["good", "bad"].map((name) => join(folder.path, `${of}-${name}.js`)) as [string, string];
+    await writeFile(good, "exports.isNode = true;");
+    await writeFile(bad, "throw new Error('no node');");
+    expect(await loadNodeSet({ enabled: true, file: good, module: of })).toMatchObject({ loaded: true });
+    const { loaded, err } = await loadNodeSet({ enabled: true, file: bad, module: of });
+    expect({ of, loaded, err: String(err) }).toEqual({
+      of,
+      loaded: undefined,
+      err: expect.stringMatching(/^Error: no node/) as unknown,
+    });
+  }
+});
+
 test("copies the list and no nodes in the tested version", async () => {
   await withRegistry({ version: "5.0.7", source: original }, (path) => {
-    const { module, skipped } = load(path);
+    const { module, skipped } = loadPatched(path);
     const flows = [{ id: "a" }];
     const copied = (module as ExternalModules).checkFlowDependencies(flows) as object[];
     expect(copied).not.toBe(flows);
@@ -106,11 +165,11 @@ test.for([
   ["a different source", { version: "5.0.7", source: original.replace("let nodes", "const nodes") }],
 ] as const)("changes nothing in %s, and reports the reason", async ([, registry]) => {
   await withRegistry(registry, (path) => {
-    const { module, skipped } = load(path);
+    const { module, skipped } = loadPatched(path);
     const flows = [{ id: "a" }];
     expect(((module as ExternalModules).checkFlowDependencies(flows) as object[])[0]).not.toBe(flows[0]);
     expect(skipped).toEqual([
-      `@node-red/registry ${registry.version} is used as it is: large deployments are faster with 5.0.7`,
+      `@node-red/registry ${registry.version} is used as it is: starts and large deployments are faster with 5.0.7`,
     ]);
   });
 });

@@ -83,9 +83,12 @@ function tryOpen(path: string, flags: "r" | "wx+"): number | undefined {
   }
 }
 
+/** Of the file, which is not read in another one. */
+const format = 2;
+
 /** V8 rejects code that was compiled with other flags. The paths of modules are part of the cache. */
 function nameOf({ maxOldSpaceMb, entry }: CodeCacheOptions): string {
   const flowRuntime = createRequire(import.meta.url).resolve("@node-red/runtime");
-  const key = JSON.stringify([process.version, maxOldSpaceMb, entry.href, flowRuntime]);
+  const key = JSON.stringify([format, process.version, maxOldSpaceMb, entry.href, flowRuntime]);
   return `flow-runtime-${hash("sha256", key).slice(0, 16)}`;
 }

@@ -49,6 +49,45 @@ describe("a module", () => {
     expect(await load(module, cache, "r")).toEqual(exported(name, 2));
   });
 
+  test("requires the files that were recorded, unless the manifest of their package has changed", async () => {
+    await using folder = await createFolder();
+    const write = (name: string, content: string) => writeFile(join(folder.path, name), content);
+    const [module, cache] = [join(folder.path, "module.cjs"), join(folder.path, "cache")];
+    await write("module.cjs", `module.exports = require("./part");`);
+    await write("part.js", `module.exports = "recorded";`);
+    expect(await load(module, cache, "w+")).toBe("recorded");
+    // Node would find this one first.
+    await write("part", `module.exports = "found";`);
+    expect(await load(module, cache, "r")).toBe("recorded");
+    await write("part.js", `module.exports = "changed";`);
+    expect(await load(module, cache, "r")).toBe("changed");
+    await write("package.json", "{}");
+    expect(await load(module, cache, "r")).toBe("found");
+  });
+
+  test("can require itself through another one, and one that throws again", async () => {
+    await using folder = await createFolder();
+    const [module, cache] = [join(folder.path, "module.cjs"), join(folder.path, "cache")];
+    await writeFile(
+      module,
+      `exports.early = 1; exports.other = require("./other"); exports.isSame = require("./other") === exports.other;
+       exports.errors = [1, 2].map(() => { try { require("./failing"); } catch ({ message }) { return message; } });`,
+    );
+    await writeFile(join(folder.path, "other.js"), `module.exports = Object.keys(require("./module.cjs"));`);
+    await writeFile(
+      join(folder.path, "failing.js"),
+      `global.tries = (global.tries ?? 0) + 1; throw new Error(global.tries);`,
+    );
+    for (const flags of ["w+", "r"] as const) {
+      expect(await load(module, cache, flags)).toEqual({
+        early: 1,
+        other: ["early"],
+        isSame: true,
+        errors: ["1", "2"],
+      });
+    }
+  });
+
   test.each([
     ["with a syntax error", "module.exports = [", /SyntaxError/],
     ["that throws", "\n\n  throw new Error('position')", /module\.cjs:3:9/],

@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { ProposalsService } from "../../gen/flowgate/v1/proposals_pb.ts";
+import { Approvals } from "../auth/approvals.ts";
 import { createGate, createPermissionCheck } from "../auth/gate.ts";
 import { OpenCalls } from "../auth/open-calls.ts";
 import { identifiedMethods } from "../auth/permissions.ts";
@@ -27,6 +29,7 @@ import { catchUpInterceptor } from "../services/catch-up.ts";
 import { eventsService, logsService } from "../services/events.ts";
 import { flowsService } from "../services/flows.ts";
 import { modulesService } from "../services/modules.ts";
+import { proposalsService } from "../services/proposals.ts";
 import { revisionsService } from "../services/revisions.ts";
 import { runtimeService } from "../services/runtime.ts";
 import { settingsService } from "../services/settings.ts";
@@ -88,7 +91,7 @@ export async function openServices(
       : undefined,
     onRuntimeAbuse,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
-    deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
+    deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows, ProposalsService.method.createProposal],
     routes: openRoutes({ ...components, ...authentication, store, observer }, stack),
     ...createReadiness(runtime, store),
     listener: {
@@ -151,12 +154,23 @@ function openRoutes(
     stack.use(new Quarantine({ scope: quarantine, store: flows, runtime, deployer, log }));
   }
   const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, ...threadLimits(options) }));
+  const { required, expiryDays, maxOpen, maxOpenPerUser } = options.approvals;
+  const approvals = new Approvals(required);
+  const deploying = { store: flows, deployer, preparation, decrypt, analysis, runtime, cluster, desired };
   return createRoutes({
     auth: authService(authenticator),
-    flows: flowsService({ store: flows, deployer, preparation, decrypt, analysis, runtime, cluster, desired }),
+    flows: flowsService({ ...deploying, approvals }),
+    proposals: proposalsService({
+      ...deploying,
+      proposals: store.proposals,
+      publish: (event) => void live.hub.publish(event),
+      lifetimeMs: expiryDays * 86_400_000,
+      limits: { perUser: maxOpenPerUser, total: maxOpen },
+    }),
     revisions: revisionsService({
       store: flows,
       deployer,
+      approvals,
       outcomes,
       analysis,
       maxPinned: options.history.maxRevisions,

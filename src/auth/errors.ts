@@ -37,15 +37,28 @@ export function insufficientScope(permission: string, hasToken: boolean): Flowga
   );
 }
 
+/** The caller has proposed what this would decide about. */
+export function ownProposal(verb: "approve" | "reject"): FlowgateError {
+  return new FlowgateError(
+    "own_proposal",
+    `The user who has proposed a deployment can't ${verb} it, also not with another token: ask another user${verb === "reject" ? ", or withdraw it" : ""}.`,
+  );
+}
+
+/** The caller is not known by a name. */
+export function identityRequired(message: string): FlowgateError {
+  return new FlowgateError("user_required", message);
+}
+
 /** The caller may change some tabs only. `parts` names what else the deployment would change. */
-export function insufficientTabs(parts: string): FlowgateError {
-  const message = `The deployment would change ${parts}, on which the access token, or its user, lacks the permission flows.write.`;
+export function insufficientTabs(parts: string, permission: string): FlowgateError {
+  const message = `The deployment would change ${parts}, on which the access token, or its user, lacks the permission ${permission}.`;
   // RFC 6750, section 3, permits these characters.
   const description = message.replaceAll(/["\\]/g, "'").replaceAll(/[^\x20-\x7e]/g, "?");
   return unauthorized(
     "insufficient_scope",
     message,
-    `, error="insufficient_scope", error_description="${description}", scope="flows.write"`,
+    `, error="insufficient_scope", error_description="${description}", scope="${permission}"`,
   );
 }
 

@@ -131,7 +131,7 @@ function authorize(
         onDenied(principal, rule.permission);
         throw insufficientScope(rule.permission, authorization !== null);
       }
-      const access = new TabAccess(principal.permissions, (detail) => onDenied(principal, detail));
+      const access = new TabAccess(rule.permission, principal.permissions, (detail) => onDenied(principal, detail));
       request.values.set(tabAccessKey, access);
     }
     request.values.set(principalKey, principal);

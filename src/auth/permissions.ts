@@ -4,30 +4,41 @@ import { type Access, access } from "../../gen/flowgate/v1/access_pb.ts";
 /** What "read" does not include, since it may contain the data that flows process. */
 const sensitive: ReadonlySet<string> = new Set(["context.read", "debug.read", "logs.read"]);
 
+/**
+ * The permission to deploy without the approval that the option `approvals.required` demands. Only itself includes it: neither "*" nor
+ * a role does.
+ */
+export const deployUnapproved = "flows.deploy_unapproved";
+
 /** Sets of permissions by their names, which can be used like a permission where permissions are granted. */
 export type Roles = ReadonlyMap<string, readonly string[]>;
 
 export const builtInRoles: Roles = new Map([
   ["viewer", ["read"]],
-  ["deployer", ["read", "flows.write", "revisions.write", "library.write"]],
+  ["deployer", ["read", "flows.write", "flows.propose", "revisions.write", "library.write"]],
   ["operator", ["read", "debug.read", "logs.read", "context.read", "context.write", "runtime.write", "runtime.inject"]],
   ["admin", ["*"]],
 ]);
 
-/** The tabs, by label or id, on which these permissions include `flows.write`. */
-export function tabsOf(permissions: readonly string[]): ReadonlySet<string> {
-  return new Set(permissions.flatMap((granted) => tabOf(granted) ?? []));
+/** The tabs, by label or id, on which these permissions include the given one. */
+export function tabsOf(permissions: readonly string[], permission: string): ReadonlySet<string> {
+  return new Set(
+    permissions.flatMap((granted) => {
+      const onTab = parseOnTab(granted);
+      return onTab?.permission === permission ? [onTab.tab] : [];
+    }),
+  );
 }
 
 /**
- * The label or id in `flows.write@tab:greetings`; undefined for other permissions. It is percent-encoded as far as needed, since scopes are
- * separated by spaces.
+ * A permission on one tab, such as `flows.write@tab:greetings`, with the label or id of the tab; undefined for other permissions. It is
+ * percent-encoded as far as needed, since scopes are separated by spaces.
  */
-function tabOf(permission: string): string | undefined {
+function parseOnTab(name: string): { readonly permission: string; readonly tab: string } | undefined {
   // Permissions appear in logs and terminals.
-  const [, encoded] = /^flows\.write@tab:([^\s\p{C}]+)$/u.exec(permission) ?? [];
+  const [, permission = "", encoded = ""] = /^(flows\.(?:write|propose|approve))@tab:([^\s\p{C}]+)$/u.exec(name) ?? [];
   try {
-    return encoded && decodeURIComponent(encoded);
+    return permission === "" ? undefined : { permission, tab: decodeURIComponent(encoded) };
   } catch (error) {
     if (error instanceof URIError) {
       return undefined;
@@ -40,8 +51,8 @@ function tabOf(permission: string): string | undefined {
 export type KnownNames = { readonly permissions: ReadonlySet<string>; readonly roles: Roles };
 
 /**
- * Whether these permissions include the given one. "*" includes all, "read" includes every "<service>.read" but those that are
- * sensitive, `flows.write` the same on each tab, all others only themselves.
+ * Whether these permissions include the given one. "*" includes all but `flows.deploy_unapproved`, "read" includes every
+ * "<service>.read" but those that are sensitive, `flows.write` the same on each tab, all others only themselves.
  */
 export function allows(permissions: readonly string[], permission: string): boolean {
   return permissions.some((granted) => includes(granted, permission));
@@ -49,7 +60,7 @@ export function allows(permissions: readonly string[], permission: string): bool
 
 /** Whether `permissions` include the given one, at least on some tabs. */
 export function allowsOnTabs(permissions: readonly string[], permission: string): boolean {
-  return permission === "flows.write" && tabsOf(permissions).size > 0;
+  return tabsOf(permissions, permission).size > 0;
 }
 
 /** Whether `permissions` include all known permissions that `requested` includes. */
@@ -58,7 +69,7 @@ export function covers(
   requested: readonly string[],
   known: ReadonlySet<string>,
 ): boolean {
-  const onTabs = requested.filter((name) => tabOf(name) !== undefined);
+  const onTabs = requested.filter((name) => parseOnTab(name) !== undefined);
   return [...known, ...onTabs].every((name) => !allows(requested, name) || allows(permissions, name));
 }
 
@@ -97,7 +108,7 @@ export function resolvePermissions(
 
 /** Whether this is "*", "read", a known permission, or one on a tab. */
 export function isPermission(name: string, known: ReadonlySet<string>): boolean {
-  return name === "*" || name === "read" || known.has(name) || tabOf(name) !== undefined;
+  return name === "*" || name === "read" || known.has(name) || parseOnTab(name) !== undefined;
 }
 
 /** For error messages. */
@@ -107,9 +118,9 @@ export function listNames({ permissions, roles }: KnownNames): string {
 
 function includes(granted: string, requested: string): boolean {
   return (
-    granted === "*" ||
     granted === requested ||
-    (granted === "flows.write" && tabOf(requested) !== undefined) ||
+    (granted === "*" && requested !== deployUnapproved) ||
+    granted === parseOnTab(requested)?.permission ||
     (granted === "read" && /^[a-z\d_]+\.read$/.test(requested) && !sensitive.has(requested))
   );
 }

@@ -4,20 +4,22 @@ import { insufficientTabs } from "./errors.ts";
 import { tabsOf } from "./permissions.ts";
 
 /** A part of the flows that a deployment changes. */
-type Changed = {
+export type Changed = {
   readonly id: string;
   readonly kind: "tab" | "subflow" | "global";
   /** Of a tab, before and after the deployment. */
   readonly labels: readonly (string | undefined)[];
 };
 
-/** The parts of the flows that a caller may change, who has `flows.write` on some tabs only. */
+/** The parts of the flows that a caller may change, propose or approve, who has the permission for that on some tabs only. */
 export class TabAccess {
+  readonly #permission: string;
   readonly #tabs: ReadonlySet<string>;
   readonly #onDenied: (detail: string) => void;
 
-  constructor(permissions: readonly string[], onDenied: (detail: string) => void) {
-    this.#tabs = tabsOf(permissions);
+  constructor(permission: string, permissions: readonly string[], onDenied: (detail: string) => void) {
+    this.#permission = permission;
+    this.#tabs = tabsOf(permissions, permission);
     this.#onDenied = onDenied;
   }
 
@@ -25,15 +27,15 @@ export class TabAccess {
   assertPermitted(changed: readonly Changed[]): void {
     const denied = changed.filter((each) => !this.#permits(each));
     if (denied.length > 0) {
-      throw this.refuse(denied.map(describe));
+      throw this.refuse(denied.map(describePart));
     }
   }
 
   /** The error of a change beyond the tabs, which is recorded. */
   refuse(parts: readonly string[]): FlowgateError {
-    const list = parts.length > maxListed ? [...parts.slice(0, maxListed), `${parts.length - maxListed} more`] : parts;
-    this.#onDenied(`flows.write on ${list.join(", ")}`);
-    return insufficientTabs(list.join(", "));
+    const list = listParts(parts);
+    this.#onDenied(`${this.#permission} on ${list}`);
+    return insufficientTabs(list, this.#permission);
   }
 
   /** A tab that is named by its label must have such a label before and after the change. */
@@ -46,7 +48,14 @@ export class TabAccess {
 /** The list is sent in a header or trailer, which is limited to a few kilobytes. */
 const maxListed = 5;
 
-function describe({ id, kind, labels }: Changed): string {
+export function listParts(parts: readonly string[]): string {
+  return (parts.length > maxListed ? [...parts.slice(0, maxListed), `${parts.length - maxListed} more`] : parts).join(
+    ", ",
+  );
+}
+
+/** For messages. */
+export function describePart({ id, kind, labels }: Changed): string {
   if (kind === "global") {
     return "nodes outside of tabs";
   }
@@ -60,5 +69,5 @@ function quote(text: string): string {
 
 const maxQuotedChars = 64;
 
-/** Set by the gate if the caller has `flows.write` on some tabs only. */
+/** Set by the gate if the caller has the permission of the call on some tabs only. */
 export const tabAccessKey = createContextKey<TabAccess | undefined>(undefined, { description: "tab access" });

@@ -35,11 +35,12 @@ export async function commitChange(change: Change, call: DeploymentCall, options
       const stale = { change, call, expectedRev: expectedRev ?? active.rev };
       return orRepeated(() => mergeOrReject(stale, options), call, store);
     }
-    await orRepeated(() => authorize(active, content, call, options), call, store);
+    const unapproved = await orRepeated(() => authorize(active, content, call, options), call, store);
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {
-      return { revision: await commitDraft(toDraft(change, content, call, expectedRev ?? active.rev), call, options) };
+      const draft = toDraft(change, { ...content, unapproved }, call, expectedRev ?? active.rev);
+      return { revision: await commitDraft(draft, call, options) };
     } catch (error) {
       if (!isMismatch(error)) {
         throw error;
@@ -54,23 +55,39 @@ export async function commitChange(change: Change, call: DeploymentCall, options
 type Compared = Content & { readonly kept?: KeptCredentials };
 
 /**
- * Throws if the caller may not make this change. Whatever the operation is, its difference to the replaced revision counts. So do all
- * nodes with submitted credentials: otherwise the refusal would tell whether credentials of other tabs were guessed.
+ * Throws if the caller may not make this change, and returns what of it lacks an approval. Whatever the operation is, its difference to
+ * the replaced revision counts.
  */
 async function authorize(
   replaced: Revision,
   content: Compared,
   call: DeploymentCall,
   options: CommitOptions,
-): Promise<void> {
-  if (call.authorize === undefined) {
-    return;
-  }
-  const { source, signal } = call;
+): Promise<string | undefined> {
+  // The changes are found only if they matter.
+  return call.authorize?.(await findChanges(replaced, content, call, options));
+}
+
+/**
+ * Finds what a change touches. All nodes with submitted credentials count as changed: otherwise it would tell whether credentials of
+ * other tabs were guessed.
+ */
+export async function findChanges(
+  replaced: Revision,
+  content: Compared,
+  caller: Pick<DeploymentCall, "source" | "signal">,
+  options: ChangesOptions,
+): Promise<readonly ChangedContainer[]> {
+  const { source, signal } = caller;
   const versions = { base: replaced, target: content, touched: submittedIds(content.submitted) };
   const changed = await options.analysis.findChangedContainers(versions, { source, signal });
-  call.authorize([...changed, ...(await findOrigins(replaced, content, call, options))]);
+  return [...changed, ...(await findOrigins(replaced, content, caller, options))];
 }
+
+export type ChangesOptions = {
+  readonly store: Pick<CommitOptions["store"], "find">;
+  readonly analysis: Pick<CommitOptions["analysis"], "findChangedContainers">;
+};
 
 function submittedIds(submitted: Content["submitted"]): ReadonlySet<string> {
   const inline = [...(submitted?.inline ?? [])].filter(([, set]) => set.size > 0);
@@ -81,8 +98,8 @@ function submittedIds(submitted: Content["submitted"]): ReadonlySet<string> {
 async function findOrigins(
   replaced: Revision,
   { credentials, kept }: Compared,
-  { source, signal }: DeploymentCall,
-  { store, analysis }: CommitOptions,
+  { source, signal }: Pick<DeploymentCall, "source" | "signal">,
+  { store, analysis }: ChangesOptions,
 ): Promise<readonly ChangedContainer[]> {
   const used = [...replaced.kept].filter(([id]) => kept?.has(id) === false && credentials.has(id));
   const origins: ChangedContainer[] = [];
@@ -141,10 +158,10 @@ async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Pr
       throw mergeConflict(merge, await store.findEntry(active.rev));
     }
     const content = await keepCredentials(active, { ...merge.merged, submitted: merge.submitted }, store);
-    await authorize(active, content, call, options);
+    const unapproved = await authorize(active, content, call, options);
     call.signal.throwIfAborted();
     try {
-      const draft = { ...toDraft(change, content, call, active.rev), cause: "merge" } as const;
+      const draft = { ...toDraft(change, { ...content, unapproved }, call, active.rev), cause: "merge" } as const;
       return {
         revision: await commitDraft(draft, call, options),
         merge: { rev: active.rev, changes: merge.changes },

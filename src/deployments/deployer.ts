@@ -116,7 +116,7 @@ export class Deployer {
 
   async #observe(
     requested: DeploymentType,
-    { trace, startMs, origin, signal }: DeploymentCall,
+    { trace, startMs, origin, approval, signal }: DeploymentCall,
     deployment: Promise<Deployed>,
   ): Promise<Deployed> {
     const { log, observer } = this.#options;
@@ -141,6 +141,7 @@ export class Deployer {
         type,
         by: origin.by,
         token: origin.token?.name,
+        ...(approval !== undefined && { proposal: approval.proposalId, approvedBy: approval.origin.by }),
         nodes: revision.nodeCount,
         outcome,
         ms: Math.round(performance.now() - startMs),
@@ -158,9 +159,9 @@ function mergeOf(revision: RevisionSummary | undefined): Committed["merge"] {
     : undefined;
 }
 
-function outcomeOf(entry: RevisionEntry | undefined): Pick<Settlement, "outcome" | "missingTypes"> {
-  const { state = "pending", missingTypes = [] } = entry?.outcome ?? {};
-  return { outcome: state, missingTypes };
+function outcomeOf(entry: RevisionEntry | undefined): Pick<Settlement, "outcome" | "missingTypes" | "message"> {
+  const { state = "pending", missingTypes = [], message } = entry?.outcome ?? {};
+  return { outcome: state, missingTypes, message };
 }
 
 function toMetric(outcome: Deployed["outcome"]): DeploymentMetricOutcome {

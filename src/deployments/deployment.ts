@@ -7,7 +7,7 @@ import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { ChangedContainer } from "../flows/diff/changed-containers.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
 import type { FlowsDocument } from "../flows/document.ts";
-import type { FlowStore, RevisionDraft } from "../store/flow-store.ts";
+import type { Approval, FlowStore, RevisionDraft } from "../store/flow-store.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { Revision, RevisionCause } from "../store/revision.ts";
 
@@ -33,8 +33,13 @@ export type DeploymentCall = {
   readonly undoOnFailure: boolean;
   /** How many errors nodes may log within `waitMs`. */
   readonly maxErrors: number;
-  /** Throws if the caller may not change all of these; undefined: the caller may change everything. */
-  readonly authorize: ((changed: readonly ChangedContainer[]) => void) | undefined;
+  /**
+   * Throws if the caller may not change all of these, and returns what is changed without the approval that it needs, for callers who may
+   * do that. Undefined: everything can be changed.
+   */
+  readonly authorize: ((changed: readonly ChangedContainer[]) => string | undefined) | undefined;
+  /** The approval of the proposal that this deploys. */
+  readonly approval?: Approval | undefined;
   /** Whether to merge with the revisions after the expected one. */
   readonly merge: boolean;
   readonly signal: AbortSignal;
@@ -87,8 +92,9 @@ export function toDraft(
     kept,
     restoredRev,
     deploymentType = change.deploymentType,
-  }: Content & Pick<RevisionDraft, "kept">,
-  { origin, message, idempotencyKey, waitMs, undoOnFailure, maxErrors }: DeploymentCall,
+    unapproved,
+  }: Content & Pick<RevisionDraft, "kept" | "unapproved">,
+  { origin, approval, message, idempotencyKey, waitMs, undoOnFailure, maxErrors }: DeploymentCall,
   parent: string,
 ): RevisionDraft {
   return {
@@ -100,6 +106,8 @@ export function toDraft(
     credentials,
     kept,
     restoredRev,
+    approval,
+    unapproved,
     message,
     probationMs: undoOnFailure ? waitMs : undefined,
     errorLimit: waitMs === undefined || waitMs === 0 ? undefined : { forMs: waitMs, maxErrors },

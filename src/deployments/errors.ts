@@ -12,6 +12,9 @@ const reasons = {
   precondition_failed: DeploymentErrorReason.PRECONDITION_FAILED,
   merge_conflict: DeploymentErrorReason.MERGE_CONFLICT,
   idempotency_key_reused: DeploymentErrorReason.IDEMPOTENCY_KEY_REUSED,
+  proposal_stale: DeploymentErrorReason.PROPOSAL_STALE,
+  proposal_closed: DeploymentErrorReason.PROPOSAL_CLOSED,
+  proposal_changed: DeploymentErrorReason.PROPOSAL_CHANGED,
 } as const;
 
 type Details = { readonly active?: RevisionEntry | undefined; readonly changes?: NodeChanges | undefined };
@@ -68,4 +71,25 @@ export function mergeConflict({ changes, conflictCount }: Merge, active: Revisio
     `merge: node ${quoteInput(nodeId)}${more}: ${message}: read the active revision, resolve the conflicts and deploy again`,
     { active, changes },
   );
+}
+
+/** Another deployment has replaced what a proposal is a change of. */
+export function proposalStale(id: string, activeRev: string): FlowgateError {
+  return deploymentError("proposal_stale", `proposal ${id}: ${describeStale(activeRev)}`);
+}
+
+export function describeStale(activeRev: string): string {
+  return `its base was replaced, the active revision is ${JSON.stringify(activeRev)}: propose the change again, based on that`;
+}
+
+/** `end` says how it has ended. */
+export function proposalClosed(id: string, end: string): FlowgateError {
+  return deploymentError(
+    "proposal_closed",
+    `proposal ${id}: it ${end}, and can't be approved, rejected or withdrawn any more`,
+  );
+}
+
+export function proposalChanged(id: string, message: string): FlowgateError {
+  return deploymentError("proposal_changed", `proposal ${id}: ${message}`);
 }

@@ -41,6 +41,10 @@ export function toRevision(entry: RevisionEntry, activeRev: string): MessageInit
     outcome: outcomes[entry.outcome.state],
     outcomeMessage: entry.outcome.message ?? "",
     missingTypes: [...entry.outcome.missingTypes],
+    proposalId: entry.approval?.proposalId ?? "",
+    approvedBy: entry.approval?.by ?? "",
+    approvedByTokenId: entry.approval?.token?.id ?? "",
+    approvedByTokenName: entry.approval?.token?.name ?? "",
     nodeCount: entry.nodeCount,
     sizeBytes: entry.sizeBytes,
   };

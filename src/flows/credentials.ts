@@ -74,7 +74,7 @@ function replaceSets(
 }
 
 /** What Node-RED's editor has in the place of a stored password, which it does not know. */
-const placeholder = "__PWRD__";
+export const placeholder = "__PWRD__";
 
 export function mergeSet(
   set: ReadonlyMap<string, string> | undefined,

@@ -22,6 +22,7 @@ const selectable: readonly { readonly kind: EventKind; readonly case: EventCase;
   { kind: EventKind.MODULE, case: "module", name: "module" },
   { kind: EventKind.TOKEN, case: "token", name: "token" },
   { kind: EventKind.USERS, case: "users", name: "users" },
+  { kind: EventKind.PROPOSAL, case: "proposal", name: "proposal" },
 ];
 
 /** All kinds but those that describe the stream itself. */
@@ -49,6 +50,7 @@ export const recordedCases: ReadonlySet<EventCase> = new Set([
   "module",
   "token",
   "users",
+  "proposal",
 ]);
 
 /** The names of the kinds that the journal records. */

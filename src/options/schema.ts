@@ -31,6 +31,24 @@ const history = z
   })
   .prefault({});
 
+const approvals = z
+  .strictObject({
+    required: z
+      .union([z.literal("all"), z.array(text).readonly()], "must be all, or a list of labels and ids of tabs")
+      .default([])
+      .describe(
+        "Tabs that are changed only by proposals that another user approves: a list of labels or ids, with which subflows and nodes outside of tabs need approval too, or `all`.",
+      ),
+    expiryDays: wholeNumber(1, 365)
+      .default(7)
+      .describe("How long a proposal can be approved, in days, unless another deployment replaces its base before."),
+    maxOpen: wholeNumber(1, 10_000)
+      .default(100)
+      .describe("Maximum number of open proposals. A further one is rejected with 429."),
+    maxOpenPerUser: wholeNumber(1, 10_000).default(20).describe("The same for the proposals of one user."),
+  })
+  .prefault({});
+
 const permissions = permissionsWith(builtInRoles);
 
 const keys = z.strictObject({
@@ -63,6 +81,7 @@ const keys = z.strictObject({
     .describe(
       "Users and their permissions. Absent, and without `identity`: every client that reaches the port may call every operation.",
     ),
+  approvals,
   tls: tls
     .optional()
     .describe("Serves `port` over TLS only. Changed certificate files are loaded without a restart. Absent: no TLS."),
@@ -223,6 +242,12 @@ function* findConflicts(options: z.output<typeof keys>): Generator<Conflict> {
     yield [
       "host",
       "would give every client on the network all permissions, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
+    ];
+  }
+  if (isOpen && options.approvals.required.length > 0) {
+    yield [
+      "approvals.required",
+      "requires users, of whom one approves what another one proposes: set adminAuth or identity",
     ];
   }
   const used = [{ host, port }, runtime];

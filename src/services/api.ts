@@ -8,16 +8,18 @@ import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
 import { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
 import { ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
+import { ProposalsService } from "../../gen/flowgate/v1/proposals_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
-import { compileAccess, permissionsOf } from "../auth/permissions.ts";
+import { compileAccess, deployUnapproved, permissionsOf } from "../auth/permissions.ts";
 
 const byName = {
   auth: AuthService,
   flows: FlowsService,
   revisions: RevisionsService,
+  proposals: ProposalsService,
   runtime: RuntimeService,
   context: ContextService,
   modules: ModulesService,
@@ -35,8 +37,8 @@ export const services = Object.values(byName);
 export const accessRules = compileAccess([...services, ReplicasService]);
 
 /**
- * All permissions: those that RPCs require, `debug.read` for one kind of events, `metrics.read` for the metrics endpoint, and those of the
- * library of Node-RED's tools.
+ * All permissions: those that RPCs require, `debug.read` for one kind of events, `metrics.read` for the metrics endpoint, those of the
+ * library of Node-RED's tools, and that to deploy without approval.
  */
 export const permissions: ReadonlySet<string> = new Set([
   ...permissionsOf(accessRules),
@@ -44,6 +46,7 @@ export const permissions: ReadonlySet<string> = new Set([
   "metrics.read",
   "library.read",
   "library.write",
+  deployUnapproved,
 ]);
 
 export type Implementations = {

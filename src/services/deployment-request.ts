@@ -1,7 +1,8 @@
 import { toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { CredentialsSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
-import { callerOf, originOf, peerKey } from "../auth/caller.ts";
+import type { Approvals } from "../auth/approvals.ts";
+import { callerOf, originOf, peerKey, principalKey } from "../auth/caller.ts";
 import { tabAccessKey } from "../auth/tab-access.ts";
 import type { Caller } from "../base/shared-threads.ts";
 import type { Change, DeploymentCall } from "../deployments/deployment.ts";
@@ -24,11 +25,15 @@ const defaultWaitSeconds = 10;
 const maxWaitSeconds = 600;
 const maxKeyChars = 255;
 
-/** Validates the common fields. `rev` is the revision that must be active; undefined: any. */
+/**
+ * Validates the common fields. `rev` is the revision that must be active; undefined: any. `approvals` say what nobody may deploy alone;
+ * undefined: the deployment itself is only proposed.
+ */
 export function readDeploymentCall(
   fields: DeploymentFields,
   rev: string | undefined,
   context: HandlerContext,
+  approvals: Approvals | undefined,
 ): DeploymentCall {
   const undoOnFailure = fields.onFailure === OnFailure.UNDO;
   const { maxErrors } = fields;
@@ -47,13 +52,12 @@ export function readDeploymentCall(
     throw new FlowgateError("invalid_argument", `idempotency key: must have 1 to ${maxKeyChars} characters`);
   }
   assertSingleKey(key, context);
-  const access = context.values.get(tabAccessKey);
   const startMs = performance.now();
   const timeoutMs = runtimeTimeoutMs(context.timeoutMs());
   return {
     origin: originOf(context),
     conditions: readConditions(rev, context),
-    authorize: access && ((changed) => access.assertPermitted(changed)),
+    authorize: createAuthorization(context, approvals),
     message: parseMessage(decodeHeaderText(fields.message, context)),
     idempotencyKey: key,
     waitMs: waitSeconds === 0 && !undoOnFailure ? undefined : waitSeconds * 1000,
@@ -65,6 +69,21 @@ export function readDeploymentCall(
     trace: context.values.get(traceKey),
     startMs,
   };
+}
+
+/** What the caller may change; undefined: everything. */
+export function createAuthorization(
+  { values }: Pick<HandlerContext, "values">,
+  approvals: Approvals | undefined,
+): DeploymentCall["authorize"] {
+  const access = values.get(tabAccessKey);
+  const findUnapproved = approvals?.checkFor(values.get(principalKey).permissions);
+  return access === undefined && findUnapproved === undefined
+    ? undefined
+    : (changed) => {
+        access?.assertPermitted(changed);
+        return findUnapproved?.(changed);
+      };
 }
 
 /** The part of the caller's deadline that is reserved for sending the response. */
@@ -140,13 +159,13 @@ export function toChange(
 
 const maxMessageChars = 1_000;
 
-/** Validates the message of a revision; undefined: it is empty. */
-export function parseMessage(message: string): string | undefined {
+/** Validates the message of a revision, or another comment, which `field` names; undefined: it is empty. */
+export function parseMessage(message: string, field = "message"): string | undefined {
   if (message.length > maxMessageChars) {
-    throw new FlowgateError("invalid_argument", `message: must have at most ${maxMessageChars} characters`);
+    throw new FlowgateError("invalid_argument", `${field}: must have at most ${maxMessageChars} characters`);
   }
   if (!message.isWellFormed()) {
-    throw new FlowgateError("invalid_argument", "message: must be valid Unicode, without lone surrogates");
+    throw new FlowgateError("invalid_argument", `${field}: must be valid Unicode, without lone surrogates`);
   }
   return message === "" ? undefined : message;
 }

@@ -8,6 +8,7 @@ import {
 } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { Preparation } from "../flows/preparation/preparation.ts";
+import type { Approvals } from "../auth/approvals.ts";
 import { callerOf, principalKey } from "../auth/caller.ts";
 import { allows } from "../auth/permissions.ts";
 import { insufficientScope } from "../auth/errors.ts";
@@ -34,6 +35,7 @@ export type FlowsServiceOptions = PlanFlowsOptions &
   RestoreOptions & {
     readonly deployer: Deployer;
     readonly decrypt: Decrypt;
+    readonly approvals: Approvals;
   };
 
 export function flowsService({
@@ -41,6 +43,7 @@ export function flowsService({
   deployer,
   preparation,
   decrypt,
+  approvals,
   analysis,
   runtime,
   cluster,
@@ -73,7 +76,7 @@ export function flowsService({
       const startMs = performance.now();
       const active = store.active();
       const prepared = await prepareRequest(preparation, request, active, context, callerOf(context));
-      const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context), startMs };
+      const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context, approvals), startMs };
       const { outcome } = prepared;
       const access = context.values.get(tabAccessKey);
       if (outcome.kind === "reload" && access !== undefined) {
@@ -91,10 +94,11 @@ export function flowsService({
 
     async undoFlows(request, context) {
       const change = undoChange(request.rev, request.deploymentType, context, { store, analysis });
-      return toSetFlowsResponse(await deployer.deploy(change, readDeploymentCall(request, request.rev, context)));
+      const call = readDeploymentCall(request, request.rev, context, approvals);
+      return toSetFlowsResponse(await deployer.deploy(change, call));
     },
 
-    ...singleFlowMethods({ store, deployer, decrypt }),
+    ...singleFlowMethods({ store, deployer, decrypt, approvals }),
   };
 }
 
@@ -155,7 +159,7 @@ function requireWritePermission({ values, requestHeader }: HandlerContext): void
   }
 }
 
-function viewOf(runtime: PlanFlowsOptions["runtime"]): RuntimeView {
+export function viewOf(runtime: PlanFlowsOptions["runtime"]): RuntimeView {
   const { state } = runtime.status();
   const isRunning = state !== "restarting" && state !== "safe" && state !== "stopped";
   return { knownTypes: runtime.nodeTypes(), isRunning };

@@ -20,6 +20,7 @@ import type { Deployed } from "../deployments/deployer.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
 import { toNodes } from "../flows/parse-flows.ts";
+import { outcomeMessage } from "../runtime/runtime.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { responseFormatOf } from "./rest.ts";
@@ -36,14 +37,23 @@ export function toGetFlowsResponse({ rev, flows }: Revision): GetFlowsResponse {
 }
 
 /** The fields of all responses to deployments. */
-export function toSetFlowsResponse({ revision, rev, outcome, missingTypes, merge }: Deployed) {
+export function toSetFlowsResponse(deployed: Deployed) {
+  const { revision, rev, outcome, missingTypes, merge } = deployed;
   return {
     rev,
     outcome: outcomes[outcome],
+    outcomeMessage: cut(outcomeMessage(deployed) ?? "", maxMessageChars),
     missingTypes: limitToHeader(missingTypes),
     ...(merge !== undefined && { mergedRev: merge.rev, mergedChanges: merge.changes.listed }),
     ...(outcome === "undone" && { undoneRev: revision.rev }),
   } satisfies MessageInitShape<typeof SetFlowsResponseSchema>;
+}
+
+/** Percent-encoded, a character takes up to nine. */
+const maxMessageChars = 200;
+
+function cut(text: string, maxChars: number): string {
+  return text.length > maxChars ? `${text.slice(0, maxChars).toWellFormed()}…` : text;
 }
 
 /** Clients and proxies reject responses with more than 4 to 16 KB of headers in total. */

@@ -69,12 +69,16 @@ function nothingToUndo(message: string): FlowgateError {
 export function parseTypeWithoutReload(value: DeploymentTypeMessage): DeploymentType {
   const type = parseDeploymentType(value);
   if (type === "reload") {
-    throw new FlowgateError(
-      "invalid_deployment_type",
-      "deployment_type: must be full, nodes or flows, since reload deploys no flows",
-    );
+    throw reloadWithoutFlows();
   }
   return type;
+}
+
+export function reloadWithoutFlows(): FlowgateError {
+  return new FlowgateError(
+    "invalid_deployment_type",
+    "deployment_type: must be full, nodes or flows, since reload deploys no flows",
+  );
 }
 
 async function read(rev: string, context: RestoreContext, { store, analysis }: RestoreOptions): Promise<Content> {

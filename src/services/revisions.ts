@@ -12,6 +12,7 @@ import {
 } from "../../gen/flowgate/v1/revisions_pb.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { DiffCall } from "../flows/analysis/messages.ts";
+import type { Approvals } from "../auth/approvals.ts";
 import { callerOf, originOf } from "../auth/caller.ts";
 import type { Deployer } from "../deployments/deployer.ts";
 import type { OutcomeRecorder } from "../deployments/outcome-recorder.ts";
@@ -32,6 +33,7 @@ export type RevisionsServiceOptions = DiffRevisionOptions &
   RestoreOptions & {
     readonly store: FlowStore;
     readonly deployer: Deployer;
+    readonly approvals: Approvals;
     /** The number of revisions that can be pinned. */
     readonly maxPinned: number;
     /** Reads wait until the outcomes are recorded that the caller may know already from the response to a deployment. */
@@ -41,6 +43,7 @@ export type RevisionsServiceOptions = DiffRevisionOptions &
 export function revisionsService({
   store,
   deployer,
+  approvals,
   outcomes,
   analysis,
   maxPinned,
@@ -98,7 +101,7 @@ export function revisionsService({
     async restoreRevision(request, context) {
       const type = parseTypeWithoutReload(request.deploymentType);
       const change = restoreChange(request.rev, type, context, { store, analysis });
-      const call = readDeploymentCall(request, request.activeRev, context);
+      const call = readDeploymentCall(request, request.activeRev, context, approvals);
       return toSetFlowsResponse(await deployer.deploy(change, call));
     },
   };

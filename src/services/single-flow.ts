@@ -8,6 +8,7 @@ import {
   FlowSchema,
   type FlowsService,
 } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { Approvals } from "../auth/approvals.ts";
 import type { Deployed, Deployer } from "../deployments/deployer.ts";
 import type { Change } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
@@ -27,6 +28,7 @@ export type SingleFlowOptions = {
   readonly store: FlowStore;
   readonly deployer: Deployer;
   readonly decrypt: Decrypt;
+  readonly approvals: Approvals;
 };
 
 type SingleFlowMethods = Pick<
@@ -41,11 +43,11 @@ type ChangeRequest = DeploymentFields &
 type ToChange = (options: FlowChangeOptions) => Change;
 
 /** The methods of the service that read or change one flow. */
-export function singleFlowMethods({ store, deployer, decrypt }: SingleFlowOptions): SingleFlowMethods {
+export function singleFlowMethods({ store, deployer, decrypt, approvals }: SingleFlowOptions): SingleFlowMethods {
   function deploy(request: ChangeRequest, context: HandlerContext, toChange: ToChange): Promise<Deployed> {
     const { deploymentType, rev } = request;
     const change = toChange({ deploymentType: parseFlowType(deploymentType), rev, decrypt });
-    return deployer.deploy(change, readDeploymentCall(request, rev, context));
+    return deployer.deploy(change, readDeploymentCall(request, rev, context, approvals));
   }
 
   /** Deploys a change of an existing flow. */

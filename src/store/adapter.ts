@@ -36,6 +36,8 @@ export interface StoreAdapter {
 export const tableNames = [
   "revision",
   "revision_content",
+  "proposal",
+  "proposal_content",
   "idempotency_key",
   "desired_state",
   "document",
@@ -49,7 +51,7 @@ export type Row = Readonly<Record<string, string | number | Uint8Array | null>>;
 
 /** The number of rows that are in memory at once. The flows of a revision can have megabytes. */
 export function batchSizeOf(table: TableName): number {
-  return table === "revision_content" || table === "document" ? 4 : 500;
+  return table === "revision_content" || table === "proposal_content" || table === "document" ? 4 : 500;
 }
 
 /** Reads the data of a store, as of one point in time. */

@@ -24,7 +24,12 @@ export type AuditKind =
   | "module_installed"
   | "module_removed"
   | "module_enabled"
-  | "module_disabled";
+  | "module_disabled"
+  | "proposal_created"
+  | "proposal_approved"
+  | "proposal_rejected"
+  | "proposal_withdrawn"
+  | "unapproved_deployment";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {
@@ -36,7 +41,7 @@ export type AuditRecord = {
   readonly detail?: string | undefined;
   /** The number of events that the entry stands for. Defaults to 1. */
   readonly count?: number | undefined;
-  /** The digest of the revision that was made. See `digestRevision`. */
+  /** The digest of the revision that was made, see `digestRevision`, or of a proposal. */
   readonly digest?: string | undefined;
 };
 

@@ -114,29 +114,39 @@ const headerBytes = 1 + nonceBytes + tagBytes;
 
 /** Encrypts the credentials of a revision. `key` has 32 bytes. */
 export function sealCredentials(key: Buffer, rev: string, sets: CredentialSets): Buffer {
-  const nonce = randomBytes(nonceBytes);
-  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
-  cipher.setAAD(associatedData(rev));
   // Entries instead of objects, because "__proto__" is a valid node id.
   const entries = Array.from(sets, ([id, set]) => [id, [...set]]);
-  const sealed = Buffer.concat([cipher.update(JSON.stringify(entries), "utf8"), cipher.final()]);
+  return sealText(key, rev, JSON.stringify(entries));
+}
+
+/** Encrypts text with credentials. `name` is what has them: a `rev`, or a name that contains a space. */
+export function sealText(key: Buffer, name: string, text: string): Buffer {
+  const nonce = randomBytes(nonceBytes);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
+  cipher.setAAD(associatedData(name));
+  const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
   return Buffer.concat([Buffer.of(sealVersion), nonce, cipher.getAuthTag(), sealed]);
 }
 
 /** Decrypts the credentials of a revision. Throws if the key is another one, or the bytes are damaged. */
 export function openCredentials(key: Buffer, rev: string, sealed: Uint8Array): CredentialSets {
-  const text = decrypt(key, rev, sealed);
+  const entries = JSON.parse(openText(key, rev, sealed)) as [string, [string, string][]][];
+  return new Map(entries.map(([id, set]) => [id, new Map(set)]));
+}
+
+/** Decrypts what `sealText` has encrypted. Throws like `openCredentials`. */
+export function openText(key: Buffer, name: string, sealed: Uint8Array): string {
+  const text = decrypt(key, name, sealed);
   if (text === undefined) {
     throw new Error(
       "The stored credentials can't be decrypted with this credentialSecret. Set the one that was used to store them. " +
         "If none was set, leave it out and restore the credential.key of that time to the data directory.",
     );
   }
-  const entries = JSON.parse(text.toString("utf8")) as [string, [string, string][]][];
-  return new Map(entries.map(([id, set]) => [id, new Map(set)]));
+  return text.toString("utf8");
 }
 
-/** Whether the credentials of a revision were encrypted with this key. */
+/** Whether the credentials of a revision, or others with such a name, were encrypted with this key. */
 export function isKeyOf(key: Buffer, rev: string, sealed: Uint8Array): boolean {
   return decrypt(key, rev, sealed) !== undefined;
 }

@@ -11,6 +11,15 @@ type IdempotencyKey = {
   readonly fingerprint: Uint8Array;
 };
 
+export type Approval = {
+  readonly proposalId: string;
+  /** The digest of the proposal. */
+  readonly digest: string;
+  /** Who approves it. */
+  readonly origin: Origin;
+  readonly reason: string | undefined;
+};
+
 /** A deployment to commit. `flows.json` is stored unchanged, and `flows.nodes` is not read. */
 export type RevisionDraft = Origin &
   Pick<Revision, "deploymentType" | "cause" | "restoredRev" | "flows" | "credentials" | "kept"> &
@@ -18,6 +27,10 @@ export type RevisionDraft = Origin &
     /** The `rev` of the revision that this one replaces. */
     readonly parent: string;
     readonly errorLimit?: ErrorLimit | undefined;
+    /** The approval of a proposal, which the commit closes. */
+    readonly approval?: Approval | undefined;
+    /** The protected parts of the flows that are changed without the approval that they require. */
+    readonly unapproved?: string | undefined;
     readonly idempotencyKey: IdempotencyKey | undefined;
   };
 
@@ -64,6 +77,8 @@ export type RevisionEvent = {
  *   then returns that revision.
  * - Of two drafts with the same user and idempotency key exactly one is committed within a day. The other rejects with
  *   a `RepeatedRequest`, whatever its parent is.
+ * - A commit with an approval closes the proposal in its transaction. It rejects with `proposal_closed`, and commits nothing, if the
+ *   proposal does not exist, was closed before or has expired.
  * - A commit whose signal is aborted before the write begins rejects with the signal's reason and changes nothing. After
  *   that the signal has no effect.
  * - A commit writes its audit entry in the same transaction.
@@ -133,6 +148,14 @@ export function versionMismatch(activeRev: string): FlowgateError {
 
 export function describeMismatch(activeRev: string): string {
   return `the active revision is ${JSON.stringify(activeRev)}: read it, resolve the differences and deploy again`;
+}
+
+/** The error of a commit whose proposal can't be approved. */
+export function proposalClosed(): FlowgateError {
+  return new FlowgateError(
+    "proposal_closed",
+    "the proposal was approved, rejected or withdrawn before, or has expired",
+  );
 }
 
 /** The error of a revision that is to be pinned although so many others are. */

@@ -2,7 +2,7 @@ import { FlowgateError } from "../errors.ts";
 import type { Store } from "./store.ts";
 
 /** The parts of a store whose methods are operations. */
-type Parts = Pick<Store, "flows" | "desired" | "tokens" | "audit" | "documents" | "logins">;
+type Parts = Pick<Store, "flows" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "logins">;
 
 export type Operation = (...parameters: unknown[]) => Promise<unknown>;
 
@@ -31,6 +31,7 @@ export function wrapStore<S extends Parts>(store: S, wrap: (operation: Operation
   return {
     ...store,
     flows: wrapPart("flows"),
+    proposals: wrapPart("proposals"),
     desired: wrapPart("desired"),
     tokens: wrapPart("tokens"),
     audit: wrapPart("audit"),

@@ -6,6 +6,7 @@ import type { DocumentStore } from "./document-store.ts";
 import type { FlowStore } from "./flow-store.ts";
 import type { JournalOptions, JournalStore } from "./journal-store.ts";
 import type { LoginAttempts } from "./login-attempts.ts";
+import type { ProposalStore } from "./proposal-store.ts";
 import type { TokenStore } from "./token-store.ts";
 
 /** `message` is public: it must not contain a path, an address or a secret. */
@@ -17,6 +18,7 @@ export type Endpoint = { readonly host: string; readonly port: number } | { read
 /** The contract of every store, which `test/store/contract.ts` tests. Disposing waits for pending operations. */
 export interface Store extends AsyncDisposable {
   readonly flows: FlowStore;
+  readonly proposals: ProposalStore;
   readonly desired: DesiredStateStore;
   readonly tokens: TokenStore;
   readonly audit: AuditStore;

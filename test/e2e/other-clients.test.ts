@@ -54,6 +54,7 @@ describe("buf curl, by reflection", () => {
       "flowgate.v1.FlowsService",
       "flowgate.v1.LogsService",
       "flowgate.v1.ModulesService",
+      "flowgate.v1.ProposalsService",
       "flowgate.v1.RevisionsService",
       "flowgate.v1.RuntimeService",
       "flowgate.v1.SettingsService",

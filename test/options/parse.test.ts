@@ -57,6 +57,7 @@ test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
     roles: {},
     nodeRed: {},
+    approvals: { required: [], expiryDays: 7, maxOpen: 100, maxOpenPerUser: 20 },
     history: { maxRevisions: 10_000 },
     modules: { allow: ["*"], deny: [], scripts: [], timeoutMs: 300_000, sizeMb: 1_024 },
     host: "localhost",
@@ -267,7 +268,7 @@ test("puts the runtime's directory in the data directory by default", () => {
 });
 
 const permissionNames =
-  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, runtime.write, runtime.read, runtime.inject, context.read, context.write, modules.read, modules.write, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read, library.read, library.write, flows.write@tab:LABEL, viewer, deployer, operator, admin";
+  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, proposals.read, flows.propose, flows.approve, runtime.write, runtime.read, runtime.inject, context.read, context.write, modules.read, modules.write, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read, library.read, library.write, flows.deploy_unapproved, flows.write@tab:LABEL, viewer, deployer, operator, admin";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],
@@ -352,7 +353,7 @@ test("replaces roles by their permissions, also those of the options, everywhere
     users: [
       { permissions: ["audit.read", "read", "flows.write"] },
       { permissions: ["flows.read", "settings.read"] },
-      { permissions: ["read", "flows.write", "revisions.write", "library.write", "*"] },
+      { permissions: ["read", "flows.write", "flows.propose", "revisions.write", "library.write", "*"] },
     ],
     issuers: [{ rules: [{ permissions: [...operator, "runtime.inject"] }] }],
     default: { permissions: ["audit.read", "read"] },
@@ -683,7 +684,9 @@ test.each<[object, string[]]>([
   ],
   [
     { targets: [{ ...hook, kinds: ["debug"] }] },
-    ["webhooks.targets[0].kinds[0]: must be one of: deployment, runtime_state, node_error, log, module, token, users"],
+    [
+      "webhooks.targets[0].kinds[0]: must be one of: deployment, runtime_state, node_error, log, module, token, users, proposal",
+    ],
   ],
   [{ targets: [{ ...hook, kinds: [] }] }, ["webhooks.targets[0].kinds: must name at least one kind"]],
   [
@@ -732,4 +735,19 @@ test("docs/configuration.md has each key with its default, flag, variable and de
   const page = await readFile(new URL("../../docs/configuration.md", import.meta.url), "utf8");
   const table = page.split("| key | default | flag, variable | meaning |\n|---|---|---|---|\n")[1]?.split("\n\n")[0];
   expect(table?.split("\n")).toEqual(rows(optionsSchema));
+});
+
+test.each([
+  [
+    { required: "all" },
+    ["approvals.required: requires users, of whom one approves what another one proposes: set adminAuth or identity"],
+  ],
+  [
+    { required: ["Invoices"] },
+    ["approvals.required: requires users, of whom one approves what another one proposes: set adminAuth or identity"],
+  ],
+  [{ required: "some" }, ["approvals.required: must be all, or a list of labels and ids of tabs"]],
+  [{ expiryDays: 0 }, ["approvals.expiryDays: must be a whole number from 1 to 365"]],
+])("approvals: %j", (approvals, expected) => {
+  expect(problems({ approvals })).toEqual(expected);
 });

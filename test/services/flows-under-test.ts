@@ -5,6 +5,7 @@ import { pino } from "pino";
 import { type GatewayRequest, createGateway } from "@flowgate/gateway";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
+import { Approvals } from "../../src/auth/approvals.ts";
 import { openAnalysis } from "../../src/flows/analysis/analysis.ts";
 import { Deployer } from "../../src/deployments/deployer.ts";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
@@ -87,17 +88,19 @@ export async function openFlows({
     observer: silentObserver,
     log,
   });
+  const approvals = new Approvals([]);
   const service = flowsService({
     store,
     deployer,
     decrypt,
+    approvals,
     analysis,
     runtime,
     cluster: undefined,
     desired,
     preparation: { prepare: prepare(store) },
   });
-  const revisions = revisionsService({ store, deployer, outcomes, analysis, maxPinned: 100 });
+  const revisions = revisionsService({ store, deployer, approvals, outcomes, analysis, maxPinned: 100 });
   const routes = (router: ConnectRouter) =>
     void router.service(FlowsService, service).service(RevisionsService, revisions);
   const gateway = createGateway({

@@ -36,7 +36,17 @@ async function use<T>(
 /** The rows of a SQLite store. */
 function readRows({ dataDir }: Place): Record<string, unknown[]> {
   using db = openDatabase(dataDir);
-  const tables = ["revision", "revision_content", "idempotency_key", "desired_state", "document", "token", "audit"];
+  const tables = [
+    "revision",
+    "revision_content",
+    "proposal",
+    "proposal_content",
+    "idempotency_key",
+    "desired_state",
+    "document",
+    "token",
+    "audit",
+  ];
   return Object.fromEntries(tables.map((table) => [table, db.prepare(`SELECT * FROM ${table}`).all()]));
 }
 

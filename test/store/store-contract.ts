@@ -5,11 +5,16 @@ import { desiredStateContract } from "./desired-state-contract.ts";
 import { documentContract } from "./document-contract.ts";
 import { journalStoreContract } from "./journal-contract.ts";
 import { loginAttemptsContract } from "./login-contract.ts";
+import { proposalStoreContract } from "./proposal-contract.ts";
 
 /** The contract of `Store`, for an adapter. */
 export function storeContract(createLocation: () => Promise<StoreLocation>): void {
   describe("the flow store", () => {
     flowStoreContract(createLocation);
+  });
+
+  describe("the proposals", () => {
+    proposalStoreContract(createLocation);
   });
 
   describe("the desired state", () => {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { systemOrigin, type AuditRecord } from "../../src/store/audit-store.ts";
 import type { RevisionDraft } from "../../src/store/flow-store.ts";
+import type { ProposalDraft } from "../../src/store/proposal-store.ts";
 import { openStore, type StoreOptions } from "../../src/store/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { token } from "../auth/memory-tokens.ts";
@@ -53,7 +54,29 @@ export async function fillStore(options: StoreOptions, revisions: number): Promi
   await store.tokens.recordUses(new Map([[tokens[0]?.id ?? "", 1_700_000_000_123]]));
   await store.desired.set(false, { ...record, kind: "flows_stopped" });
   await store.documents.put({ name: "library/functions/ä", details: "{}", content: "return msg;", by: "ada" });
+  for (const id of ["p1", "p2"]) {
+    await store.proposals.create(proposal(store.flows.active().rev, id), record, { perUser: 10, total: 10 });
+  }
+  await store.proposals.close("p1", { state: "rejected", reason: "no ⚙" }, { ...record, kind: "proposal_rejected" });
   await store.flows.prune({ maxCount: Math.max(2, revisions - 1), maxAgeMs: undefined });
+}
+
+function proposal(base: string, id: string): ProposalDraft {
+  return {
+    ...record.origin,
+    id,
+    base,
+    deploymentType: "nodes",
+    message: "Zoë 🔑",
+    waitMs: undefined,
+    undoOnFailure: false,
+    maxErrors: 0,
+    changes: [{ id: "a", kind: "tab", labels: ["Ä"] }],
+    digest: "digest",
+    flows: documentOf([{ id: "n", type: "inject", name: "Zoë 🔑" }]),
+    credentials: "the s3cret of a proposal",
+    lifetimeMs: 3_600_000,
+  };
 }
 
 function randomDraft(parent: string, count: number): RevisionDraft {
@@ -75,10 +98,13 @@ export async function readContent(store: Store): Promise<unknown> {
   const { revisions } = await store.flows.list({ limit: 10_000 });
   const contents = await Promise.all(revisions.map(({ rev }) => store.flows.find(rev)));
   const { tokens } = await store.tokens.list({ limit: 1_000, nowMs: 0 });
+  const { proposals } = await store.proposals.list({ limit: 1_000 });
+  const proposed = await Promise.all(proposals.map(({ id }) => store.proposals.find(id)));
   return {
     revisions,
     contents: contents.map((each) => ({ flows: each?.flows.json.toString(), credentials: each?.credentials })),
     desired: store.desired.current(),
+    proposals: proposed.map((each) => ({ ...each, flows: each?.flows.json.toString() })),
     tokens,
   };
 }

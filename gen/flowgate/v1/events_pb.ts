@@ -7,6 +7,8 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_flowgate_v1_access } from "./access_pb.ts";
 import type { DeploymentOutcome, DeploymentType } from "./flows_pb.ts";
 import { file_flowgate_v1_flows } from "./flows_pb.ts";
+import type { ProposalState } from "./proposals_pb.ts";
+import { file_flowgate_v1_proposals } from "./proposals_pb.ts";
 import type { RuntimeState } from "./settings_pb.ts";
 import { file_flowgate_v1_settings } from "./settings_pb.ts";
 import { file_google_api_annotations } from "@flowgate/gateway/gen/google/api/annotations_pb.js";
@@ -19,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/events.proto.
  */
 export const file_flowgate_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("ChhmbG93Z2F0ZS92MS9ldmVudHMucHJvdG8SC2Zsb3dnYXRlLnYxIuQBChJXYXRjaEV2ZW50c1JlcXVlc3QSJQoFa2luZHMYASADKA4yFi5mbG93Z2F0ZS52MS5FdmVudEtpbmQSCwoDdGFiGAIgASgJEgwKBG5vZGUYAyABKAkSJAoFbGV2ZWwYBCABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBINCgVhZnRlchgFIAEoCRIsCg1sYXN0X2V2ZW50X2lkGAYgASgJQhXa47KsCg8KDUxhc3QtRXZlbnQtSUQSKQoFc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIoAGCgVFdmVudBIKCgJpZBgBIAEoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdydW50aW1lGAMgASgJEgsKA3JldhgEIAEoCRIPCgdub2RlX2lkGAUgASgJEhEKCW5vZGVfdHlwZRgGIAEoCRIRCglub2RlX25hbWUYByABKAkSDwoHZmxvd19pZBgIIAEoCRISCgpmbG93X2xhYmVsGAkgASgJEhQKDHN1YmZsb3dfcGF0aBgKIAMoCRIyCgpkZXBsb3ltZW50GBQgASgLMhwuZmxvd2dhdGUudjEuRGVwbG95bWVudEV2ZW50SAASNwoNcnVudGltZV9zdGF0ZRgVIAEoCzIeLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZUV2ZW50SAASMwoLbm9kZV9zdGF0dXMYFiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlU3RhdHVzRXZlbnRIABIxCgpub2RlX2Vycm9yGBcgASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnRIABIoCgVkZWJ1ZxgYIAEoCzIXLmZsb3dnYXRlLnYxLkRlYnVnRXZlbnRIABIkCgNsb2cYGSABKAsyFS5mbG93Z2F0ZS52MS5Mb2dFdmVudEgAEioKBm1vZHVsZRgaIAEoCzIYLmZsb3dnYXRlLnYxLk1vZHVsZUV2ZW50SAASKAoFdG9rZW4YGyABKAsyFy5mbG93Z2F0ZS52MS5Ub2tlbkV2ZW50SAASKAoFdXNlcnMYHCABKAsyFy5mbG93Z2F0ZS52MS5Vc2Vyc0V2ZW50SAASMAoMc25hcHNob3RfZW5kGB0gASgLMhguZmxvd2dhdGUudjEuU25hcHNob3RFbmRIABInCgdkcm9wcGVkGB4gASgLMhQuZmxvd2dhdGUudjEuRHJvcHBlZEgAEikKCGJvb2ttYXJrGB8gASgLMhUuZmxvd2dhdGUudjEuQm9va21hcmtIAEIGCgRraW5kItgBCg9EZXBsb3ltZW50RXZlbnQSLwoHb3V0Y29tZRgBIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEg8KB2ZhaWx1cmUYAiABKAkSDAoEdXNlchgDIAEoCRISCgp0b2tlbl9uYW1lGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSKQoEdHlwZRgGIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg4KBnBhcmVudBgHIAEoCRIVCg1taXNzaW5nX3R5cGVzGAggAygJIp0BChFSdW50aW1lU3RhdGVFdmVudBIoCgVzdGF0ZRgBIAEoDjIZLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZRIPCgdtZXNzYWdlGAIgASgJEi8KBnJlYXNvbhgDIAEoDjIfLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZVJlYXNvbhIMCgRsaW5lGAQgASgNEg4KBmNvbHVtbhgFIAEoDSI8Cg9Ob2RlU3RhdHVzRXZlbnQSDAoEdGV4dBgBIAEoCRIMCgRmaWxsGAIgASgJEg0KBXNoYXBlGAMgASgJIqYBCg5Ob2RlRXJyb3JFdmVudBIkCgVsZXZlbBgBIAEoDjIVLmZsb3dnYXRlLnYxLkxvZ0xldmVsEg8KB21lc3NhZ2UYAiABKAkSDQoFc3RhY2sYAyABKAkSDAoEbGluZRgEIAEoDRIOCgZjb2x1bW4YBSABKA0SDQoFY291bnQYBiABKA0SDgoGY2F1Z2h0GAcgASgIEhEKCXRydW5jYXRlZBgIIAEoCCJfCgpEZWJ1Z0V2ZW50Eg0KBXRvcGljGAEgASgJEhAKCHByb3BlcnR5GAIgASgJEg4KBmZvcm1hdBgDIAEoCRINCgV2YWx1ZRgEIAEoCRIRCgl0cnVuY2F0ZWQYBSABKAgiUAoITG9nRXZlbnQSJAoFbGV2ZWwYASABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAIgASgJEg0KBWNvdW50GAMgASgNIlwKC01vZHVsZUV2ZW50EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDQoFc3RhdGUYBCABKAkSDwoHbWVzc2FnZRgFIAEoCSI7CgpUb2tlbkV2ZW50Eg4KBmFjdGlvbhgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEgwKBHVzZXIYAyABKAkiLAoKVXNlcnNFdmVudBIOCgZhY3Rpb24YASABKAkSDgoGZGV0YWlsGAIgASgJIg0KC1NuYXBzaG90RW5kIoYBCgdEcm9wcGVkEg0KBWNvdW50GAEgASgNEi4KBWtpbmRzGAIgAygLMh8uZmxvd2dhdGUudjEuRHJvcHBlZC5LaW5kc0VudHJ5Eg4KBnJlYXNvbhgDIAEoCRosCgpLaW5kc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiCgoIQm9va21hcmsqogMKCUV2ZW50S2luZBIaChZFVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASLQoVRVZFTlRfS0lORF9ERVBMT1lNRU5UEAEaEtrjsqwKDAoKZGVwbG95bWVudBIzChhFVkVOVF9LSU5EX1JVTlRJTUVfU1RBVEUQAhoV2uOyrAoPCg1ydW50aW1lX3N0YXRlEi8KFkVWRU5UX0tJTkRfTk9ERV9TVEFUVVMQAxoT2uOyrAoNCgtub2RlX3N0YXR1cxItChVFVkVOVF9LSU5EX05PREVfRVJST1IQBBoS2uOyrAoMCgpub2RlX2Vycm9yEiMKEEVWRU5UX0tJTkRfREVCVUcQBRoN2uOyrAoHCgVkZWJ1ZxIfCg5FVkVOVF9LSU5EX0xPRxAGGgva47KsCgUKA2xvZxIlChFFVkVOVF9LSU5EX01PRFVMRRAHGg7a47KsCggKBm1vZHVsZRIjChBFVkVOVF9LSU5EX1RPS0VOEAgaDdrjsqwKBwoFdG9rZW4SIwoQRVZFTlRfS0lORF9VU0VSUxAJGg3a47KsCgcKBXVzZXJzKvkBCghMb2dMZXZlbBIZChVMT0dfTEVWRUxfVU5TUEVDSUZJRUQQABIiCg9MT0dfTEVWRUxfRkFUQUwQARoN2uOyrAoHCgVmYXRhbBIiCg9MT0dfTEVWRUxfRVJST1IQAhoN2uOyrAoHCgVlcnJvchIgCg5MT0dfTEVWRUxfV0FSThADGgza47KsCgYKBHdhcm4SIAoOTE9HX0xFVkVMX0lORk8QBBoM2uOyrAoGCgRpbmZvEiIKD0xPR19MRVZFTF9ERUJVRxAFGg3a47KsCgcKBWRlYnVnEiIKD0xPR19MRVZFTF9UUkFDRRAGGg3a47KsCgcKBXRyYWNlKscCChJSdW50aW1lU3RhdGVSZWFzb24SJAogUlVOVElNRV9TVEFURV9SRUFTT05fVU5TUEVDSUZJRUQQABIxChxSVU5USU1FX1NUQVRFX1JFQVNPTl9CTE9DS0VEEAEaD9rjsqwKCQoHYmxvY2tlZBI9CiJSVU5USU1FX1NUQVRFX1JFQVNPTl9PVVRfT0ZfTUVNT1JZEAIaFdrjsqwKDwoNb3V0X29mX21lbW9yeRIxChxSVU5USU1FX1NUQVRFX1JFQVNPTl9DUkFTSEVEEAMaD9rjsqwKCQoHY3Jhc2hlZBIvChtSVU5USU1FX1NUQVRFX1JFQVNPTl9LSUxMRUQQBBoO2uOyrAoICgZraWxsZWQSNQoeUlVOVElNRV9TVEFURV9SRUFTT05fU0FGRV9NT0RFEAUaEdrjsqwKCwoJc2FmZV9tb2RlMqwBCg1FdmVudHNTZXJ2aWNlEpoBCgtXYXRjaEV2ZW50cxIfLmZsb3dnYXRlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoSLmZsb3dnYXRlLnYxLkV2ZW50IlSQAgHCghkNGgtldmVudHMucmVhZILT5JMCCRIHL2V2ZW50c9rjsqwKKzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgARiCgoCaWQSBGtpbmQwAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChhmbG93Z2F0ZS92MS9ldmVudHMucHJvdG8SC2Zsb3dnYXRlLnYxIuQBChJXYXRjaEV2ZW50c1JlcXVlc3QSJQoFa2luZHMYASADKA4yFi5mbG93Z2F0ZS52MS5FdmVudEtpbmQSCwoDdGFiGAIgASgJEgwKBG5vZGUYAyABKAkSJAoFbGV2ZWwYBCABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBINCgVhZnRlchgFIAEoCRIsCg1sYXN0X2V2ZW50X2lkGAYgASgJQhXa47KsCg8KDUxhc3QtRXZlbnQtSUQSKQoFc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrAGCgVFdmVudBIKCgJpZBgBIAEoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdydW50aW1lGAMgASgJEgsKA3JldhgEIAEoCRIPCgdub2RlX2lkGAUgASgJEhEKCW5vZGVfdHlwZRgGIAEoCRIRCglub2RlX25hbWUYByABKAkSDwoHZmxvd19pZBgIIAEoCRISCgpmbG93X2xhYmVsGAkgASgJEhQKDHN1YmZsb3dfcGF0aBgKIAMoCRIyCgpkZXBsb3ltZW50GBQgASgLMhwuZmxvd2dhdGUudjEuRGVwbG95bWVudEV2ZW50SAASNwoNcnVudGltZV9zdGF0ZRgVIAEoCzIeLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZUV2ZW50SAASMwoLbm9kZV9zdGF0dXMYFiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlU3RhdHVzRXZlbnRIABIxCgpub2RlX2Vycm9yGBcgASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnRIABIoCgVkZWJ1ZxgYIAEoCzIXLmZsb3dnYXRlLnYxLkRlYnVnRXZlbnRIABIkCgNsb2cYGSABKAsyFS5mbG93Z2F0ZS52MS5Mb2dFdmVudEgAEioKBm1vZHVsZRgaIAEoCzIYLmZsb3dnYXRlLnYxLk1vZHVsZUV2ZW50SAASKAoFdG9rZW4YGyABKAsyFy5mbG93Z2F0ZS52MS5Ub2tlbkV2ZW50SAASKAoFdXNlcnMYHCABKAsyFy5mbG93Z2F0ZS52MS5Vc2Vyc0V2ZW50SAASMAoMc25hcHNob3RfZW5kGB0gASgLMhguZmxvd2dhdGUudjEuU25hcHNob3RFbmRIABInCgdkcm9wcGVkGB4gASgLMhQuZmxvd2dhdGUudjEuRHJvcHBlZEgAEikKCGJvb2ttYXJrGB8gASgLMhUuZmxvd2dhdGUudjEuQm9va21hcmtIABIuCghwcm9wb3NhbBggIAEoCzIaLmZsb3dnYXRlLnYxLlByb3Bvc2FsRXZlbnRIAEIGCgRraW5kItgBCg9EZXBsb3ltZW50RXZlbnQSLwoHb3V0Y29tZRgBIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEg8KB2ZhaWx1cmUYAiABKAkSDAoEdXNlchgDIAEoCRISCgp0b2tlbl9uYW1lGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSKQoEdHlwZRgGIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg4KBnBhcmVudBgHIAEoCRIVCg1taXNzaW5nX3R5cGVzGAggAygJIp0BChFSdW50aW1lU3RhdGVFdmVudBIoCgVzdGF0ZRgBIAEoDjIZLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZRIPCgdtZXNzYWdlGAIgASgJEi8KBnJlYXNvbhgDIAEoDjIfLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZVJlYXNvbhIMCgRsaW5lGAQgASgNEg4KBmNvbHVtbhgFIAEoDSI8Cg9Ob2RlU3RhdHVzRXZlbnQSDAoEdGV4dBgBIAEoCRIMCgRmaWxsGAIgASgJEg0KBXNoYXBlGAMgASgJIqYBCg5Ob2RlRXJyb3JFdmVudBIkCgVsZXZlbBgBIAEoDjIVLmZsb3dnYXRlLnYxLkxvZ0xldmVsEg8KB21lc3NhZ2UYAiABKAkSDQoFc3RhY2sYAyABKAkSDAoEbGluZRgEIAEoDRIOCgZjb2x1bW4YBSABKA0SDQoFY291bnQYBiABKA0SDgoGY2F1Z2h0GAcgASgIEhEKCXRydW5jYXRlZBgIIAEoCCJfCgpEZWJ1Z0V2ZW50Eg0KBXRvcGljGAEgASgJEhAKCHByb3BlcnR5GAIgASgJEg4KBmZvcm1hdBgDIAEoCRINCgV2YWx1ZRgEIAEoCRIRCgl0cnVuY2F0ZWQYBSABKAgiUAoITG9nRXZlbnQSJAoFbGV2ZWwYASABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAIgASgJEg0KBWNvdW50GAMgASgNIlwKC01vZHVsZUV2ZW50EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDQoFc3RhdGUYBCABKAkSDwoHbWVzc2FnZRgFIAEoCSI7CgpUb2tlbkV2ZW50Eg4KBmFjdGlvbhgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEgwKBHVzZXIYAyABKAkiLAoKVXNlcnNFdmVudBIOCgZhY3Rpb24YASABKAkSDgoGZGV0YWlsGAIgASgJIp4BCg1Qcm9wb3NhbEV2ZW50EgoKAmlkGAEgASgJEikKBXN0YXRlGAIgASgOMhouZmxvd2dhdGUudjEuUHJvcG9zYWxTdGF0ZRIMCgR1c2VyGAMgASgJEhIKCnRva2VuX25hbWUYBCABKAkSEwoLcHJvcG9zZWRfYnkYBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIOCgZyZWFzb24YByABKAkiDQoLU25hcHNob3RFbmQihgEKB0Ryb3BwZWQSDQoFY291bnQYASABKA0SLgoFa2luZHMYAiADKAsyHy5mbG93Z2F0ZS52MS5Ecm9wcGVkLktpbmRzRW50cnkSDgoGcmVhc29uGAMgASgJGiwKCktpbmRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASIKCghCb29rbWFyayrNAwoJRXZlbnRLaW5kEhoKFkVWRU5UX0tJTkRfVU5TUEVDSUZJRUQQABItChVFVkVOVF9LSU5EX0RFUExPWU1FTlQQARoS2uOyrAoMCgpkZXBsb3ltZW50EjMKGEVWRU5UX0tJTkRfUlVOVElNRV9TVEFURRACGhXa47KsCg8KDXJ1bnRpbWVfc3RhdGUSLwoWRVZFTlRfS0lORF9OT0RFX1NUQVRVUxADGhPa47KsCg0KC25vZGVfc3RhdHVzEi0KFUVWRU5UX0tJTkRfTk9ERV9FUlJPUhAEGhLa47KsCgwKCm5vZGVfZXJyb3ISIwoQRVZFTlRfS0lORF9ERUJVRxAFGg3a47KsCgcKBWRlYnVnEh8KDkVWRU5UX0tJTkRfTE9HEAYaC9rjsqwKBQoDbG9nEiUKEUVWRU5UX0tJTkRfTU9EVUxFEAcaDtrjsqwKCAoGbW9kdWxlEiMKEEVWRU5UX0tJTkRfVE9LRU4QCBoN2uOyrAoHCgV0b2tlbhIjChBFVkVOVF9LSU5EX1VTRVJTEAkaDdrjsqwKBwoFdXNlcnMSKQoTRVZFTlRfS0lORF9QUk9QT1NBTBAKGhDa47KsCgoKCHByb3Bvc2FsKvkBCghMb2dMZXZlbBIZChVMT0dfTEVWRUxfVU5TUEVDSUZJRUQQABIiCg9MT0dfTEVWRUxfRkFUQUwQARoN2uOyrAoHCgVmYXRhbBIiCg9MT0dfTEVWRUxfRVJST1IQAhoN2uOyrAoHCgVlcnJvchIgCg5MT0dfTEVWRUxfV0FSThADGgza47KsCgYKBHdhcm4SIAoOTE9HX0xFVkVMX0lORk8QBBoM2uOyrAoGCgRpbmZvEiIKD0xPR19MRVZFTF9ERUJVRxAFGg3a47KsCgcKBWRlYnVnEiIKD0xPR19MRVZFTF9UUkFDRRAGGg3a47KsCgcKBXRyYWNlKscCChJSdW50aW1lU3RhdGVSZWFzb24SJAogUlVOVElNRV9TVEFURV9SRUFTT05fVU5TUEVDSUZJRUQQABIxChxSVU5USU1FX1NUQVRFX1JFQVNPTl9CTE9DS0VEEAEaD9rjsqwKCQoHYmxvY2tlZBI9CiJSVU5USU1FX1NUQVRFX1JFQVNPTl9PVVRfT0ZfTUVNT1JZEAIaFdrjsqwKDwoNb3V0X29mX21lbW9yeRIxChxSVU5USU1FX1NUQVRFX1JFQVNPTl9DUkFTSEVEEAMaD9rjsqwKCQoHY3Jhc2hlZBIvChtSVU5USU1FX1NUQVRFX1JFQVNPTl9LSUxMRUQQBBoO2uOyrAoICgZraWxsZWQSNQoeUlVOVElNRV9TVEFURV9SRUFTT05fU0FGRV9NT0RFEAUaEdrjsqwKCwoJc2FmZV9tb2RlMqwBCg1FdmVudHNTZXJ2aWNlEpoBCgtXYXRjaEV2ZW50cxIfLmZsb3dnYXRlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoSLmZsb3dnYXRlLnYxLkV2ZW50IlSQAgHCghkNGgtldmVudHMucmVhZILT5JMCCRIHL2V2ZW50c9rjsqwKKzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgARiCgoCaWQSBGtpbmQwAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_flowgate_v1_flows, file_flowgate_v1_proposals, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.WatchEventsRequest
@@ -229,6 +231,12 @@ export type Event = Message<"flowgate.v1.Event"> & {
      */
     value: Bookmark;
     case: "bookmark";
+  } | {
+    /**
+     * @generated from field: flowgate.v1.ProposalEvent proposal = 32;
+     */
+    value: ProposalEvent;
+    case: "proposal";
   } | { case: undefined; value?: undefined };
 };
 
@@ -629,6 +637,66 @@ export const UsersEventSchema: GenMessage<UsersEvent> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_events, 10);
 
 /**
+ * A deployment was proposed, or a proposal was approved, rejected or withdrawn. The event is about the revision that the approval has
+ * made, or else the base of the proposal.
+ *
+ * @generated from message flowgate.v1.ProposalEvent
+ */
+export type ProposalEvent = Message<"flowgate.v1.ProposalEvent"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: flowgate.v1.ProposalState state = 2;
+   */
+  state: ProposalState;
+
+  /**
+   * Who did that.
+   *
+   * @generated from field: string user = 3;
+   */
+  user: string;
+
+  /**
+   * The name of the token of the request. Empty if it was issued for a login.
+   *
+   * @generated from field: string token_name = 4;
+   */
+  tokenName: string;
+
+  /**
+   * Who has proposed it.
+   *
+   * @generated from field: string proposed_by = 5;
+   */
+  proposedBy: string;
+
+  /**
+   * The comment of the proposal.
+   *
+   * @generated from field: string message = 6;
+   */
+  message: string;
+
+  /**
+   * The comment on the approval, rejection or withdrawal.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message flowgate.v1.ProposalEvent.
+ * Use `create(ProposalEventSchema)` to create a new message.
+ */
+export const ProposalEventSchema: GenMessage<ProposalEvent> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_events, 11);
+
+/**
  * @generated from message flowgate.v1.SnapshotEnd
  */
 export type SnapshotEnd = Message<"flowgate.v1.SnapshotEnd"> & {
@@ -639,7 +707,7 @@ export type SnapshotEnd = Message<"flowgate.v1.SnapshotEnd"> & {
  * Use `create(SnapshotEndSchema)` to create a new message.
  */
 export const SnapshotEndSchema: GenMessage<SnapshotEnd> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 11);
+  messageDesc(file_flowgate_v1_events, 12);
 
 /**
  * Events that are missing at this position of the stream.
@@ -675,7 +743,7 @@ export type Dropped = Message<"flowgate.v1.Dropped"> & {
  * Use `create(DroppedSchema)` to create a new message.
  */
 export const DroppedSchema: GenMessage<Dropped> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 12);
+  messageDesc(file_flowgate_v1_events, 13);
 
 /**
  * @generated from message flowgate.v1.Bookmark
@@ -688,7 +756,7 @@ export type Bookmark = Message<"flowgate.v1.Bookmark"> & {
  * Use `create(BookmarkSchema)` to create a new message.
  */
 export const BookmarkSchema: GenMessage<Bookmark> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 13);
+  messageDesc(file_flowgate_v1_events, 14);
 
 /**
  * @generated from enum flowgate.v1.EventKind
@@ -743,6 +811,11 @@ export const EventKind = {
    * @generated from enum value: EVENT_KIND_USERS = 9;
    */
   USERS: 9,
+
+  /**
+   * @generated from enum value: EVENT_KIND_PROPOSAL = 10;
+   */
+  PROPOSAL: 10,
 } as const;
 
 /**

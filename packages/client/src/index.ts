@@ -26,7 +26,7 @@ export {
   LogLevelSchema,
   type NodeStatusEvent,
 } from "../gen/flowgate/v1/events_pb.ts";
-export { FlowsDiffSchema, NodeChangeSchema } from "../gen/flowgate/v1/diff_pb.ts";
+export { ContainerKind, FlowsDiffSchema, NodeChangeSchema } from "../gen/flowgate/v1/diff_pb.ts";
 export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
 export {
   type ChangeFlowResponse,
@@ -63,6 +63,15 @@ export {
   type Module,
   ModulesService,
 } from "../gen/flowgate/v1/modules_pb.ts";
+export {
+  ListProposalsResponseSchema,
+  type Proposal,
+  ProposalSchema,
+  ProposalsService,
+  ProposalState,
+  ProposalStateSchema,
+  ProposalView,
+} from "../gen/flowgate/v1/proposals_pb.ts";
 export {
   type DiffRevisionResponse,
   DiffRevisionResponseSchema,

@@ -1,4 +1,5 @@
 import { OnFailure, type PlanFlowsRequest, type SetFlowsRequest } from "../../../gen/flowgate/v1/flows_pb.ts";
+import type { CreateProposalRequest } from "../../../gen/flowgate/v1/proposals_pb.ts";
 import { FlowgateError } from "../../errors.ts";
 import { type CredentialSets, type DeploymentType, parseDeploymentType } from "../configuration.ts";
 import { type Decrypt, type SubmittedCredentials, mergeCredentials } from "../credentials.ts";
@@ -12,8 +13,8 @@ export type DeploymentFields = Pick<
 > &
   Partial<Pick<SetFlowsRequest, "merge">>;
 
-/** A request that deploys flows, or plans that. */
-export type FlowsRequest = SetFlowsRequest | PlanFlowsRequest;
+/** A request that deploys flows, or plans or proposes that. */
+export type FlowsRequest = SetFlowsRequest | PlanFlowsRequest | CreateProposalRequest;
 
 /** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {
@@ -66,12 +67,13 @@ function readFields(request: FlowsRequest): DeploymentFields {
   if (isPlan(request)) {
     return { message: "", onFailure: OnFailure.UNSPECIFIED };
   }
-  const { message, idempotencyKey, wait, onFailure, maxErrors, merge } = request;
+  const { message, wait, onFailure, maxErrors } = request;
   return {
     message,
     onFailure,
-    merge,
-    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...("merge" in request && { merge: request.merge }),
+    ...("idempotencyKey" in request &&
+      request.idempotencyKey !== undefined && { idempotencyKey: request.idempotencyKey }),
     ...(wait !== undefined && { wait }),
     ...(maxErrors !== undefined && { maxErrors }),
   };

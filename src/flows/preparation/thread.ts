@@ -3,6 +3,7 @@ import { workerData } from "node:worker_threads";
 import type { DescMethodUnary, Message } from "@bufbuild/protobuf";
 import { type EncodedRequest, createRequestDecoder } from "@flowgate/gateway";
 import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { ProposalsService } from "../../../gen/flowgate/v1/proposals_pb.ts";
 import { serveThread } from "../../base/thread.ts";
 import { assertDecodable } from "../../base/decoding-limit.ts";
 import type { Decrypt } from "../credentials.ts";
@@ -15,6 +16,7 @@ const { credentialSecret, memoryMb } = workerData as PreparationData;
 const decoders = {
   "flowgate.v1.SetFlowsRequest": createDecoder(FlowsService.method.setFlows),
   "flowgate.v1.PlanFlowsRequest": createDecoder(FlowsService.method.planFlows),
+  "flowgate.v1.CreateProposalRequest": createDecoder(ProposalsService.method.createProposal),
 };
 
 serveThread<PreparationCall, PreparationReply>(async (call) => {

@@ -3,6 +3,7 @@ import { createJsonEncoder } from "@flowgate/gateway";
 import { nameOfCase } from "../events.ts";
 import { type Event, EventSchema, LogLevel, RuntimeStateReason } from "../../../gen/flowgate/v1/events_pb.ts";
 import { DeploymentOutcome } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { ProposalState } from "../../../gen/flowgate/v1/proposals_pb.ts";
 import { RuntimeState } from "../../../gen/flowgate/v1/settings_pb.ts";
 
 /** The body of requests: the event, or a text in the form that chats accept. */
@@ -46,6 +47,12 @@ function describe({ kind, rev, runtime, nodeId, nodeName, nodeType, flowLabel, f
       return `Token ${kind.value.subject} ${kind.value.action}${kind.value.user === "" ? "" : ` by ${kind.value.user}`}`;
     case "users":
       return join(`Users ${kind.value.action}`, kind.value.detail);
+    case "proposal": {
+      const { id, state, user, proposedBy, message, reason } = kind.value;
+      const isNew = state === ProposalState.OPEN;
+      const what = isNew ? `proposed by ${proposedBy}` : `by ${proposedBy} ${nameOf(ProposalState, state)} by ${user}`;
+      return join(`Proposal ${id} ${what}`, isNew ? message : reason);
+    }
     case "module":
       return join(
         `Module ${kind.value.name} ${kind.value.version}: ${kind.value.action} ${kind.value.state}`,

@@ -1,4 +1,11 @@
-import { commitInDoubt, type FlowStore, RepeatedRequest, type RevisionDraft, versionMismatch } from "../flow-store.ts";
+import {
+  commitInDoubt,
+  type FlowStore,
+  proposalClosed,
+  RepeatedRequest,
+  type RevisionDraft,
+  versionMismatch,
+} from "../flow-store.ts";
 import type { Revision } from "../revision.ts";
 import type { Query } from "../sql/query.ts";
 import { type AssignedColumns, type CommitCall, rootDraft, toCommitCall, toCommitted } from "../sql/revision-row.ts";
@@ -98,6 +105,8 @@ class SharedRevisions {
         return this.#rejectMismatch(reply.newest);
       case "repeated":
         throw new RepeatedRequest(reply.rev, reply.fingerprint);
+      case "closed":
+        throw proposalClosed();
     }
   }
 

@@ -1,7 +1,14 @@
 import type { AuditHead, AuditVerification } from "../audit-store.ts";
 import { Operations, wrapStore } from "../guard.ts";
 import { verifyAudit } from "../sql/audit-verification.ts";
-import { type Access, createAuditStore, createDocumentStore, type Write, writes } from "../sql/stores.ts";
+import {
+  type Access,
+  createAuditStore,
+  createDocumentStore,
+  createProposalStore,
+  type Write,
+  writes,
+} from "../sql/stores.ts";
 import type { Query } from "../sql/query.ts";
 import type { Store } from "../store.ts";
 import { openChanges } from "./changes.ts";
@@ -48,6 +55,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
   const operations = new Operations(toFlowgateError);
   const parts = {
     flows: await createFlowStore(database, access, changes, key),
+    proposals: createProposalStore(access, key),
     tokens,
     desired,
     audit: createAuditStore(access, (expected) => verifyAuditLog(database, expected)),

@@ -185,6 +185,46 @@ const migrations = [
     changed_at_ms bigint NOT NULL
   );
   `,
+  `
+  CREATE TABLE flowgate.proposal (
+    seq bigint PRIMARY KEY,
+    id text NOT NULL UNIQUE,
+    base text NOT NULL,
+    created_at_ms bigint NOT NULL,
+    expires_at_ms bigint NOT NULL,
+    proposed_by text,
+    token_id text,
+    token_name text,
+    client_address text,
+    protocol text,
+    request_id text,
+    deployment_type text NOT NULL,
+    message text,
+    wait_ms bigint,
+    undo_on_failure integer NOT NULL,
+    max_errors bigint NOT NULL,
+    changes text NOT NULL,
+    digest text NOT NULL,
+    node_count integer NOT NULL,
+    size_bytes bigint NOT NULL,
+    closed text,
+    closed_at_ms bigint,
+    closed_by text,
+    closed_token_id text,
+    closed_token_name text,
+    reason text,
+    rev text
+  );
+  CREATE TABLE flowgate.proposal_content (
+    seq bigint PRIMARY KEY REFERENCES flowgate.proposal ON DELETE CASCADE,
+    flows bytea NOT NULL,
+    credentials bytea NOT NULL
+  );
+  ALTER TABLE flowgate.proposal_content ALTER flows SET STORAGE EXTERNAL, ALTER credentials SET STORAGE EXTERNAL;
+
+  ALTER TABLE flowgate.revision ADD COLUMN proposal_id text, ADD COLUMN approved_by text, ADD COLUMN approver_token_id text,
+    ADD COLUMN approver_token_name text;
+  `,
 ];
 const schemaVersion = migrations.length;
 

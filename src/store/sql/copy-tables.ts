@@ -1,9 +1,10 @@
 import { createHash, type Hash } from "node:crypto";
 import { type Row, type TableName, tableNames, type TableReader, type TableWriter } from "../adapter.ts";
 import { type AuditHead, type AuditRecord, emptyHead, parseHead } from "../audit-store.ts";
-import { isKeyOf, openCredentials, sealCredentials } from "../credentials.ts";
+import { isKeyOf, openCredentials, openText, sealText } from "../credentials.ts";
 import { type AuditRow, readHead, toAuditEntry, toAuditRow, writeHead } from "./audit-log.ts";
 import { AuditCheck } from "./audit-verification.ts";
+import { type ProposalContentRow, type ProposalRow, sealNameOf } from "./proposals.ts";
 import { insertRows, type Query, toPortable } from "./query.ts";
 import { type ContentRow, hashFlows, type SummaryRow } from "./revision-row.ts";
 
@@ -100,37 +101,41 @@ export async function copyTables(
 }
 
 /**
- * Returns a function that converts rows for the destination of a copy. It must be called with revisions before their content.
+ * Returns a function that converts rows for the destination of a copy. It must be called with revisions and proposals before their content.
  * `keys` is as `CopyOptions.keys`.
  */
 function createConversion(keys: readonly Buffer[] | undefined): (table: TableName, row: Row) => Row {
-  /** The `rev` of the revisions by sequence number. */
-  const revs = new Map<number, string>();
+  /** What credentials are encrypted for, by sequence number: the `rev` of revisions. */
+  const names = { revision_content: new Map<number, string>(), proposal_content: new Map<number, string>() };
   /** The key of the source, which is the same for all revisions. */
   let from: Buffer | undefined;
 
-  function encrypt(content: Row, [to, ...others]: readonly [Buffer, ...Buffer[]]): Row {
-    const { seq, credentials } = content as ContentRow & { seq: number };
-    const rev = revs.get(seq) ?? "";
-    from ??= [to, ...others].find((key) => isKeyOf(key, rev, credentials));
+  function encrypt(table: keyof typeof names, content: Row, [to, ...others]: readonly [Buffer, ...Buffer[]]): Row {
+    const { seq, credentials } = content as (ContentRow | ProposalContentRow) & { seq: number };
+    const name = names[table].get(seq) ?? "";
+    from ??= [to, ...others].find((key) => isKeyOf(key, name, credentials));
     if (from === undefined) {
       throw new Error(
         "the credentials can't be decrypted: configure the credentialSecret that was used to store them, or, if none was set, " +
           "name the data directory with the credential.key of that time",
       );
     }
-    return from === to
-      ? content
-      : { ...content, credentials: sealCredentials(to, rev, openCredentials(from, rev, credentials)) };
+    return from === to ? content : { ...content, credentials: sealText(to, name, openText(from, name, credentials)) };
   }
 
   return (table, row) => {
     if (table === "revision") {
       const { seq, rev } = row as SummaryRow;
-      revs.set(seq, rev);
+      names.revision_content.set(seq, rev);
+    }
+    if (table === "proposal") {
+      const { seq, id } = row as ProposalRow;
+      names.proposal_content.set(seq, sealNameOf(id));
     }
     const [to, ...others] = keys ?? [];
-    return table === "revision_content" && to !== undefined ? encrypt(row, [to, ...others]) : toPortableRow(row);
+    return table in names && to !== undefined
+      ? encrypt(table as keyof typeof names, row, [to, ...others])
+      : toPortableRow(row);
   };
 }
 

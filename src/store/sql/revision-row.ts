@@ -31,6 +31,14 @@ export type SummaryRow = {
   restored_rev: string | null;
   node_count: number;
   size_bytes: number;
+} & ApprovalRow;
+
+/** `RevisionSummary.approval`. */
+type ApprovalRow = {
+  proposal_id: string | null;
+  approved_by: string | null;
+  approver_token_id: string | null;
+  approver_token_name: string | null;
 };
 
 /** `RevisionEntry.errorLimit`. */
@@ -63,7 +71,7 @@ export type RevisionRow = SummaryRow & ErrorLimitRow & Pick<StateRow, "message" 
 
 export const summaryColumns =
   "seq, rev, parent, committed_at_ms, deployed_by, client_address, protocol, request_id, deployment_type, cause, " +
-  "restored_rev, node_count, size_bytes, token_id, token_name";
+  "restored_rev, node_count, size_bytes, token_id, token_name, proposal_id, approved_by, approver_token_id, approver_token_name";
 export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms, error_limit_ms, max_errors`;
 
 function toSummary(row: SummaryRow): RevisionSummary {
@@ -80,6 +88,7 @@ function toSummary(row: SummaryRow): RevisionSummary {
     deploymentType: row.deployment_type,
     cause: row.cause,
     restoredRev: row.restored_rev ?? undefined,
+    approval: toApproval(row),
     nodeCount: row.node_count,
     sizeBytes: row.size_bytes,
   };
@@ -88,6 +97,16 @@ function toSummary(row: SummaryRow): RevisionSummary {
 /** The columns are undefined in logs with the schema of an older version. */
 export function toTokenOrigin({ token_id: id, token_name: name }: Partial<SummaryRow>): Origin["token"] {
   return id === null || id === undefined ? undefined : { id, name: name ?? undefined };
+}
+
+function toApproval(row: ApprovalRow): RevisionSummary["approval"] {
+  return row.proposal_id === null
+    ? undefined
+    : {
+        proposalId: row.proposal_id,
+        by: row.approved_by ?? undefined,
+        token: toTokenOrigin({ token_id: row.approver_token_id, token_name: row.approver_token_name }),
+      };
 }
 
 export function toEntry(row: EntryRow): RevisionEntry {
@@ -121,9 +140,10 @@ export function toStateColumns(change: Partial<RevisionEntry>): Partial<StateRow
 }
 
 /** A revision without the values that are assigned when it is written. */
-export type CommitCall = Omit<RevisionRow, keyof AssignedColumns> & {
-  readonly idempotencyKey: UsedKey | undefined;
-};
+export type CommitCall = Omit<RevisionRow, keyof AssignedColumns> &
+  Pick<RevisionDraft, "approval" | "unapproved"> & {
+    readonly idempotencyKey: UsedKey | undefined;
+  };
 
 /** `user` is empty for requests that are not authenticated. */
 type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
@@ -150,7 +170,7 @@ export const rootDraft: RevisionDraft = {
 export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<CommitCall> {
   // Random, so that ids are unique across processes. Does not begin with a hyphen, like the flags of a command line.
   const rev = randomBytes(16).toString("base64url").replace(/^-/, "0");
-  const { by, idempotencyKey, flows, credentials } = draft;
+  const { by, idempotencyKey, flows, credentials, approval, unapproved } = draft;
   return {
     rev,
     parent: draft.parent,
@@ -163,6 +183,10 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     deployment_type: draft.deploymentType,
     cause: draft.cause,
     restored_rev: draft.restoredRev ?? null,
+    proposal_id: approval?.proposalId ?? null,
+    approved_by: approval?.origin.by ?? null,
+    approver_token_id: approval?.origin.token?.id ?? null,
+    approver_token_name: approval?.origin.token?.name ?? null,
     node_count: flows.count,
     size_bytes: flows.json.length,
     message: draft.message ?? null,
@@ -170,6 +194,8 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     error_limit_ms: draft.errorLimit?.forMs ?? null,
     max_errors: draft.errorLimit?.maxErrors ?? null,
     idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
+    approval,
+    unapproved,
     flows: await compress(flows.json, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }),
     credentials: sealCredentials(key, rev, credentials),
     kept: JSON.stringify(Array.from(draft.kept, ([id, { type, rev, names }]) => [id, type, rev, names])),
@@ -204,16 +230,25 @@ function parseKept(json: string): KeptCredentials {
   return new Map(entries.map(([id, type, rev, names = []]) => [id, { type, rev, names }]));
 }
 
-/** The audit entry of a commit. */
-export function toAuditRecord(row: SummaryRow & ContentRow): AuditRecord {
+/** The audit entries of a commit. That of the deployment has the author, that of an approval who has approved it. */
+export function toAuditRecords(
+  row: SummaryRow & ContentRow,
+  { approval, unapproved }: Pick<CommitCall, "approval" | "unapproved">,
+): AuditRecord[] {
   const { by, token, address, protocol, requestId } = toSummary(row);
-  return {
-    kind: "deployment",
-    origin: { by, token, address, protocol, requestId },
-    subject: row.rev,
-    detail: describeDeployment(row),
-    digest: digestRevision(row, hashFlows(row.flows)),
-  };
+  const origin = { by, token, address, protocol, requestId };
+  const records: AuditRecord[] = [];
+  if (approval !== undefined) {
+    const { proposalId: subject, digest } = approval;
+    const detail = `revision ${row.rev}, proposed by ${by ?? ""}`;
+    records.push({ kind: "proposal_approved", origin: approval.origin, subject, detail, digest });
+  }
+  if (unapproved !== undefined) {
+    records.push({ kind: "unapproved_deployment", origin, subject: row.rev, detail: unapproved });
+  }
+  const digest = digestRevision(row, hashFlows(row.flows));
+  records.push({ kind: "deployment", origin, subject: row.rev, detail: describeDeployment(row), digest });
+  return records;
 }
 
 /** The audit entry of revisions that the retention has removed. */
@@ -223,8 +258,8 @@ export function toPruneRecord(revs: readonly string[]): AuditRecord {
 
 /**
  * The digest of a revision in its audit entry: the SHA-256 of its fields, a period, and the SHA-256 of its flows as they are stored,
- * both in hexadecimal. The fields are hashed as the UTF-8 encoding of a JSON array without spaces; absent ones are null. Message, pin
- * and outcome are not part of it, since they may change. Nor are the credentials: they are encrypted again when a store is migrated,
+ * both in hexadecimal. The fields are hashed as the UTF-8 encoding of a JSON array without spaces; absent ones are null. If a proposal was
+ * deployed, its id follows, and who has approved it. Message, pin and outcome are not part of it, since they may change. Nor are the credentials: they are encrypted again when a store is migrated,
  * and their encryption detects changes. Must never change.
  */
 export function digestRevision(row: SummaryRow, flowsHash: string): string {
@@ -245,6 +280,10 @@ export function digestRevision(row: SummaryRow, flowsHash: string): string {
     row.node_count,
     row.size_bytes,
   ];
+  // Undefined in the tables of an older version.
+  if ((row.proposal_id ?? null) !== null) {
+    fields.push(row.proposal_id, row.approved_by, row.approver_token_id, row.approver_token_name);
+  }
   // Text as it is read from either database.
   const stored = fields.map((value) => toPortable(typeof value === "string" ? value.toWellFormed() : value));
   return `${hash("sha256", JSON.stringify(stored))}.${flowsHash}`;
@@ -255,6 +294,8 @@ export function hashFlows(flows: Uint8Array): string {
 }
 
 /** The `detail` of the entry about a deployment. */
-export function describeDeployment({ cause, deployment_type: type }: SummaryRow): string {
-  return cause === "deployment" ? type : `${cause}, ${type}`;
+export function describeDeployment(row: SummaryRow): string {
+  const { cause, deployment_type: type, proposal_id: proposal, approved_by: approver } = row;
+  const made = cause === "deployment" ? type : `${cause}, ${type}`;
+  return (proposal ?? null) === null ? made : `${made}, proposal ${proposal} approved by ${approver ?? ""}`;
 }

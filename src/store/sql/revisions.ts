@@ -12,6 +12,7 @@ import {
 } from "../flow-store.ts";
 import type { Revision, RevisionEntry } from "../revision.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";
+import { closeProposal } from "./proposals.ts";
 import { insert, nowMs, placeholders, type Query, toCondition, toPage } from "./query.ts";
 import {
   type AssignedColumns,
@@ -24,7 +25,7 @@ import {
   type StateRow,
   summaryColumns,
   type SummaryRow,
-  toAuditRecord,
+  toAuditRecords,
   toEntry,
   toPruneRecord,
   toRevision,
@@ -147,11 +148,13 @@ export type CommitReply =
   /** The parent is not the newest revision, which is this one. */
   | { readonly kind: "mismatch"; readonly newest: Newest }
   /** The idempotency key belongs to this revision. */
-  | ({ readonly kind: "repeated" } & Repeated);
+  | ({ readonly kind: "repeated" } & Repeated)
+  /** The proposal can't be approved any more. */
+  | { readonly kind: "closed" };
 
 /** Writes a revision, whose sequence number is at least `minSeq`, if its parent is the newest one. */
 export async function commitRevision(query: Query, call: CommitCall, minSeq = 0): Promise<CommitReply> {
-  const { idempotencyKey, ...draft } = call;
+  const { idempotencyKey, approval, unapproved, ...draft } = call;
   // Excludes other commits, so that the newest revision stays the newest one.
   const log = await lockAudit(query);
   if (idempotencyKey !== undefined) {
@@ -172,6 +175,13 @@ export async function commitRevision(query: Query, call: CommitCall, minSeq = 0)
   if (newest.rev !== draft.parent) {
     return { kind: "mismatch", newest };
   }
+  if (approval !== undefined) {
+    const { proposalId: id, origin, reason } = approval;
+    const closing = { id, state: "approved", origin, reason, rev: draft.rev } as const;
+    if ((await closeProposal(query, closing, log.nowMs)) === undefined) {
+      return { kind: "closed" };
+    }
+  }
   const written = { seq: Math.max(newest.seq + 1, minSeq), committed_at_ms: log.nowMs };
   const row = { ...draft, ...written };
   await insertRevision(query, row);
@@ -181,13 +191,13 @@ export async function commitRevision(query: Query, call: CommitCall, minSeq = 0)
   await query("UPDATE flowgate.revision SET outcome = 'replaced' WHERE rev = $1 AND outcome = 'pending'", [
     draft.parent,
   ]);
-  await appendAudit(log, [toAuditRecord(row)]);
+  await appendAudit(log, toAuditRecords(row, { approval, unapproved }));
   return { kind: "committed", ...written };
 }
 
 /** Inserts the first revision if there is none. */
 export async function insertRoot(query: Query, call: CommitCall): Promise<void> {
-  const { idempotencyKey: _, ...root } = call;
+  const { idempotencyKey: _key, approval: _approval, unapproved: _unapproved, ...root } = call;
   const { nowMs } = await lockAudit(query);
   if ((await findNewest(query)) === undefined) {
     await insertRevision(query, { ...root, parent: null, seq: 1, committed_at_ms: nowMs });

@@ -2,11 +2,21 @@ import type { Listeners } from "../../base/listeners.ts";
 import type { AuditRecord, AuditStore } from "../audit-store.ts";
 import type { DocumentStore } from "../document-store.ts";
 import type { FlowStore } from "../flow-store.ts";
+import type { ProposalStore } from "../proposal-store.ts";
 import type { TokenStore } from "../token-store.ts";
 import type { DesiredStateStore } from "../desired-state.ts";
 import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import { type KnownState, setDesiredState } from "./desired-state.ts";
 import { findDocument, listDocuments, putDocument } from "./documents.ts";
+import {
+  endProposal,
+  findProposal,
+  findProposalEntry,
+  insertProposal,
+  listProposals,
+  toInsertProposalCall,
+  toProposalEntry,
+} from "./proposals.ts";
 import { type Query, removeInBatches } from "./query.ts";
 import { toEntry, toStateColumns } from "./revision-row.ts";
 import {
@@ -38,6 +48,8 @@ export const writes = {
   commit: commitRevision,
   update: updateRevision,
   prune: pruneRevisions,
+  insertProposal,
+  endProposal,
   insertToken,
   removeTokens,
   removeExpiredTokens,
@@ -73,6 +85,22 @@ export function createDocumentStore({ query, write }: Access): DocumentStore {
     find: (name) => findDocument(query, name),
     list: (prefix) => listDocuments(query, prefix),
     put: (document) => write("putDocument", document),
+  };
+}
+
+/** `key` encrypts credentials. */
+export function createProposalStore({ query, write }: Access, key: Buffer): ProposalStore {
+  return {
+    async create(draft, entry, limits) {
+      return toProposalEntry(await write("insertProposal", await toInsertProposalCall(draft, entry, limits, key)));
+    },
+    findEntry: (id) => findProposalEntry(query, id),
+    find: (id) => findProposal(query, id, key),
+    list: (page) => listProposals(query, page),
+    async close(id, closing, entry) {
+      const row = await write("endProposal", { id, ...closing, entry });
+      return row && toProposalEntry(row);
+    },
   };
 }
 

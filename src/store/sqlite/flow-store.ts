@@ -1,4 +1,4 @@
-import { type FlowStore, RepeatedRequest, versionMismatch } from "../flow-store.ts";
+import { type FlowStore, proposalClosed, RepeatedRequest, versionMismatch } from "../flow-store.ts";
 import { type CommitCall, rootDraft, toCommitCall, toCommitted } from "../sql/revision-row.ts";
 import { ActiveRevision, type CommitReply, findNewest, readRevision } from "../sql/revisions.ts";
 import { type Access, createHistory } from "../sql/stores.ts";
@@ -57,6 +57,8 @@ export async function createFlowStore({ query, write }: Access, key: Buffer): Pr
           return rejectMismatch();
         case "repeated":
           throw new RepeatedRequest(reply.rev, reply.fingerprint);
+        case "closed":
+          throw proposalClosed();
       }
     },
 

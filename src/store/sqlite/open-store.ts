@@ -13,6 +13,7 @@ import {
   createAuditStore,
   createDesiredState,
   createDocumentStore,
+  createProposalStore,
   createTokenStore,
   type Write,
 } from "../sql/stores.ts";
@@ -102,6 +103,7 @@ export async function openSqliteStore({
     known = new KnownState(await findDesiredState(query));
     const parts = {
       flows,
+      proposals: createProposalStore({ query, write }, key),
       desired: createDesiredState({ query, write }, known),
       tokens: createTokenStore({ query, write }, revoked),
       audit: createAuditStore({ query, write }, (expected) => verifyAuditLog(path, expected)),

@@ -184,6 +184,48 @@ const migrations = [
     changed_at_ms INTEGER NOT NULL
   ) STRICT;
   `,
+  // Proposed deployments, and who has approved a revision.
+  `
+  CREATE TABLE proposal (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    base TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    expires_at_ms INTEGER NOT NULL,
+    proposed_by TEXT,
+    token_id TEXT,
+    token_name TEXT,
+    client_address TEXT,
+    protocol TEXT,
+    request_id TEXT,
+    deployment_type TEXT NOT NULL,
+    message TEXT,
+    wait_ms INTEGER,
+    undo_on_failure INTEGER NOT NULL,
+    max_errors INTEGER NOT NULL,
+    changes TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    node_count INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    closed TEXT,
+    closed_at_ms INTEGER,
+    closed_by TEXT,
+    closed_token_id TEXT,
+    closed_token_name TEXT,
+    reason TEXT,
+    rev TEXT
+  ) STRICT;
+  CREATE TABLE proposal_content (
+    seq INTEGER PRIMARY KEY,
+    flows BLOB NOT NULL,
+    credentials BLOB NOT NULL
+  ) STRICT;
+
+  ALTER TABLE revision ADD COLUMN proposal_id TEXT;
+  ALTER TABLE revision ADD COLUMN approved_by TEXT;
+  ALTER TABLE revision ADD COLUMN approver_token_id TEXT;
+  ALTER TABLE revision ADD COLUMN approver_token_name TEXT;
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -29,6 +29,7 @@ const viewer = [
   "tokens.read",
   "audit.read",
   "events.read",
+  "proposals.read",
   "metrics.read",
   "library.read",
 ];
@@ -36,11 +37,19 @@ const viewer = [
 /** What each role permits, in addition to public operations and those for everyone with a token. */
 const expected: Readonly<Record<string, readonly string[]>> = {
   viewer,
-  deployer: [...viewer, "flows.write", "revisions.write", "library.write"],
+  deployer: [...viewer, "flows.write", "flows.propose", "revisions.write", "library.write"],
   operator: [...viewer, "debug.read", "logs.read", "context.read", "context.write", "runtime.write", "runtime.inject"],
   admin: [...permissions],
   // Configured.
-  "release-manager": [...viewer, "flows.write", "revisions.write", "library.write", "audit.read", "runtime.write"],
+  "release-manager": [
+    ...viewer,
+    "flows.write",
+    "flows.propose",
+    "revisions.write",
+    "library.write",
+    "audit.read",
+    "runtime.write",
+  ],
 };
 
 const methods = services.flatMap((service) => service.methods);

@@ -6,6 +6,8 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { DeploymentOutcome, DeploymentType } from "./flows_pb.ts";
 import { file_flowgate_v1_flows } from "./flows_pb.ts";
+import type { ProposalState } from "./proposals_pb.ts";
+import { file_flowgate_v1_proposals } from "./proposals_pb.ts";
 import type { RuntimeState } from "./settings_pb.ts";
 import { file_flowgate_v1_settings } from "./settings_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -16,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/events.proto.
  */
 export const file_flowgate_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("ChhmbG93Z2F0ZS92MS9ldmVudHMucHJvdG8SC2Zsb3dnYXRlLnYxIs0BChJXYXRjaEV2ZW50c1JlcXVlc3QSJQoFa2luZHMYASADKA4yFi5mbG93Z2F0ZS52MS5FdmVudEtpbmQSCwoDdGFiGAIgASgJEgwKBG5vZGUYAyABKAkSJAoFbGV2ZWwYBCABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBINCgVhZnRlchgFIAEoCRIVCg1sYXN0X2V2ZW50X2lkGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKABgoFRXZlbnQSCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcnVudGltZRgDIAEoCRILCgNyZXYYBCABKAkSDwoHbm9kZV9pZBgFIAEoCRIRCglub2RlX3R5cGUYBiABKAkSEQoJbm9kZV9uYW1lGAcgASgJEg8KB2Zsb3dfaWQYCCABKAkSEgoKZmxvd19sYWJlbBgJIAEoCRIUCgxzdWJmbG93X3BhdGgYCiADKAkSMgoKZGVwbG95bWVudBgUIAEoCzIcLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRFdmVudEgAEjcKDXJ1bnRpbWVfc3RhdGUYFSABKAsyHi5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGVFdmVudEgAEjMKC25vZGVfc3RhdHVzGBYgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50SAASMQoKbm9kZV9lcnJvchgXIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50SAASKAoFZGVidWcYGCABKAsyFy5mbG93Z2F0ZS52MS5EZWJ1Z0V2ZW50SAASJAoDbG9nGBkgASgLMhUuZmxvd2dhdGUudjEuTG9nRXZlbnRIABIqCgZtb2R1bGUYGiABKAsyGC5mbG93Z2F0ZS52MS5Nb2R1bGVFdmVudEgAEigKBXRva2VuGBsgASgLMhcuZmxvd2dhdGUudjEuVG9rZW5FdmVudEgAEigKBXVzZXJzGBwgASgLMhcuZmxvd2dhdGUudjEuVXNlcnNFdmVudEgAEjAKDHNuYXBzaG90X2VuZBgdIAEoCzIYLmZsb3dnYXRlLnYxLlNuYXBzaG90RW5kSAASJwoHZHJvcHBlZBgeIAEoCzIULmZsb3dnYXRlLnYxLkRyb3BwZWRIABIpCghib29rbWFyaxgfIAEoCzIVLmZsb3dnYXRlLnYxLkJvb2ttYXJrSABCBgoEa2luZCLYAQoPRGVwbG95bWVudEV2ZW50Ei8KB291dGNvbWUYASABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIPCgdmYWlsdXJlGAIgASgJEgwKBHVzZXIYAyABKAkSEgoKdG9rZW5fbmFtZRgEIAEoCRIPCgdtZXNzYWdlGAUgASgJEikKBHR5cGUYBiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIOCgZwYXJlbnQYByABKAkSFQoNbWlzc2luZ190eXBlcxgIIAMoCSKdAQoRUnVudGltZVN0YXRlRXZlbnQSKAoFc3RhdGUYASABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSDwoHbWVzc2FnZRgCIAEoCRIvCgZyZWFzb24YAyABKA4yHy5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGVSZWFzb24SDAoEbGluZRgEIAEoDRIOCgZjb2x1bW4YBSABKA0iPAoPTm9kZVN0YXR1c0V2ZW50EgwKBHRleHQYASABKAkSDAoEZmlsbBgCIAEoCRINCgVzaGFwZRgDIAEoCSKmAQoOTm9kZUVycm9yRXZlbnQSJAoFbGV2ZWwYASABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAIgASgJEg0KBXN0YWNrGAMgASgJEgwKBGxpbmUYBCABKA0SDgoGY29sdW1uGAUgASgNEg0KBWNvdW50GAYgASgNEg4KBmNhdWdodBgHIAEoCBIRCgl0cnVuY2F0ZWQYCCABKAgiXwoKRGVidWdFdmVudBINCgV0b3BpYxgBIAEoCRIQCghwcm9wZXJ0eRgCIAEoCRIOCgZmb3JtYXQYAyABKAkSDQoFdmFsdWUYBCABKAkSEQoJdHJ1bmNhdGVkGAUgASgIIlAKCExvZ0V2ZW50EiQKBWxldmVsGAEgASgOMhUuZmxvd2dhdGUudjEuTG9nTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDSJcCgtNb2R1bGVFdmVudBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDgoGYWN0aW9uGAMgASgJEg0KBXN0YXRlGAQgASgJEg8KB21lc3NhZ2UYBSABKAkiOwoKVG9rZW5FdmVudBIOCgZhY3Rpb24YASABKAkSDwoHc3ViamVjdBgCIAEoCRIMCgR1c2VyGAMgASgJIiwKClVzZXJzRXZlbnQSDgoGYWN0aW9uGAEgASgJEg4KBmRldGFpbBgCIAEoCSINCgtTbmFwc2hvdEVuZCKGAQoHRHJvcHBlZBINCgVjb3VudBgBIAEoDRIuCgVraW5kcxgCIAMoCzIfLmZsb3dnYXRlLnYxLkRyb3BwZWQuS2luZHNFbnRyeRIOCgZyZWFzb24YAyABKAkaLAoKS2luZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIgoKCEJvb2ttYXJrKoQCCglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhkKFUVWRU5UX0tJTkRfREVQTE9ZTUVOVBABEhwKGEVWRU5UX0tJTkRfUlVOVElNRV9TVEFURRACEhoKFkVWRU5UX0tJTkRfTk9ERV9TVEFUVVMQAxIZChVFVkVOVF9LSU5EX05PREVfRVJST1IQBBIUChBFVkVOVF9LSU5EX0RFQlVHEAUSEgoORVZFTlRfS0lORF9MT0cQBhIVChFFVkVOVF9LSU5EX01PRFVMRRAHEhQKEEVWRU5UX0tJTkRfVE9LRU4QCBIUChBFVkVOVF9LSU5EX1VTRVJTEAkqoQEKCExvZ0xldmVsEhkKFUxPR19MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0xPR19MRVZFTF9GQVRBTBABEhMKD0xPR19MRVZFTF9FUlJPUhACEhIKDkxPR19MRVZFTF9XQVJOEAMSEgoOTE9HX0xFVkVMX0lORk8QBBITCg9MT0dfTEVWRUxfREVCVUcQBRITCg9MT0dfTEVWRUxfVFJBQ0UQBirrAQoSUnVudGltZVN0YXRlUmVhc29uEiQKIFJVTlRJTUVfU1RBVEVfUkVBU09OX1VOU1BFQ0lGSUVEEAASIAocUlVOVElNRV9TVEFURV9SRUFTT05fQkxPQ0tFRBABEiYKIlJVTlRJTUVfU1RBVEVfUkVBU09OX09VVF9PRl9NRU1PUlkQAhIgChxSVU5USU1FX1NUQVRFX1JFQVNPTl9DUkFTSEVEEAMSHwobUlVOVElNRV9TVEFURV9SRUFTT05fS0lMTEVEEAQSIgoeUlVOVElNRV9TVEFURV9SRUFTT05fU0FGRV9NT0RFEAUyWgoNRXZlbnRzU2VydmljZRJJCgtXYXRjaEV2ZW50cxIfLmZsb3dnYXRlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoSLmZsb3dnYXRlLnYxLkV2ZW50IgOQAgEwAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_protobuf_timestamp]);
+  fileDesc("ChhmbG93Z2F0ZS92MS9ldmVudHMucHJvdG8SC2Zsb3dnYXRlLnYxIs0BChJXYXRjaEV2ZW50c1JlcXVlc3QSJQoFa2luZHMYASADKA4yFi5mbG93Z2F0ZS52MS5FdmVudEtpbmQSCwoDdGFiGAIgASgJEgwKBG5vZGUYAyABKAkSJAoFbGV2ZWwYBCABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBINCgVhZnRlchgFIAEoCRIVCg1sYXN0X2V2ZW50X2lkGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKwBgoFRXZlbnQSCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcnVudGltZRgDIAEoCRILCgNyZXYYBCABKAkSDwoHbm9kZV9pZBgFIAEoCRIRCglub2RlX3R5cGUYBiABKAkSEQoJbm9kZV9uYW1lGAcgASgJEg8KB2Zsb3dfaWQYCCABKAkSEgoKZmxvd19sYWJlbBgJIAEoCRIUCgxzdWJmbG93X3BhdGgYCiADKAkSMgoKZGVwbG95bWVudBgUIAEoCzIcLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRFdmVudEgAEjcKDXJ1bnRpbWVfc3RhdGUYFSABKAsyHi5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGVFdmVudEgAEjMKC25vZGVfc3RhdHVzGBYgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50SAASMQoKbm9kZV9lcnJvchgXIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50SAASKAoFZGVidWcYGCABKAsyFy5mbG93Z2F0ZS52MS5EZWJ1Z0V2ZW50SAASJAoDbG9nGBkgASgLMhUuZmxvd2dhdGUudjEuTG9nRXZlbnRIABIqCgZtb2R1bGUYGiABKAsyGC5mbG93Z2F0ZS52MS5Nb2R1bGVFdmVudEgAEigKBXRva2VuGBsgASgLMhcuZmxvd2dhdGUudjEuVG9rZW5FdmVudEgAEigKBXVzZXJzGBwgASgLMhcuZmxvd2dhdGUudjEuVXNlcnNFdmVudEgAEjAKDHNuYXBzaG90X2VuZBgdIAEoCzIYLmZsb3dnYXRlLnYxLlNuYXBzaG90RW5kSAASJwoHZHJvcHBlZBgeIAEoCzIULmZsb3dnYXRlLnYxLkRyb3BwZWRIABIpCghib29rbWFyaxgfIAEoCzIVLmZsb3dnYXRlLnYxLkJvb2ttYXJrSAASLgoIcHJvcG9zYWwYICABKAsyGi5mbG93Z2F0ZS52MS5Qcm9wb3NhbEV2ZW50SABCBgoEa2luZCLYAQoPRGVwbG95bWVudEV2ZW50Ei8KB291dGNvbWUYASABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIPCgdmYWlsdXJlGAIgASgJEgwKBHVzZXIYAyABKAkSEgoKdG9rZW5fbmFtZRgEIAEoCRIPCgdtZXNzYWdlGAUgASgJEikKBHR5cGUYBiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIOCgZwYXJlbnQYByABKAkSFQoNbWlzc2luZ190eXBlcxgIIAMoCSKdAQoRUnVudGltZVN0YXRlRXZlbnQSKAoFc3RhdGUYASABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSDwoHbWVzc2FnZRgCIAEoCRIvCgZyZWFzb24YAyABKA4yHy5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGVSZWFzb24SDAoEbGluZRgEIAEoDRIOCgZjb2x1bW4YBSABKA0iPAoPTm9kZVN0YXR1c0V2ZW50EgwKBHRleHQYASABKAkSDAoEZmlsbBgCIAEoCRINCgVzaGFwZRgDIAEoCSKmAQoOTm9kZUVycm9yRXZlbnQSJAoFbGV2ZWwYASABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAIgASgJEg0KBXN0YWNrGAMgASgJEgwKBGxpbmUYBCABKA0SDgoGY29sdW1uGAUgASgNEg0KBWNvdW50GAYgASgNEg4KBmNhdWdodBgHIAEoCBIRCgl0cnVuY2F0ZWQYCCABKAgiXwoKRGVidWdFdmVudBINCgV0b3BpYxgBIAEoCRIQCghwcm9wZXJ0eRgCIAEoCRIOCgZmb3JtYXQYAyABKAkSDQoFdmFsdWUYBCABKAkSEQoJdHJ1bmNhdGVkGAUgASgIIlAKCExvZ0V2ZW50EiQKBWxldmVsGAEgASgOMhUuZmxvd2dhdGUudjEuTG9nTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDSJcCgtNb2R1bGVFdmVudBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDgoGYWN0aW9uGAMgASgJEg0KBXN0YXRlGAQgASgJEg8KB21lc3NhZ2UYBSABKAkiOwoKVG9rZW5FdmVudBIOCgZhY3Rpb24YASABKAkSDwoHc3ViamVjdBgCIAEoCRIMCgR1c2VyGAMgASgJIiwKClVzZXJzRXZlbnQSDgoGYWN0aW9uGAEgASgJEg4KBmRldGFpbBgCIAEoCSKeAQoNUHJvcG9zYWxFdmVudBIKCgJpZBgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmZsb3dnYXRlLnYxLlByb3Bvc2FsU3RhdGUSDAoEdXNlchgDIAEoCRISCgp0b2tlbl9uYW1lGAQgASgJEhMKC3Byb3Bvc2VkX2J5GAUgASgJEg8KB21lc3NhZ2UYBiABKAkSDgoGcmVhc29uGAcgASgJIg0KC1NuYXBzaG90RW5kIoYBCgdEcm9wcGVkEg0KBWNvdW50GAEgASgNEi4KBWtpbmRzGAIgAygLMh8uZmxvd2dhdGUudjEuRHJvcHBlZC5LaW5kc0VudHJ5Eg4KBnJlYXNvbhgDIAEoCRosCgpLaW5kc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiCgoIQm9va21hcmsqnQIKCUV2ZW50S2luZBIaChZFVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVRVZFTlRfS0lORF9ERVBMT1lNRU5UEAESHAoYRVZFTlRfS0lORF9SVU5USU1FX1NUQVRFEAISGgoWRVZFTlRfS0lORF9OT0RFX1NUQVRVUxADEhkKFUVWRU5UX0tJTkRfTk9ERV9FUlJPUhAEEhQKEEVWRU5UX0tJTkRfREVCVUcQBRISCg5FVkVOVF9LSU5EX0xPRxAGEhUKEUVWRU5UX0tJTkRfTU9EVUxFEAcSFAoQRVZFTlRfS0lORF9UT0tFThAIEhQKEEVWRU5UX0tJTkRfVVNFUlMQCRIXChNFVkVOVF9LSU5EX1BST1BPU0FMEAoqoQEKCExvZ0xldmVsEhkKFUxPR19MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0xPR19MRVZFTF9GQVRBTBABEhMKD0xPR19MRVZFTF9FUlJPUhACEhIKDkxPR19MRVZFTF9XQVJOEAMSEgoOTE9HX0xFVkVMX0lORk8QBBITCg9MT0dfTEVWRUxfREVCVUcQBRITCg9MT0dfTEVWRUxfVFJBQ0UQBirrAQoSUnVudGltZVN0YXRlUmVhc29uEiQKIFJVTlRJTUVfU1RBVEVfUkVBU09OX1VOU1BFQ0lGSUVEEAASIAocUlVOVElNRV9TVEFURV9SRUFTT05fQkxPQ0tFRBABEiYKIlJVTlRJTUVfU1RBVEVfUkVBU09OX09VVF9PRl9NRU1PUlkQAhIgChxSVU5USU1FX1NUQVRFX1JFQVNPTl9DUkFTSEVEEAMSHwobUlVOVElNRV9TVEFURV9SRUFTT05fS0lMTEVEEAQSIgoeUlVOVElNRV9TVEFURV9SRUFTT05fU0FGRV9NT0RFEAUyWgoNRXZlbnRzU2VydmljZRJJCgtXYXRjaEV2ZW50cxIfLmZsb3dnYXRlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoSLmZsb3dnYXRlLnYxLkV2ZW50IgOQAgEwAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows, file_flowgate_v1_proposals, file_flowgate_v1_settings, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.WatchEventsRequest
@@ -226,6 +228,12 @@ export type Event = Message<"flowgate.v1.Event"> & {
      */
     value: Bookmark;
     case: "bookmark";
+  } | {
+    /**
+     * @generated from field: flowgate.v1.ProposalEvent proposal = 32;
+     */
+    value: ProposalEvent;
+    case: "proposal";
   } | { case: undefined; value?: undefined };
 };
 
@@ -626,6 +634,66 @@ export const UsersEventSchema: GenMessage<UsersEvent> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_events, 10);
 
 /**
+ * A deployment was proposed, or a proposal was approved, rejected or withdrawn. The event is about the revision that the approval has
+ * made, or else the base of the proposal.
+ *
+ * @generated from message flowgate.v1.ProposalEvent
+ */
+export type ProposalEvent = Message<"flowgate.v1.ProposalEvent"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: flowgate.v1.ProposalState state = 2;
+   */
+  state: ProposalState;
+
+  /**
+   * Who did that.
+   *
+   * @generated from field: string user = 3;
+   */
+  user: string;
+
+  /**
+   * The name of the token of the request. Empty if it was issued for a login.
+   *
+   * @generated from field: string token_name = 4;
+   */
+  tokenName: string;
+
+  /**
+   * Who has proposed it.
+   *
+   * @generated from field: string proposed_by = 5;
+   */
+  proposedBy: string;
+
+  /**
+   * The comment of the proposal.
+   *
+   * @generated from field: string message = 6;
+   */
+  message: string;
+
+  /**
+   * The comment on the approval, rejection or withdrawal.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message flowgate.v1.ProposalEvent.
+ * Use `create(ProposalEventSchema)` to create a new message.
+ */
+export const ProposalEventSchema: GenMessage<ProposalEvent> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_events, 11);
+
+/**
  * @generated from message flowgate.v1.SnapshotEnd
  */
 export type SnapshotEnd = Message<"flowgate.v1.SnapshotEnd"> & {
@@ -636,7 +704,7 @@ export type SnapshotEnd = Message<"flowgate.v1.SnapshotEnd"> & {
  * Use `create(SnapshotEndSchema)` to create a new message.
  */
 export const SnapshotEndSchema: GenMessage<SnapshotEnd> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 11);
+  messageDesc(file_flowgate_v1_events, 12);
 
 /**
  * Events that are missing at this position of the stream.
@@ -672,7 +740,7 @@ export type Dropped = Message<"flowgate.v1.Dropped"> & {
  * Use `create(DroppedSchema)` to create a new message.
  */
 export const DroppedSchema: GenMessage<Dropped> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 12);
+  messageDesc(file_flowgate_v1_events, 13);
 
 /**
  * @generated from message flowgate.v1.Bookmark
@@ -685,7 +753,7 @@ export type Bookmark = Message<"flowgate.v1.Bookmark"> & {
  * Use `create(BookmarkSchema)` to create a new message.
  */
 export const BookmarkSchema: GenMessage<Bookmark> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 13);
+  messageDesc(file_flowgate_v1_events, 14);
 
 /**
  * @generated from enum flowgate.v1.EventKind
@@ -740,6 +808,11 @@ export const EventKind = {
    * @generated from enum value: EVENT_KIND_USERS = 9;
    */
   USERS: 9,
+
+  /**
+   * @generated from enum value: EVENT_KIND_PROPOSAL = 10;
+   */
+  PROPOSAL: 10,
 } as const;
 
 /**

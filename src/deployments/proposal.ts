@@ -1,0 +1,126 @@
+import { createHash, hash, randomBytes } from "node:crypto";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type Credentials, CredentialsSchema, NodeCredentialsSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { CredentialSets } from "../flows/configuration.ts";
+import { type Decrypt, mergeCredentials, placeholder, type SubmittedCredentials } from "../flows/credentials.ts";
+import { findTypes, type FlowsDocument } from "../flows/document.ts";
+import { isJsonObject } from "../flows/json.ts";
+import type { ProposalContent, ProposedDeployment } from "../store/proposal-store.ts";
+import type { Change } from "./deployment.ts";
+
+/** A proposed deployment, whose credentials are those of a request. */
+type Proposed = {
+  readonly deploymentType: ProposedDeployment["deploymentType"];
+  readonly flows: FlowsDocument;
+  readonly submitted: SubmittedCredentials;
+};
+
+/** The deployment of a proposal. */
+export function proposedChange({ deploymentType, flows, submitted }: Proposed, decrypt: Decrypt): Change {
+  return {
+    cause: "deployment",
+    deploymentType,
+    apply({ credentials: current }) {
+      const credentials = mergeCredentials({
+        ...submitted,
+        findTypes: (ids) => findTypes(flows, ids),
+        current,
+        decrypt,
+      });
+      return { flows, credentials, submitted };
+    },
+    identity: () => [],
+  };
+}
+
+/** A new id, in hexadecimal, so that it does not begin with a hyphen like the flags of a command line. */
+export function createProposalId(): string {
+  return randomBytes(8).toString("hex");
+}
+
+/**
+ * The SHA-256 of a JSON array with all that is proposed: id, base, user, token, options, and the SHA-256 of the flows and of the text
+ * with the credentials, which can't be guessed from it, since that contains random bytes.
+ */
+export function digestProposal(
+  {
+    id,
+    base,
+    by,
+    token,
+    deploymentType,
+    message,
+    waitMs,
+    undoOnFailure,
+    maxErrors,
+  }: Omit<ProposedDeployment, "digest">,
+  { flows, credentials }: ProposalContent,
+): string {
+  const content = [createHash("sha256").update(flows.json).digest("hex"), hash("sha256", credentials)];
+  const options = [deploymentType, message, waitMs, undoOnFailure, maxErrors];
+  // JSON.stringify writes null for undefined items.
+  return hash("sha256", JSON.stringify([id, base, by, token?.id, ...options, ...content]));
+}
+
+type Stored = {
+  readonly salt: string;
+  readonly inline: [string, [string, string][]][];
+  readonly topLevel: string | null;
+};
+
+/** The credentials of a request as text, with random bytes. */
+export function formatSubmitted({ inline, topLevel }: SubmittedCredentials): string {
+  return JSON.stringify({
+    salt: randomBytes(32).toString("base64url"),
+    // Entries instead of objects, because "__proto__" is a valid node id.
+    inline: Array.from(inline, ([id, set]) => [id, [...set]]),
+    topLevel: topLevel === undefined ? null : Buffer.from(toBinary(CredentialsSchema, topLevel)).toString("base64"),
+  } satisfies Stored);
+}
+
+export function parseSubmitted(text: string): SubmittedCredentials {
+  const { inline, topLevel } = JSON.parse(text) as Stored;
+  return {
+    inline: new Map(inline.map(([id, set]) => [id, new Map(set)])),
+    topLevel: topLevel === null ? undefined : fromBinary(CredentialsSchema, Buffer.from(topLevel, "base64")),
+  };
+}
+
+/**
+ * Replaces the values by others that nothing else has, so that a comparison shows all of them as changed: otherwise it would tell the
+ * proposer whether credentials were guessed. Encrypted ones are those of someone who knows the secret.
+ */
+export function maskSubmitted({ inline, topLevel }: SubmittedCredentials): SubmittedCredentials {
+  const mask = randomBytes(16).toString("hex");
+  // These remove and keep a credential, whatever its value is.
+  const maskValue = (value: string): string => (value === "" || value === placeholder ? value : mask);
+  return {
+    inline: maskSets(inline, maskValue),
+    topLevel: topLevel && maskNodes(topLevel, () => mask),
+  };
+}
+
+function maskSets(sets: CredentialSets, maskValue: (value: string) => string): CredentialSets {
+  return new Map(
+    Array.from(sets, ([id, set]) => [id, new Map(Array.from(set, ([name, value]) => [name, maskValue(value)]))]),
+  );
+}
+
+function maskNodes({ nodes, encrypted }: Credentials, mask: () => string): Credentials {
+  const maskAll = (values: object): { [name: string]: string } =>
+    Object.fromEntries(
+      Object.entries(values).map(([name, value]) => [name, typeof value === "string" ? mask() : value]),
+    );
+  return create(CredentialsSchema, {
+    nodes: Object.fromEntries(
+      Object.entries(nodes).map(([id, { values, map }]) => [
+        id,
+        create(NodeCredentialsSchema, {
+          values: maskAll(values),
+          ...(map !== undefined && isJsonObject(map) && { map: maskAll(map) }),
+        }),
+      ]),
+    ),
+    ...(encrypted !== undefined && { encrypted }),
+  });
+}

@@ -1,0 +1,365 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { DeploymentOutcome, PlanFlowsResponseSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import {
+  type ApproveProposalRequest,
+  type CreateProposalRequest,
+  ProposalState as ProposalStateMessage,
+  type ProposalsService,
+  ProposalView,
+} from "../../gen/flowgate/v1/proposals_pb.ts";
+import { callerOf, originOf, peerKey } from "../auth/caller.ts";
+import { identityRequired, ownProposal } from "../auth/errors.ts";
+import { enumWord } from "../base/enums.ts";
+import { type ChangesOptions, findChanges } from "../deployments/commit.ts";
+import type { Deployed, Deployer } from "../deployments/deployer.ts";
+import { isMismatch } from "../deployments/deployment.ts";
+import { conflict, proposalChanged, proposalClosed, proposalStale } from "../deployments/errors.ts";
+import { keepCredentials } from "../deployments/kept-credentials.ts";
+import {
+  createProposalId,
+  digestProposal,
+  formatSubmitted,
+  maskSubmitted,
+  parseSubmitted,
+  proposedChange,
+} from "../deployments/proposal.ts";
+import { outcomes } from "../deployments/revision-message.ts";
+import { FlowgateError } from "../errors.ts";
+import { toNodes } from "../flows/parse-flows.ts";
+import type { EventInit } from "../live/events.ts";
+import { resultOf } from "../runtime/replicas/runs.ts";
+import type { Origin } from "../store/audit-store.ts";
+import {
+  type ProposalContent,
+  type ProposalEntry,
+  type ProposalLimits,
+  type ProposalStore,
+  stateOf,
+} from "../store/proposal-store.ts";
+import type { Revision } from "../store/revision.ts";
+import { traceKey } from "../telemetry/trace.ts";
+import {
+  createAuthorization,
+  parseMessage,
+  prepareRequest,
+  readDeploymentCall,
+  runtimeTimeoutMs,
+  toChange,
+} from "./deployment-request.ts";
+import { type FlowsServiceOptions, viewOf } from "./flows.ts";
+import { formatPageToken, parsePageToken, readPageSize } from "./lists.ts";
+import { toProposal, toProposalEvent } from "./proposal-message.ts";
+import { analyzedResponse, findRevision, toSetFlowsResponse } from "./responses.ts";
+import { reloadWithoutFlows } from "./restore.ts";
+
+export type ProposalsServiceOptions = Pick<
+  FlowsServiceOptions,
+  "store" | "preparation" | "decrypt" | "runtime" | "cluster" | "desired"
+> & {
+  readonly analysis: FlowsServiceOptions["analysis"] & ChangesOptions["analysis"];
+  readonly proposals: ProposalStore;
+  readonly deployer: Pick<Deployer, "deploy">;
+  readonly publish: (event: EventInit) => void;
+  readonly lifetimeMs: number;
+  readonly limits: ProposalLimits;
+};
+
+export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<typeof ProposalsService> {
+  const { store, proposals } = options;
+  const toMessage = (entry: ProposalEntry) => toProposal(entry, store.active().rev);
+
+  /** Closes a proposal without deploying it. */
+  async function end(
+    { id, reason }: { readonly id: string; readonly reason: string },
+    state: "rejected" | "withdrawn",
+    context: HandlerContext,
+  ) {
+    const closing = { state, reason: parseMessage(reason, "reason") };
+    const entry = {
+      kind: `proposal_${state}`,
+      origin: originOf(context),
+      subject: id,
+      detail: closing.reason,
+    } as const;
+    const closed = await proposals.close(id, closing, entry);
+    if (closed === undefined) {
+      throw closedError(await requireEntry(proposals, id));
+    }
+    options.publish(toProposalEvent(closed, closed.closing));
+    return toMessage(closed);
+  }
+
+  return {
+    async listProposals({ pageSize, pageToken, state, user }) {
+      const { proposals: listed, next } = await proposals.list({
+        limit: readPageSize(pageSize),
+        before: parsePageToken(pageToken),
+        by: user === "" ? undefined : user,
+        state: parseState(state, store.active().rev),
+      });
+      return { proposals: listed.map(toMessage), nextPageToken: formatPageToken(next) };
+    },
+
+    async getProposal({ id, view }, context) {
+      if (view !== ProposalView.FULL) {
+        return toMessage(await requireEntry(proposals, id));
+      }
+      const proposal = await requireProposal(proposals, id, context);
+      return { ...toMessage(proposal), flows: toNodes(proposal.flows.nodes) };
+    },
+
+    planProposal: ({ id }, context) => planProposal(id, context, options),
+
+    async createProposal(request, context) {
+      return toMessage(await createProposal(request, context, options));
+    },
+
+    async approveProposal(request, context) {
+      return toSetFlowsResponse(await approveProposal(request, context, options));
+    },
+
+    async rejectProposal(request, context) {
+      const { by } = requireUser(context);
+      const entry = await requireEntry(proposals, request.id);
+      if (entry.by === by) {
+        throw ownProposal("reject");
+      }
+      createAuthorization(context, undefined)?.(entry.changes);
+      return end(request, "rejected", context);
+    },
+
+    async withdrawProposal(request, context) {
+      const { by } = requireUser(context);
+      const entry = await requireEntry(proposals, request.id);
+      if (entry.by !== by) {
+        throw new FlowgateError(
+          "foreign_proposal",
+          `only the user who has proposed a deployment can withdraw it, here ${JSON.stringify(entry.by)}: reject it instead`,
+        );
+      }
+      return end(request, "withdrawn", context);
+    },
+  };
+}
+
+async function createProposal(
+  request: CreateProposalRequest,
+  context: HandlerContext,
+  { store, proposals, preparation, analysis, decrypt, publish, lifetimeMs, limits }: ProposalsServiceOptions,
+): Promise<ProposalEntry> {
+  const origin = requireUser(context);
+  const before = store.active();
+  const prepared = await prepareRequest(preparation, request, before, context, callerOf(context));
+  const { type: deploymentType, outcome } = prepared;
+  const call = readDeploymentCall(prepared.fields, prepared.rev, context, undefined);
+  const { conditions, message, waitMs, undoOnFailure, maxErrors } = call;
+  if (outcome.kind === "reload") {
+    throw reloadWithoutFlows();
+  }
+  const base = store.active();
+  const expectedRev = conditions.evaluate(base) ?? base.rev;
+  const mismatch = async (): Promise<FlowgateError> => {
+    const { rev } = store.active();
+    return conflict(rev, conditions, await store.findEntry(rev));
+  };
+  if (expectedRev !== base.rev) {
+    throw await mismatch();
+  }
+  if (outcome.kind === "rejected") {
+    throw outcome.error;
+  }
+  const { flows, submitted } = outcome;
+  const applied = await toChange(prepared, outcome, before.credentials, decrypt).apply(base);
+  const changes = await findChanges(base, await keepCredentials(base, applied, store), call, { store, analysis });
+  call.authorize?.(changes);
+  if (changes.length === 0) {
+    throw new FlowgateError("nothing_proposed", "the proposed flows are active already: there is nothing to approve");
+  }
+  const proposed = {
+    ...origin,
+    id: createProposalId(),
+    base: base.rev,
+    deploymentType,
+    message,
+    waitMs,
+    undoOnFailure,
+    maxErrors,
+    changes,
+  };
+  const content = { flows, credentials: formatSubmitted(submitted) };
+  const digest = digestProposal(proposed, content);
+  const entry = { kind: "proposal_created", origin, subject: proposed.id, detail: `of ${base.rev}`, digest } as const;
+  try {
+    const created = await proposals.create({ ...proposed, ...content, digest, lifetimeMs }, entry, limits);
+    publish(toProposalEvent(created));
+    return created;
+  } catch (error) {
+    if (!isMismatch(error)) {
+      throw error;
+    }
+    await store.catchUp();
+    throw await mismatch();
+  }
+}
+
+async function approveProposal(
+  { id, digest, reason }: ApproveProposalRequest,
+  context: HandlerContext,
+  { store, proposals, deployer, decrypt, publish }: ProposalsServiceOptions,
+): Promise<Deployed> {
+  const startMs = performance.now();
+  const origin = requireUser(context);
+  if (digest === "") {
+    throw new FlowgateError("invalid_argument", "digest: is missing: it must be the digest of what was reviewed");
+  }
+  const approval = { proposalId: id, digest, origin, reason: parseMessage(reason, "reason") };
+  const proposal = await requireProposal(proposals, id, context);
+  if (proposal.by === origin.by) {
+    throw ownProposal("approve");
+  }
+  if (digest !== proposal.digest) {
+    throw proposalChanged(
+      id,
+      "its digest is another one than that of the request: review it, and approve what it is now",
+    );
+  }
+  if (digestProposal(proposal, proposal) !== digest) {
+    throw proposalChanged(id, "it was changed in the database, and is not what its digest says: reject it");
+  }
+  await assertOpen(proposal, store);
+  const timeoutMs = runtimeTimeoutMs(context.timeoutMs());
+  const { by, token, address, protocol, requestId } = proposal;
+  const change = proposedChange({ ...proposal, submitted: parseSubmitted(proposal.credentials) }, decrypt);
+  try {
+    const deployed = await deployer.deploy(change, {
+      origin: { by, token, address, protocol, requestId },
+      approval,
+      ...callerOf(context),
+      conditions: { isPrecondition: false, evaluate: () => proposal.base },
+      authorize: createAuthorization(context, undefined),
+      message: proposal.message,
+      idempotencyKey: undefined,
+      waitMs: proposal.waitMs,
+      undoOnFailure: proposal.undoOnFailure,
+      maxErrors: proposal.maxErrors,
+      merge: false,
+      untilMs: timeoutMs && startMs + timeoutMs,
+      trace: context.values.get(traceKey),
+      startMs,
+    });
+    const { rev } = deployed.revision;
+    publish(toProposalEvent(proposal, { ...origin, state: "approved", reason: approval.reason, rev }));
+    return deployed;
+  } catch (error) {
+    // It was closed, or its base replaced, since it was read.
+    if (isMismatch(error) || (error instanceof FlowgateError && error.reason === "proposal_closed")) {
+      await assertOpen(await requireEntry(proposals, id), store);
+    }
+    throw error;
+  }
+}
+
+/** Throws `proposal_closed` or `proposal_stale`. */
+async function assertOpen(proposal: ProposalEntry, store: ProposalsServiceOptions["store"]): Promise<void> {
+  if (proposal.base !== store.active().rev) {
+    // The base may be that of a revision that another replica has just committed.
+    await store.catchUp();
+  }
+  const { rev } = store.active();
+  switch (stateOf(proposal, rev, Date.now())) {
+    case "open":
+      return;
+    case "stale":
+      throw proposalStale(proposal.id, rev);
+    default:
+      throw closedError(proposal);
+  }
+}
+
+function closedError({ id, closing, expiresAtMs }: ProposalEntry): FlowgateError {
+  if (closing === undefined) {
+    return proposalClosed(id, `has expired at ${new Date(expiresAtMs).toISOString()}`);
+  }
+  const { state, by, atMs, rev } = closing;
+  const made = rev === undefined ? "" : ` as revision ${JSON.stringify(rev)}`;
+  return proposalClosed(id, `was ${state} by ${JSON.stringify(by)} at ${new Date(atMs).toISOString()}${made}`);
+}
+
+async function planProposal(
+  id: string,
+  context: HandlerContext,
+  { store, proposals, analysis, decrypt, runtime, cluster, desired }: ProposalsServiceOptions,
+) {
+  const proposal = await requireProposal(proposals, id, context);
+  const base = await findRevision(store, proposal.base, context);
+  const submitted = maskSubmitted(parseSubmitted(proposal.credentials));
+  const applied = await proposedChange({ ...proposal, submitted }, decrypt).apply(base);
+  const call = {
+    base,
+    target: await keepCredentials(base, applied, store),
+    current: base,
+    rev: base.rev,
+    type: proposal.deploymentType,
+    runtime: viewOf(runtime),
+    active: describeActive(base, { store, runtime, cluster, desired }),
+  };
+  return analyzedResponse(PlanFlowsResponseSchema, context, (format) =>
+    analysis.plan({ ...call, format }, callerOf(context)),
+  );
+}
+
+/** Whether the flows of the base run now. */
+function describeActive(
+  base: Revision,
+  { store, ...runs }: Pick<ProposalsServiceOptions, "store" | "runtime" | "cluster" | "desired">,
+) {
+  if (base.rev !== store.active().rev) {
+    return { activeOutcome: DeploymentOutcome.UNSPECIFIED, activeOutcomeMessage: "" };
+  }
+  const { outcome, message } = resultOf(base, runs);
+  return { activeOutcome: outcomes[outcome], activeOutcomeMessage: message ?? "" };
+}
+
+/** Two people can be told apart only if both are known. */
+function requireUser(context: HandlerContext): Origin {
+  const origin = originOf(context);
+  if (origin.by === undefined) {
+    throw identityRequired(
+      "Only known users and workloads can propose, approve, reject and withdraw deployments: configure adminAuth or identity, and log in.",
+    );
+  }
+  return origin;
+}
+
+async function requireEntry(proposals: ProposalStore, id: string): Promise<ProposalEntry> {
+  const entry = await proposals.findEntry(id);
+  if (entry === undefined) {
+    throw new FlowgateError(
+      "not_found",
+      `there is no proposal ${JSON.stringify(id.slice(0, 64))}; old ones that were closed are removed`,
+    );
+  }
+  return entry;
+}
+
+/** Reads a proposal with its flows, and reserves the memory that these take. */
+async function requireProposal(
+  proposals: ProposalStore,
+  id: string,
+  { values }: Pick<HandlerContext, "values">,
+): Promise<ProposalEntry & ProposalContent> {
+  const { sizeBytes } = await requireEntry(proposals, id);
+  await values.get(peerKey).reserveDocument?.(sizeBytes);
+  return (await proposals.find(id)) ?? requireProposal(proposals, id, { values });
+}
+
+function parseState(state: ProposalStateMessage, activeRev: string) {
+  const word = enumWord(ProposalStateMessage, state);
+  if (word === undefined) {
+    throw new FlowgateError(
+      "invalid_argument",
+      "state: must be one of: open, approved, rejected, withdrawn, stale, expired",
+    );
+  }
+  return word === "unspecified" ? undefined : { is: word, activeRev, nowMs: Date.now() };
+}

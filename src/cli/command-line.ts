@@ -8,6 +8,7 @@ import { defineDeployCommands } from "./commands/deploy.ts";
 import { defineHistoryCommands } from "./commands/history.ts";
 import { defineInspectCommands } from "./commands/inspect.ts";
 import { defineOtherCommands } from "./commands/other.ts";
+import { defineProposalCommands } from "./commands/proposals.ts";
 import { defineServiceCommands } from "./commands/service.ts";
 import type { Program } from "./service/program.ts";
 
@@ -28,6 +29,7 @@ export function createCommandLine(program: Program): Command {
   defineConnectCommands(root.commandsGroup("Connect:"));
   defineInspectCommands(root.commandsGroup("Inspect:"));
   defineDeployCommands(root.commandsGroup("Deploy:"));
+  defineProposalCommands(root.commandsGroup("Propose:"));
   defineHistoryCommands(root.commandsGroup("History:"));
   defineControlCommands(root.commandsGroup("Control:"));
   defineAdministerCommands(root.commandsGroup("Administer:"), program);

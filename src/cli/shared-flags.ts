@@ -30,17 +30,25 @@ export function addDeploymentFlags(
   types?: readonly DeploymentTypeName[],
   defaultType?: string,
 ): Command {
-  return addTypeFlag(command, types, defaultType)
-    .option("-m, --message <text>", "comment to keep with the revision")
+  const described = addTypeFlag(command, types, defaultType).option(
+    "-m, --message <text>",
+    "comment to keep with the revision",
+  );
+  return addWaitFlags(described)
+    .option("-y, --yes", "do not ask")
+    .option(...fullFlag);
+}
+
+/** The flags that say when flows have failed, and what happens then. */
+export function addWaitFlags(command: Command): Command {
+  return command
     .option("--wait <seconds>", "end when the flows have run without failure for this time", parseSeconds)
     .option(
       "--max-errors <n>",
       "fail if changed nodes, or nodes behind them, log more errors than this within --wait (by default 10 seconds); by default 0",
       parseErrorCount,
     )
-    .option("--undo-on-failure", "deploy the previous flows again if these fail within --wait (by default 10 seconds)")
-    .option("-y, --yes", "do not ask")
-    .option(...fullFlag);
+    .option("--undo-on-failure", "deploy the previous flows again if these fail within --wait (by default 10 seconds)");
 }
 
 /** For commands that plan the deployment. */
@@ -101,6 +109,7 @@ const eventKinds = [
   "module",
   "token",
   "users",
+  "proposal",
 ] as const;
 
 /** The most severe one first. */

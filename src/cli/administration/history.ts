@@ -87,6 +87,7 @@ function formatRevision(revision: Revision, output: Output): string {
     output.fields([
       ["Deployed", formatTime(createTime)],
       ["By", [describeCaller(revision), clientAddress, protocol].filter((part) => part !== "").join(", ")],
+      ["Approved by", describeApproval(revision)],
       ["Cause", describeCause(revision)],
       ["Type", formatEnum(DeploymentTypeSchema, revision.deploymentType)],
       ["Outcome", [styleOutcome(revision.outcome), outcomeMessage === "" ? "" : `: ${outcomeMessage}`]],
@@ -95,6 +96,13 @@ function formatRevision(revision: Revision, output: Output): string {
       ["Message", message],
     ]),
   ].join("\n");
+}
+
+/** `bob (token ci), proposal 8c1f52a09b7d3e64` */
+function describeApproval({ proposalId, approvedBy, approvedByTokenName }: Revision): string {
+  return proposalId === ""
+    ? ""
+    : `${describeCaller({ user: approvedBy, tokenName: approvedByTokenName })}, proposal ${proposalId}`;
 }
 
 /** Pins a revision, and replaces its message if there is a new one. */

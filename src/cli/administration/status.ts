@@ -1,4 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import {
+  DeploymentOutcome,
+  DeploymentType,
   GetRuntimeResponseSchema,
   type GetSettingsResponse,
   GetSettingsResponseSchema,
@@ -15,7 +18,7 @@ import type { ClientContext } from "../client/action.ts";
 import { ifPermitted, type Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output, Styled } from "../output/output.ts";
-import { describeCaller, formatEnum, formatTime } from "../output/values.ts";
+import { describeCaller, formatEnum, formatTime, styleOutcome } from "../output/values.ts";
 import { readNodes } from "./find-node.ts";
 import { describeNodeStatuses, type NodeFlags, readNodeStatuses } from "./node-statuses.ts";
 
@@ -26,10 +29,13 @@ export async function showStatus(
 ): Promise<void> {
   const isDetailed = nodes || flags.tab !== undefined || flags.failing === true;
   const [settings, revision, runtime] = await Promise.all([
-    session.settings.getSettings({}),
+    ifPermitted(session.settings.getSettings({})),
     readActiveRevision(session),
     ifPermitted(session.runtime.getRuntime({})),
   ]);
+  if (settings === undefined) {
+    return showOutcome({ connection, session, output });
+  }
   const isRead = isDetailed && (flags.tab !== undefined || output.format === undefined);
   const active = isRead ? await readNodes(session) : [];
   const statuses = isDetailed ? await readNodeStatuses(session, active, flags) : undefined;
@@ -47,6 +53,33 @@ export async function showStatus(
       ].join("\n"),
   );
   if (!areRunning(settings)) {
+    throw new CliFailure("", { exitCode: exitCodes.notRunning });
+  }
+}
+
+/** What those may know who can only read and deploy flows: whether the active ones run. */
+async function showOutcome({
+  connection,
+  session,
+  output,
+}: Pick<ClientContext, "connection" | "session" | "output">): Promise<void> {
+  const plan = await ifPermitted(session.flows.planFlows({ deploymentType: DeploymentType.RELOAD }));
+  if (plan === undefined) {
+    // Fails, and says which permission is missing.
+    await session.settings.getSettings({});
+    return;
+  }
+  const { rev, activeOutcome: outcome, activeOutcomeMessage: outcomeMessage } = plan;
+  const revision = create(RevisionSchema, { rev, outcome, outcomeMessage, active: true });
+  output.messages({ revision: [RevisionSchema, revision] }, () =>
+    output.fields([
+      ["Server", connection.server],
+      ["Flows", styleOutcome(outcome)],
+      ["Reason", outcomeMessage],
+      ["Revision", rev],
+    ]),
+  );
+  if (outcome !== DeploymentOutcome.RUNNING) {
     throw new CliFailure("", { exitCode: exitCodes.notRunning });
   }
 }

@@ -37,7 +37,14 @@ export function explainError(error: unknown, connection: Connection): unknown {
   return new CliFailure(`${explanation}${outcome}`, { exitCode, cause: error });
 }
 
-const conflicts: ReadonlySet<string> = new Set<Reason>(["version_mismatch", "precondition_failed", "merge_conflict"]);
+const conflicts: ReadonlySet<string> = new Set<Reason>([
+  "version_mismatch",
+  "precondition_failed",
+  "merge_conflict",
+  "proposal_stale",
+  "proposal_closed",
+  "proposal_changed",
+]);
 
 const unknownOutcome =
   "It is not known whether the server has carried it out: see flowgate history or flowgate status before you repeat it.";
@@ -77,6 +84,10 @@ function explainReason(reason: Reason, error: ConnectError, connection: Connecti
     case "precondition_failed":
     case "merge_conflict":
       return `${message} See what was deployed in the meantime with flowgate history, and then deploy again.`;
+    case "proposal_stale":
+    case "proposal_closed":
+    case "proposal_changed":
+      return `${message} See it with flowgate proposal show.`;
     case "overloaded":
     case "unavailable":
     case "temporarily_unavailable":

@@ -131,12 +131,16 @@ async function describe(session: Session, response: DeploymentResponse): Promise
   }
 }
 
-/** The response has no reason but missing types; the history has, for those who may read it. */
-async function findReason({ revisions }: Session, rev: string, { missingTypes }: DeploymentResponse): Promise<string> {
+/** The response has the beginning of the reason; the history has all of it, for those who may read it. */
+async function findReason(
+  { revisions }: Session,
+  rev: string,
+  { missingTypes, outcomeMessage: reason }: DeploymentResponse,
+): Promise<string> {
   const known =
     missingTypes.length > 0
       ? `these node types are not installed: ${missingTypes.join(", ")}`
-      : "the log of the service has the reason";
+      : reason || "the log of the service has the reason";
   try {
     const { outcomeMessage } = await revisions.getRevision({ rev });
     return printable(outcomeMessage || known);
@@ -150,7 +154,7 @@ async function findReason({ revisions }: Session, rev: string, { missingTypes }:
 
 /** Prints the response to a deployment: for programs with the fields that REST has in headers. */
 function printResponse(output: Output, response: DeploymentResponse, text: string): void {
-  const { outcome, missingTypes, undoneRev } = response;
+  const { outcome, missingTypes, undoneRev, outcomeMessage } = response;
   const mergedRev = mergedRevOf(response);
   const styled = (): string => output.style("green", text);
   const headers = {
@@ -158,6 +162,7 @@ function printResponse(output: Output, response: DeploymentResponse, text: strin
     ...(missingTypes.length > 0 && { missingTypes }),
     ...(undoneRev !== "" && { undoneRev }),
     ...(mergedRev !== "" && { mergedRev }),
+    ...(outcomeMessage !== "" && { outcomeMessage }),
   };
   if ("mergedRev" in response) {
     output.message(SetFlowsResponseSchema, response, styled, headers);

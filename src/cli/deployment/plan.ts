@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import {
   type Credentials,
+  DeploymentType,
   FlowsDiffSchema,
   type Node,
   type PlanFlowsResponse,
@@ -8,7 +9,7 @@ import {
 } from "@flowgate/client";
 import { findRevision } from "../administration/history.ts";
 import type { ClientContext } from "../client/action.ts";
-import type { Session } from "../client/session.ts";
+import { ifPermitted, type Session } from "../client/session.ts";
 import type { DeploymentFlags, FlowsFlags } from "../shared-flags.ts";
 import { CliFailure, exitCodes, UsageFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
@@ -42,7 +43,21 @@ export async function readFlows(
   }
   const credentials = path === undefined ? files.credentials : await readCredentials(path);
   const input = checkFlows({ ...files, credentials });
-  return rev === undefined ? input : { ...input, rev: (await findRevision(session, rev)).rev };
+  return rev === undefined ? input : { ...input, rev: await resolveRev(session, rev) };
+}
+
+/** Callers who can't read the history can name the active revision, and others by the whole rev. */
+async function resolveRev(session: Session, name: string): Promise<string> {
+  // There is no other way to find an earlier one.
+  const isEarlier = /^(?:@|active)~/.test(name);
+  const revision = await (isEarlier ? findRevision(session, name) : ifPermitted(findRevision(session, name)));
+  if (revision !== undefined) {
+    return revision.rev;
+  }
+  if (name !== "@" && name !== "active") {
+    return name;
+  }
+  return (await session.flows.planFlows({ deploymentType: DeploymentType.RELOAD })).rev;
 }
 
 async function readCredentials(path: string): Promise<FileValue> {

@@ -1,5 +1,13 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
-import { DeploymentOutcomeSchema, type Event, LogLevel, LogLevelSchema, RuntimeStateSchema } from "@flowgate/client";
+import {
+  DeploymentOutcomeSchema,
+  type Event,
+  LogLevel,
+  LogLevelSchema,
+  ProposalState,
+  ProposalStateSchema,
+  RuntimeStateSchema,
+} from "@flowgate/client";
 import type { Output, Style } from "../output/output.ts";
 import { describeCaller, formatEnum, formatTime, shortRev, styleNodeStatus, styleOutcome } from "../output/values.ts";
 import { printable } from "../printable.ts";
@@ -120,6 +128,17 @@ function describe({ kind, rev }: Event): Described | undefined {
         label: "users",
         style: action === "rejected" ? "red" : [],
         text: `${action}${detail === "" ? "" : `: ${detail}`}`,
+      };
+    }
+    case "proposal": {
+      const { id, state, proposedBy, message, reason } = kind.value;
+      const isNew = state === ProposalState.OPEN;
+      const what = isNew ? "proposed" : `of ${proposedBy} ${formatEnum(ProposalStateSchema, state)}`;
+      const comment = isNew ? message : reason;
+      return {
+        label: "proposal",
+        style: state === ProposalState.APPROVED ? "green" : state === ProposalState.REJECTED ? "red" : [],
+        text: `${id} ${what} by ${describeCaller(kind.value)}${comment === "" ? "" : ` ${JSON.stringify(comment)}`}`,
       };
     }
     case "dropped": {

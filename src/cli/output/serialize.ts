@@ -6,6 +6,7 @@ import { file_flowgate_v1_diff } from "../../../gen/flowgate/v1/diff_pb.ts";
 import { file_flowgate_v1_events } from "../../../gen/flowgate/v1/events_pb.ts";
 import { file_flowgate_v1_flows } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { file_flowgate_v1_modules } from "../../../gen/flowgate/v1/modules_pb.ts";
+import { file_flowgate_v1_proposals } from "../../../gen/flowgate/v1/proposals_pb.ts";
 import { file_flowgate_v1_revisions } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { file_flowgate_v1_runtime } from "../../../gen/flowgate/v1/runtime_pb.ts";
 import { file_flowgate_v1_settings } from "../../../gen/flowgate/v1/settings_pb.ts";
@@ -20,6 +21,7 @@ const registry = createRegistry(
   file_flowgate_v1_events,
   file_flowgate_v1_flows,
   file_flowgate_v1_modules,
+  file_flowgate_v1_proposals,
   file_flowgate_v1_revisions,
   file_flowgate_v1_runtime,
   file_flowgate_v1_settings,

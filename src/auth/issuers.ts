@@ -83,11 +83,16 @@ export class Issuers implements Disposable {
   }
 
   async #verify(token: string, digest: string): Promise<Principal> {
-    const issuer = this.#issuers.get(readIssuer(token));
+    const { iss, exp } = readClaims(token);
+    const issuer = this.#issuers.get(iss ?? "");
     if (issuer === undefined) {
       throw invalidToken("The access token is of an issuer that this service does not accept.");
     }
     const { configured, keys } = issuer;
+    // Also while the keys can't be read, since calls that stay open end at the expiry.
+    if (typeof exp === "number" && exp + configured.clockSkewSeconds <= Math.floor(this.#now() / 1000)) {
+      throw invalidToken(`The access token ${refusals["ERR_JWT_EXPIRED"]}.`);
+    }
     const { version } = keys;
     const payload = await verify(token, configured, keys.find, this.#now());
     const principal = toPrincipal(payload, configured);
@@ -109,9 +114,10 @@ export class Issuers implements Disposable {
   }
 }
 
-function readIssuer(token: string): string {
+/** Not verified. */
+function readClaims(token: string): Pick<JWTPayload, "iss" | "exp"> {
   try {
-    return decodeJwt(token).iss ?? "";
+    return decodeJwt(token);
   } catch (error) {
     throw toRefusal(error);
   }

@@ -68,8 +68,10 @@ export class KeySet implements Disposable {
         throw error;
       }
     }
-    const isCoolingDown = this.#options.now() - this.#readAtMs < cooldownMs;
-    await (isCoolingDown ? this.#reading : this.refresh());
+    // While the provider is slow or down, one call in each period waits for it, so that others can't be held by it.
+    if (this.#reading !== undefined ? this.#failure === undefined : !this.#isCoolingDown()) {
+      await this.refresh();
+    }
     if (this.#failure !== undefined) {
       throw new FlowgateError(
         "unavailable",
@@ -87,10 +89,14 @@ export class KeySet implements Disposable {
 
   /** Resolves when the keys have been read, with the reason if they could not be read. */
   refresh(): Promise<string | undefined> {
-    this.#readAtMs = this.#options.now();
     return (this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
+      this.#readAtMs = this.#options.now();
     }));
+  }
+
+  #isCoolingDown(): boolean {
+    return this.#options.now() - this.#readAtMs < cooldownMs;
   }
 
   async #read(): Promise<string | undefined> {

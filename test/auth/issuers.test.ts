@@ -301,6 +301,35 @@ test("known keys are not delayed by a provider that is slow", async () => {
   expect(await waiting).toEqual(reader);
 });
 
+test("a provider that is slow holds one call at a time", async () => {
+  const [first, second] = [await createKey("a"), await createKey("b")];
+  await using slow = await openIssuer(0, [first]);
+  using served = await accept(slow, {}, 2_000);
+  expect(await outcome(served.issuers, await served.sign())).toEqual(reader);
+  slow.respond = (response) => void response.writeHead(500).end();
+  served.clock.nowMs += 10_000;
+  expect(await outcome(served.issuers, await served.sign({}, second))).toBe(unavailable);
+  const requested = Promise.withResolvers<(body: string) => void>();
+  slow.respond = (response) => requested.resolve((body) => void response.end(body));
+  served.clock.nowMs += 10_000;
+  const held = outcome(served.issuers, await served.sign({}, second));
+  const respond = await requested.promise;
+  expect(await outcome(served.issuers, await served.sign({ again: true }, second))).toBe(unavailable);
+  respond(JSON.stringify({ keys: [second.publicJwk] }));
+  expect(await held).toEqual(reader);
+  expect(await outcome(served.issuers, await served.sign({ again: true }, second))).toEqual(reader);
+});
+
+test("an expired token is invalid also while the keys can't be read", async () => {
+  await using failing = await openIssuer();
+  failing.respond = (response) => void response.writeHead(500).end();
+  using served = await accept(failing);
+  const token = await served.sign({ exp: startSeconds + 10 });
+  expect(await outcome(served.issuers, token)).toBe(unavailable);
+  served.clock.nowMs += 40_000;
+  expect(await outcome(served.issuers, token)).toMatch(/^invalid_token: The access token has expired/);
+});
+
 test("a provider that is down at the start is asked again", async () => {
   const reserved = createServer().listen(0, "127.0.0.1");
   await once(reserved, "listening");

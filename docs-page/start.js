@@ -19,6 +19,14 @@ const ui = SwaggerUIBundle({
   // Would send the URL of this service to a third party.
   validatorUrl: null,
   displayRequestDuration: true,
+  // A session is valid for changes with this header only, which pages of other origins can't send.
+  requestInterceptor: (request) => {
+    const isOwn = new URL(request.url, location.href).origin === location.origin;
+    if (isOwn && document.querySelector("#sign-in") !== null) {
+      request.headers["X-CSRF-Protection"] = "1";
+    }
+    return request;
+  },
   defaultModelsExpandDepth: 0,
   plugins: [followVariant, guardFlows(description), omitEmptyScope, focusLogin],
   onComplete: () => ui.initOAuth({ clientId: "service-admin" }),

@@ -46,7 +46,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // The events of other replicas.
     "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
     "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
-    auth: ["base errors.ts store", "gen/* @bufbuild/protobuf @connectrpc/connect bcryptjs jose pino"],
+    auth: ["base errors.ts store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],
     services: [
       "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas modules auth deployments live live/replicas",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
@@ -87,7 +87,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // The commands. Those that call a service load nothing of one.
     cli: [
       "base errors.ts flows cli/node-red cli/service",
-      `gen/* @bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway
+      `gen/* @bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway openid-client
         @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
     ],
     "cli/node-red": [

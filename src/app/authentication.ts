@@ -20,6 +20,7 @@ import {
   protectServers,
   type WritableFolders,
 } from "../runtime/protected-ports.ts";
+import type { ServerOptions } from "../server/open-server.ts";
 import type { BrowserSafetyOptions } from "../server/pipeline/guards/browser-safety.ts";
 import { permissions } from "../services/api.ts";
 import { openAuditRetention } from "../store/audit-store.ts";
@@ -39,6 +40,8 @@ export type AuthenticationOptions = {
 export type Authentication = {
   readonly audit: AuditRecorder;
   readonly authenticator: Authenticator;
+  /** undefined: browsers have no sessions. */
+  readonly signIn: ServerOptions["signIn"];
   readonly users: UserReload;
 };
 
@@ -49,20 +52,33 @@ export async function openAuthentication(
 ): Promise<Authentication> {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
   const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
+  const tokens = stack.use(openTokenCache(store.tokens));
   let issuers: Issuers | undefined;
   stack.defer(() => issuers?.[Symbol.dispose]());
+  const { adminAuth, credentialSecret, dataDir } = options;
+  const settings = adminAuth?.signIn;
+  if (settings !== undefined) {
+    issuers = new (await import("../auth/issuers.ts")).Issuers({ log });
+  }
+  const browsers =
+    settings &&
+    issuers &&
+    (await (await import("./sign-in.ts")).openSessions({ settings, credentialSecret, dataDir, tokens, issuers, log }));
   /** Loads what authenticates JWTs when the first issuer is configured. */
   const openIssuers = async (adminAuth: AdminAuth | undefined): Promise<Issuers | undefined> => {
     if (adminAuth !== undefined && (issuers !== undefined || adminAuth.issuers.length > 0)) {
       issuers ??= new (await import("../auth/issuers.ts")).Issuers({ log });
+      const replaceProviders = await browsers?.sessions.prepare(adminAuth.issuers);
       await issuers.replace(adminAuth.issuers);
+      replaceProviders?.();
     }
     return issuers;
   };
   const authenticator = new Authenticator({
-    adminAuth: options.adminAuth,
-    issuers: await openIssuers(options.adminAuth),
-    tokens: stack.use(openTokenCache(store.tokens)),
+    adminAuth,
+    issuers: await openIssuers(adminAuth),
+    sessions: browsers?.sessions,
+    tokens,
     uses: stack.use(openTokenUses(store.tokens, log)),
     audit,
     permissions,
@@ -79,10 +95,15 @@ export async function openAuthentication(
     protectIssuers(adminAuth, protectedPorts, options.runtime);
     authenticator.replaceAdminAuth(adminAuth, { issuers: await openIssuers(adminAuth), roles: readRoles(roles) });
   };
-  return { audit, authenticator, users: createUserReload({ options, replace, audit, onReload: onUsersReload, log }) };
+  return {
+    audit,
+    authenticator,
+    signIn: browsers?.serve(authenticator, audit),
+    users: createUserReload({ options, replace, audit, onReload: onUsersReload, log }),
+  };
 }
 
-/** Keeps flows from publishing keys of their own as those of an issuer. Throws if they can write the file of its keys. */
+/** Keeps flows from publishing keys of their own as those of an issuer, and from taking its place for sign-ins. Throws if they can write the file of its keys. */
 export function protectIssuers(
   adminAuth: AdminAuth | undefined,
   ports: ProtectedPorts,
@@ -91,7 +112,9 @@ export function protectIssuers(
   const issuers = adminAuth?.issuers ?? [];
   protectServers(
     ports,
-    issuers.flatMap(({ jwksUrl }) => (jwksUrl === undefined ? [] : [endpointOf(jwksUrl)])),
+    issuers
+      .flatMap(({ jwksUrl, issuer, signIn }) => [jwksUrl, signIn && issuer])
+      .flatMap((url) => (url === undefined ? [] : [endpointOf(url)])),
     folders,
   );
   const writable = issuers.find(({ jwksFile }) => jwksFile !== undefined && canFlowsWrite(folders, jwksFile));

@@ -78,7 +78,7 @@ export async function openServices(
   const onUsersReload: AuthenticationOptions["onUsersReload"] = (action, detail) =>
     void live.hub.publish({ kind: { case: "users", value: { action, detail } } });
   const authentication = await openAuthentication({ ...components, store, onUsersReload }, stack);
-  const { audit, authenticator, users } = authentication;
+  const { audit, authenticator, signIn, users } = authentication;
   const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
@@ -100,6 +100,7 @@ export async function openServices(
         log.warn({ connections }, "draining: connections were closed with calls in flight"),
     },
     docs: options.docs,
+    signIn,
     reflection: options.reflection !== "off",
     limits: options.limits,
     observer,

@@ -33,19 +33,22 @@ export function createUserReload({ options, replace, audit, onReload, log }: Use
   async function apply(next: Options): Promise<void> {
     // The server was set up for clients with or without tokens.
     const isFixed = adminAuth === undefined || next.adminAuth === undefined;
-    const unchanged = isFixed ? {} : { adminAuth: options.adminAuth, roles: options.roles };
+    const unchanged = isFixed
+      ? {}
+      : { adminAuth: { ...options.adminAuth, signIn: next.adminAuth?.signIn }, roles: options.roles };
     const changed = changedPaths(options, { ...next, ...unchanged });
     if (changed.length > 0) {
       log.warn({ options: changed }, "these options have changed, but are read at start only: restart the service");
     }
-    const isSame = isDeepStrictEqual([adminAuth, roles], [next.adminAuth, next.roles]);
-    if (adminAuth === undefined || next.adminAuth === undefined || isSame) {
+    const nextAuth = next.adminAuth && withSignIn(next.adminAuth, adminAuth?.signIn);
+    const isSame = isDeepStrictEqual([adminAuth, roles], [nextAuth, next.roles]);
+    if (adminAuth === undefined || nextAuth === undefined || isSame) {
       log.info("the configuration was read again: the users in force are unchanged");
       return;
     }
-    const difference = describeDifference({ ...adminAuth, roles }, { ...next.adminAuth, roles: next.roles });
-    await replace(next.adminAuth, next.roles);
-    ({ adminAuth, roles } = next);
+    const difference = describeDifference({ ...adminAuth, roles }, { ...nextAuth, roles: next.roles });
+    await replace(nextAuth, next.roles);
+    [adminAuth, roles] = [nextAuth, next.roles];
     log.info({ difference }, "changed users are in force");
     const detail = difference.slice(0, maxDetailChars);
     audit.write({ kind: "users_reloaded", origin: systemOrigin, detail });
@@ -69,6 +72,12 @@ export function createUserReload({ options, replace, audit, onReload, log }: Use
     // One after another, so that the last one read is in force.
     reload: (read) => (queue = queue.then(() => reload(read))),
   };
+}
+
+/** Browsers know the service by the URL that it was started with. */
+function withSignIn<Auth extends AdminAuth>(adminAuth: Auth, signIn: Auth["signIn"]) {
+  const { signIn: _signIn, ...rest } = adminAuth;
+  return signIn === undefined ? rest : { ...rest, signIn };
 }
 
 const maxDetailChars = 1000;

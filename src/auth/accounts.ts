@@ -27,6 +27,28 @@ export type TokenIssuer = {
   readonly clockSkewSeconds: number;
   /** The permissions of a caller are those of all rules that match. */
   readonly rules: readonly ClaimRule[];
+  /** Absent: people can't sign in at this issuer. */
+  readonly signIn?: OpenIdClient | undefined;
+};
+
+/** How this service is registered at an issuer, as a client of OpenID Connect. */
+export type OpenIdClient = {
+  readonly clientId: string;
+  /** One of the two, or none: a public client. */
+  readonly clientSecret?: string | undefined;
+  readonly clientSecretFile?: string | undefined;
+  /** The client of the command line, with the device flow. */
+  readonly deviceClientId?: string | undefined;
+  readonly scopes: readonly string[];
+  /** Of authorization requests. */
+  readonly parameters: Readonly<Record<string, string>>;
+};
+
+/** The sessions of browsers. */
+export type SignInSettings = {
+  /** The origin at which browsers reach this service. */
+  readonly url: string;
+  readonly lifetimeSeconds: number;
 };
 
 /** The permissions of tokens with these claims. */
@@ -41,6 +63,8 @@ export type AdminAuth = {
   /** With unique names. At least one, unless there are issuers. */
   readonly users: readonly User[];
   readonly issuers: readonly TokenIssuer[];
+  /** Absent: browsers have no sessions. */
+  readonly signIn?: SignInSettings | undefined;
   /** Permissions of requests without a token. */
   readonly default?: { readonly permissions: readonly string[] } | undefined;
   /** The accepted values of `client_id`. */

@@ -3,15 +3,16 @@ import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import type { AuditRecord, Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import { createListeners } from "../base/listeners.ts";
-import { Accounts, type AdminAuth, type IdentityRule, createIdentities } from "./accounts.ts";
+import { Accounts, type AdminAuth, type IdentityRule, type User, createIdentities } from "./accounts.ts";
 import { type Audience, audienceOf, toolClientIds, toolPermissions } from "./audiences.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { ClientKind, Peer, Principal } from "./caller.ts";
-import { invalidToken, tokenError } from "./errors.ts";
+import { endedSession, invalidToken, tokenError } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
 import { type VerifyLogin, createLoginCheck } from "./logins.ts";
 import type { Issuers } from "./issuers.ts";
 import { builtInRoles, covers, type KnownNames, narrow, type Roles } from "./permissions.ts";
+import type { Sessions } from "./sessions.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
 import type { TokenUses } from "./token-uses.ts";
@@ -58,6 +59,8 @@ export type AuthenticatorOptions = {
   readonly roles?: Roles | undefined;
   /** Authenticates JWTs. Absent: there are no issuers. */
   readonly issuers?: JwtAuthenticator | undefined;
+  /** The sessions of browsers. Absent: there are none. */
+  readonly sessions?: Pick<Sessions, "principalOf" | "isValid"> | undefined;
   /** The permissions of workloads. Absent: workloads are not identified. */
   readonly identities?: readonly IdentityRule[] | undefined;
   readonly limiter: Limiter;
@@ -103,6 +106,11 @@ export class Authenticator {
     return this.#users?.verifyLogin !== undefined;
   }
 
+  /** Whether there are tokens or sessions in the store. */
+  get storesTokens(): boolean {
+    return this.issuesTokens || this.#options.sessions !== undefined;
+  }
+
   /** The prompts that a client must show to request a token; empty if no token is needed. */
   login(): MessageInitShape<typeof GetLoginResponseSchema> {
     return this.issuesTokens
@@ -124,29 +132,24 @@ export class Authenticator {
     if (this.#users === undefined) {
       throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
     }
-    const { adminAuth, known, verifyLogin } = this.#users;
-    if (verifyLogin === undefined) {
+    const { adminAuth, known } = this.#users;
+    if (!this.issuesTokens) {
       throw tokenError("auth_disabled", "This service issues no tokens: its adminAuth has no users.");
     }
-    const { tokens, audit } = this.#options;
     const client = readOAuthClient(request.clientId, authorization);
     const clientIds = audience === "api" ? adminAuth.clientIds : toolClientIds;
     const requestedScope = parseTokenRequest(request, { client, clientIds, known });
-    const recordFailure = (detail: string, by?: string): void =>
-      audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });
-    const source = { address: origin.address ?? "", kind };
-    const { username: by, ...user } = await verifyLogin(request, source, recordFailure);
+    const { username: by, ...user } = await this.verifyLogin(request, { origin, kind });
     const wanted = requestedScope ?? user.permissions;
     if (!covers(user.permissions, wanted, known.permissions)) {
-      recordFailure("the scope exceeds the permissions of the user", by);
+      this.#recordFailure(origin, "the scope exceeds the permissions of the user", by);
       throw tokenError("invalid_scope", "The scope exceeds the permissions of this user.");
     }
     const scope = audience === "api" ? wanted : narrow(wanted, toolPermissions);
     if (scope.length === 0) {
-      recordFailure("the user has no permission that tools can have", by);
+      this.#recordFailure(origin, "the user has no permission that tools can have", by);
       throw tokenError("invalid_scope", "This user has no permission that Node-RED's tools can use.");
     }
-    await this.#removeExpired();
     const { accessToken, token } = createNewToken(this.#now(), {
       name: undefined,
       username: by,
@@ -155,13 +158,34 @@ export class Authenticator {
       scope: scope.join(" "),
       lifetimeSeconds: adminAuth.tokenLifetimeSeconds,
     });
-    await tokens.insert(token, { kind: "sign_in", origin: { ...origin, by }, subject: token.id });
+    await this.insertLogin(token, origin);
     return {
       accessToken,
       expiresIn: adminAuth.tokenLifetimeSeconds,
       tokenType: "Bearer",
       ...(requestedScope === undefined && { scope: token.scope }),
     };
+  }
+
+  /** Resolves with the user with this name and password, or rejects with an error of RFC 6749. Failures are recorded. */
+  async verifyLogin(
+    login: Pick<TokenRequest, "username" | "password">,
+    { origin, kind }: Pick<TokenPeer, "origin" | "kind">,
+  ): Promise<User> {
+    const verify = this.#users?.verifyLogin;
+    if (verify === undefined) {
+      throw tokenError("auth_disabled", "This service has no users with passwords.");
+    }
+    const source = { address: origin.address ?? "", kind };
+    return verify(login, source, (detail, by) => this.#recordFailure(origin, detail, by));
+  }
+
+  /** Stores the token or session of a login. */
+  async insertLogin(token: StoredToken, origin: Origin): Promise<void> {
+    await this.#removeExpired();
+    const detail = token.session && "a session of a browser";
+    const entry = { kind: "sign_in", origin: { ...origin, by: token.username }, subject: token.id, detail } as const;
+    await this.#options.tokens.insert(token, entry);
   }
 
   /** Creates a named token of the caller, which permits at most what the caller is permitted. */
@@ -199,24 +223,29 @@ export class Authenticator {
 
   /** Whether a stored token is valid: not expired, of an existing user whose password hash has not changed. */
   isValid(token: StoredToken): boolean {
-    return this.#users?.accounts.principalOf(token) !== undefined;
+    const { sessions } = this.#options;
+    return this.#users?.accounts.principalOf(token) !== undefined || sessions?.isValid(token) === true;
   }
 
   /**
    * Returns the caller with this Authorization header; null: there is none. Throws or rejects with `invalid_token`, also
-   * if a request without a token would be allowed. Without a token, the workload identity determines the caller, who is
-   * anonymous if no rule matches. Returns a promise only if the token has to be looked up in the store. A token is valid for its own
-   * audience only, and JWTs for the API only.
+   * if a request without a token would be allowed. Without a token, the session determines the caller, and without one the workload
+   * identity; the caller is anonymous if no rule matches it. Returns a promise only if the token has to be looked up in the store. A
+   * token is valid for its own audience only, JWTs and sessions for the API only.
    */
   authenticate(
     authorization: string | null,
     workload?: Peer["workload"],
     audience: Audience = "api",
+    session?: string,
   ): Principal | Promise<Principal> {
     if (!this.required) {
       return unrestricted;
     }
     const users = this.#users;
+    if (authorization === null && session !== undefined) {
+      return this.#authenticateSession(session);
+    }
     if (authorization === null) {
       const id = workload?.();
       return (id === undefined ? undefined : this.#findWorkload(id)) ?? users?.anonymous ?? withoutPermissions;
@@ -270,8 +299,32 @@ export class Authenticator {
     };
   }
 
+  #recordFailure(origin: Origin, detail: string, by?: string): void {
+    this.#options.audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });
+  }
+
+  #authenticateSession(session: string): Principal | Promise<Principal> {
+    if (!/^[\w-]{43}$/.test(session)) {
+      throw endedSession();
+    }
+    const stored = this.#options.tokens.find(sha256(session));
+    return stored instanceof Promise ? stored.then((token) => this.#ofSession(token)) : this.#ofSession(stored);
+  }
+
+  /** A token is no session, and a session no token: cookies are sent in other circumstances. */
+  #ofSession(token: StoredToken | undefined): Principal | Promise<Principal> {
+    const { sessions, uses } = this.#options;
+    if (token?.session === undefined || sessions === undefined) {
+      throw endedSession();
+    }
+    const principal = this.#users?.accounts.principalOf(token) ?? sessions.principalOf(token);
+    uses.record(token, this.#now());
+    return principal;
+  }
+
   #toPrincipal({ accounts }: Users, token: StoredToken | undefined, audience: Audience): Principal {
-    const principal = token && audienceOf(token) === audience ? accounts.principalOf(token) : undefined;
+    const isOf = token?.session === undefined && token !== undefined && audienceOf(token) === audience;
+    const principal = isOf ? accounts.principalOf(token) : undefined;
     if (token === undefined || principal === undefined) {
       throw invalidToken();
     }

@@ -28,6 +28,8 @@ export type Peer = {
   readonly target?: string;
   /** The Authorization header; null: there is none. Absent: to be read from the headers of the call. */
   readonly authorization?: string | null;
+  /** The session of a browser. Absent: there is none, or there is an Authorization header, which takes precedence. */
+  readonly session?: BrowserSession | undefined;
   /** Logged with every event that this request causes. */
   readonly requestId: string;
   /**
@@ -56,6 +58,16 @@ export type Peer = {
   /** Called by the gate when the caller has an identity. */
   authenticated?(): void;
 };
+
+/** The session in the cookie of a request. */
+export interface BrowserSession {
+  readonly value: string;
+  /**
+   * Throws `foreign_origin` if a page of another origin may have sent the request. `isChange`: the request must also have a header that
+   * such pages can't send.
+   */
+  assertOwnPage(isChange: boolean): void;
+}
 
 export const peerKey = createContextKey<Peer>({ address: "", requestId: "" }, { description: "peer" });
 

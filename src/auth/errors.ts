@@ -23,6 +23,11 @@ export function invalidToken(
   return unauthorized("invalid_token", message, `, error="invalid_token"`);
 }
 
+/** The session of a browser is not valid. */
+export function endedSession(): FlowgateError {
+  return invalidToken("The session has ended: sign in again at /sign-in.");
+}
+
 /** A call without a token has an invalid workload identity. `message` describes why. */
 export function invalidIdentity(message: string): FlowgateError {
   return unauthorized("invalid_identity", message, "");

@@ -1,10 +1,11 @@
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { type AccessRule, type AccessRules, allows, allowsOnTabs } from "./permissions.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { FlowgateError, type Reason } from "../errors.ts";
-import { type Peer, type Principal, originOf, peerKey, principalKey } from "./caller.ts";
+import { type Principal, originOf, peerKey, principalKey } from "./caller.ts";
 import { insufficientScope, invalidToken, noIdentity, noToken } from "./errors.ts";
 import { TabAccess, tabAccessKey } from "./tab-access.ts";
 
@@ -37,7 +38,7 @@ export function createGate(
     if (rule.kind === "replica") {
       return admitReplica(context, findReplica);
     }
-    return authorize(authenticator, context, rule, (principal, permission) =>
+    return authorize(authenticator, context, rule, changes(context.method), (principal, permission) =>
       audit.record({
         kind: "permission_denied",
         origin: originOf(context, principal),
@@ -82,7 +83,7 @@ export function createAccessCheck(
   audit: AuditRecorder,
 ): PermissionCheck {
   return (request) =>
-    authorize(authenticator, request, rule, (principal, permission) =>
+    authorize(authenticator, request, rule, false, (principal, permission) =>
       audit.record({
         kind: "permission_denied",
         origin: originOf({ values: request.values, protocolName: "http" }, principal),
@@ -94,10 +95,15 @@ export function createAccessCheck(
 /** What authenticates callers, who are those of the API or of another listener. */
 export type CallerAuthenticator = Pick<Authenticator, "required" | "acceptsTokens" | "authenticate">;
 
+function changes({ idempotency }: DescMethod): boolean {
+  return idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+}
+
 function authorize(
   authenticator: CallerAuthenticator,
   request: GatedRequest,
   rule: Exclude<AccessRule, { readonly kind: "replica" }>,
+  isChange: boolean,
   onDenied: (principal: Principal, detail: string) => void,
 ): void | Promise<void> {
   if (rule.kind === "public") {
@@ -113,6 +119,8 @@ function authorize(
   }
   // The peer's copy of Authorization is preferred: creating Headers would cost as much as the rest of the gate.
   const { authorization = request.requestHeader.get("authorization"), workload, overloaded } = peer;
+  const session = authorization === null ? peer.session : undefined;
+  session?.assertOwnPage(isChange);
   const unknownCaller = authenticator.acceptsTokens ? noToken : noIdentity;
   const admit = (principal: Principal): void => {
     if (principal.username !== undefined) {
@@ -129,7 +137,7 @@ function authorize(
           throw unknownCaller();
         }
         onDenied(principal, rule.permission);
-        throw insufficientScope(rule.permission, authorization !== null);
+        throw insufficientScope(rule.permission, authorization !== null || session !== undefined);
       }
       const access = new TabAccess(rule.permission, principal.permissions, (detail) => onDenied(principal, detail));
       request.values.set(tabAccessKey, access);
@@ -138,20 +146,21 @@ function authorize(
   };
   const principal =
     overloaded === undefined
-      ? authenticator.authenticate(authorization, workload)
-      : authenticateUnderLoad(authenticator, authorization, workload, overloaded);
+      ? authenticator.authenticate(authorization, workload, "api", session?.value)
+      : authenticateUnderLoad(
+          () => authenticator.authenticate(authorization, workload, "api", session?.value),
+          overloaded,
+        );
   return principal instanceof Promise ? principal.then(admit) : admit(principal);
 }
 
 /** A call without a valid identity gets `overloaded`, not the error of its token or certificate. */
 async function authenticateUnderLoad(
-  authenticator: CallerAuthenticator,
-  authorization: string | null,
-  workload: Peer["workload"],
+  authenticate: () => Principal | Promise<Principal>,
   overloaded: () => Error,
 ): Promise<Principal> {
   try {
-    return await authenticator.authenticate(authorization, workload);
+    return await authenticate();
   } catch (error) {
     throw error instanceof FlowgateError && unidentified.has(error.reason) ? overloaded() : error;
   }

@@ -78,8 +78,27 @@ export class Issuers implements Disposable {
       : this.#verify(token, digest);
   }
 
+  /** Resolves with the claims of an ID token that the issuer with this name has issued for this client. Rejects as `authenticate`. */
+  async verifyIdToken(token: string, name: string, clientId: string): Promise<JWTPayload> {
+    const { configured, keys } = this.#named(name);
+    return verify(token, { ...configured, audience: clientId }, keys.find, this.#now());
+  }
+
+  /** The caller with these claims of the issuer with this name. Throws `invalid_token` if there is none. */
+  principalOf(name: string, claims: JWTPayload): Principal {
+    return toPrincipal(claims, this.#named(name).configured);
+  }
+
   [Symbol.dispose](): void {
     this.#keySets.forEach((keys) => keys[Symbol.dispose]());
+  }
+
+  #named(name: string): Issuer {
+    const issuer = this.#issuers.values().find(({ configured }) => configured.name === name);
+    if (issuer === undefined) {
+      throw invalidToken(`The issuer ${name} is not accepted any more.`);
+    }
+    return issuer;
   }
 
   async #verify(token: string, digest: string): Promise<Principal> {

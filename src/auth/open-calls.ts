@@ -12,6 +12,9 @@ type OpenCallsOptions = {
   readonly tokens: Pick<TokenStore, "onRevoked">;
 };
 
+/** What authenticates a call. */
+type Credentials = { readonly authorization: string | null; readonly session: string | undefined };
+
 type OpenCall = {
   /** Permissions that the caller must keep. */
   readonly permissions: readonly string[];
@@ -27,8 +30,8 @@ const expiryMs = 20_000;
  */
 export class OpenCalls implements Disposable {
   readonly #options: OpenCallsOptions;
-  /** By the Authorization header; null: there is none. */
-  readonly #calls = new Map<string | null, Set<OpenCall>>();
+  /** By their credentials. */
+  readonly #calls = new Map<string, { readonly credentials: Credentials; readonly open: Set<OpenCall> }>();
   readonly #subscriptions = new DisposableStack();
   #check: Promise<void> | undefined;
   #isAgain = false;
@@ -46,18 +49,23 @@ export class OpenCalls implements Disposable {
   add(context: Pick<HandlerContext, "values" | "requestHeader">, call: OpenCall): Disposable {
     const { values } = context;
     // The headers are created when they are read, and then kept for as long as the call is open.
-    const { authorization = context.requestHeader.get("authorization") } = values.get(peerKey);
-    const isWorkload = authorization === null && values.get(principalKey).username !== undefined;
+    const peer = values.get(peerKey);
+    const { authorization = context.requestHeader.get("authorization") } = peer;
+    const session = authorization === null ? peer.session?.value : undefined;
+    const isWorkload =
+      authorization === null && session === undefined && values.get(principalKey).username !== undefined;
     if (!this.#options.authenticator.required || isWorkload) {
       return { [Symbol.dispose]() {} };
     }
-    const calls = this.#calls.get(authorization) ?? new Set();
-    this.#calls.set(authorization, calls.add(call));
+    const key = JSON.stringify([authorization, session]);
+    const calls = this.#calls.get(key) ?? { credentials: { authorization, session }, open: new Set() };
+    this.#calls.set(key, calls);
+    calls.open.add(call);
     return {
       [Symbol.dispose]: () => {
-        calls.delete(call);
-        if (calls.size === 0 && this.#calls.get(authorization) === calls) {
-          this.#calls.delete(authorization);
+        calls.open.delete(call);
+        if (calls.open.size === 0 && this.#calls.get(key) === calls) {
+          this.#calls.delete(key);
         }
       },
     };
@@ -84,13 +92,13 @@ export class OpenCalls implements Disposable {
   async #checkAll(): Promise<void> {
     // After the other listeners, and once for several revocations.
     await setImmediate();
-    await Promise.all(Array.from(this.#calls, ([authorization, calls]) => this.#checkCalls(authorization, calls)));
+    await Promise.all(Array.from(this.#calls.values(), ({ credentials, open }) => this.#checkCalls(credentials, open)));
   }
 
-  async #checkCalls(authorization: string | null, calls: ReadonlySet<OpenCall>): Promise<void> {
+  async #checkCalls({ authorization, session }: Credentials, calls: ReadonlySet<OpenCall>): Promise<void> {
     let principal: Principal;
     try {
-      principal = await this.#options.authenticator.authenticate(authorization);
+      principal = await this.#options.authenticator.authenticate(authorization, undefined, "api", session);
     } catch (error) {
       // A store that can't be read says nothing about the token: it is checked again.
       if (error instanceof FlowgateError && error.reason === "invalid_token") {
@@ -101,7 +109,7 @@ export class OpenCalls implements Disposable {
     for (const { permissions, end } of calls) {
       const lost = permissions.find((permission) => !allows(principal.permissions, permission));
       if (lost !== undefined) {
-        end(withoutChallenge(insufficientScope(lost, authorization !== null)));
+        end(withoutChallenge(insufficientScope(lost, (authorization ?? session) !== undefined)));
       }
     }
   }

@@ -1,8 +1,10 @@
 import type { StoredToken, TokenStore } from "../store/token-store.ts";
 
 /** A token store whose `find` returns cached tokens synchronously. */
-export type Tokens = Pick<TokenStore, "insert" | "remove" | "removeExpired"> & {
+export type Tokens = Pick<TokenStore, "insert" | "remove" | "removeExpired" | "updateSession"> & {
   find(hash: Uint8Array): StoredToken | undefined | Promise<StoredToken | undefined>;
+  /** The same from the store, since another process may have updated a session. */
+  findStored(hash: Uint8Array): Promise<StoredToken | undefined>;
 };
 
 /** Each takes about 300 bytes. */
@@ -46,7 +48,17 @@ export function openTokenCache(store: TokenStore, limit = maxTokens): Tokens & D
       return known ?? findInStore(hash, key);
     },
     remove: (selector, entry) => store.remove(selector, entry),
+    findStored(hash) {
+      const key = keyOf(hash);
+      cache.delete(key);
+      return findInStore(hash, key);
+    },
     removeExpired: (nowMs) => store.removeExpired(nowMs),
+    async updateSession(change) {
+      const isUpdated = await store.updateSession(change);
+      cache.delete(keyOf(change.hash));
+      return isUpdated;
+    },
     [Symbol.dispose]: () => subscription[Symbol.dispose](),
   };
 }

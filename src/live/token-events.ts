@@ -13,6 +13,7 @@ export function publishTokens(store: TokenStore, hub: EventHub): TokenStore {
     get: (id) => store.get(id),
     list: (query) => store.list(query),
     removeExpired: (nowMs) => store.removeExpired(nowMs),
+    updateSession: (change) => store.updateSession(change),
     recordUses: (uses) => store.recordUses(uses),
     onRevoked: (listener) => store.onRevoked(listener),
     isCurrent: () => store.isCurrent(),

@@ -40,6 +40,50 @@ const claimRule = (permissions: Permissions) =>
     ),
   });
 
+/** The names of parameters that requests of the code and device flows set themselves. */
+const ownParameters =
+  /^(client_id|client_secret|code|code_challenge|code_challenge_method|grant_type|nonce|redirect_uri|response_mode|response_type|scope|state)$/;
+
+const client = z
+  .strictObject({
+    clientId: text.describe("Id of the client of this service at the issuer."),
+    clientSecret: text
+      .optional()
+      .describe("Secret of the client. Absent, and without `clientSecretFile`: the client is a public one."),
+    clientSecretFile: text
+      .optional()
+      .describe(
+        "The same as a file, without the line break at its end. It is read at the start, and when the configuration changes.",
+      ),
+    deviceClientId: text
+      .optional()
+      .describe(
+        "Id of a public client with the device flow, for `flowgate login`. Absent: the command line can't log in at this issuer.",
+      ),
+    scopes: z
+      .array(text.regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, "must be a scope, without spaces"), "must be a list of scopes")
+      .refine((scopes) => scopes.includes("openid"), 'must contain "openid"')
+      .readonly()
+      .default(["openid", "profile"])
+      .describe(
+        "Requested scopes. Many providers give a refresh token for `offline_access` only, and groups for a scope of their own.",
+      ),
+    parameters: z
+      .record(z.string(), z.string("must be text"), "must be names and their values")
+      .refine(
+        (parameters) => !Object.keys(parameters).some((name) => ownParameters.test(name)),
+        "must not contain a parameter that the sign-in sets itself, such as scope or redirect_uri",
+      )
+      .readonly()
+      .default({})
+      .describe("Further parameters of requests for authorization, such as `resource` or `audience`."),
+  })
+  .superRefine(({ clientSecret, clientSecretFile }, context) => {
+    if (clientSecret !== undefined && clientSecretFile !== undefined) {
+      context.addIssue({ code: "custom", path: ["clientSecretFile"], message: "must not be set besides clientSecret" });
+    }
+  });
+
 const issuer = (permissions: Permissions) =>
   z
     .strictObject({
@@ -57,7 +101,7 @@ const issuer = (permissions: Permissions) =>
       jwksUrl: z
         .string("must be a URL")
         .refine(
-          isKeyUrl,
+          isConfidentialUrl,
           "must be an https URL, or an http URL of this machine such as http://127.0.0.1:8443/keys, without user and password",
         )
         .optional()
@@ -78,10 +122,22 @@ const issuer = (permissions: Permissions) =>
         .min(1, "must have at least one rule")
         .readonly()
         .describe("Permissions by claims. A token that no rule matches is rejected."),
+      signIn: client
+        .optional()
+        .describe(
+          "Lets people sign in at this issuer, by OpenID Connect. Requires `adminAuth.signIn`. Absent: only their tokens are accepted.",
+        ),
     })
-    .superRefine(({ jwksUrl, jwksFile }, context) => {
+    .superRefine(({ issuer, jwksUrl, jwksFile, signIn }, context) => {
       if ((jwksUrl === undefined) === (jwksFile === undefined)) {
         context.addIssue({ code: "custom", path: ["jwksUrl"], message: "set either this or jwksFile, but not both" });
+      }
+      if (signIn !== undefined && !isConfidentialUrl(issuer)) {
+        context.addIssue({
+          code: "custom",
+          path: ["issuer"],
+          message: "must be an https URL, or an http URL of this machine, so that people can sign in there",
+        });
       }
     });
 
@@ -107,6 +163,24 @@ export const adminAuth = (permissions: Permissions) =>
         .readonly()
         .default([])
         .describe("Issuers of JWTs that callers can authenticate with, besides the tokens of this service."),
+      signIn: z
+        .strictObject({
+          url: z
+            .string("must be a URL")
+            .refine(
+              (url) => isConfidentialUrl(url) && URL.parse(url)?.href === `${URL.parse(url)?.origin}/`,
+              "must be an https URL such as https://flows.example, or an http URL of this machine, without a path",
+            )
+            .transform((url) => new URL(url).origin)
+            .describe("URL at which browsers reach this service."),
+          lifetimeSeconds: wholeNumber(60, 31_536_000)
+            .default(43_200)
+            .describe("Longest lifetime of a session. The default is 12 hours."),
+        })
+        .optional()
+        .describe(
+          "Sessions of browsers: lets users, and people at issuers with a `signIn`, sign in at `/sign-in`. Absent: none.",
+        ),
       default: z
         .strictObject({ permissions: permissions.describe("In the same form as the permissions of a user.") })
         .optional()
@@ -135,11 +209,16 @@ export const adminAuth = (permissions: Permissions) =>
         .default(1000)
         .describe("Maximum number of named tokens of all users, handled like `maxTokensPerUser`."),
     })
-    .superRefine(({ users, issuers }, context) => {
+    .superRefine(({ users, issuers, signIn }, context) => {
       const reject = (path: (string | number)[], message: string): void =>
         context.addIssue({ code: "custom", path, message });
       if (users.length + issuers.length === 0) {
         reject(["users"], "must name at least one user, unless issuers is set");
+      }
+      for (const [at, issuer] of issuers.entries()) {
+        if (issuer.signIn !== undefined && signIn === undefined) {
+          reject(["issuers", at, "signIn"], "requires adminAuth.signIn, with the URL of this service");
+        }
       }
       for (const [at, { username }] of users.entries()) {
         if (issuers.some(({ name }) => username.startsWith(`${name}:`))) {
@@ -148,8 +227,8 @@ export const adminAuth = (permissions: Permissions) =>
       }
     });
 
-/** Keys that are sent in plain text over a network could be replaced. */
-function isKeyUrl(text: string): boolean {
+/** Keys that are sent in plain text over a network could be replaced, and secrets be read. */
+function isConfidentialUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url === null || url.username !== "" || url.password !== "") {
     return false;

@@ -14,7 +14,9 @@ import { gatewayOptions } from "./pipeline/gateway-options.ts";
 import { createHealth, createHealthEndpoints, limitHealthWatches, type ReadinessOptions } from "./endpoints/health.ts";
 import type { ListenerOptions } from "./http/listener-options.ts";
 import { createMetricsEndpoint } from "./endpoints/metrics.ts";
+import type { RequestRoute } from "./pipeline/request-context.ts";
 import { createRouter } from "./pipeline/router.ts";
+import type { SessionCookies } from "./pipeline/session-cookie.ts";
 
 export type HandlerOptions = ReadinessOptions & {
   readonly log: Logger;
@@ -34,6 +36,10 @@ export type HandlerOptions = ReadinessOptions & {
   };
   /** Serves the API description at /openapi.json and /docs. Defaults to false. */
   readonly docs?: boolean;
+  /** What lets browsers sign in. Absent: they have no sessions. */
+  readonly signIn?:
+    | { readonly cookies: SessionCookies; readonly endpoints: readonly (readonly [string, RequestRoute])[] }
+    | undefined;
   /** Serves gRPC server reflection. Defaults to false. */
   readonly reflection?: boolean;
   /** Serves `/metrics` to callers that `checkPermission` allows. Absent: not on this port. */
@@ -67,7 +73,8 @@ export function createHandlers(
   const findRoute = createRouter({
     endpoints: new Map([
       ...createHealthEndpoints(health),
-      ...(options.docs === true ? createDocs() : []),
+      ...(options.docs === true ? createDocs(options.signIn !== undefined) : []),
+      ...(options.signIn?.endpoints ?? []),
       ...(options.metrics === undefined
         ? []
         : [createMetricsEndpoint(options.metrics.metrics, options.metrics.checkPermission)]),

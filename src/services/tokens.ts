@@ -25,7 +25,7 @@ export function tokensService(
     ...(token.lastUsedAtMs !== undefined && { lastUseTime: timestampFromMs(token.lastUsedAtMs) }),
   });
   const assertEnabled = (): void => {
-    if (!authenticator.issuesTokens) {
+    if (!authenticator.storesTokens) {
       throw authDisabled();
     }
   };

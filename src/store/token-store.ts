@@ -17,6 +17,8 @@ export type StoredToken = {
   /** undefined: issued by a version that did not record it. */
   readonly createdAtMs: number | undefined;
   readonly expiresAtMs: number;
+  /** What a session of a browser keeps, encrypted. undefined: an access token. */
+  readonly session?: Uint8Array | undefined;
 };
 
 /** `lastUsedAtMs` is undefined for a token that was not used yet. */
@@ -44,6 +46,8 @@ export type TokenSelector =
   | { readonly username: string }
   | "all";
 
+export type SessionChange = { readonly hash: Uint8Array; readonly from: Uint8Array; readonly to: Uint8Array };
+
 /** The numbers of named tokens that have not expired. */
 export type NamedTokenLimits = { readonly perUser: number; readonly total: number; readonly nowMs: number };
 
@@ -65,6 +69,8 @@ export interface TokenStore {
    */
   remove(selector: TokenSelector, entry: AuditRecord): Promise<number>;
   removeExpired(nowMs: number): Promise<void>;
+  /** Replaces what a session keeps. Resolves with false, and changes nothing, if it is not `from` any more. */
+  updateSession(change: SessionChange): Promise<boolean>;
   /** Sets the time of the last use of tokens by id. Ignores unknown ones. */
   recordUses(uses: ReadonlyMap<string, number>): Promise<void>;
   /**

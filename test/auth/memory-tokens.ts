@@ -4,6 +4,7 @@ import type { AuditRecord } from "../../src/store/audit-store.ts";
 import type { ListedToken, StoredToken, TokenStore } from "../../src/store/token-store.ts";
 
 export type MemoryTokens = TokenStore & {
+  readonly findStored: TokenStore["find"];
   readonly all: ReadonlyMap<string, StoredToken>;
   readonly sweeps: number[];
   /** The audit entries of insertions and removals. */
@@ -41,6 +42,7 @@ export function createMemoryTokens(): MemoryTokens {
       entries.push(entry);
     },
     find: async (hash) => all.get(key(hash)),
+    findStored: async (hash) => all.get(key(hash)),
     get: async (id) => all.values().find((token) => token.id === id),
     list: async () => ({
       tokens: [...all.values()].map((token): ListedToken => ({ ...token, lastUsedAtMs: uses.get(token.id) })),
@@ -70,6 +72,14 @@ export function createMemoryTokens(): MemoryTokens {
           all.delete(hash);
         }
       }
+    },
+    async updateSession({ hash, from, to }) {
+      const token = all.get(key(hash));
+      if (token?.session === undefined || key(token.session) !== key(from)) {
+        return false;
+      }
+      all.set(key(hash), { ...token, session: to });
+      return true;
     },
     async recordUses(written) {
       for (const [id, atMs] of written) {

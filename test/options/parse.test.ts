@@ -437,6 +437,46 @@ test.each<[unknown[], string[]]>([
   expect(problems({ adminAuth: { issuers } })).toEqual(expected);
 });
 
+const signIn = { url: "https://flows.example" };
+const client = { clientId: "flowgate" };
+const signInUrl =
+  "adminAuth.signIn.url: must be an https URL such as https://flows.example, or an http URL of this machine, without a path";
+
+test.each<[object, string[]]>([
+  [{ signIn, issuers: [{ ...issuer, signIn: client }] }, []],
+  [{ signIn, users: [ada] }, []],
+  [{ signIn: { url: "http://127.0.0.1:8080/" }, users: [ada] }, []],
+  ...["http://flows.example", "https://flows.example/path", "https://user@flows.example", "flows.example"].map(
+    (url): [object, string[]] => [{ signIn: { url }, users: [ada] }, [signInUrl]],
+  ),
+  [
+    { issuers: [{ ...issuer, signIn: client }] },
+    ["adminAuth.issuers[0].signIn: requires adminAuth.signIn, with the URL of this service"],
+  ],
+  [
+    { signIn, issuers: [{ ...issuer, issuer: "http://gitlab.example", signIn: client }] },
+    [
+      "adminAuth.issuers[0].issuer: must be an https URL, or an http URL of this machine, so that people can sign in there",
+    ],
+  ],
+  [
+    { signIn, issuers: [{ ...issuer, signIn: { ...client, clientSecret: "a", clientSecretFile: "b" } }] },
+    ["adminAuth.issuers[0].signIn.clientSecretFile: must not be set besides clientSecret"],
+  ],
+  [
+    { signIn, issuers: [{ ...issuer, signIn: { ...client, scopes: ["profile"] } }] },
+    ['adminAuth.issuers[0].signIn.scopes: must contain "openid"'],
+  ],
+  [
+    { signIn, issuers: [{ ...issuer, signIn: { ...client, parameters: { redirect_uri: "https://evil.example" } } }] },
+    [
+      "adminAuth.issuers[0].signIn.parameters: must not contain a parameter that the sign-in sets itself, such as scope or redirect_uri",
+    ],
+  ],
+])("says what of the sign-in %j does not fit", (adminAuth, expected) => {
+  expect(problems({ adminAuth })).toEqual(expected);
+});
+
 test("no user has the name of a caller of an issuer", () => {
   const users = [ada, { ...ada, username: "gitlab" }, { ...ada, username: "gitlab:someone" }];
   expect(problems({ adminAuth: { users, issuers: [issuer] } })).toEqual([

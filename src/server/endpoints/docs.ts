@@ -10,11 +10,14 @@ import type { RequestRoute } from "../pipeline/request-context.ts";
  * redirects there: relatively, so that it also works below a path prefix of a proxy, and temporarily, since a service
  * configured without docs has nothing at `/`.
  */
-export function createDocs(): [string, RequestRoute][] {
+export function createDocs(hasSignIn: boolean): [string, RequestRoute][] {
   return [
     createEndpoint("/", false, () => ({ status: 302, headers: { location: "docs" }, body: undefined })),
     createFile("/openapi.json", "application/json", () => readFile(join(packageDir, "openapi.json"))),
-    createFile("/docs", types.html, () => readFile(join(pageDir, "index.html"))),
+    createFile("/docs", types.html, async () => {
+      const page = await readFile(join(pageDir, "index.html"));
+      return hasSignIn ? Buffer.from(page.toString().replace("<nav ", `${signInLink}\n    <nav `)) : page;
+    }),
     ...pageFiles.map((name) => createFile(`/docs/${name}`, typeOf(name), () => readFile(join(pageDir, name)))),
     ...swaggerFiles.map((name) => createFile(`/docs/${name}`, typeOf(name), () => readFile(join(swaggerDir, name)))),
   ];
@@ -23,6 +26,8 @@ export function createDocs(): [string, RequestRoute][] {
 const packageDir = dirname(findPackageJSON(import.meta.url) ?? ".");
 const pageDir = join(packageDir, "docs-page");
 const swaggerDir = dirname(findPackageJSON("swagger-ui-dist", import.meta.url) ?? ".");
+
+const signInLink = '<a id="sign-in" href="sign-in?return=/docs">Sign in</a>';
 
 const pageFiles = ["start.js", "contents.js", "follow-variant.js", "guard-flows.js", "style.css"];
 const swaggerFiles = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];

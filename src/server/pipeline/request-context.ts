@@ -5,7 +5,7 @@ import { type Code, type ContextValues, createContextValues } from "@connectrpc/
 import type { GatewayRequest, GatewayResponse } from "@flowgate/gateway";
 import { addVary, type BodyReservation, codeOfStatus, smallBodyBytes } from "@flowgate/gateway/server";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
-import { clientKeyOf, type ClientKind, type Peer, peerKey } from "../../auth/caller.ts";
+import { type BrowserSession, clientKeyOf, type ClientKind, type Peer, peerKey } from "../../auth/caller.ts";
 import type { FlowgateError } from "../../errors.ts";
 import type { Observer } from "../../telemetry/observer.ts";
 import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
@@ -13,6 +13,7 @@ import type { Exchange, ExchangeObserver } from "../http/exchange.ts";
 import type { MemoryBudget, MemoryReservation } from "../memory/memory-budget.ts";
 import type { ClientReader, ReadWorkload } from "./client.ts";
 import { RequestRecord } from "./request-record.ts";
+import type { SessionCookies } from "./session-cookie.ts";
 
 /** The handler of a request, with its properties. */
 export type RequestRoute = {
@@ -35,6 +36,8 @@ export type RequestEnvironment = {
   readonly requestIdOf: (headers: IncomingHttpHeaders) => string;
   /** undefined: workloads are not identified. */
   readonly readWorkload: ReadWorkload | undefined;
+  /** undefined: browsers have no sessions. */
+  readonly cookies: SessionCookies | undefined;
   readonly observer: Observer;
   /** undefined: the memory of bodies is not limited. */
   readonly memory: MemoryBudget | undefined;
@@ -109,6 +112,10 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
 
   get authorization(): string | null {
     return this.headers.authorization ?? null;
+  }
+
+  get session(): BrowserSession | undefined {
+    return this.headers.authorization === undefined ? this.#environment.cookies?.read(this.headers) : undefined;
   }
 
   get traceIds(): TraceIds {

@@ -225,6 +225,9 @@ const migrations = [
   ALTER TABLE flowgate.revision ADD COLUMN proposal_id text, ADD COLUMN approved_by text, ADD COLUMN approver_token_id text,
     ADD COLUMN approver_token_name text;
   `,
+  `
+  ALTER TABLE flowgate.token ADD COLUMN session bytea;
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -40,6 +40,7 @@ import {
   recordTokenUses,
   removeExpiredTokens,
   removeTokens,
+  updateSession,
 } from "./tokens.ts";
 
 /** The operations that write. Each runs in a transaction of its own. */
@@ -54,6 +55,7 @@ export const writes = {
   removeTokens,
   removeExpiredTokens,
   recordTokenUses,
+  updateSession,
   setDesiredState,
   putDocument,
   pruneAudit,
@@ -129,6 +131,7 @@ export function createTokenStore({ query, write }: Access, revoked: Listeners<Ui
       return hashes.length;
     },
     removeExpired: (nowMs) => write("removeExpiredTokens", nowMs),
+    updateSession: (change) => write("updateSession", change),
     recordUses: (uses) => write("recordTokenUses", uses),
     onRevoked: (listener) => revoked.add(listener),
     isCurrent: () => true,

@@ -3,6 +3,7 @@ import type { AuditRecord } from "../audit-store.ts";
 import type {
   ListedToken,
   NamedTokenLimits,
+  SessionChange,
   StoredToken,
   TokenPage,
   TokenQuery,
@@ -22,11 +23,13 @@ type TokenRow = {
   scope: string;
   created_at_ms: number | null;
   expires_at_ms: number;
+  session: Uint8Array | null;
 };
 
 type ListedRow = TokenRow & { seq: number; last_used_at_ms: number | null };
 
-const columns = "hash, id, name, username, password_fingerprint, client_id, scope, created_at_ms, expires_at_ms";
+const columns =
+  "hash, id, name, username, password_fingerprint, client_id, scope, created_at_ms, expires_at_ms, session";
 
 function toTokenRow(token: StoredToken): TokenRow {
   return {
@@ -39,6 +42,7 @@ function toTokenRow(token: StoredToken): TokenRow {
     scope: token.scope,
     created_at_ms: token.createdAtMs ?? null,
     expires_at_ms: token.expiresAtMs,
+    session: token.session ?? null,
   };
 }
 
@@ -53,6 +57,7 @@ function toToken(row: TokenRow): StoredToken {
     scope: row.scope,
     createdAtMs: row.created_at_ms ?? undefined,
     expiresAtMs: row.expires_at_ms,
+    session: row.session ?? undefined,
   };
 }
 
@@ -141,6 +146,15 @@ export async function removeTokens(
 
 export async function removeExpiredTokens(query: Query, nowMs: number): Promise<void> {
   await query("DELETE FROM flowgate.token WHERE expires_at_ms <= $1", [nowMs]);
+}
+
+export async function updateSession(query: Query, { hash, from, to }: SessionChange): Promise<boolean> {
+  const rows = await query("UPDATE flowgate.token SET session = $3 WHERE hash = $1 AND session = $2 RETURNING id", [
+    hash,
+    from,
+    to,
+  ]);
+  return rows.length > 0;
 }
 
 /** Databases limit the number of parameters. */

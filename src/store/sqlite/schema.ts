@@ -226,6 +226,10 @@ const migrations = [
   ALTER TABLE revision ADD COLUMN approver_token_id TEXT;
   ALTER TABLE revision ADD COLUMN approver_token_name TEXT;
   `,
+  // What a session of a browser keeps, encrypted.
+  `
+  ALTER TABLE token ADD COLUMN session BLOB;
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -186,8 +186,8 @@ function admitToReserve({ count, max, reserve, clientReserve, clients }: InFligh
   return count < max + reserve ? clients.admit(address, clientReserve) : undefined;
 }
 
-function mayHaveIdentity({ authorization, workload }: RequestContext): boolean {
-  return authorization !== null || workload !== undefined;
+function mayHaveIdentity({ authorization, session, workload }: RequestContext): boolean {
+  return authorization !== null || session !== undefined || workload !== undefined;
 }
 
 function overloaded(reason: SheddingReason): FlowgateError {

@@ -1,0 +1,51 @@
+// Loaded only if browsers can sign in.
+import type { Logger } from "pino";
+import type { SignInSettings } from "../auth/accounts.ts";
+import type { AuditRecorder } from "../auth/audit-recorder.ts";
+import type { Authenticator } from "../auth/authenticator.ts";
+import type { Issuers } from "../auth/issuers.ts";
+import { deriveSessionKey } from "../auth/sealed.ts";
+import { Sessions } from "../auth/sessions.ts";
+import { SignIn } from "../auth/sign-in.ts";
+import type { Tokens } from "../auth/token-cache.ts";
+import { createSignInEndpoints } from "../server/endpoints/sign-in.ts";
+import type { ServerOptions } from "../server/open-server.ts";
+import { SessionCookies } from "../server/pipeline/session-cookie.ts";
+import { readKey } from "../store/credentials.ts";
+
+type BrowserSessions = {
+  readonly sessions: Sessions;
+  /** What the server needs for them. */
+  serve(authenticator: Authenticator, audit: AuditRecorder): ServerOptions["signIn"];
+};
+
+export async function openSessions({
+  settings,
+  credentialSecret,
+  dataDir,
+  ...shared
+}: {
+  readonly settings: SignInSettings;
+  readonly credentialSecret: string | undefined;
+  readonly dataDir: string;
+  readonly tokens: Tokens;
+  readonly issuers: Issuers;
+  readonly log: Logger;
+}): Promise<BrowserSessions> {
+  const { tokens, log } = shared;
+  const common = { settings, key: deriveSessionKey(await readKey({ credentialSecret, dataDir })), now: Date.now };
+  const sessions = new Sessions({ ...common, ...shared });
+  return {
+    sessions,
+    serve(authenticator, audit) {
+      const signIn = new SignIn({ ...common, authenticator, sessions, tokens, audit });
+      const cookies = new SessionCookies(settings.url);
+      const endpoints = createSignInEndpoints({
+        signIn,
+        cookies,
+        onError: (err, { requestId }) => log.error({ requestId, err }, "a sign-in failed unexpectedly"),
+      });
+      return { cookies, endpoints };
+    },
+  };
+}

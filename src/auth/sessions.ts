@@ -1,0 +1,293 @@
+import { type JWTPayload, decodeJwt } from "jose";
+import { FlowgateError } from "../errors.ts";
+import { systemOrigin } from "../store/audit-store.ts";
+import type { StoredToken } from "../store/token-store.ts";
+import type { SignInSettings, TokenIssuer } from "./accounts.ts";
+import type { Principal } from "./caller.ts";
+import { endedSession } from "./errors.ts";
+import type { Issuers } from "./issuers.ts";
+import { type Provider, type ProviderOptions, type ProviderTokens, openProvider } from "./provider.ts";
+import { seal, unseal } from "./sealed.ts";
+import type { Tokens } from "./token-cache.ts";
+import { type NewToken, createNewToken, sha256 } from "./tokens.ts";
+
+/** What the store keeps of the session of someone who has signed in at an issuer, encrypted. */
+type SessionData = {
+  /** The name of the issuer. */
+  readonly issuer: string;
+  readonly idToken: string;
+  readonly refreshToken?: string | undefined;
+  /** When the claims are renewed with the refresh token. */
+  readonly renewAtMs?: number | undefined;
+  /** Until then, no process begins a renewal. */
+  readonly pausedUntilMs?: number | undefined;
+};
+
+type Session = SessionData & { readonly claims: JWTPayload };
+
+export type SessionsOptions = Pick<ProviderOptions, "log" | "now" | "timeoutMs"> & {
+  readonly settings: SignInSettings;
+  /** Encrypts what the store keeps, 32 bytes. */
+  readonly key: Buffer;
+  readonly tokens: Tokens;
+  readonly issuers: Pick<Issuers, "verifyIdToken" | "principalOf">;
+};
+
+export const signInPaths = {
+  signIn: "/sign-in",
+  callback: "/sign-in/callback",
+  signOut: "/sign-out",
+  protectedResource: "/.well-known/oauth-protected-resource",
+} as const;
+
+/** Without a refresh token, nothing reports that someone has left a group or the company. */
+const maxSecondsWithoutRenewal = 3_600;
+const defaultRenewalSeconds = 300;
+/** More than a renewal takes. */
+const renewalMs = 30_000;
+/** The time between attempts while the provider does not respond. */
+const pauseMs = 10_000;
+/** How long known claims stay in use while the provider does not respond. */
+const maxOverdueMs = 10 * 60_000;
+
+/** The sessions of browsers: tokens that a cookie contains, with what renews them at an issuer. */
+export class Sessions {
+  readonly #options: SessionsOptions;
+  #providers: ReadonlyMap<string, Provider> = new Map();
+  readonly #opened = new WeakMap<StoredToken, { readonly session: Session | undefined }>();
+  #principals = new WeakMap<StoredToken, Principal>();
+  /** By the id of the session. */
+  readonly #renewals = new Map<string, Promise<Principal>>();
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+  }
+
+  /** The issuers at which people can sign in, by name. */
+  get providers(): ReadonlyMap<string, Provider> {
+    return this.#providers;
+  }
+
+  /**
+   * Prepares other issuers, and rejects if one can't be used. They are in force for all calls after the returned function was called.
+   */
+  async prepare(issuers: readonly TokenIssuer[]): Promise<() => void> {
+    const { settings, log, now, timeoutMs } = this.#options;
+    const redirectUrl = settings.url + signInPaths.callback;
+    const signedOutUrl = settings.url + signInPaths.signIn;
+    const providers = new Map<string, Provider>();
+    for (const { signIn, ...issuer } of issuers) {
+      if (signIn !== undefined) {
+        const provider = { issuer: { ...issuer, signIn }, redirectUrl, signedOutUrl, log, now, timeoutMs };
+        providers.set(issuer.name, await openProvider(provider));
+      }
+    }
+    return () => {
+      this.#providers = providers;
+      this.#principals = new WeakMap();
+    };
+  }
+
+  /** Creates the session of a user with a password, whose hash has this fingerprint. */
+  createForUser(username: string, permissions: readonly string[], passwordFingerprint: Buffer): NewToken {
+    const { lifetimeSeconds } = this.#options.settings;
+    return this.#create({ username, permissions }, passwordFingerprint, lifetimeSeconds, {});
+  }
+
+  /** Creates a session with the response of an issuer. Rejects with `invalid_token` if no rule of the issuer applies to it. */
+  async createForIssuer(provider: Provider, tokens: ProviderTokens): Promise<NewToken> {
+    const { name, signIn } = provider.issuer;
+    const { issuers, settings } = this.#options;
+    const { idToken = "", refreshToken } = tokens;
+    const principal = issuers.principalOf(name, await issuers.verifyIdToken(idToken, name, signIn.clientId));
+    const lifetimeSeconds =
+      refreshToken === undefined
+        ? Math.min(settings.lifetimeSeconds, maxSecondsWithoutRenewal)
+        : settings.lifetimeSeconds;
+    const data: SessionData = { issuer: name, idToken, refreshToken, renewAtMs: this.#renewAtMs(tokens) };
+    return this.#create(principal, sha256(`issuer ${name}`), lifetimeSeconds, data);
+  }
+
+  /** Whether it is the session of someone who may still use it, as far as is known. */
+  isValid(token: StoredToken): boolean {
+    try {
+      return this.#principal(token, this.#open(token)) !== undefined;
+    } catch (error) {
+      if (error instanceof FlowgateError) {
+        return false;
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * The caller with the session of an issuer, whose claims are renewed if that is due. Throws or rejects with `invalid_token` if the
+   * session has ended, and with `unavailable` if its claims can't be renewed for too long.
+   */
+  principalOf(token: StoredToken): Principal | Promise<Principal> {
+    const session = this.#open(token);
+    if (!this.#isDue(session)) {
+      return this.#principal(token, session);
+    }
+    let renewal = this.#renewals.get(token.id);
+    if (renewal === undefined) {
+      renewal = this.#renew(token.hash).finally(() => this.#renewals.delete(token.id));
+      this.#renewals.set(token.id, renewal);
+    }
+    return renewal;
+  }
+
+  /** Ends what the provider knows of a session. Resolves with the URL at which a browser signs out there, if there is one. */
+  async endAtProvider(token: StoredToken): Promise<string | undefined> {
+    const { issuer, refreshToken, idToken } = this.#read(token) ?? {};
+    const provider = this.#providers.get(issuer ?? "");
+    if (provider === undefined || idToken === undefined) {
+      return undefined;
+    }
+    if (refreshToken !== undefined) {
+      // The browser does not wait for it: the session of this service has ended.
+      void provider.revoke(refreshToken);
+    }
+    return provider.signOutUrl(idToken);
+  }
+
+  #create(
+    { username, permissions }: Principal,
+    passwordFingerprint: Buffer,
+    lifetimeSeconds: number,
+    data: SessionData | object,
+  ): NewToken {
+    const scope = permissions.join(" ");
+    const fields = { name: undefined, username: username ?? "", passwordFingerprint, clientId: "browser", scope };
+    const { accessToken, token } = createNewToken(this.#options.now(), { ...fields, lifetimeSeconds });
+    return { accessToken, token: { ...token, session: seal(this.#options.key, token.hash, data) } };
+  }
+
+  #renewAtMs({ refreshToken, expiresInSeconds = defaultRenewalSeconds }: ProviderTokens): number | undefined {
+    const seconds = Math.min(Math.max(expiresInSeconds, 1), maxSecondsWithoutRenewal);
+    return refreshToken === undefined ? undefined : this.#options.now() + seconds * 1000;
+  }
+
+  #isDue({ renewAtMs = Number.POSITIVE_INFINITY }: SessionData): boolean {
+    return renewAtMs <= this.#options.now();
+  }
+
+  /** Throws `invalid_token` if it has expired, is not of an issuer, or was sealed with another key. */
+  #open(token: StoredToken): Session {
+    const session = this.#read(token);
+    if (session === undefined || token.expiresAtMs <= this.#options.now() || !this.#providers.has(session.issuer)) {
+      throw endedSession();
+    }
+    return session;
+  }
+
+  #read(token: StoredToken): Session | undefined {
+    let opened = this.#opened.get(token);
+    if (opened === undefined) {
+      const data = token.session && (unseal(this.#options.key, token.hash, token.session) as Partial<SessionData>);
+      opened = {
+        session:
+          data?.issuer === undefined || data.idToken === undefined
+            ? undefined
+            : { ...data, issuer: data.issuer, idToken: data.idToken, claims: decodeJwt(data.idToken) },
+      };
+      this.#opened.set(token, opened);
+    }
+    return opened.session;
+  }
+
+  #principal(token: StoredToken, { issuer, claims }: Session): Principal {
+    let principal = this.#principals.get(token);
+    if (principal === undefined) {
+      const { username, permissions } = this.#options.issuers.principalOf(issuer, claims);
+      principal = { username, permissions, token: { id: token.id, name: undefined } };
+      this.#principals.set(token, principal);
+    }
+    if (principal.username !== token.username) {
+      throw endedSession();
+    }
+    return principal;
+  }
+
+  /** Renews the claims of a session, unless another process does, or has done it. */
+  async #renew(hash: Uint8Array): Promise<Principal> {
+    const { tokens, now } = this.#options;
+    const token = await tokens.findStored(hash);
+    if (token?.session === undefined) {
+      throw endedSession();
+    }
+    const session = this.#open(token);
+    if (!this.#isDue(session)) {
+      return this.#principal(token, session);
+    }
+    const { pausedUntilMs = 0 } = session;
+    // The process that pauses the others has the refresh token to itself: providers end a session whose token is used twice.
+    const paused =
+      pausedUntilMs > now() ? undefined : await this.#update(token, session, { pausedUntilMs: now() + renewalMs });
+    if (paused === undefined) {
+      return this.#overdue(token, session);
+    }
+    try {
+      return await this.#renewAt(paused, session);
+    } catch (error) {
+      if (error instanceof FlowgateError && error.reason === "invalid_token") {
+        const detail = `the session of ${token.username} was ended by its issuer`;
+        await tokens.remove({ hash }, { kind: "token_revoked", origin: systemOrigin, subject: token.id, detail });
+        throw endedSession();
+      }
+      if (error instanceof FlowgateError && error.reason === "unavailable") {
+        await this.#update(paused, session, { pausedUntilMs: now() + pauseMs });
+        return this.#overdue(token, session);
+      }
+      throw error;
+    }
+  }
+
+  /** Rejects with `invalid_token` if the issuer has ended the session, or the person may not use this service any more. */
+  async #renewAt(token: StoredToken, { claims, ...session }: Session): Promise<Principal> {
+    const { issuers } = this.#options;
+    const { issuer, refreshToken = "" } = session;
+    const provider = this.#providers.get(issuer);
+    if (provider === undefined) {
+      throw endedSession();
+    }
+    const response = await provider.refresh(refreshToken);
+    const { idToken = session.idToken, refreshToken: next = refreshToken } = response;
+    const renewed =
+      response.idToken === undefined
+        ? claims
+        : await issuers.verifyIdToken(idToken, issuer, provider.issuer.signIn.clientId);
+    // OpenID Connect Core, section 12.2.
+    if (renewed.sub !== claims.sub) {
+      throw endedSession();
+    }
+    const renewAtMs = this.#renewAtMs({ ...response, refreshToken: next });
+    const change = { idToken, refreshToken: next, renewAtMs, pausedUntilMs: undefined };
+    // The session may have been ended meanwhile.
+    const updated = await this.#update(token, { ...session, claims: renewed }, change);
+    if (updated === undefined) {
+      throw endedSession();
+    }
+    return this.#principal(updated, { ...session, claims: renewed });
+  }
+
+  /** Changes what the store keeps; undefined: another process has changed it. */
+  async #update(token: StoredToken, session: Session, change: Partial<SessionData>): Promise<StoredToken | undefined> {
+    const { claims: _claims, ...data } = session;
+    const { key, tokens } = this.#options;
+    const { hash, session: from = new Uint8Array() } = token;
+    const to = seal(key, hash, { ...data, ...change });
+    return (await tokens.updateSession({ hash, from, to })) ? { ...token, session: to } : undefined;
+  }
+
+  /** The caller by the claims that are known. */
+  #overdue(token: StoredToken, session: Session): Principal {
+    const principal = this.#principal(token, session);
+    if (this.#options.now() - (session.renewAtMs ?? 0) > maxOverdueMs) {
+      throw new FlowgateError("unavailable", `The issuer ${session.issuer} can't renew the session now: try again.`, {
+        headers: { "retry-after": String(pauseMs / 1000) },
+      });
+    }
+    return principal;
+  }
+}

@@ -1,0 +1,166 @@
+import { FlowgateError } from "../errors.ts";
+import type { Origin } from "../store/audit-store.ts";
+import type { SignInSettings } from "./accounts.ts";
+import type { AuditRecorder } from "./audit-recorder.ts";
+import type { Authenticator } from "./authenticator.ts";
+import type { ClientKind } from "./caller.ts";
+import { invalidToken } from "./errors.ts";
+import type { Challenge } from "./provider.ts";
+import { seal, unseal } from "./sealed.ts";
+import type { Sessions } from "./sessions.ts";
+import type { Tokens } from "./token-cache.ts";
+import { type NewToken, revocation, sha256 } from "./tokens.ts";
+
+export type SignInOptions = {
+  readonly settings: SignInSettings;
+  /** Encrypts what a browser keeps while it signs in, 32 bytes. */
+  readonly key: Buffer;
+  readonly authenticator: Pick<Authenticator, "issuesTokens" | "verifyLogin" | "insertLogin">;
+  readonly sessions: Sessions;
+  readonly tokens: Tokens;
+  readonly audit: Pick<AuditRecorder, "record">;
+  readonly now: () => number;
+};
+
+/** A session that has begun, for the cookie of a browser. */
+export type NewSession = { readonly value: string; readonly maxAgeSeconds: number };
+
+/** What a browser keeps between the beginning of a sign-in at an issuer and its completion. */
+type Transaction = Challenge & {
+  readonly issuer: string;
+  readonly returnTo: string | undefined;
+  readonly expiresAtMs: number;
+};
+
+export const transactionSeconds = 600;
+
+/** Begins and ends the sessions of browsers. */
+export class SignIn {
+  readonly #options: SignInOptions;
+
+  constructor(options: SignInOptions) {
+    this.#options = options;
+  }
+
+  /** The origin at which browsers reach this service. */
+  get origin(): string {
+    return this.#options.settings.url;
+  }
+
+  /** The names of the issuers at which people can sign in. */
+  get issuers(): readonly string[] {
+    return [...this.#options.sessions.providers.keys()];
+  }
+
+  /** Whether users can sign in with a password. */
+  get takesPasswords(): boolean {
+    return this.#options.authenticator.issuesTokens;
+  }
+
+  /** Begins a sign-in at an issuer: where to send the browser, and what it must keep until it comes back. */
+  async begin(
+    issuer: string,
+    returnTo: string | undefined,
+  ): Promise<{ readonly location: string; readonly transaction: string }> {
+    const provider = this.#options.sessions.providers.get(issuer);
+    if (provider === undefined) {
+      throw new FlowgateError("not_found", "There is no such issuer to sign in at.");
+    }
+    const { location, challenge } = await provider.begin();
+    const expiresAtMs = this.#options.now() + transactionSeconds * 1000;
+    const transaction: Transaction = { ...challenge, issuer, returnTo, expiresAtMs };
+    return { location, transaction: seal(this.#options.key, "sign-in", transaction).toString("base64url") };
+  }
+
+  /**
+   * Completes a sign-in. `target` is that of the request to which the issuer has sent the browser, `kept` what the browser has kept, and
+   * `previous` its session until now, which ends.
+   */
+  async complete(
+    target: string,
+    kept: string | undefined,
+    previous: string | undefined,
+    origin: Origin,
+  ): Promise<{ readonly session: NewSession; readonly returnTo: string | undefined }> {
+    const { key, sessions, audit, now } = this.#options;
+    const transaction = unseal(key, "sign-in", Buffer.from(kept ?? "", "base64url")) as Transaction | undefined;
+    const provider = sessions.providers.get(transaction?.issuer ?? "");
+    if (transaction === undefined || transaction.expiresAtMs <= now() || provider === undefined) {
+      throw invalidToken("The sign-in was not begun in this browser, or has taken too long: start again.");
+    }
+    try {
+      const tokens = await provider.complete(new URL(target, this.origin), transaction);
+      const created = await sessions.createForIssuer(provider, tokens);
+      return { session: await this.#insert(created, previous, origin), returnTo: transaction.returnTo };
+    } catch (error) {
+      if (error instanceof FlowgateError && error.reason === "invalid_token") {
+        const detail = `issuer ${transaction.issuer}: ${error.message}`;
+        audit.record({ kind: "sign_in_failed", origin: { ...origin, by: undefined }, detail });
+      }
+      throw error;
+    }
+  }
+
+  /** Signs in a user with a password. `previous` is as for `complete`. Rejects with an error of RFC 6749. */
+  async withPassword(
+    login: { readonly username: string; readonly password: string },
+    previous: string | undefined,
+    { origin, kind }: { readonly origin: Origin; readonly kind: ClientKind },
+  ): Promise<NewSession> {
+    const { username, permissions, password } = await this.#options.authenticator.verifyLogin(login, { origin, kind });
+    const created = this.#options.sessions.createForUser(username, permissions, sha256(password));
+    return this.#insert(created, previous, origin);
+  }
+
+  /** Ends a session, if there is one. Resolves with the URL at which the browser signs out at its issuer, if there is one. */
+  async end(value: string | undefined, origin: Origin): Promise<string | undefined> {
+    const token = value === undefined ? undefined : await this.#remove(value, origin);
+    return token && this.#options.sessions.endAtProvider(token);
+  }
+
+  /** Where to send a browser after a sign-in: a URL of this service, since others must not be able to choose one. */
+  returnUrl(returnTo: string | undefined): string {
+    const url = returnTo === undefined || returnTo.length > maxReturnChars ? null : URL.parse(returnTo, this.origin);
+    // As a whole, since a path such as //other.example would be another origin by itself.
+    return url?.origin === this.origin && returnTo?.startsWith("/") === true ? url.href : `${this.origin}/`;
+  }
+
+  /** What clients need to get tokens for this service (RFC 9728), and the clients of the command line. */
+  protectedResource(): object {
+    const providers = [...this.#options.sessions.providers.values()].map(({ issuer }) => issuer);
+    return {
+      resource: this.origin,
+      resource_name: "Flowgate",
+      ...(providers.length > 0 && { authorization_servers: providers.map(({ issuer }) => issuer) }),
+      bearer_methods_supported: ["header"],
+      flowgate_clients: providers.flatMap(({ name, issuer, signIn: { deviceClientId, scopes, parameters } }) =>
+        deviceClientId === undefined
+          ? []
+          : [{ name, issuer, client_id: deviceClientId, scope: scopes.join(" "), parameters }],
+      ),
+    };
+  }
+
+  async #insert({ accessToken, token }: NewToken, previous: string | undefined, origin: Origin): Promise<NewSession> {
+    await this.#options.authenticator.insertLogin(token, origin);
+    if (previous !== undefined) {
+      await this.#remove(previous, origin);
+    }
+    const maxAgeSeconds = Math.floor((token.expiresAtMs - this.#options.now()) / 1000);
+    return { value: accessToken, maxAgeSeconds };
+  }
+
+  /** Resolves with the session that was removed. */
+  async #remove(value: string, origin: Origin) {
+    const { tokens } = this.#options;
+    const hash = sha256(value);
+    const token = await tokens.find(hash);
+    if (token?.session === undefined) {
+      return undefined;
+    }
+    await tokens.remove({ hash }, revocation(token, { ...origin, by: token.username }));
+    return token;
+  }
+}
+
+const maxReturnChars = 1000;

@@ -1,0 +1,89 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { BrowserSession } from "../../auth/caller.ts";
+import { FlowgateError } from "../../errors.ts";
+
+/** The header of calls that change something, with any value. Pages of other origins can't send it without a preflight. */
+export const forgeryHeader = "X-CSRF-Protection";
+const forgeryKey = forgeryHeader.toLowerCase();
+
+/** The cookies of a service that browsers reach at an origin. */
+export class SessionCookies {
+  readonly origin: string;
+  /** The name of the cookie with the session. */
+  readonly session: string;
+  /** The name of the cookie that a browser keeps while it signs in. */
+  readonly transaction: string;
+  readonly #attributes: string;
+
+  constructor(origin: string) {
+    const isSecure = origin.startsWith("https:");
+    // With the prefix, neither plain HTTP nor another host of the domain can set it (RFC 6265bis, section 4.1.3.2).
+    const prefix = isSecure ? "__Host-" : "";
+    this.origin = origin;
+    this.session = `${prefix}flowgate-session`;
+    this.transaction = `${prefix}flowgate-sign-in`;
+    this.#attributes = `; Path=/; HttpOnly${isSecure ? "; Secure" : ""}`;
+  }
+
+  /** The value of Set-Cookie for a session. No other site can make a browser send it. */
+  setSession(value: string, maxAgeSeconds: number): string {
+    return `${this.session}=${value}; Max-Age=${maxAgeSeconds}; SameSite=Strict${this.#attributes}`;
+  }
+
+  /** The same while a browser signs in: it must send it when a provider sends it back. */
+  setTransaction(value: string, maxAgeSeconds: number): string {
+    return `${this.transaction}=${value}; Max-Age=${maxAgeSeconds}; SameSite=Lax${this.#attributes}`;
+  }
+
+  clearSession(): string {
+    return this.setSession("", 0);
+  }
+
+  clearTransaction(): string {
+    return this.setTransaction("", 0);
+  }
+
+  /** The session in the cookie of a request; undefined: there is none. */
+  read(headers: IncomingHttpHeaders): BrowserSession | undefined {
+    const value = readCookie(headers.cookie, this.session);
+    if (value === undefined) {
+      return undefined;
+    }
+    return {
+      value,
+      assertOwnPage: (isChange) => {
+        if (this.isForeign(headers)) {
+          throw new FlowgateError(
+            "foreign_origin",
+            `a session can be used by pages of ${this.origin} only: other clients need an access token`,
+          );
+        }
+        if (isChange && headers[forgeryKey] === undefined) {
+          throw new FlowgateError(
+            "foreign_origin",
+            `a call that changes something needs the header ${forgeryHeader}: 1 with a session, which pages of other origins can't send`,
+          );
+        }
+      },
+    };
+  }
+
+  /** Whether a page of another origin, or a link in one, has caused the request, according to the browser. */
+  isForeign({ origin, "sec-fetch-site": site }: IncomingHttpHeaders): boolean {
+    return (
+      (origin !== undefined && origin !== this.origin) ||
+      (site !== undefined && site !== "same-origin" && site !== "none")
+    );
+  }
+}
+
+/** The value of a cookie (RFC 6265, section 4.2.1); undefined: it is missing. */
+export function readCookie(header: string | undefined, name: string): string | undefined {
+  for (const pair of header?.split(";") ?? []) {
+    const equals = pair.indexOf("=");
+    if (equals !== -1 && pair.slice(0, equals).trim() === name) {
+      return pair.slice(equals + 1).trim();
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,247 @@
+import { randomBytes } from "node:crypto";
+import { pino } from "pino";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { TokenIssuer } from "../../src/auth/accounts.ts";
+import { Issuers } from "../../src/auth/issuers.ts";
+import { Sessions } from "../../src/auth/sessions.ts";
+import { SignIn } from "../../src/auth/sign-in.ts";
+import { FlowgateError } from "../../src/errors.ts";
+import type { StoredToken } from "../../src/store/token-store.ts";
+import { CookieBrowser } from "../e2e/cookie-browser.ts";
+import { collectEvents, origin } from "./collect-events.ts";
+import { createMemoryTokens, type MemoryTokens } from "./memory-tokens.ts";
+import { clientId, clientSecret, openProvider, type OpenIdProvider } from "./openid-provider.ts";
+
+const url = "http://127.0.0.1:8080";
+const audience = "https://flows.example";
+
+let provider: OpenIdProvider;
+beforeAll(async () => {
+  provider = await openProvider([url], audience);
+});
+afterAll(() => provider[Symbol.asyncDispose]());
+afterEach(() => {
+  provider.intercept = undefined;
+  provider.givesRefreshTokens = true;
+});
+
+const key = randomBytes(32);
+
+/** A process with sessions, at a time that the test sets. Processes share tokens. */
+async function open(tokens = createMemoryTokens(), overrides: Partial<TokenIssuer> = {}, lifetimeSeconds = 43_200) {
+  const clock = { aheadMs: 0 };
+  const now = () => Date.now() + clock.aheadMs;
+  const log = pino({ level: "silent" });
+  const issuer: TokenIssuer = {
+    name: "company",
+    issuer: provider.issuer,
+    audience,
+    jwksUrl: provider.jwksUrl,
+    algorithms: ["RS256"],
+    usernameClaim: "sub",
+    clockSkewSeconds: 30,
+    rules: [{ claims: { groups: "people" }, permissions: ["read"] }],
+    signIn: { clientId, clientSecret, scopes: ["openid", "profile", "groups"], parameters: {} },
+    ...overrides,
+  };
+  const issuers = new Issuers({ log, now });
+  const settings = { url, lifetimeSeconds };
+  const sessions = new Sessions({ settings, key, tokens, issuers, log, now, timeoutMs: 1_000 });
+  const replace = async (configured: readonly TokenIssuer[]) => {
+    const install = await sessions.prepare(configured);
+    await issuers.replace(configured);
+    install();
+  };
+  await replace([issuer]);
+  const insert = (token: StoredToken) => tokens.insert(token, { kind: "sign_in", origin });
+  const authenticator = { issuesTokens: true, verifyLogin: () => Promise.reject(new Error()), insertLogin: insert };
+  const signIn = new SignIn({ settings, key, authenticator, sessions, tokens, audit: collectEvents().audit, now });
+  return { clock, sessions, signIn, tokens, issuer, replace, [Symbol.dispose]: () => issuers[Symbol.dispose]() };
+}
+
+type Process = Awaited<ReturnType<typeof open>>;
+
+/** Signs in someone who is new at the provider, and returns the claim `sub`. */
+async function signIn({ signIn }: Process): Promise<string> {
+  const sub = randomBytes(6).toString("hex");
+  provider.people.set(sub, { preferred_username: "ada", groups: ["people"] });
+  provider.visitor = sub;
+  const { location, transaction } = await signIn.begin("company", undefined);
+  const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
+  const { pathname, search } = new URL(callback.url);
+  await signIn.complete(pathname + search, transaction, undefined, origin);
+  return sub;
+}
+
+function stored(tokens: MemoryTokens, sub: string): StoredToken | undefined {
+  return tokens.all.values().find(({ username }) => username === `company:${sub}`);
+}
+
+/** The caller with the session, or the reason why there is none. */
+async function outcome({ sessions, tokens }: Process, sub: string, token = stored(tokens, sub)) {
+  try {
+    return token === undefined ? "no session" : (await sessions.principalOf(token)).permissions;
+  } catch (error) {
+    if (error instanceof FlowgateError) {
+      return error.reason;
+    }
+    throw error;
+  }
+}
+
+const refreshes = () => count("POST /token");
+
+function count(request: string): number {
+  return provider.requests.filter((each) => each === request).length;
+}
+
+test("claims are renewed when the access token of the provider has expired, once by all processes", async () => {
+  using one = await open();
+  using two = await open(one.tokens);
+  const sub = await signIn(one);
+  const before = refreshes();
+  expect(await outcome(one, sub)).toEqual(["read"]);
+  expect(refreshes()).toBe(before);
+  [one, two].forEach(({ clock }) => (clock.aheadMs = 301_000));
+  const token = stored(one.tokens, sub);
+  const calls = [one, two, one, two].map((each) => outcome(each, sub, token));
+  expect(await Promise.all(calls)).toEqual([["read"], ["read"], ["read"], ["read"]]);
+  expect(refreshes()).toBe(before + 1);
+  expect(await outcome(two, sub, token)).toEqual(["read"]);
+  expect(refreshes()).toBe(before + 1);
+  // The provider gives a new refresh token each time.
+  [one, two].forEach(({ clock }) => (clock.aheadMs = 602_000));
+  expect(await outcome(two, sub)).toEqual(["read"]);
+  expect(refreshes()).toBe(before + 2);
+});
+
+test("while the provider does not respond, known claims stay in use for some time", async () => {
+  using process = await open();
+  const sub = await signIn(process);
+  const before = refreshes();
+  provider.intercept = ({ socket }) => socket.destroy() !== undefined;
+  process.clock.aheadMs = 301_000;
+  expect(await outcome(process, sub)).toEqual(["read"]);
+  expect(await outcome(process, sub)).toEqual(["read"]);
+  expect(refreshes()).toBe(before + 1);
+  process.clock.aheadMs += 11_000;
+  expect(await outcome(process, sub)).toEqual(["read"]);
+  expect(refreshes()).toBe(before + 2);
+  process.clock.aheadMs += 10 * 60_000;
+  expect(await outcome(process, sub)).toBe("unavailable");
+  provider.intercept = undefined;
+  process.clock.aheadMs += 11_000;
+  expect(await outcome(process, sub)).toEqual(["read"]);
+});
+
+test.each<[string, (process: Process, sub: string) => unknown]>([
+  ["the person has left the provider", (_, sub) => provider.people.delete(sub)],
+  ["no rule applies any more", (_, sub) => provider.people.set(sub, { preferred_username: "ada", groups: ["others"] })],
+])("a session ends at its renewal when %s", async (_name, change) => {
+  using process = await open();
+  const sub = await signIn(process);
+  await change(process, sub);
+  expect(await outcome(process, sub)).toEqual(["read"]);
+  process.clock.aheadMs = 301_000;
+  expect(await outcome(process, sub)).toBe("invalid_token");
+  expect(await outcome(process, sub)).toBe("no session");
+  expect(process.tokens.entries.at(-1)).toMatchObject({
+    kind: "token_revoked",
+    detail: `the session of company:${sub} was ended by its issuer`,
+  });
+});
+
+test.each<[string, (process: Process) => unknown]>([
+  [
+    "the rules have changed",
+    ({ issuer, replace }) => replace([{ ...issuer, rules: [{ claims: { a: "b" }, permissions: [] }] }]),
+  ],
+  ["no one signs in at the issuer any more", ({ issuer, replace }) => replace([{ ...issuer, signIn: undefined }])],
+  ["the issuer was removed", ({ replace }) => replace([])],
+  ["it has expired", ({ clock }) => (clock.aheadMs = 43_200_000)],
+])("a session is not valid when %s", async (_name, change) => {
+  using process = await open();
+  const sub = await signIn(process);
+  const token = stored(process.tokens, sub) as StoredToken;
+  expect(process.sessions.isValid(token)).toBe(true);
+  await change(process);
+  expect(process.sessions.isValid(token)).toBe(false);
+  expect(await outcome(process, sub)).toBe("invalid_token");
+});
+
+test("what the store keeps is valid for its own session only, and with its key", async () => {
+  using process = await open();
+  const [one, two] = [await signIn(process), await signIn(process)];
+  const [mine, other] = [stored(process.tokens, one), stored(process.tokens, two)] as [StoredToken, StoredToken];
+  expect(await outcome(process, one, { ...mine, session: other.session })).toBe("invalid_token");
+  const changed = Buffer.from(mine.session ?? []);
+  changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1;
+  expect(await outcome(process, one, { ...mine, session: changed })).toBe("invalid_token");
+  expect(await outcome(process, one, { ...mine, session: Buffer.of(1) })).toBe("invalid_token");
+  expect(await outcome(process, one, { ...mine })).toEqual(["read"]);
+});
+
+test("a session that can't be renewed ends after an hour", async () => {
+  using process = await open();
+  provider.givesRefreshTokens = false;
+  const sub = await signIn(process);
+  expect(stored(process.tokens, sub)?.expiresAtMs).toBeLessThanOrEqual(Date.now() + 3_600_000);
+  process.clock.aheadMs = 3_590_000;
+  expect(await outcome(process, sub)).toEqual(["read"]);
+});
+
+test("a provider that does not respond in time is not asked again for some seconds", async () => {
+  using process = await open();
+  provider.intercept = () => true;
+  const begin = async () => {
+    try {
+      return await process.signIn.begin("company", undefined);
+    } catch (error) {
+      return (error as FlowgateError).reason;
+    }
+  };
+  const discovery = "GET /.well-known/openid-configuration";
+  const before = count(discovery);
+  expect(await Promise.all([begin(), begin()])).toEqual(["unavailable", "unavailable"]);
+  expect(await begin()).toBe("unavailable");
+  expect(count(discovery)).toBe(before + 1);
+  provider.intercept = undefined;
+  process.clock.aheadMs = 10_000;
+  expect(await begin()).toMatchObject({ location: expect.stringContaining(provider.issuer) });
+});
+
+test.each<[string, object]>([
+  ["another issuer", { issuer: "https://other.example" }],
+  ["an endpoint without TLS", { token_endpoint: "http://id.example/token" }],
+])("metadata with %s are not used", async (_name, change) => {
+  using process = await open();
+  const metadata = await fetch(`${provider.issuer}/.well-known/openid-configuration`);
+  const changed = JSON.stringify({ ...((await metadata.json()) as object), ...change });
+  provider.intercept = (_request, response) => {
+    response.writeHead(200, { "content-type": "application/json" }).end(changed);
+    return true;
+  };
+  await expect(process.signIn.begin("company", undefined)).rejects.toMatchObject({ reason: "unavailable" });
+});
+
+test("a sign-in that takes too long is not completed", async () => {
+  using process = await open();
+  const { location, transaction } = await process.signIn.begin("company", undefined);
+  provider.people.set("late", { preferred_username: "late", groups: ["people"] });
+  provider.visitor = "late";
+  const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
+  const { pathname, search } = new URL(callback.url);
+  process.clock.aheadMs = 600_000;
+  await expect(process.signIn.complete(pathname + search, transaction, undefined, origin)).rejects.toThrow(
+    "The sign-in was not begun in this browser, or has taken too long: start again.",
+  );
+});
+
+test("a file with the secret of the client must exist", async () => {
+  using process = await open();
+  const { issuer } = process;
+  const signIn = { clientId, clientSecretFile: "/nowhere/secret", scopes: ["openid"], parameters: {} };
+  await expect(process.replace([{ ...issuer, signIn }])).rejects.toThrow(
+    "adminAuth.issuers: clientSecretFile of company can't be used: ENOENT",
+  );
+});

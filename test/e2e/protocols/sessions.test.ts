@@ -1,0 +1,137 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodStreaming,
+  type DescMethodUnary,
+  getOption,
+} from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { ConnectError, type Transport } from "@connectrpc/connect";
+import { http } from "@flowgate/gateway/gen/google/api/annotations_pb.js";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { access } from "../../../gen/flowgate/v1/access_pb.ts";
+import { services } from "../../../src/services/api.ts";
+import { freePort } from "../../free-port.ts";
+import { CookieBrowser } from "../cookie-browser.ts";
+import { json } from "../rest.ts";
+import { rpcProtocols } from "../rpc.ts";
+import { type Service, startService, withoutRuntime } from "../service.ts";
+import { passwordOf, user } from "../users.ts";
+
+// The matrix of all operations that a session authenticates, and protocols. The operations are those of the contract.
+
+const operations = services
+  .flatMap((service) => service.methods)
+  .filter((method) => getOption(method, access).rule.case !== "public");
+const isChange = ({ idempotency }: DescMethod) => idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+
+let service: Service;
+let cookie: string;
+
+beforeAll(async () => {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const adminAuth = { signIn: { url }, users: [user("admin", "*")] };
+  service = await startService({ port, config: { ...withoutRuntime, adminAuth } });
+  const browser = new CookieBrowser();
+  await browser.submit(await browser.visit(`${url}/sign-in`), { username: "admin", password: passwordOf("admin") });
+  cookie = `flowgate-session=${browser.cookies.get("flowgate-session")}`;
+});
+afterAll(() => service?.[Symbol.asyncDispose]());
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Return the reason of an error; undefined: there is none. */
+const protocols: Readonly<Record<string, (method: DescMethod, headers: Headers) => Promise<string | undefined>>> = {
+  async REST(method, headers) {
+    const { pattern } = getOption(method, http);
+    if (pattern.case === undefined || pattern.case === "custom") {
+      throw new Error(`${method.name} has no path`);
+    }
+    const path = pattern.value.replaceAll(/\{[^}]*\}/g, "x");
+    const body = pattern.case === "get" || pattern.case === "delete" ? {} : { headers: json, body: "{}" };
+    const controller = new AbortController();
+    const response = await fetch(service.url + path, {
+      method: pattern.case.toUpperCase(),
+      ...body,
+      headers: { ...body.headers, ...headers },
+      signal: controller.signal,
+    });
+    if (response.ok) {
+      // Ends a stream.
+      controller.abort();
+      return undefined;
+    }
+    const text = await response.text();
+    return response.status === 401 ? "unauthorized" : (JSON.parse(text) as { code?: string }).code;
+  },
+  ...Object.fromEntries(
+    Object.entries(rpcProtocols).map(([name, createTransport]) => [
+      name,
+      (method: DescMethod, headers: Headers) => callRpc(createTransport(service.url), method, headers),
+    ]),
+  ),
+};
+
+async function callRpc(transport: Transport, method: DescMethod, headers: Headers): Promise<string | undefined> {
+  const controller = new AbortController();
+  const input = create<DescMessage>(method.input);
+  try {
+    if (method.methodKind === "unary") {
+      await transport.unary(method as DescMethodUnary, controller.signal, undefined, headers, input);
+    } else {
+      const streaming = method as DescMethodStreaming;
+      const { message } = await transport.stream(streaming, controller.signal, undefined, headers, only(input));
+      await message[Symbol.asyncIterator]().next();
+      controller.abort();
+    }
+    return undefined;
+  } catch (error) {
+    return ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason ?? ConnectError.from(error).message;
+  }
+}
+
+async function* only<T>(item: T): AsyncGenerator<T> {
+  yield item;
+}
+
+const header = { "x-csrf-protection": "1" };
+
+test.each<[string, () => Headers, (method: DescMethod) => boolean]>([
+  ["without the header, changes are refused", () => ({}), isChange],
+  ["with the header, nothing is", () => header, () => false],
+  ["with the header and this origin, nothing is", () => ({ ...header, origin: service.url }), () => false],
+  [
+    "with the header and another origin, everything is",
+    () => ({ ...header, origin: "http://evil.example" }),
+    () => true,
+  ],
+  [
+    "with the header and another site, everything is",
+    () => ({ ...header, "sec-fetch-site": "cross-site" }),
+    () => true,
+  ],
+  [
+    "with the header and the same site, everything is",
+    () => ({ ...header, "sec-fetch-site": "same-site" }),
+    () => true,
+  ],
+])("%s", async (_name, headers, isRefused) => {
+  const outcomes: string[] = [];
+  const expected: string[] = [];
+  for (const [protocol, call] of Object.entries(protocols)) {
+    // The session stays valid: the calls have empty messages, which name no token.
+    for (const method of operations) {
+      const reason = await call(method, { cookie, ...headers() });
+      const name = `${protocol} ${method.parent.name}.${method.name}`;
+      outcomes.push(`${name}: ${reason === "foreign_origin" || reason === "unauthorized" ? reason : "admitted"}`);
+      expected.push(`${name}: ${isRefused(method) ? "foreign_origin" : "admitted"}`);
+    }
+  }
+  expect(outcomes).toEqual(expected);
+  expect(operations.filter(isChange).length).toBeGreaterThan(15);
+  const identity = await service.send("GET", "/auth/identity", { headers: { cookie } });
+  expect(identity.status).toBe(200);
+});

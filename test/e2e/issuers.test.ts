@@ -133,6 +133,14 @@ test("the service issues no tokens without users, and rejects JWTs of unknown is
   expect((await other.send("GET", "/flows", { headers: bearer(await issuer.sign()) })).status).toBe(200);
   expect((await other.send("GET", "/flows")).headers["www-authenticate"]).toBe('Bearer realm="flowgate"');
   const env = { FLOWGATE_SERVER: other.url };
+  const missing = await runCli(["status"], { env });
+  expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining("It has no logins.")]);
+  expect(missing.stderr).not.toContain("flowgate login");
+  const rejected = await runCli(["whoami"], { env: { ...env, FLOWGATE_TOKEN: await issuer.sign({ aud: "another" }) } });
+  expect([rejected.code, rejected.stderr]).toEqual([
+    1,
+    expect.stringContaining("Set FLOWGATE_TOKEN to a valid one of"),
+  ]);
   const { code, stderr } = await runCli(["login"], { env });
   expect([code, stderr]).toEqual([1, expect.stringContaining("set FLOWGATE_TOKEN to a token of an issuer")]);
   const admitted = await runCli(["login"], { env: { ...env, FLOWGATE_TOKEN: await issuer.sign() } });

@@ -42,7 +42,7 @@ export function clientAction<A extends readonly unknown[]>(
       await run({ connection, session, output: await createOutput(flags.output, flags.full), progress }, ...args);
     } catch (error) {
       const { explainError } = await import("./explain-error.ts");
-      throw explainError(error, connection);
+      throw await explainError(error, connection);
     } finally {
       closeConnections();
     }

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmod, open, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, open, readFile, realpath, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -26,11 +26,15 @@ export type Context = {
   readonly insecureAllowHttp?: boolean;
 };
 
-type StoredToken = {
+export type StoredToken = {
   readonly token: string;
   readonly user: string;
   /** RFC 3339. */
   readonly expireTime: string;
+  /** Of a login at an issuer: what renews the token. */
+  readonly refreshToken?: string;
+  readonly issuer?: string;
+  readonly clientId?: string;
 };
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -55,7 +59,11 @@ function parseClientConfig(content: Readonly<Record<string, unknown>>, path: str
   return {
     ...(currentContext !== undefined && { currentContext }),
     contexts: readEntries<Context>(content["contexts"], `${path}: contexts`, contextFields, ["server"]),
-    tokens: readEntries<StoredToken>(content["tokens"], `${path}: tokens`, tokenFields, Object.keys(tokenFields)),
+    tokens: readEntries<StoredToken>(content["tokens"], `${path}: tokens`, tokenFields, [
+      "token",
+      "user",
+      "expireTime",
+    ]),
   };
 }
 
@@ -69,10 +77,14 @@ const contextFields = {
   insecureAllowHttp: "boolean",
 } as const satisfies Record<keyof Context, string>;
 
-const tokenFields = { token: "string", user: "string", expireTime: "string" } as const satisfies Record<
-  keyof StoredToken,
-  string
->;
+const tokenFields = {
+  token: "string",
+  user: "string",
+  expireTime: "string",
+  refreshToken: "string",
+  issuer: "string",
+  clientId: "string",
+} as const satisfies Record<keyof StoredToken, string>;
 
 function readEntries<T>(
   entries: unknown = {},
@@ -121,14 +133,23 @@ export async function readClientConfig(environment: Environment): Promise<Client
 /** A place in the file, and its new value; undefined: it is removed. */
 type ConfigChange = { readonly path: readonly string[]; readonly value: unknown };
 
-/** Changes the file and keeps its comments. Only this user can read it, since it contains tokens. */
-export async function changeClientConfig(environment: Environment, changes: readonly ConfigChange[]): Promise<void> {
+/**
+ * Changes the file and keeps its comments. Only this user can read it, since it contains tokens. A function gets the current content, and
+ * no other command changes it until the changes have been made.
+ */
+export async function changeClientConfig(
+  environment: Environment,
+  changes: readonly ConfigChange[] | ((current: ClientConfig) => Promise<readonly ConfigChange[]>),
+): Promise<void> {
   const path = clientConfigPath(environment);
   try {
     const { makeDirectory } = await import("../../base/directories.ts");
     makeDirectory(dirname(path));
     await using _ = await lock(path);
-    await change(path, changes);
+    const made = typeof changes === "function" ? await changes(await readClientConfig(environment)) : changes;
+    if (made.length > 0) {
+      await change(path, made);
+    }
   } catch (error) {
     throw error instanceof CliFailure
       ? error
@@ -151,9 +172,10 @@ async function change(path: string, changes: readonly ConfigChange[]): Promise<v
   await replace(exists ? await realpath(path) : path, document.toString());
 }
 
-/** No command holds the lock for so long, except one that was killed or suspended. */
+/** A command that holds the lock for longer confirms it in the meantime, unless it was killed or suspended. */
 const lockLifetimeMs = 5_000;
-const lockWaitMs = 2 * lockLifetimeMs;
+const confirmMs = 1_000;
+const lockWaitMs = 3 * lockLifetimeMs;
 
 /** Excludes other commands that change the file at the same time. Disposing ends that. */
 async function lock(path: string): Promise<AsyncDisposable> {
@@ -161,6 +183,7 @@ async function lock(path: string): Promise<AsyncDisposable> {
   const id = randomBytes(6).toString("hex");
   const remove = (): Promise<void> => rm(lockPath, { force: true });
   // After a suspension, another command may hold the lock.
+  const confirm = (): void => void utimes(lockPath, new Date(), new Date()).catch(() => {});
   const release = async (): Promise<void> => {
     if ((await readFile(lockPath, "utf8").catch(() => "")) === id) {
       await remove();
@@ -169,7 +192,13 @@ async function lock(path: string): Promise<AsyncDisposable> {
   for (const endMs = Date.now() + lockWaitMs; ; await delay(20)) {
     try {
       await writeFile(lockPath, id, { flag: "wx", mode: 0o600 });
-      return { [Symbol.asyncDispose]: release };
+      const timer = setInterval(confirm, confirmMs).unref();
+      return {
+        async [Symbol.asyncDispose]() {
+          clearInterval(timer);
+          await release();
+        },
+      };
     } catch (error) {
       if (!hasCode(error, "EEXIST")) {
         throw error;

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import { hostOf, isLoopback } from "../../base/addresses.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
-import { type ClientConfig, clientConfigPath, type Context, readClientConfig } from "./config.ts";
+import { type ClientConfig, clientConfigPath, type Context, readClientConfig, type StoredToken } from "./config.ts";
 import type { ConnectionFlags } from "./connection-flags.ts";
 
 /** A server, and how to reach it. */
@@ -15,6 +15,8 @@ export type Connection = {
   readonly socketPath?: string;
   readonly token?: string;
   readonly tokenOrigin?: TokenOrigin;
+  /** What is stored of the login that `token` is from. */
+  readonly login?: StoredToken;
   readonly tls: TlsOptions;
   /** Whether passwords and tokens must not be sent, since they could be read on the network. */
   readonly isInsecure: boolean;
@@ -138,7 +140,7 @@ function findToken(
   server: string,
   environment: Environment,
   { tokens }: ClientConfig,
-): Pick<Connection, "token" | "tokenOrigin"> {
+): Pick<Connection, "token" | "tokenOrigin" | "login"> {
   const token = (environment["FLOWGATE_TOKEN"] ?? "").trim();
   const stored = Object.hasOwn(tokens, server) ? tokens[server] : undefined;
   if (token !== "" && isForServer(server, environment)) {
@@ -148,7 +150,7 @@ function findToken(
     return { token, tokenOrigin: "environment" };
   }
   if (stored !== undefined) {
-    return { token: stored.token, tokenOrigin: "login" };
+    return { token: stored.token, tokenOrigin: "login", login: stored };
   }
   return token === "" ? {} : { tokenOrigin: "withheld" };
 }

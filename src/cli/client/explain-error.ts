@@ -14,7 +14,7 @@ import type { Connection } from "./connection.ts";
 import { isChange } from "./session.ts";
 
 /** Converts the error of a call to a failure that says what to do. Other errors are returned as they are. */
-export function explainError(error: unknown, connection: Connection): unknown {
+export async function explainError(error: unknown, connection: Connection): Promise<unknown> {
   if (!(error instanceof ConnectError)) {
     return error;
   }
@@ -29,7 +29,7 @@ export function explainError(error: unknown, connection: Connection): unknown {
   const [info] = error.findDetails(ErrorInfoSchema);
   const explanation =
     info?.domain === "flowgate"
-      ? explainReason(info.reason as Reason, error, connection)
+      ? await explainReason(info.reason as Reason, error, connection)
       : (explainNetworkError(error, connection) ?? explainCode(error, connection));
   const outcome = isUnknown(error, info?.reason) ? ` ${unknownOutcome}` : "";
   // A lost connection is ABORTED too, but without a reason.
@@ -71,7 +71,7 @@ export function hasCode(error: unknown, codes: RegExp): boolean {
 }
 
 /** An error that Flowgate itself answered with. */
-function explainReason(reason: Reason, error: ConnectError, connection: Connection): string {
+async function explainReason(reason: Reason, error: ConnectError, connection: Connection): Promise<string> {
   const { server } = connection;
   const message = sentence(error);
   switch (reason) {
@@ -101,8 +101,15 @@ function explainReason(reason: Reason, error: ConnectError, connection: Connecti
   }
 }
 
-function explainMissingLogin(reason: Reason, message: string, { server, token, tokenOrigin }: Connection): string {
+async function explainMissingLogin(reason: Reason, message: string, connection: Connection): Promise<string> {
+  const { server, token, tokenOrigin } = connection;
   const login = `flowgate login --server ${server}`;
+  const { hasLogins } = await import("./issuer-login.ts");
+  if (!(await hasLogins(connection))) {
+    return token === undefined
+      ? `${server} requires a token of an issuer that it accepts, or a client certificate: set FLOWGATE_TOKEN. It has no logins.`
+      : `${server} rejects the token. ${message} Set FLOWGATE_TOKEN to a valid one of an issuer that it accepts.`;
+  }
   if (reason === "no_token" || token === undefined) {
     return tokenOrigin === "withheld"
       ? `${server} requires a login. FLOWGATE_TOKEN was not sent, since it belongs to FLOWGATE_SERVER, another server. Log in with: ${login}`

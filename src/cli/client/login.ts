@@ -6,20 +6,32 @@ import { printable } from "../printable.ts";
 import { askSecret, askText, canAsk, readSecretLine } from "../output/prompts.ts";
 import type { ClientContext } from "./action.ts";
 import { changeClientConfig } from "./config.ts";
-import { assertConfidential } from "./connection.ts";
+import { assertConfidential, type Connection } from "./connection.ts";
+import type { IssuerClient } from "./issuer-login.ts";
+import { openSession } from "./session.ts";
 
 export type LoginFlags = {
   readonly username?: string;
   readonly passwordStdin?: true;
   readonly scope?: string;
   readonly clientId: string;
+  readonly issuer?: string;
+  readonly browser?: true;
 };
 
-/** Prompts for what the server requires, and stores the token that it issues. */
+/** Lets the user log in at an issuer of the server, or prompts for what the server requires, and stores the token. */
 export async function logIn(context: ClientContext, flags: LoginFlags): Promise<void> {
-  const { connection, session, output } = context;
+  const { connection, output, progress } = context;
   const { server } = connection;
+  // The token of an earlier login may have expired.
+  const { token: _token, login: _login, ...anonymous } = connection;
+  const session = openSession(anonymous, progress);
   const { type, prompts } = await session.auth.getLogin({});
+  const client = hasPasswordFlag(flags) ? undefined : await chooseIssuer(connection, flags.issuer);
+  if (client !== undefined) {
+    await logInWith(client, context, flags);
+    return;
+  }
   if (type === "") {
     await assertAdmitted(context);
     output.value({ server }, () => `${server} requires no login.`);
@@ -46,12 +58,64 @@ export async function logIn(context: ClientContext, flags: LoginFlags): Promise<
     await session.auth.revokeToken({ token }, { headers: bearer(token) }).catch(() => {});
     throw error;
   }
-  output.value({ server, user: username, expireTime }, () =>
-    output.style("green", `Logged in to ${server} as ${printable(username)}.`),
+  reportLogin(context, { user: username, expireTime });
+}
+
+function reportLogin(
+  { connection: { server, tokenOrigin }, output }: ClientContext,
+  { user, expireTime }: { readonly user: string; readonly expireTime: string },
+): void {
+  output.value({ server, user, expireTime }, () =>
+    output.style("green", `Logged in to ${server} as ${printable(user)}.`),
   );
-  if (connection.tokenOrigin === "environment") {
+  if (tokenOrigin === "environment") {
     process.stderr.write("flowgate: warning: FLOWGATE_TOKEN is set, and is used instead of this login.\n");
   }
+}
+
+function hasPasswordFlag({ username, passwordStdin, scope }: LoginFlags): boolean {
+  return (username ?? passwordStdin ?? scope) !== undefined;
+}
+
+/** The issuer at which to log in; undefined: there is none. */
+async function chooseIssuer(connection: Connection, name: string | undefined): Promise<IssuerClient | undefined> {
+  const { findIssuers } = await import("./issuer-login.ts");
+  const clients = await findIssuers(connection);
+  const names = clients.map((client) => printable(client.name)).join(", ");
+  if (name === undefined && clients.length > 1) {
+    throw new UsageFailure(`${connection.server} has several issuers: specify --issuer with one of: ${names}.`);
+  }
+  const client = name === undefined ? clients[0] : clients.find((each) => each.name === name);
+  if (name !== undefined && client === undefined) {
+    throw new CliFailure(
+      clients.length === 0
+        ? `${connection.server} has no issuer at which the command line can log in.`
+        : `${connection.server} has no issuer ${name}. There are: ${names}.`,
+    );
+  }
+  return client;
+}
+
+/** Stores the token of an issuer, which the server must accept. */
+async function logInWith(client: IssuerClient, context: ClientContext, { browser }: LoginFlags): Promise<void> {
+  const { connection, progress } = context;
+  const { server } = connection;
+  assertConfidential(connection, "token");
+  const { logInAtIssuer } = await import("./issuer-login.ts");
+  const issued = await logInAtIssuer(client, { opensBrowser: browser === true });
+  const { login: _, ...others } = connection;
+  const { username: user } = await openSession({ ...others, token: issued.token }, progress)
+    .auth.getIdentity({})
+    .catch((error: unknown) => {
+      const { code, rawMessage } = ConnectError.from(error);
+      throw code === Code.Unauthenticated
+        ? new CliFailure(`${server} does not accept the token of ${client.issuer}: ${printable(rawMessage)}`, {
+            cause: error,
+          })
+        : error;
+    });
+  await changeClientConfig(process.env, [{ path: ["tokens", server], value: { ...issued, user } }]);
+  reportLogin(context, { user, expireTime: issued.expireTime });
 }
 
 /** A server without logins may still require an identity. */
@@ -105,7 +169,7 @@ export async function logOut(
   { connection, session, output }: ClientContext,
   { local = false }: { readonly local?: boolean },
 ): Promise<void> {
-  const { server, token, tokenOrigin } = connection;
+  const { server, token, tokenOrigin, login } = connection;
   if (tokenOrigin === "environment") {
     throw new CliFailure(
       "FLOWGATE_TOKEN is set, and is not from a login: unset it, or revoke its token with flowgate token revoke.",
@@ -116,7 +180,9 @@ export async function logOut(
     return;
   }
   if (!local) {
-    await revoke(session, token, server);
+    await (login?.issuer === undefined
+      ? revoke(session, token, server)
+      : (await import("./issuer-login.ts")).revokeAtIssuer(login));
   }
   await changeClientConfig(process.env, [{ path: ["tokens", server], value: undefined }]);
   output.value({ server }, () =>

@@ -49,9 +49,10 @@ const maxResponseBytes = 256 * 1024 * 1024;
 
 /** Nothing is sent until the first call. */
 export function openSession(
-  { server, baseUrl, socketPath, token, tls, timeoutMs }: Connection,
+  connection: Pick<Connection, "server" | "baseUrl" | "socketPath" | "token" | "login" | "tls" | "timeoutMs">,
   progress: Progress,
 ): Session {
+  const { server, baseUrl, socketPath, token, tls, timeoutMs } = connection;
   const transport = createConnectTransport({
     httpVersion: "1.1",
     baseUrl,
@@ -62,7 +63,7 @@ export function openSession(
       interrupt,
       ...(timeoutMs === undefined ? [limitReads] : []),
       retryInterceptor(),
-      ...(token === undefined ? [] : [authorize(token)]),
+      ...(token === undefined ? [] : [authorize(token, connection)]),
     ],
     nodeOptions: socketPath === undefined ? tls : { socketPath },
     ...(timeoutMs !== undefined && { defaultTimeoutMs: timeoutMs }),
@@ -97,9 +98,18 @@ export function closeConnections(): void {
   httpsAgent.destroy();
 }
 
-function authorize(token: string): Interceptor {
-  return (next) => (request) => {
-    request.header.set("authorization", `Bearer ${token}`);
+function authorize(token: string, connection: Pick<Connection, "server" | "token" | "login">): Interceptor {
+  let renewal: (() => Promise<string>) | undefined;
+  /** Loads what renews a token only if it can be renewed. */
+  const readToken = async (): Promise<string> => {
+    if (connection.login?.refreshToken === undefined) {
+      return token;
+    }
+    renewal ??= (await import("./issuer-login.ts")).createRenewal(connection);
+    return renewal();
+  };
+  return (next) => async (request) => {
+    request.header.set("authorization", `Bearer ${await readToken()}`);
     return next(request);
   };
 }

@@ -7,15 +7,18 @@ export function defineConnectCommands(root: Command): void {
   defineCommand(root, "login", {
     summary: "log in to a server",
     description:
-      "Log in to a server, and store the token that it issues in the configuration file of this user. It is sent to this " +
-      "server only.",
+      "Log in to a server, and store the token in the configuration file of this user. It is sent to this server only. If the server has an " +
+      "issuer for that, log in there with a browser on any device; otherwise, or with --username, with user and password.",
     examples: {
-      "flowgate login": "ask for user and password",
+      "flowgate login": "print a page and a code, or ask for user and password",
+      "flowgate login --browser": "open the page in the browser of this machine",
       "flowgate login --server https://flows.example.com": "another server",
       "flowgate login --scope read": "a token that can only read",
       "flowgate login -u ci --password-stdin < password.txt": "without a terminal",
     },
   })
+    .option("--issuer <name>", "log in at this issuer, if the server has several")
+    .option("--browser", "open the page of the issuer in the browser of this machine")
     .option("-u, --username <name>", "log in as this user (default: ask)")
     .option("--password-stdin", "read the password from the first line of stdin")
     .option("--scope <permissions>", "permissions of the token, separated by spaces (default: all that the user has)")
@@ -24,7 +27,7 @@ export function defineConnectCommands(root: Command): void {
 
   defineCommand(root, "logout", {
     summary: "end the login at a server",
-    description: "Revoke the token of the login at the server, and delete it from this machine.",
+    description: "Revoke the token of the login at the server or its issuer, and delete it from this machine.",
     examples: { "flowgate logout": "the current server", "flowgate logout --context staging": "another one" },
   })
     .option("--local", "only delete it, for a server that cannot be reached")

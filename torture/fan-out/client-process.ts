@@ -41,6 +41,7 @@ const { groups, headers, kinds, streamsPerConnection, leaveWithinMs } = options;
 const random = createRandom(options.seed);
 const until = new AbortController();
 setMaxListeners(0, until.signal);
+process.once("disconnect", () => process.exit());
 const kept = new Map<string, Seen>();
 
 const readers = groups.flatMap((group) => {
@@ -75,7 +76,6 @@ send({
     connections,
   })),
 });
-process.disconnect?.();
 
 function send(message: FromClients): void {
   process.send?.(message);

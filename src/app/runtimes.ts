@@ -79,6 +79,7 @@ export async function openRuntimes(
         processFile,
         protectedPorts,
         hasAdmin: options.nodeRed.port !== undefined,
+        contextDatabase: usesContextDatabase(options) ? store.context : undefined,
         certificates: flowCertificates && followCertificates(flowCertificates),
         stats,
         measuresNodes: options.metrics.nodes,
@@ -133,6 +134,10 @@ function traceFlows(exporter: FlowSpanExporter, redactor: Live["redactor"]): Flo
         dropped,
       ),
   };
+}
+
+function usesContextDatabase({ runtime }: Options): boolean {
+  return Object.values(runtime.contextStorage).some((each) => typeof each === "object" && each.module === "database");
 }
 
 /** Each process of the flows follows the certificate while it runs. */

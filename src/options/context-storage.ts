@@ -1,25 +1,30 @@
 import * as z from "zod";
+import type { Conflict } from "./access.ts";
 import { flag, text } from "./values.ts";
+
+const seconds = z
+  .number("must be a number of seconds")
+  .min(0, "must not be negative")
+  .max(86_400, "must be at most 86400 seconds");
 
 const files = z
   .strictObject({
     base: text.regex(/^[\w-]+$/, "must be the name of a folder: letters, digits, _ and -").default("context"),
     cache: flag.default(true),
-    flushInterval: z
-      .number("must be a number of seconds")
-      .min(0, "must not be negative")
-      .max(86_400, "must be at most 86400 seconds")
-      .default(30),
+    flushInterval: seconds.default(30),
   })
   .prefault({});
+
+const database = z.strictObject({ flushInterval: seconds.default(1) }).prefault({});
 
 const contextStore = z.discriminatedUnion(
   "module",
   [
     z.strictObject({ module: z.literal("memory"), config: z.strictObject({}).optional() }),
     z.strictObject({ module: z.literal("localfilesystem"), config: files }),
+    z.strictObject({ module: z.literal("database"), config: database }),
   ],
-  "must be a store with one of these modules: memory, localfilesystem",
+  "must be a store with one of these modules: memory, localfilesystem, database",
 );
 
 type Stores = Record<string, z.output<typeof contextStore> | string>;
@@ -43,7 +48,7 @@ export const contextStorage = z
   .readonly()
   .default({})
   .describe(
-    "Where flows keep context, in the form of Node-RED's `contextStorage`: names of stores, each with a `module`, which is `memory` or `localfilesystem`, and its `config`. The store `default`, or the first one, is the default one; `default` can also be the name of another one. Absent: in memory.",
+    "Where flows keep context, in the form of Node-RED's `contextStorage`: names of stores, each with a `module`, which is `memory`, `localfilesystem` or `database`, and its `config`. The store `default`, or the first one, is the default one; `default` can also be the name of another one. Absent: in memory.",
   );
 
 function* findConflicts(stores: Stores): Generator<[name: string, message: string]> {
@@ -66,3 +71,23 @@ function* findConflicts(stores: Stores): Generator<[name: string, message: strin
     }
   }
 }
+
+/** Replicas that all run the flows would overwrite each other's values. */
+export function* findContextConflicts({ store, runtime }: ContextPaths): Generator<Conflict> {
+  if (!/^postgres(ql)?:/.test(store ?? "") || runtime.mode !== "each") {
+    return;
+  }
+  for (const [key, each] of Object.entries(runtime.contextStorage)) {
+    if (typeof each !== "string" && each.module === "database") {
+      yield [
+        `runtime.contextStorage.${key}`,
+        "requires runtime.mode: one, since several replicas would overwrite each other's values",
+      ];
+    }
+  }
+}
+
+type ContextPaths = {
+  readonly store?: string | undefined;
+  readonly runtime: { readonly mode: string; readonly contextStorage: z.output<typeof contextStorage> };
+};

@@ -5,6 +5,7 @@ import { parseSubnet } from "../server/pipeline/client.ts";
 import { builtInRoles, type Roles } from "../auth/permissions.ts";
 import { adminAuth, type Conflict, findIdentityConflicts, identity } from "./access.ts";
 import { cors, tls } from "./connections.ts";
+import { findContextConflicts } from "./context-storage.ts";
 import { defaultDataDir } from "./data-dir.ts";
 import { findFlowHttpConflicts } from "./flow-http.ts";
 import { limits } from "./limits.ts";
@@ -282,6 +283,7 @@ function* findConflicts(options: z.output<typeof keys>): Generator<Conflict> {
   yield* findModuleConflicts(options);
   yield* findNodeRedConflicts(options);
   yield* findFlowHttpConflicts(options);
+  yield* findContextConflicts(options);
   if (options.cors?.origins.includes("*") === true && isOpen && !allowUnauthenticated) {
     yield [
       "cors.origins",

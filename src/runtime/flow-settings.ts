@@ -8,9 +8,10 @@ import type { SecureVersion } from "node:tls";
  */
 export type ContextStorage = Readonly<Record<string, ContextStoreOptions | string>>;
 
-/** `localfilesystem` keeps values in files of the runtime's directory, in the folder `base`. */
+/** `localfilesystem` keeps values in files of the runtime's directory, in the folder `base`; `database` in the store of the service. */
 export type ContextStoreOptions =
   | { readonly module: "memory" }
+  | { readonly module: "database"; readonly config: { readonly flushInterval: number } }
   | {
       readonly module: "localfilesystem";
       readonly config: {

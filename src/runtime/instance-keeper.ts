@@ -1,4 +1,5 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
+import { ContextValues } from "./context-values.ts";
 import { type Deployment, type DeploymentQueue, resolveWaiters } from "./deployment.ts";
 import type { Fault } from "./fault.ts";
 import { removeContent } from "./folders.ts";
@@ -18,6 +19,9 @@ type KeeperOptions = {
   readonly onResult: (result: RevisionResult) => void;
 };
 
+/** How long the end of the flows waits until their context is written. */
+const contextFlushMs = 5_000;
+
 /** Keeps one instance of the runtime running, and passes it the deployments of the queue. */
 export class InstanceKeeper {
   readonly #options: CompleteOptions;
@@ -27,6 +31,7 @@ export class InstanceKeeper {
   readonly #onResult: KeeperOptions["onResult"];
   readonly #backoff: Backoff;
   readonly #exclusion: ModuleExclusion;
+  readonly #context: ContextValues | undefined;
   #instance: RuntimeInstance | undefined;
   #prepared: RuntimeInstance | undefined;
   #httpPort = 0;
@@ -55,6 +60,8 @@ export class InstanceKeeper {
     this.#onResult = onResult;
     this.#backoff = new Backoff(options.restart);
     this.#exclusion = new ModuleExclusion(options);
+    const { contextDatabase: database, fence, log } = options;
+    this.#context = database && new ContextValues({ database, token: fence?.token, log });
   }
 
   /** Undefined until the next restart. */
@@ -138,6 +145,7 @@ export class InstanceKeeper {
     this.#isRenewing = false;
     clearTimeout(this.#timer);
     await Promise.all([this.#instance?.stop(), this.#prepared?.stop(0), this.#clearing]);
+    await this.#context?.flush(contextFlushMs);
   }
 
   kill(): void {
@@ -156,7 +164,7 @@ export class InstanceKeeper {
 
   #prepare(): RuntimeInstance {
     const options = this.#exclusion.reason === undefined ? this.#options : { ...this.#options, modulesDir: undefined };
-    const instance = new RuntimeInstance(options, {
+    const instance = new RuntimeInstance(options, this.#context, {
       hasNewerDeployment: () => this.#queue.next !== undefined || this.#isRenewing,
       onActivity: () => {
         this.#lastActivityMs = performance.now();

@@ -67,7 +67,10 @@ export type Initialize = {
 /** What is measured of flows. */
 type Measures = "tabs" | "nodes";
 
-/** The child opens the port of HTTP-in nodes, and replies `ready` when it can receive deployments. */
+/**
+ * The child opens the port of HTTP-in nodes, and replies `ready` when it can receive deployments. The payload is the context in the store of
+ * the service, if flows use it: as JSON of `ContextPart`.
+ */
 export type Listen = {
   readonly kind: "listen";
   readonly host: string;
@@ -145,6 +148,9 @@ export type Deployed = {
   readonly rejected?: true;
 };
 
+/** A part of changes of context for the store of the service, as base64: a JSON array of store, scope, key, and JSON or null. */
+export type ContextPart = { readonly kind: "context"; readonly part: string; readonly isLast: boolean };
+
 /** A part of the result of a call, as base64. */
 export type Reply = { readonly kind: "reply"; readonly id: number; readonly part: string; readonly isLast: boolean };
 
@@ -169,6 +175,7 @@ export type FromChild =
   | DeployStarted
   | Deployed
   | Reply
+  | ContextPart
   | Crashed;
 
 /** The interval at which a child sends heartbeats, which a blocked event loop delays. */
@@ -235,6 +242,8 @@ const decoders: {
     typeof id === "number" && typeof part === "string" && typeof isLast === "boolean"
       ? { kind: "reply", id, part, isLast }
       : undefined,
+  context: ({ part, isLast }) =>
+    typeof part === "string" && typeof isLast === "boolean" ? { kind: "context", part, isLast } : undefined,
   crashed({ cause, fault: value }) {
     const fault = parseFault(value);
     return typeof cause === "string"

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { programFile } from "../base/program-file.ts";
+import type { ContextStore } from "../store/context-store.ts";
 import { type DesiredStateStore, initialState } from "../store/desired-state.ts";
 import type { Revision } from "../store/revision.ts";
 import type { FlowTraces } from "./flow-spans.ts";
@@ -122,6 +123,8 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly freshProcess?: "never" | "full" | "always";
   /** What flows may connect to. Defaults to everything except `protectedPorts`. */
   readonly network?: NetworkAccess;
+  /** Where flows keep context for the module `database`. Absent: nowhere. */
+  readonly contextDatabase?: ContextStore | undefined;
   /** The ports of the service. Defaults to none. */
   readonly protectedPorts?: ProtectedPorts;
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
@@ -183,6 +186,7 @@ export function completeOptions(
     hasAdmin: false,
     fence: undefined,
     certificates: undefined,
+    contextDatabase: undefined,
     processFile: undefined,
     redact: (text) => text,
     nodes: undefined,

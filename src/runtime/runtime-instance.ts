@@ -3,6 +3,7 @@ import type { Context } from "@opentelemetry/api";
 import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
+import type { ContextValues } from "./context-values.ts";
 import { type ProcessExit, RuntimeProcess, logAsFlows } from "./child-process.ts";
 import { AppliedDeployments, type Deployment, deployMessage, deploymentBudgetMs } from "./deployment.ts";
 import { ExitReport } from "./exit-report.ts";
@@ -56,6 +57,7 @@ export type InstanceExit = ProcessExit & {
 /** One process of the flow runtime, to its exit. It loads the flow runtime at once, also while another one runs the flows. */
 export class RuntimeInstance {
   readonly #options: CompleteOptions;
+  readonly #context: ContextValues | undefined;
   readonly #events: InstanceEvents;
   readonly #process: RuntimeProcess;
   readonly #heartbeat: HeartbeatMonitor;
@@ -77,8 +79,10 @@ export class RuntimeInstance {
   #startSpan: OpenSpan | undefined;
   #deploySpan: OpenSpan | undefined;
 
-  constructor(options: CompleteOptions, events: InstanceEvents) {
+  /** `context` is what flows keep in the store of the service; undefined: nothing. */
+  constructor(options: CompleteOptions, context: ContextValues | undefined, events: InstanceEvents) {
     this.#options = options;
+    this.#context = context;
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
     this.#logBudget = new LogBudget((entries) => {
@@ -135,9 +139,30 @@ export class RuntimeInstance {
   start(trace: Context): void {
     this.#startSpan = beginSpan(trace, "runtime.boot");
     this.#enter("starting");
+    if (this.#context === undefined) {
+      this.#listen();
+    } else {
+      void this.#listenWith(this.#context);
+    }
+  }
+
+  /** Waits for what the process before has written. */
+  async #listenWith(context: ContextValues): Promise<void> {
+    const ended = new AbortController();
+    void this.#exited.promise.then(() => ended.abort());
+    try {
+      this.#listen(await context.read(ended.signal));
+    } catch (error) {
+      if (!ended.signal.aborted) {
+        throw error;
+      }
+    }
+  }
+
+  #listen(values?: Buffer): void {
     const { host, port: httpPort, certificates } = this.#options;
     const certificate = certificates?.current();
-    this.#process.send({ kind: "listen", host, httpPort, ...(certificate && { certificate }) });
+    this.#process.send({ kind: "listen", host, httpPort, ...(certificate && { certificate }) }, values);
   }
 
   /** Must only be called while it is idle. */
@@ -230,6 +255,9 @@ export class RuntimeInstance {
         return;
       case "listen-failed":
         this.#exitReport.recordListenFailure(message, this.#options.port);
+        return;
+      case "context":
+        this.#context?.handlePart(message);
         return;
       case "reply":
         this.#calls.handleReply(message);

@@ -41,6 +41,7 @@ export const tableNames = [
   "idempotency_key",
   "desired_state",
   "document",
+  "context_value",
   "token",
   "audit",
 ] as const;
@@ -51,6 +52,9 @@ export type Row = Readonly<Record<string, string | number | Uint8Array | null>>;
 
 /** The number of rows that are in memory at once. The flows of a revision can have megabytes. */
 export function batchSizeOf(table: TableName): number {
+  if (table === "context_value") {
+    return 50;
+  }
   return table === "revision_content" || table === "proposal_content" || table === "document" ? 4 : 500;
 }
 

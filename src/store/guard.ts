@@ -2,7 +2,7 @@ import { FlowgateError } from "../errors.ts";
 import type { Store } from "./store.ts";
 
 /** The parts of a store whose methods are operations. */
-type Parts = Pick<Store, "flows" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "logins">;
+type Parts = Pick<Store, "flows" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "context" | "logins">;
 
 export type Operation = (...parameters: unknown[]) => Promise<unknown>;
 
@@ -36,6 +36,7 @@ export function wrapStore<S extends Parts>(store: S, wrap: (operation: Operation
     tokens: wrapPart("tokens"),
     audit: wrapPart("audit"),
     documents: wrapPart("documents"),
+    context: wrapPart("context"),
     logins: wrapPart("logins"),
   };
 }

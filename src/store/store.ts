@@ -1,6 +1,7 @@
 import { createListeners } from "../base/listeners.ts";
 import type { AuditStore } from "./audit-store.ts";
 import type { Cluster } from "./cluster.ts";
+import type { ContextStore } from "./context-store.ts";
 import type { DesiredStateStore } from "./desired-state.ts";
 import type { DocumentStore } from "./document-store.ts";
 import type { FlowStore } from "./flow-store.ts";
@@ -23,6 +24,7 @@ export interface Store extends AsyncDisposable {
   readonly tokens: TokenStore;
   readonly audit: AuditStore;
   readonly documents: DocumentStore;
+  readonly context: ContextStore;
   readonly logins: LoginAttempts;
   /** Opens the journal of events, once. It has to be disposed of before the store. */
   openJournal(options: JournalOptions): JournalStore;

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hashPassword } from "../../src/auth/passwords.ts";
+import { createDatabase } from "../postgres/postgres.ts";
 import { createAuthority, type Issued, issueServer } from "../certificates.ts";
 import { deploy, readRuntime } from "./deploy.ts";
 import { endpoint } from "./flow-builders.ts";
@@ -52,6 +53,28 @@ test("flows keep context over restarts, and serve their port over TLS to a user"
   await using service = await startService({ config: { runtime }, dataDir });
   await eventually(async () => expect((await readRuntime(service)).state).toBe("running"));
   expect((await get(service)).json()).toEqual([4, 1.5, null]);
+});
+
+test("the replica that takes over has the context that flows keep in the store", async () => {
+  await using database = await createDatabase();
+  const contextStorage = { default: { module: "database", config: { flushInterval: 0 } } };
+  const runtime = { mode: "one", leaseMs: 2_000, contextStorage };
+  const config = { store: database.url, credentialSecret: "a secret for all replicas", runtime };
+  await using first = await startService({ config });
+  await using second = await startService({ config });
+  await eventually(async () => expect((await readRuntime(first)).state).toBe("running"));
+  await deploy(first, { flows });
+  const count = async (service: Service) => (JSON.parse(await service.get("/count")) as number[])[0];
+  expect([await count(first), await count(first)]).toEqual([1, 2]);
+  // Written in time: what is written last can be lost with a replica that is killed.
+  await first.send("POST", "/runtime:restart");
+  await eventually(async () => expect(await count(first)).toBe(3));
+  await first.send("POST", "/runtime:restart");
+  await first.kill9();
+  await eventually(async () => expect((await readRuntime(second)).state).toBe("running"));
+  expect(await count(second)).toBe(4);
+  const reply = await second.send("GET", "/context/global/n?store=default");
+  expect(reply.json()).toEqual({ value: 4, format: "number" });
 });
 
 test("files of the port that can't be used are named at the start", async () => {

@@ -179,7 +179,7 @@ test.each<[contextStorage: unknown, expected: object | string[]]>([
   [
     { default: "nowhere", other: "default" },
     [
-      "runtime.contextStorage.other: must be a store with one of these modules: memory, localfilesystem",
+      "runtime.contextStorage.other: must be a store with one of these modules: memory, localfilesystem, database",
       "runtime.contextStorage.default: must be a store, or the name of another store",
     ],
   ],
@@ -189,7 +189,7 @@ test.each<[contextStorage: unknown, expected: object | string[]]>([
   ],
   [
     { a: { module: "redis" } },
-    ["runtime.contextStorage.a.module: must be a store with one of these modules: memory, localfilesystem"],
+    ["runtime.contextStorage.a.module: must be a store with one of these modules: memory, localfilesystem, database"],
   ],
   [
     { a: { module: "localfilesystem", config: { base: "../..", dir: "/srv" } } },

@@ -1,8 +1,9 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { getContext, listContext, setContext } from "../../src/runtime/context-procedures.ts";
 import type { ContextStorage } from "../../src/runtime/flow-settings.ts";
+import type { ContextStore, ContextValue } from "../../src/store/context-store.ts";
 import { revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, functionNode, tab } from "./flow-builders.ts";
 
@@ -99,4 +100,91 @@ test("files that can't be read are set aside, so that the flows start", async ()
   expect(await readFile(join(runtime.dataDir, "runtime/context/global/global.json.unreadable"), "utf8")).toBe(`{"n": `);
   await runtime.untilLogged(/^the context file global.global\.json contains no JSON: it was renamed to/);
   await runtime.untilLogged(/^the context file T.f\.json contains no JSON object/);
+});
+
+/** A database of context in memory, as the store of a service has it. `isUsable`: whether it can be used now. */
+function createDatabase(stored: readonly ContextValue[] = []) {
+  const values = new Map(stored.map((value) => [JSON.stringify([value.store, value.scope, value.key]), value]));
+  const state = { isUsable: true, holder: 1 };
+  const assertUsable = () => {
+    if (!state.isUsable) {
+      throw new Error("the database is down");
+    }
+  };
+  const database: ContextStore = {
+    async read() {
+      assertUsable();
+      return [...values.values()];
+    },
+    async write(changes, token) {
+      assertUsable();
+      if (token !== undefined && token !== state.holder) {
+        return false;
+      }
+      for (const { json, ...place } of changes) {
+        const key = JSON.stringify([place.store, place.scope, place.key]);
+        values.delete(key);
+        if (json !== undefined) {
+          values.set(key, { ...place, json });
+        }
+      }
+      return true;
+    },
+  };
+  return { database, state, values: () => [...values.values()] };
+}
+
+describe("in the store of the service", () => {
+  const contextStorage: ContextStorage = { default: { module: "database", config: { flushInterval: 0 } } };
+  const shared = [
+    ...endpoint(
+      "add",
+      `const n = (global.get("n") || 0) + 1; global.set("n", n); flow.set("list[0]", n); msg.payload = n`,
+    ),
+    tab("T"),
+    functionNode("f", {
+      z: "T",
+      initialize: `context.set("mine", 1); global.set("large", "x".repeat(300 * 1024)); const o = {}; o.o = o; global.set("loop", o)`,
+    }),
+  ];
+  const value = (scope: string, key: string, json: string) => ({ store: "default", scope, key, json });
+
+  test("values are written, read by the next process, and removed with their nodes", async () => {
+    const { database, state, values } = createDatabase([value("global", "n", "4"), value("gone", "x", "1")]);
+    await using runtime = await runtimeUnderTest({ contextStorage, contextDatabase: database });
+    await runtime.apply(revision(1, shared), "full");
+    expect(await runtime.get("/add")).toBe("5");
+    const written = [value("add-tab", "list", "[5]"), value("f:T", "mine", "1"), value("global", "n", "5")];
+    await expect
+      .poll(() => values().toSorted((a, b) => (a.scope < b.scope ? -1 : 1)), { timeout: 60_000 })
+      .toEqual(written);
+    await runtime.untilLogged(/\["global","large"\] of context is larger than 256 KiB: it is not kept in the store/);
+    await runtime.untilLogged(/\["global","loop"\] of context can't be represented as JSON/);
+    // What is not written yet is written before the next process reads.
+    state.isUsable = false;
+    expect(await runtime.get("/add")).toBe("6");
+    await runtime.untilLogged(/the context of the flows can't be written, which is retried: the database is down/);
+    state.isUsable = true;
+    await runtime.restart(revision(1, shared));
+    expect(await runtime.get("/add")).toBe("7");
+    expect(await runtime.call(getContext, { scope: { kind: "flow", id: "add-tab" }, key: "list[0]" })).toMatchObject({
+      value: 7,
+    });
+    await runtime.apply(revision(2, shared.slice(0, -2)), "flows");
+    await expect.poll(values, { timeout: 60_000 }).not.toContainEqual(value("f:T", "mine", "1"));
+  });
+
+  test("flows start when their values can be read", async () => {
+    const { database, state } = createDatabase([value("global", "n", "4")]);
+    state.isUsable = false;
+    await using runtime = await runtimeUnderTest({ contextStorage, contextDatabase: database });
+    const applied = runtime.apply(revision(1, shared), "full");
+    await runtime.untilLogged(
+      /the context of the flows can't be read, and they start when it can: the database is down/,
+    );
+    expect(runtime.status().state).toBe("starting");
+    state.isUsable = true;
+    await applied;
+    expect(await runtime.get("/add")).toBe("5");
+  });
 });

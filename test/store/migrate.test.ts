@@ -44,6 +44,7 @@ function readRows({ dataDir }: Place): Record<string, unknown[]> {
     "idempotency_key",
     "desired_state",
     "document",
+    "context_value",
     "token",
     "audit",
   ];

@@ -201,6 +201,19 @@ test("one replica at a time holds the lease, whose token increases with its hold
   expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => a - b));
 });
 
+test("context is written only with the token of the lease", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  const value = { store: "default", scope: "global", key: "n", json: "1" };
+  const first = await here.cluster?.lease.hold(60_000);
+  const token = first?.isHeld === true ? first.token : 0;
+  expect(await here.context.write([value], token)).toBe(true);
+  await here.cluster?.lease.release();
+  await there.cluster?.lease.hold(60_000);
+  expect(await here.context.write([{ ...value, json: "2" }], token)).toBe(false);
+  expect(await there.context.read()).toEqual([value]);
+});
+
 test.each(["nobody", "this replica"])(
   "a promoted standby, for which %s had the lease, may lack a newer lease",
   async (holder) => {

@@ -2,6 +2,7 @@ import { describe } from "vitest";
 import { auditStoreContract } from "./audit-contract.ts";
 import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
 import { desiredStateContract } from "./desired-state-contract.ts";
+import { contextContract } from "./context-contract.ts";
 import { documentContract } from "./document-contract.ts";
 import { journalStoreContract } from "./journal-contract.ts";
 import { loginAttemptsContract } from "./login-contract.ts";
@@ -31,6 +32,10 @@ export function storeContract(createLocation: () => Promise<StoreLocation>): voi
 
   describe("the documents", () => {
     documentContract(createLocation);
+  });
+
+  describe("the context", () => {
+    contextContract(createLocation);
   });
 
   describe("the login attempts", () => {

@@ -58,6 +58,7 @@ export async function fillStore(options: StoreOptions, revisions: number): Promi
     await store.proposals.create(proposal(store.flows.active().rev, id), record, { perUser: 10, total: 10 });
   }
   await store.proposals.close("p1", { state: "rejected", reason: "no ⚙" }, { ...record, kind: "proposal_rejected" });
+  await store.context.write([{ store: "default", scope: "global", key: "ä", json: '{"n":1}' }], undefined);
   await store.flows.prune({ maxCount: Math.max(2, revisions - 1), maxAgeMs: undefined });
 }
 

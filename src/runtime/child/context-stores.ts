@@ -3,6 +3,7 @@ import { join, sep } from "node:path";
 import { hasCode } from "../../base/error-code.ts";
 import { isFields } from "../../base/fields.ts";
 import type { ContextStorage, ContextStoreOptions } from "../flow-settings.ts";
+import { DatabaseContext, type MemoryStore, type SentValue } from "./context-database.ts";
 
 /** A store of context, as the modules of Node-RED create it. */
 export type ContextStore = {
@@ -21,7 +22,7 @@ type FileStore = ContextStore & {
 };
 
 export type ContextModules = {
-  readonly memory: (config: object) => ContextStore;
+  readonly memory: (config: object) => MemoryStore;
   readonly localfilesystem: (config: object) => ContextStore;
 };
 
@@ -29,6 +30,10 @@ type ContextStoresOptions = {
   readonly modules: ContextModules;
   /** The store of a runtime for which none are configured. */
   readonly unconfigured: () => ContextStore | undefined;
+  /** The name of the property that an expression begins with. */
+  readonly rootOf: (expression: string) => string;
+  /** Sends changes for the store of the service, see `ContextPart`. */
+  readonly send: (changes: string) => Promise<void>;
   readonly warn: (message: string) => void;
 };
 
@@ -54,8 +59,14 @@ export class ContextStores {
     return entries.length === 0 ? undefined : Object.fromEntries(entries);
   }
 
-  /** Reads what is stored. Must be called when no other process writes it, before there are flows. */
-  async open(): Promise<void> {
+  /** Reads what is stored, `values` being what the service has. Must be called when no other process writes it, before there are flows. */
+  async open(values: Buffer): Promise<void> {
+    const stored = values.length === 0 ? [] : (JSON.parse(values.toString()) as [string, ...SentValue][]);
+    for (const [name, store] of this.#stores) {
+      if (store instanceof DatabaseContext) {
+        store.load(stored.flatMap(([each, ...value]) => (each === name ? [value] : [])));
+      }
+    }
     await Promise.all(this.#opening.map((open) => open()));
   }
 
@@ -71,17 +82,35 @@ export class ContextStores {
   }
 
   /** A function that creates the store, as the setting may have instead of the name of a module. */
-  #moduleOf(name: string, { module }: ContextStoreOptions): (config: object) => ContextStore {
+  #moduleOf(name: string, options: ContextStoreOptions): (config: object) => ContextStore {
     const create = (config: object): ContextStore => {
-      const store = this.#options.modules[module](config);
+      const store = this.#create(name, options, config);
       this.#stores.set(name, store);
-      if (module === "localfilesystem") {
-        this.#openLater(name, store as FileStore);
-      }
       return store;
     };
     // Node-RED logs it.
-    return Object.assign(create, { toString: () => module });
+    return Object.assign(create, { toString: () => options.module });
+  }
+
+  #create(name: string, options: ContextStoreOptions, config: object): ContextStore {
+    const { modules, rootOf, send, warn } = this.#options;
+    switch (options.module) {
+      case "memory":
+        return modules.memory(config);
+      case "localfilesystem": {
+        const store = modules.localfilesystem(config);
+        this.#openLater(name, store as FileStore);
+        return store;
+      }
+      case "database":
+        return new DatabaseContext({
+          memory: modules.memory({}),
+          flushInterval: options.config.flushInterval,
+          rootOf,
+          send: (values) => send(JSON.stringify(values.map((value) => [name, ...value]))),
+          warn,
+        });
+    }
   }
 
   #openLater(name: string, store: FileStore): void {

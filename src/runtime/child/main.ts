@@ -1,6 +1,7 @@
 // Entry point of the child process.
 import { parseJsonText } from "@flowgate/gateway/json-text";
 import type { FlowNode } from "../../flows/configuration.ts";
+import { replyPartBytes } from "../calls.ts";
 import { openParentChannel } from "../channel.ts";
 import type { Fault } from "../fault.ts";
 import {
@@ -68,7 +69,13 @@ const nodeRed = loadNodeRed(warn);
 const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed);
 const locator = new NodeLocator();
-const stores = new ContextStores({ modules: nodeRed.contextModules, unconfigured: nodeRed.memoryContext, warn });
+const stores = new ContextStores({
+  modules: nodeRed.contextModules,
+  unconfigured: nodeRed.memoryContext,
+  rootOf: (expression) => String(util.util.normalisePropertyExpression(expression)[0]),
+  send: sendContext,
+  warn,
+});
 const handlers = new Map([
   ...injectHandlers(nodeRed),
   ...contextHandlers({ ...nodeRed, stores }),
@@ -104,7 +111,7 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
       await initialized;
       return;
     case "listen":
-      await openPort(message);
+      await openPort(message, payload);
       return;
     case "certificate":
       openedPort?.replaceCertificate(message.certificate);
@@ -127,6 +134,18 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
     case "stop":
       await stop();
   }
+}
+
+/** Sends changes of context, in parts, since lines of the channel are short. Resolves when they are written. */
+function sendContext(changes: string): Promise<void> {
+  const bytes = Buffer.from(changes);
+  return new Promise((resolve) => {
+    for (let start = 0; start < bytes.length; start += replyPartBytes) {
+      const part = bytes.toString("base64", start, start + replyPartBytes);
+      const isLast = start + replyPartBytes >= bytes.length;
+      parent.send({ kind: "context", part, isLast }, isLast ? resolve : undefined);
+    }
+  });
 }
 
 /** Starts the runtime without flows. */
@@ -180,12 +199,12 @@ async function initialize(message: Initialize): Promise<FlowPort> {
 }
 
 /** Opens the port of HTTP-in nodes. If that is not possible, the process exits. */
-async function openPort(message: Listen): Promise<void> {
+async function openPort(message: Listen, values: Buffer): Promise<void> {
   const port = await initialized;
   if (port === undefined) {
     return;
   }
-  await stores.open();
+  await stores.open(values);
   let httpPort: number;
   try {
     httpPort = await port.open(message);

@@ -88,9 +88,12 @@ export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
   };
   const Node = require("@node-red/runtime/lib/nodes/Node") as NodeRed["Node"];
   const { Flow } = require("@node-red/runtime/lib/flows/Flow") as Pick<NodeRed, "Flow">;
-  const createContext = (name: string) => (config: object) =>
+  const createContext = (name: string, config: object): ContextStore =>
     (require(`@node-red/runtime/lib/nodes/context/${name}`) as (config: object) => ContextStore)(config);
-  const contextModules = { memory: createContext("memory"), localfilesystem: createContext("localfilesystem") };
+  const contextModules: ContextModules = {
+    memory: (config) => createContext("memory", config) as ReturnType<ContextModules["memory"]>,
+    localfilesystem: (config) => createContext("localfilesystem", config),
+  };
   const loadOf = (name: string, from: string): unknown => createRequire(require.resolve(from))(name);
   return {
     util,

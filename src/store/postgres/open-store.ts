@@ -4,6 +4,7 @@ import { verifyAudit } from "../sql/audit-verification.ts";
 import {
   type Access,
   createAuditStore,
+  createContextStore,
   createDocumentStore,
   createProposalStore,
   type Write,
@@ -60,6 +61,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
     desired,
     audit: createAuditStore(access, (expected) => verifyAuditLog(database, expected)),
     documents: createDocumentStore(access),
+    context: createContextStore(access),
     logins: createLoginAttempts(database),
   };
   // Callers who are not authenticated can look up tokens and log in. Many of them must not block the others.

@@ -228,6 +228,16 @@ const migrations = [
   `
   ALTER TABLE flowgate.token ADD COLUMN session bytea;
   `,
+  `
+  CREATE TABLE flowgate.context_value (
+    seq bigint PRIMARY KEY,
+    store text NOT NULL,
+    scope text NOT NULL,
+    key text NOT NULL,
+    value text NOT NULL,
+    UNIQUE (store, scope, key)
+  );
+  `,
 ];
 const schemaVersion = migrations.length;
 

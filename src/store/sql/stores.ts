@@ -1,11 +1,13 @@
 import type { Listeners } from "../../base/listeners.ts";
 import type { AuditRecord, AuditStore } from "../audit-store.ts";
+import type { ContextStore } from "../context-store.ts";
 import type { DocumentStore } from "../document-store.ts";
 import type { FlowStore } from "../flow-store.ts";
 import type { ProposalStore } from "../proposal-store.ts";
 import type { TokenStore } from "../token-store.ts";
 import type { DesiredStateStore } from "../desired-state.ts";
 import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
+import { readContext, writeContext } from "./context-values.ts";
 import { type KnownState, setDesiredState } from "./desired-state.ts";
 import { findDocument, listDocuments, putDocument } from "./documents.ts";
 import {
@@ -58,6 +60,7 @@ export const writes = {
   updateSession,
   setDesiredState,
   putDocument,
+  writeContext,
   pruneAudit,
   appendAudit: async (query: Query, records: readonly AuditRecord[]) => appendAudit(await lockAudit(query), records),
 };
@@ -87,6 +90,13 @@ export function createDocumentStore({ query, write }: Access): DocumentStore {
     find: (name) => findDocument(query, name),
     list: (prefix) => listDocuments(query, prefix),
     put: (document) => write("putDocument", document),
+  };
+}
+
+export function createContextStore({ query, write }: Access): ContextStore {
+  return {
+    read: () => readContext(query),
+    write: (changes, token) => write("writeContext", { changes, token }),
   };
 }
 

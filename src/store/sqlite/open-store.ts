@@ -11,6 +11,7 @@ import { verifyAudit } from "../sql/audit-verification.ts";
 import { findDesiredState, KnownState } from "../sql/desired-state.ts";
 import {
   createAuditStore,
+  createContextStore,
   createDesiredState,
   createDocumentStore,
   createProposalStore,
@@ -108,6 +109,7 @@ export async function openSqliteStore({
       tokens: createTokenStore({ query, write }, revoked),
       audit: createAuditStore({ query, write }, (expected) => verifyAuditLog(path, expected)),
       documents: createDocumentStore({ query, write }),
+      context: createContextStore({ query, write }),
       logins: await createLoginAttempts(query, write, (operation) => operations.run(operation)),
     };
     const resources = stack.move();

@@ -230,6 +230,17 @@ const migrations = [
   `
   ALTER TABLE token ADD COLUMN session BLOB;
   `,
+  // Values that flows keep between messages.
+  `
+  CREATE TABLE context_value (
+    seq INTEGER PRIMARY KEY,
+    store TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    UNIQUE (store, scope, key)
+  ) STRICT;
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -375,7 +375,7 @@ module.exports = {
       "settings.js:4 some-node: not_possible: runtime.nodeSettings.some-node: must be a name of letters, digits and _",
       "settings.js:5 debugMaxLength: not_possible: runtime.nodeSettings.debugMaxLength: must be a whole number from 0 to 9007199254740991",
       "settings.js:6 globalFunctionTimeout: taken_over: runtime.nodeSettings.globalFunctionTimeout",
-      "settings.js:7 contextStorage: not_possible: runtime.contextStorage.default.module: must be a store with one of these modules: memory, localfilesystem",
+      "settings.js:7 contextStorage: not_possible: runtime.contextStorage.default.module: must be a store with one of these modules: memory, localfilesystem, database",
       "settings.js:8 externalModules: taken_over: modules.allow and modules.deny",
       "settings.js:9 logging.console: taken_over: log.level",
       "settings.js:9 logging.mine: not_possible: the log is JSON on stdout: collect it there",

@@ -1,0 +1,25 @@
+/** A value that flows keep between messages. Flows choose all of these texts. */
+export type ContextValue = {
+  /** The store of context. */
+  readonly store: string;
+  readonly scope: string;
+  readonly key: string;
+  readonly json: string;
+};
+
+/** A value to write; without `json`, it is removed. */
+export type ContextChange = Omit<ContextValue, "json"> & { readonly json: string | undefined };
+
+/** The largest that a store accepts: of `json`, and of the JSON of the other texts together, in UTF-8. */
+export const contextLimits = { valueBytes: 256 * 1024, nameBytes: 2_000 } as const;
+
+/** Stores the context of flows for the replica that runs them. */
+export interface ContextStore {
+  /** All values, in the order in which they were written. */
+  read(): Promise<readonly ContextValue[]>;
+  /**
+   * Writes the changes durably, all or none. `token` is that of the lease with which the flows run, if there is one. Resolves with false, and
+   * changes nothing, if the lease has another holder by now.
+   */
+  write(changes: readonly ContextChange[], token: number | undefined): Promise<boolean>;
+}

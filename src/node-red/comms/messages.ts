@@ -1,0 +1,158 @@
+import { type Event, LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
+import { DeploymentOutcome } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { RuntimeState } from "../../../gen/flowgate/v1/settings_pb.ts";
+import type { EventCase } from "../../live/events.ts";
+import { escapeHtml } from "../editor/page.ts";
+
+/** What the editor receives over its websocket. */
+export type CommsMessage = { readonly topic: string; readonly data: unknown };
+
+/** The kinds of events that the editor shows, apart from debug messages. */
+export const shownCases: readonly EventCase[] = ["nodeStatus", "nodeError", "deployment", "runtimeState"];
+
+/**
+ * The messages that the editor receives for an event, as Node-RED sends them (@node-red/runtime's comms.js). The editor inserts the texts of
+ * notifications as HTML, so they are escaped here. It escapes all other texts itself.
+ */
+export function toMessages(event: Event): CommsMessage[] {
+  const { kind } = event;
+  switch (kind.case) {
+    case "nodeStatus": {
+      const fields = Object.entries({ text: kind.value.text, fill: kind.value.fill, shape: kind.value.shape });
+      const data = Object.fromEntries(fields.filter(([, value]) => value !== ""));
+      return [{ topic: `status/${runtimeIdOf(event)}`, data }];
+    }
+    case "debug":
+      return [{ topic: "debug", data: toDebug(event, kind.value) }];
+    case "nodeError":
+      // Node-RED shows those that no catch node has received.
+      return kind.value.caught ? [] : [{ topic: "debug", data: toError(event, kind.value) }];
+    case "deployment":
+      return toDeployment(event, kind.value);
+    case "runtimeState":
+      return silentStates.has(kind.value.state)
+        ? []
+        : [{ topic: "notification/runtime-state", data: toState(kind.value) }];
+    case "dropped": {
+      const { debug = 0, nodeError = 0 } = kind.value.kinds;
+      const count = debug + nodeError;
+      return count === 0 ? [] : [{ topic: "debug", data: toWarning(`${count} messages are missing here`) }];
+    }
+    default:
+      return [];
+  }
+}
+
+type ValueOf<Case extends EventCase | "dropped"> = Extract<Event["kind"], { case: Case }>["value"];
+
+/** The ids of nodes in subflows, as the flow runtime composes them. */
+function runtimeIdOf({ nodeId, subflowPath }: Event): string {
+  return [...subflowPath, nodeId].join("-");
+}
+
+function sourceOf(event: Event): object {
+  const { nodeId, nodeName, flowId, subflowPath } = event;
+  const isInSubflow = subflowPath.length > 0;
+  return {
+    id: runtimeIdOf(event),
+    z: isInSubflow ? subflowPath.join("-") : flowId,
+    ...(isInSubflow && { _alias: nodeId }),
+    path: flowId === "" ? "global" : [flowId, ...subflowPath].join("/"),
+    ...(nodeName !== "" && { name: nodeName }),
+  };
+}
+
+/** Of these formats the editor parses the value as JSON. */
+const structured = /^(?:Object$|array|set|map|boolean$|number$)|error|Array\b/i;
+
+function toDebug(event: Event, { topic, property, format, value, truncated }: ValueOf<"debug">): object {
+  const isText = truncated && structured.test(format) && !isJson(value);
+  return {
+    ...sourceOf(event),
+    ...(topic !== "" && { topic }),
+    ...(property !== "" && { property }),
+    msg: value,
+    format: isText ? `string[${value.length}]` : format,
+  };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function toError(event: Event, { level, message, count }: ValueOf<"nodeError">): object {
+  const msg = count > 1 ? `${message} (${count} times)` : message;
+  return {
+    ...sourceOf(event),
+    type: event.nodeType,
+    level: level === LogLevel.WARN ? warnLevel : errorLevel,
+    msg,
+    format: `string[${msg.length}]`,
+  };
+}
+
+const errorLevel = 20;
+const warnLevel = 30;
+
+/** About no node. */
+function toWarning(msg: string): object {
+  return { id: "", name: "flowgate", level: warnLevel, msg, format: `string[${msg.length}]` };
+}
+
+function toDeployment({ rev }: Event, { outcome, failure, missingTypes }: ValueOf<"deployment">): CommsMessage[] {
+  const deployed: CommsMessage = { topic: "notification/runtime-deploy", data: { revision: rev } };
+  if (missingTypes.length > 0) {
+    const warning = { state: "stop", error: "missing-types", type: "warning" };
+    const data = { ...warning, text: "notification.warnings.missing-types", types: missingTypes };
+    return [deployed, { topic: "notification/runtime-state", data }];
+  }
+  const text = failureTexts.get(outcome);
+  const data =
+    text === undefined ? {} : toNotification("error", failure === "" ? text : `${text}: ${failure}`, failureTimeoutMs);
+  // Without a text, it closes the notification.
+  return [deployed, { topic: "notification/flowgate-deployment", data }];
+}
+
+const failureTexts: ReadonlyMap<DeploymentOutcome, string> = new Map([
+  [DeploymentOutcome.FAILED, "The flows were deployed, but have failed"],
+  [DeploymentOutcome.CRASHED, "The flows were deployed, but have ended the flow runtime"],
+]);
+
+const failureTimeoutMs = 15_000;
+
+/** Why flows have failed is part of the event of their deployment, and another replica runs those of one on standby. */
+const silentStates: ReadonlySet<RuntimeState> = new Set([
+  RuntimeState.FAILED,
+  RuntimeState.STANDBY,
+  RuntimeState.DISABLED,
+]);
+
+/** `deploy`: the editor shows no notification of its own. */
+function toState({ state, message }: ValueOf<"runtimeState">): object {
+  switch (state) {
+    case RuntimeState.RUNNING:
+      return { state: "start", deploy: true };
+    case RuntimeState.SAFE:
+      return { state: "safe", error: "safe-mode", type: "warning", text: "notification.warnings.safe-mode" };
+    case RuntimeState.STOPPED:
+      return { state: "stop" };
+    case RuntimeState.RESTARTING:
+      return { state: "stop", deploy: true, ...toNotification("warning", `The flows are restarted: ${message}`) };
+    default:
+      return { state: "stop", deploy: true };
+  }
+}
+
+/**
+ * A text of ours. The editor looks its key up in its translations, which do not have it, and then replaces references in the text; the
+ * escaped text contains none.
+ */
+function toNotification(type: "error" | "warning", text: string, timeout?: number): object {
+  const defaultValue = escapeHtml(text).replaceAll(/[$_]/g, (char) => `&#${char.charCodeAt(0)};`);
+  return { type, text: "notification.flowgate", defaultValue, ...(timeout !== undefined && { timeout }) };
+}

@@ -1,0 +1,62 @@
+import { createListeners } from "../../base/listeners.ts";
+import type { EventHub } from "../../live/hub.ts";
+import type { Palette, SetInfo } from "../palette/palette.ts";
+import type { CommsMessage } from "./messages.ts";
+
+/** Tells editors which nodes were added, removed, enabled and disabled when the modules of this service change. */
+export class PaletteChanges implements Disposable {
+  readonly #palette: Pick<Palette, "list">;
+  readonly #listeners = createListeners<CommsMessage>();
+  readonly #subscription: Disposable;
+  #known: Promise<readonly SetInfo[]>;
+
+  constructor(hub: Pick<EventHub, "onEvent">, palette: Pick<Palette, "list">) {
+    this.#palette = palette;
+    this.#known = palette.list("node");
+    this.#known.catch(() => {});
+    this.#subscription = hub.onEvent(({ kind }) => {
+      if (kind.case === "module" && kind.value.state === "done") {
+        void this.#compare().catch(() => {});
+      }
+    });
+  }
+
+  subscribe(listener: (message: CommsMessage) => void): Disposable {
+    return this.#listeners.add(listener);
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription[Symbol.dispose]();
+  }
+
+  async #compare(): Promise<void> {
+    const before = await this.#known.catch(() => []);
+    this.#known = this.#palette.list("node");
+    for (const message of describeChanges(before, await this.#known)) {
+      this.#listeners.notify(message);
+    }
+  }
+}
+
+/** The notifications of Node-RED for the difference between two lists. */
+export function describeChanges(before: readonly SetInfo[], after: readonly SetInfo[]): CommsMessage[] {
+  const old = new Map(before.map((set) => [set.id, set]));
+  const present = new Set(after.map(({ id }) => id));
+  const isReplaced = (set: SetInfo): boolean => {
+    const previous = old.get(set.id);
+    return previous !== undefined && previous.version !== set.version;
+  };
+  const removed = before.filter(({ id }) => !present.has(id));
+  const added = after.filter(({ id, enabled }) => enabled && !old.has(id));
+  const changed = after.filter((set) => !isReplaced(set) && (old.get(set.id)?.enabled ?? set.enabled) !== set.enabled);
+  const upgraded = new Map(after.filter(isReplaced).map(({ module, version }) => [module, version]));
+  return [
+    ...(removed.length > 0 ? [{ topic: "notification/node/removed", data: removed }] : []),
+    ...(added.length > 0 ? [{ topic: "notification/node/added", data: added }] : []),
+    ...changed.map((set) => ({ topic: `notification/node/${set.enabled ? "enabled" : "disabled"}`, data: set })),
+    ...Array.from(upgraded, ([module, version]) => ({
+      topic: "notification/node/upgraded",
+      data: { module, version },
+    })),
+  ];
+}

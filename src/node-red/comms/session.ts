@@ -1,0 +1,280 @@
+import type { WebSocket } from "ws";
+import { createContextValues } from "@connectrpc/connect";
+import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
+import type { Authenticator } from "../../auth/authenticator.ts";
+import { type Principal, peerKey, principalKey } from "../../auth/caller.ts";
+import type { OpenCalls } from "../../auth/open-calls.ts";
+import { allows } from "../../auth/permissions.ts";
+import { FlowgateError } from "../../errors.ts";
+import type { EventCase } from "../../live/events.ts";
+import type { JoinedFeed } from "../../live/feed.ts";
+import { type CommsMessage, shownCases, toMessages } from "./messages.ts";
+import type { PaletteChanges } from "./palette-changes.ts";
+
+export type SessionOptions = {
+  readonly authenticator: Pick<Authenticator, "required"> & {
+    authenticate(authorization: string | null): Principal | Promise<Principal>;
+  };
+  /** Ends sessions whose token is revoked or expires. */
+  readonly calls: Pick<OpenCalls, "add">;
+  readonly join: () => JoinedFeed;
+  /** Whether an event is shown: not if it comes from another flow runtime than the editor works with. */
+  readonly isShown: (event: Event) => boolean;
+  readonly palette: Pick<PaletteChanges, "subscribe">;
+  readonly onDenied: (principal: Principal) => void;
+};
+
+/** What a client may send is short: a token, or the name of a topic. */
+export const maxMessageBytes = 8 * 1024;
+
+/** The time in which a session must authenticate. */
+const loginMs = 10_000;
+
+/** Node-RED's values: messages are sent in groups, and something is sent at least as often as this. */
+const maxGroup = 50;
+const groupMs = 50;
+const keepAliveMs = 15_000;
+
+/** What may wait in memory for a client that reads slowly. Events that it then misses are counted. */
+const maxBufferedBytes = 256 * 1024;
+const drainMs = 100;
+
+/** Serves a client of `/comms`, as Node-RED's editor uses it: it authenticates in its first message, and then subscribes to topics. */
+export class CommsSession {
+  readonly #socket: WebSocket;
+  readonly #options: SessionOptions;
+  readonly #resources = new DisposableStack();
+  #principal: Principal | undefined;
+  #feed: JoinedFeed["feed"] | undefined;
+  #waiting: CommsMessage[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #isAlive = true;
+  /** Resolves when the messages so far were handled. */
+  #received: Promise<void> = Promise.resolve();
+  #receiving = 0;
+  /** The newest revision that the client knows of. */
+  #rev: string | undefined;
+  #hasDebug = false;
+  readonly #login: NodeJS.Timeout;
+
+  constructor(socket: WebSocket, options: SessionOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#login = setTimeout(() => this.#close(policyViolation, "no token was sent in time"), loginMs);
+    const keepAlive = setInterval(() => this.#keepAlive(), keepAliveMs);
+    this.#resources.defer(() => {
+      clearTimeout(this.#login);
+      clearInterval(keepAlive);
+      clearTimeout(this.#timer);
+    });
+    socket.on("message", (data, isBinary) =>
+      this.#enqueue(data instanceof Buffer && !isBinary ? data.toString() : undefined),
+    );
+    socket.on("pong", () => {
+      this.#isAlive = true;
+    });
+    socket.on("error", () => socket.terminate());
+    socket.on("close", () => this.#resources.dispose());
+  }
+
+  /** The service is closing: editors connect again. */
+  close(): void {
+    this.#close(serviceRestart, "the service is closing");
+  }
+
+  terminate(): void {
+    this.#socket.terminate();
+  }
+
+  /** One after another: what a client sends is read only after it is authenticated. */
+  #enqueue(text: string | undefined): void {
+    this.#receiving += 1;
+    if (text === undefined || this.#receiving > maxReceiving) {
+      this.#close(policyViolation, "send single messages of text");
+      return;
+    }
+    this.#received = this.#received
+      .then(() => this.#receive(text))
+      .catch(() => this.#close(internalError, "internal error"))
+      .finally(() => {
+        this.#receiving -= 1;
+      });
+  }
+
+  async #receive(text: string): Promise<void> {
+    const { auth, subscribe } = parseMessage(text);
+    if (typeof auth === "string") {
+      await this.#authenticate(`Bearer ${auth}`);
+    } else if (this.#principal === undefined && !(await this.#authenticate(null))) {
+      return;
+    }
+    if (typeof subscribe === "string") {
+      this.#subscribe(subscribe);
+    }
+  }
+
+  async #authenticate(authorization: string | null): Promise<boolean> {
+    const { authenticator, calls, onDenied } = this.#options;
+    let principal: Principal;
+    try {
+      principal = await authenticator.authenticate(authorization);
+    } catch (error) {
+      if (!(error instanceof FlowgateError)) {
+        throw error;
+      }
+      this.#refuse();
+      return false;
+    }
+    if (!allows(principal.permissions, "events.read")) {
+      onDenied(principal);
+      this.#refuse();
+      return false;
+    }
+    clearTimeout(this.#login);
+    this.#principal = principal;
+    const values = createContextValues()
+      .set(peerKey, { address: "", requestId: "", authorization })
+      .set(principalKey, principal);
+    const permissions = ["events.read", ...(this.#mayDebug ? ["debug.read"] : [])];
+    this.#resources.use(
+      calls.add({ values, requestHeader: new Headers() }, { permissions, end: () => this.#refuse() }),
+    );
+    if (authorization !== null) {
+      this.#socket.send(JSON.stringify({ auth: "ok" }));
+    }
+    await this.#openFeed();
+    return true;
+  }
+
+  get #mayDebug(): boolean {
+    return allows(this.#principal?.permissions ?? [], "debug.read");
+  }
+
+  /** The editor then shows its login, and connects again. */
+  #refuse(): void {
+    if (this.#socket.readyState === this.#socket.OPEN) {
+      this.#socket.send(JSON.stringify({ auth: "fail" }));
+      this.#close(normalClosure, "not authorized");
+    }
+  }
+
+  async #openFeed(): Promise<void> {
+    if (this.#feed !== undefined || this.#resources.disposed) {
+      return;
+    }
+    const { feed, ready, [Symbol.dispose]: leave } = this.#options.join();
+    this.#resources.defer(leave);
+    this.#feed = feed;
+    await ready;
+    this.#follow(new Set(shownCases));
+    this.#resources.use(this.#options.palette.subscribe((message) => this.#send([message])));
+  }
+
+  #subscribe(topic: string): void {
+    if (topic === "debug" && this.#mayDebug && !this.#hasDebug) {
+      this.#hasDebug = true;
+      this.#follow(new Set(["debug"]));
+    }
+    const isRetained = createTopicTest(topic);
+    const states = this.#feed?.states().filter(this.#options.isShown) ?? [];
+    this.#send(states.flatMap(toMessages).filter((message) => isRetained(message.topic)));
+  }
+
+  /** Sends the events of these kinds from now on, as fast as the client reads them. */
+  #follow(cases: ReadonlySet<EventCase>): void {
+    if (this.#feed === undefined || this.#resources.disposed) {
+      return;
+    }
+    const stream = this.#feed.watch({ cases });
+    this.#resources.defer(() => void stream.return());
+    void (async () => {
+      try {
+        for await (const event of stream) {
+          if (this.#options.isShown(event) || event.kind.case === "dropped") {
+            this.#send(this.#toNews(event));
+          }
+          while (this.#isBehind && !this.#resources.disposed) {
+            await new Promise((resolve) => setTimeout(resolve, drainMs));
+          }
+        }
+        this.close();
+      } catch {
+        this.close();
+      }
+    })();
+  }
+
+  /** A deployment is news once, while its outcome can change several times. */
+  #toNews(event: Event): CommsMessage[] {
+    const messages = toMessages(event);
+    if (event.kind.case !== "deployment") {
+      return messages;
+    }
+    const isKnown = this.#rev === event.rev;
+    this.#rev = event.rev;
+    return isKnown ? messages.filter(({ topic }) => topic !== "notification/runtime-deploy") : messages;
+  }
+
+  get #isBehind(): boolean {
+    return this.#waiting.length >= maxGroup || this.#socket.bufferedAmount > maxBufferedBytes;
+  }
+
+  #send(messages: readonly CommsMessage[]): void {
+    if (messages.length === 0 || this.#resources.disposed) {
+      return;
+    }
+    this.#waiting.push(...messages);
+    this.#timer ??= setTimeout(() => this.#flush(), groupMs);
+  }
+
+  #flush(): void {
+    this.#timer = undefined;
+    for (let at = 0; at < this.#waiting.length; at += maxGroup) {
+      this.#socket.send(JSON.stringify(this.#waiting.slice(at, at + maxGroup)));
+    }
+    this.#waiting = [];
+  }
+
+  #keepAlive(): void {
+    if (!this.#isAlive) {
+      this.#socket.terminate();
+      return;
+    }
+    this.#isAlive = false;
+    this.#socket.ping();
+    if (this.#principal !== undefined) {
+      this.#send([{ topic: "hb", data: Date.now() }]);
+    }
+  }
+
+  #close(code: number, reason: string): void {
+    this.#resources.dispose();
+    this.#socket.close(code, reason);
+  }
+}
+
+const maxReceiving = 100;
+
+/** RFC 6455, section 7.4.1, and the registry of codes. */
+const normalClosure = 1000;
+const policyViolation = 1008;
+const internalError = 1011;
+const serviceRestart = 1012;
+
+type ClientMessage = { readonly auth?: unknown; readonly subscribe?: unknown };
+
+/** Node-RED ignores what is malformed, too. */
+function parseMessage(text: string): ClientMessage {
+  try {
+    return Object(JSON.parse(text)) as ClientMessage;
+  } catch {
+    return {};
+  }
+}
+
+/** Whether a topic is one that a client subscribes to: the same one, or one below it if that ends with `/#`. */
+function createTopicTest(subscribed: string): (topic: string) => boolean {
+  return subscribed.endsWith("/#")
+    ? (topic) => topic === subscribed.slice(0, -2) || topic.startsWith(subscribed.slice(0, -1))
+    : (topic) => topic === subscribed;
+}

@@ -1,0 +1,86 @@
+import { existsSync, readFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, extname, join, relative, sep } from "node:path";
+
+/** The files of Node-RED's editor, which is an optional package. */
+export type EditorClient = {
+  readonly version: string;
+  /** The files that browsers load. */
+  readonly publicDir: string;
+  /** The messages of the editor, in a folder for each language. */
+  readonly localesDir: string;
+  /** The page, a template of Mustache. */
+  readonly template: string;
+};
+
+export const editorPackage = "@node-red/editor-client";
+
+/** Finds the package beside the service. Undefined: it is not installed. */
+export function findEditorClient(): EditorClient | undefined {
+  const manifest = resolveManifest();
+  if (manifest === undefined) {
+    return undefined;
+  }
+  const dir = dirname(manifest);
+  const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { readonly version: string };
+  return {
+    version,
+    publicDir: join(dir, "public"),
+    localesDir: join(dir, "locales"),
+    template: join(dir, "templates", "index.mst"),
+  };
+}
+
+function resolveManifest(): string | undefined {
+  try {
+    const manifest = createRequire(import.meta.url).resolve(`${editorPackage}/package.json`);
+    return existsSync(manifest) ? manifest : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** All files below a folder, by their paths relative to it, with `/`. */
+export async function listFiles(dir: string): Promise<ReadonlyMap<string, string>> {
+  const entries = await readdir(dir, { withFileTypes: true, recursive: true });
+  return new Map(
+    entries
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name))
+      .map((path) => [relative(dir, path).split(sep).join("/"), path]),
+  );
+}
+
+const types: ReadonlyMap<string, string> = new Map([
+  [".css", "text/css; charset=utf-8"],
+  [".eot", "application/vnd.ms-fontobject"],
+  [".gif", "image/gif"],
+  [".html", "text/html; charset=utf-8"],
+  [".ico", "image/x-icon"],
+  [".jpeg", "image/jpeg"],
+  [".jpg", "image/jpeg"],
+  [".js", "text/javascript; charset=utf-8"],
+  [".json", "application/json"],
+  [".map", "application/json"],
+  [".md", "text/markdown; charset=utf-8"],
+  [".mjs", "text/javascript; charset=utf-8"],
+  [".mp3", "audio/mpeg"],
+  [".mp4", "video/mp4"],
+  [".otf", "font/otf"],
+  [".pdf", "application/pdf"],
+  [".png", "image/png"],
+  [".svg", "image/svg+xml"],
+  [".ttf", "font/ttf"],
+  [".wasm", "application/wasm"],
+  [".webm", "video/webm"],
+  [".webp", "image/webp"],
+  [".woff", "font/woff"],
+  [".woff2", "font/woff2"],
+  [".xml", "application/xml"],
+]);
+
+/** The media type of a file, by its name. Unknown ones are text, which browsers do not interpret. */
+export function mediaTypeOf(path: string): string {
+  return types.get(extname(path).toLowerCase()) ?? "text/plain; charset=utf-8";
+}

@@ -1,0 +1,52 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { EditorClient } from "./client-files.ts";
+
+/** What the page of the editor shows, as Node-RED's `editorTheme` has it. The editor reads it from `/theme` as well. */
+export const theme = {
+  page: {
+    title: "Node-RED",
+    favicon: "favicon.ico",
+    tabicon: { icon: "red/images/node-red-icon-black.svg", colour: "#8f0000" },
+  },
+  header: { title: "Node-RED", image: "red/images/node-red-icon.svg" },
+  asset: { red: "red/red.min.js", main: "red/main.min.js", vendorMonaco: "vendor/monaco/monaco-bootstrap.js" },
+  themes: [] as readonly string[],
+};
+
+/** Changes with the version of the editor, so that browsers can keep its files. */
+export function cacheBusterOf({ version }: EditorClient): string {
+  return createHash("sha256").update(version).digest("hex").slice(0, 12);
+}
+
+/** Renders the page from the template of the editor. */
+export async function renderPage(client: EditorClient): Promise<string> {
+  const template = await readFile(client.template, "utf8");
+  return renderTemplate(template, { ...theme, cacheBuster: cacheBusterOf(client) });
+}
+
+/** Renders the part of Mustache that the template uses: variables, with and without escaping, and sections of values that are set. */
+export function renderTemplate(template: string, values: object): string {
+  return template
+    .replaceAll(/\{\{#\s*([\w.]+)\s*\}\}(.*?)\{\{\/\s*\1\s*\}\}/gs, (_, path: string, content: string) =>
+      lookUp(values, path) ? content : "",
+    )
+    .replaceAll(/\{\{\{\s*([\w.]+)\s*\}\}\}/g, (_, path: string) => textOf(values, path))
+    .replaceAll(/\{\{\s*([\w.]+)\s*\}\}/g, (_, path: string) => escapeHtml(textOf(values, path)));
+}
+
+function textOf(values: object, path: string): string {
+  const value = lookUp(values, path);
+  return typeof value === "string" ? value : "";
+}
+
+function lookUp(values: object, path: string): unknown {
+  return path
+    .split(".")
+    .reduce<unknown>((value, name) => (Object(value) as Readonly<Record<string, unknown>>)[name], values);
+}
+
+/** For texts that flows can write, where the editor would insert them as HTML. */
+export function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"'`]/g, (char) => `&#${char.charCodeAt(0)};`);
+}

@@ -1,0 +1,178 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { EventSchema, LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
+import { DeploymentOutcome } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { RuntimeState } from "../../../gen/flowgate/v1/settings_pb.ts";
+import { toMessages } from "../../../src/node-red/comms/messages.ts";
+
+type Init = MessageInitShape<typeof EventSchema>;
+
+const node = { nodeId: "n", nodeType: "function", nodeName: "My node", flowId: "t" };
+const inner = { ...node, subflowPath: ["outer", "instance"] };
+const debug = { topic: "", property: "payload", format: "string[4]", value: "text" };
+const failed = { outcome: DeploymentOutcome.FAILED, failure: `<img src=x onerror=alert(1)> __x__ $t(a, {"b": 1})` };
+
+test.each<[string, Init, object[]]>([
+  [
+    "a status",
+    { ...node, kind: { case: "nodeStatus", value: { text: "<b>up</b>", fill: "green" } } },
+    [{ topic: "status/n", data: { text: "<b>up</b>", fill: "green" } }],
+  ],
+  ["a cleared status", { ...node, kind: { case: "nodeStatus", value: {} } }, [{ topic: "status/n", data: {} }]],
+  [
+    "the status of a node in a subflow",
+    { ...inner, kind: { case: "nodeStatus", value: { text: "up" } } },
+    [{ topic: "status/outer-instance-n", data: { text: "up" } }],
+  ],
+  [
+    "a debug message",
+    { ...node, kind: { case: "debug", value: { ...debug, topic: "x" } } },
+    [
+      {
+        topic: "debug",
+        data: {
+          id: "n",
+          z: "t",
+          path: "t",
+          name: "My node",
+          topic: "x",
+          property: "payload",
+          msg: "text",
+          format: "string[4]",
+        },
+      },
+    ],
+  ],
+  [
+    "a debug message of a node in a subflow",
+    { ...inner, nodeName: "", kind: { case: "debug", value: debug } },
+    [
+      {
+        topic: "debug",
+        data: {
+          id: "outer-instance-n",
+          z: "outer-instance",
+          _alias: "n",
+          path: "t/outer/instance",
+          property: "payload",
+          msg: "text",
+          format: "string[4]",
+        },
+      },
+    ],
+  ],
+  [
+    "a debug message of a configuration node",
+    { ...node, nodeName: "", flowId: "", kind: { case: "debug", value: debug } },
+    [
+      {
+        topic: "debug",
+        data: { id: "n", z: "", path: "global", property: "payload", msg: "text", format: "string[4]" },
+      },
+    ],
+  ],
+  [
+    "a shortened value that is no JSON any more",
+    { ...node, kind: { case: "debug", value: { format: "array[2000]", value: "[1,2", truncated: true } } },
+    [{ topic: "debug", data: { id: "n", z: "t", path: "t", name: "My node", msg: "[1,2", format: "string[4]" } }],
+  ],
+  [
+    "a shortened value that still is",
+    { ...node, kind: { case: "debug", value: { format: "array[2000]", value: "[1,2]", truncated: true } } },
+    [{ topic: "debug", data: { id: "n", z: "t", path: "t", name: "My node", msg: "[1,2]", format: "array[2000]" } }],
+  ],
+  [
+    "an error",
+    { ...node, kind: { case: "nodeError", value: { level: LogLevel.ERROR, message: "<b>no</b>", count: 3 } } },
+    [
+      {
+        topic: "debug",
+        data: {
+          id: "n",
+          z: "t",
+          path: "t",
+          name: "My node",
+          type: "function",
+          level: 20,
+          msg: "<b>no</b> (3 times)",
+          format: "string[19]",
+        },
+      },
+    ],
+  ],
+  [
+    "an error that a catch node has received",
+    { ...node, kind: { case: "nodeError", value: { level: LogLevel.ERROR, message: "no", count: 1, caught: true } } },
+    [],
+  ],
+  [
+    "a deployment",
+    { rev: "r", kind: { case: "deployment", value: { outcome: DeploymentOutcome.PENDING } } },
+    [
+      { topic: "notification/runtime-deploy", data: { revision: "r" } },
+      { topic: "notification/flowgate-deployment", data: {} },
+    ],
+  ],
+  [
+    "a deployment that lacks types",
+    { rev: "r", kind: { case: "deployment", value: { ...failed, missingTypes: ["absent"] } } },
+    [
+      { topic: "notification/runtime-deploy", data: { revision: "r" } },
+      {
+        topic: "notification/runtime-state",
+        data: {
+          state: "stop",
+          error: "missing-types",
+          type: "warning",
+          text: "notification.warnings.missing-types",
+          types: ["absent"],
+        },
+      },
+    ],
+  ],
+  [
+    "a failed deployment, whose reason flows can write",
+    { rev: "r", kind: { case: "deployment", value: failed } },
+    [
+      { topic: "notification/runtime-deploy", data: { revision: "r" } },
+      {
+        topic: "notification/flowgate-deployment",
+        data: {
+          type: "error",
+          text: "notification.flowgate",
+          timeout: 15_000,
+          defaultValue:
+            "The flows were deployed, but have failed: &#60;img src=x onerror=alert(1)&#62; &#95;&#95;x&#95;&#95; &#36;t(a, {&#34;b&#34;: 1})",
+        },
+      },
+    ],
+  ],
+  [
+    "flows that run",
+    { kind: { case: "runtimeState", value: { state: RuntimeState.RUNNING } } },
+    [{ topic: "notification/runtime-state", data: { state: "start", deploy: true } }],
+  ],
+  [
+    "flows that were stopped",
+    { kind: { case: "runtimeState", value: { state: RuntimeState.STOPPED } } },
+    [{ topic: "notification/runtime-state", data: { state: "stop" } }],
+  ],
+  ["flows on standby", { kind: { case: "runtimeState", value: { state: RuntimeState.STANDBY } } }, []],
+  ["flows that have failed", { kind: { case: "runtimeState", value: { state: RuntimeState.FAILED } } }, []],
+  [
+    "missing messages",
+    {
+      kind: { case: "dropped", value: { reason: "slow_reader", count: 7, kinds: { debug: 5, nodeError: 1, log: 1 } } },
+    },
+    [
+      {
+        topic: "debug",
+        data: { id: "", name: "flowgate", level: 30, msg: "6 messages are missing here", format: "string[27]" },
+      },
+    ],
+  ],
+  ["missing events of other kinds", { kind: { case: "dropped", value: { reason: "flood", kinds: { log: 1 } } } }, []],
+  ["a bookmark", { kind: { case: "bookmark", value: {} } }, []],
+])("%s", (_, init, expected) => {
+  expect(toMessages(create(EventSchema, init))).toEqual(expected);
+});

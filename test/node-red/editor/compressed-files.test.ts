@@ -1,0 +1,64 @@
+import { readFile, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import { CompressedFiles, chooseEncoding } from "../../../src/node-red/editor/compressed-files.ts";
+import { createFolder } from "../../store/builders.ts";
+import { writeFiles } from "../../runtime/planted-code.ts";
+
+const content = "text ".repeat(1_000);
+
+test("a file is compressed once, and the results of other versions are removed", async () => {
+  await using folder = await createFolder();
+  const cacheDir = join(folder.path, "cache");
+  const file = join(folder.path, "file.js");
+  await writeFiles(folder.path, { "file.js": content, "cache/1.0.0/old.br": "old" });
+
+  const files = new CompressedFiles({ cacheDir, version: "2.0.0" });
+  const [brotli, again, gzip] = await Promise.all([
+    files.read(file, "hash", "br"),
+    files.read(file, "hash", "br"),
+    files.read(file, "hash", "gzip"),
+  ]);
+  expect(brotliDecompressSync(brotli).toString()).toBe(content);
+  expect(again).toBe(brotli);
+  expect(gunzipSync(gzip).toString()).toBe(content);
+  expect(await readdir(cacheDir)).toEqual(["2.0.0"]);
+  expect((await readdir(join(cacheDir, "2.0.0"))).toSorted()).toEqual(["hash.br", "hash.gzip"]);
+
+  // What is kept is used.
+  await writeFile(join(cacheDir, "2.0.0", "hash.br"), "kept");
+  const next = new CompressedFiles({ cacheDir, version: "2.0.0" });
+  expect((await next.read(file, "hash", "br")).toString()).toBe("kept");
+});
+
+test("files are also compressed if the results can't be kept", async () => {
+  await using folder = await createFolder();
+  const file = join(folder.path, "file.js");
+  await writeFile(file, content);
+  const files = new CompressedFiles({ cacheDir: join(file, "cache"), version: "2.0.0" });
+  expect(brotliDecompressSync(await files.read(file, "hash", "br")).toString()).toBe(content);
+  expect(await readFile(file, "utf8")).toBe(content);
+});
+
+test("only texts of some size are compressed", () => {
+  expect([
+    CompressedFiles.accepts("a.js", 2_000),
+    CompressedFiles.accepts("a.JS", 2_000),
+    CompressedFiles.accepts("a.js", 100),
+    CompressedFiles.accepts("a.png", 2_000),
+    CompressedFiles.accepts("a.woff2", 2_000),
+  ]).toEqual([true, true, false, false, false]);
+});
+
+test.each([
+  [undefined, undefined],
+  ["", undefined],
+  ["gzip, deflate, br, zstd", "br"],
+  ["gzip, deflate", "gzip"],
+  ["br;q=0, GZIP;q=0.5", "gzip"],
+  ["br; q=0.0", undefined],
+  ["x-br", undefined],
+])("Accept-Encoding %j selects %j", (header, encoding) => {
+  expect(chooseEncoding(header)).toBe(encoding);
+});

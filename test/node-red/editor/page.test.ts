@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { escapeHtml, renderTemplate } from "../../../src/node-red/editor/page.ts";
+
+test.each([
+  ["{{ page.title }}", "a &#60;b&#62;"],
+  ["{{{page.title}}}", "a <b>"],
+  ["{{#asset.on}}[{{ asset.on }}]{{/asset.on}}", "[yes]"],
+  ["{{#asset.off}}[{{ asset.off }}]{{/asset.off}}{{# absent.list }}{{.}}{{/ absent.list }}", ""],
+  ["{{#asset.on}}\n1{{/asset.on}}{{#asset.on}}2{{/asset.on}}", "\n12"],
+  ["{{ absent.deep }}", ""],
+])("%j becomes %j", (template, expected) => {
+  expect(renderTemplate(template, { page: { title: "a <b>" }, asset: { on: "yes", off: "" } })).toBe(expected);
+});
+
+test("texts have no meaning as HTML", () => {
+  expect(escapeHtml(`<a href='x' title="y">&\``)).toBe("&#60;a href=&#39;x&#39; title=&#34;y&#34;&#62;&#38;&#96;");
+});

@@ -12,7 +12,6 @@ import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import { accessRules } from "../services/api.ts";
 import type { Store } from "../store/store.ts";
 import type { Live } from "./live.ts";
-import { moduleListsOf, modulesDirOf } from "./runtimes.ts";
 
 export type NodeRedOptions = {
   readonly options: Options;
@@ -21,7 +20,7 @@ export type NodeRedOptions = {
   readonly audit: AuditRecorder;
   readonly store: Store;
   readonly runtime: Runtime;
-  readonly live: Pick<Live, "redactor">;
+  readonly live: Pick<Live, "redactor" | "hub" | "join">;
   readonly log: Logger;
   readonly shutdownSignal: AbortSignal;
 };
@@ -35,18 +34,19 @@ export async function openNodeRed(
   if (port === undefined) {
     return undefined;
   }
-  const [{ openNodeRedListener }, { ServiceCalls }, { Palette }, { findCoreDir }] = await Promise.all([
+  const [{ openNodeRedListener }, { ServiceCalls }, { openEditor }] = await Promise.all([
     import("../node-red/listener.ts"),
     import("../node-red/service-calls.ts"),
-    import("../node-red/palette/palette.ts"),
-    import("../node-red/palette/modules.ts"),
+    import("./editor.ts"),
   ]);
   const { host, hosts, trustedProxies, limits, modules, drain } = options;
   const { routes, interceptors, deferred, tls } = serverOptions;
-  const tools = new ToolAuthenticator(authenticator);
+  const tools = new ToolAuthenticator(authenticator, { isReadOnly: options.nodeRed.editor === "read-only" });
   const gate = createGate(tools, accessRules, audit);
+  const editor = await openEditor({ options, version: runtime.status().version, live, store, tools, audit }, stack);
   return stack.use(
     await openNodeRedListener({
+      ...editor,
       host,
       port,
       hosts,
@@ -61,12 +61,6 @@ export async function openNodeRed(
       runtime,
       runner: { runtime, cluster: store.cluster, desired: store.desired },
       redactor: live.redactor,
-      palette: new Palette({
-        coreDir: findCoreDir(),
-        version: runtime.status().version,
-        modulesDir: modulesDirOf(options),
-        lists: moduleListsOf(options),
-      }),
       tarballBytes: limits.bodyBytes,
       calls: new ServiceCalls(routes, gate),
       gateway: {

@@ -6,11 +6,14 @@ import { narrow } from "./permissions.ts";
 /** Authenticates on the listener of Node-RED's tools, by tokens that are issued there. */
 export class ToolAuthenticator {
   readonly #authenticator: Authenticator;
-  /** Limited to `toolPermissions`. */
+  /** What callers are permitted at most. */
+  readonly #permissions: readonly string[];
+  /** Limited to these permissions. */
   readonly #limited = new WeakMap<Principal, Principal>();
 
-  constructor(authenticator: Authenticator) {
+  constructor(authenticator: Authenticator, { isReadOnly }: { readonly isReadOnly: boolean }) {
     this.#authenticator = authenticator;
+    this.#permissions = isReadOnly ? toolPermissions.filter((name) => name.endsWith(".read")) : toolPermissions;
   }
 
   get required(): boolean {
@@ -51,7 +54,7 @@ export class ToolAuthenticator {
     if (known !== undefined) {
       return known;
     }
-    const limited = { ...principal, permissions: narrow(principal.permissions, toolPermissions) };
+    const limited = { ...principal, permissions: narrow(principal.permissions, this.#permissions) };
     this.#limited.set(principal, limited);
     return limited;
   }

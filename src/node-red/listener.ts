@@ -5,6 +5,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type FastifyInstance, type FastifyServerFactory, fastify } from "fastify";
 import type { Logger } from "pino";
 import { protectRoutes } from "./access.ts";
+import { type CommsOptions, serveComms } from "./comms/server.ts";
+import { createUpgradeCheck } from "./comms/upgrade-check.ts";
 import { handleErrors } from "./errors.ts";
 import { addRoutes, type RoutesOptions } from "./routes.ts";
 import { clientKeyOf } from "../auth/caller.ts";
@@ -29,6 +31,7 @@ export type NodeRedListenerOptions = RoutesOptions &
     readonly responseTimeoutMs: number;
     /** How long closing waits for requests in flight. */
     readonly closeGraceMs: number;
+    readonly comms: Omit<CommsOptions, "refusalOf" | "clientOf">;
     readonly log: Logger;
   };
 
@@ -68,7 +71,8 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
   });
   stack.defer(() => app.close());
   handleErrors(app, log);
-  protectRoutes(app, { ...options, hosts: tls === undefined ? [host, ...hosts] : undefined });
+  const checkedHosts = tls === undefined ? [host, ...hosts] : undefined;
+  protectRoutes(app, { ...options, hosts: checkedHosts });
   addRoutes(app, options);
   await app.ready();
   if (server === undefined) {
@@ -78,6 +82,13 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
   const ipv6 = await listen(opened, host, port);
   ipv6?.on("connection", (socket) => opened.emit("connection", socket));
   stack.defer(() => close(opened, ipv6, options.closeGraceMs));
+  stack.use(
+    serveComms(opened, {
+      ...options.comms,
+      refusalOf: createUpgradeCheck({ hosts: checkedHosts, trustedProxies }),
+      clientOf: ({ headers, socket }) => ({ address: socket.remoteAddress ?? "", requestId: requestIdOf(headers) }),
+    }),
+  );
   const { address, family, port: bound } = addressOf(opened);
   const resources = stack.move();
   return {

@@ -1,8 +1,8 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { requires } from "./access.ts";
 import { NodeRedError } from "./errors.ts";
 import type { Palette } from "./palette/palette.ts";
-import { readLanguage } from "./palette/catalogs.ts";
+import { type PathRequest, acceptedLanguage, sendSet, sendTemplates, wantsJson } from "./palette/routes.ts";
 import type { ServiceCalls } from "./service-calls.ts";
 import { ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
 import { isFields } from "../base/fields.ts";
@@ -14,11 +14,6 @@ export type NodesRoutesOptions = {
   /** Of a tarball. */
   readonly tarballBytes: number;
 };
-
-type PathRequest = FastifyRequest<{
-  Params: { readonly "*": string };
-  Querystring: { readonly lng?: unknown };
-}>;
 
 const reads = { config: requires("modules.read") };
 const writes = { config: requires("modules.write") };
@@ -101,45 +96,6 @@ export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBy
       );
     }
   }
-}
-
-/** Answers what is below `/nodes`: a module, one of its sets, or the messages of a set. */
-async function sendSet(
-  palette: Palette,
-  kind: "node" | "plugin",
-  request: PathRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
-  const { "*": path } = request.params;
-  const [, module = "", set, messages] = /^((?:@[^/]+\/)?[^/]+)(?:\/([^/]+)(\/messages)?)?$/.exec(path) ?? [];
-  const id = `${module}/${set}`;
-  if (messages !== undefined) {
-    const { lng } = request.query;
-    return palette.messagesOf(id, readLanguage(typeof lng === "string" ? lng : undefined));
-  }
-  const found = await (set === undefined
-    ? palette.moduleInfo(module)
-    : wantsJson(request)
-      ? palette.info(kind, id)
-      : palette.template(kind, id, acceptedLanguage(request)));
-  if (found === undefined) {
-    throw new NodeRedError(404, "not_found", set === undefined ? "Module not found" : "Node not found");
-  }
-  return typeof found === "string" ? sendTemplates(reply, found) : found;
-}
-
-/** As Node-RED, which sends templates unless exactly this is asked for. */
-function wantsJson({ headers: { accept } }: FastifyRequest): boolean {
-  return accept === "application/json";
-}
-
-/** The first language of Accept-Language. */
-function acceptedLanguage({ headers }: FastifyRequest): string {
-  return readLanguage(headers["accept-language"]?.split(/[,;]/, 1)[0]?.trim());
-}
-
-function sendTemplates(reply: FastifyReply, html: string): FastifyReply {
-  return reply.type("text/html; charset=utf-8").send(html);
 }
 
 type PackageRequest = { readonly name: string; readonly version: string };

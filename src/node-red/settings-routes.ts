@@ -63,7 +63,12 @@ function ownSettings(request: FastifyRequest, runtime: SettingsRoutesOptions["ru
   return {
     httpNodeRoot: "/",
     version: runtime.status().version,
-    ...(username !== undefined && { user: { username, permissions: hasAll ? "*" : toNodeRedNames(permissions) } }),
+    ...((username !== undefined || !hasAll) && {
+      user: {
+        ...(username === undefined ? { anonymous: true } : { username }),
+        permissions: hasAll ? "*" : toNodeRedNames(permissions),
+      },
+    }),
     libraries: [
       { id: "local", label: "editor:library.types.local", user: false, icon: "font-awesome/fa-hdd-o" },
       {

@@ -4,6 +4,7 @@ import { type JsonPath, formatPath } from "@flowgate/gateway/json-path";
 import { defaultMemoryMb, type limits } from "./limits.ts";
 import type { runtime } from "./runtime.ts";
 import { readRoles } from "./permissions.ts";
+import { editorPort } from "./node-red.ts";
 import { optionsSchema, optionsSchemaWith } from "./schema.ts";
 
 /** Partial options, as passed by an embedder or read from a configuration file. */
@@ -51,6 +52,7 @@ export function parseOptions(input: OptionsInput | Options): Options {
     ...data,
     reflection: data.reflection ?? ((data.adminAuth ?? data.identity) === undefined ? "open" : "authenticated"),
     limits: { ...data.limits, memoryMb: data.limits.memoryMb ?? defaultMemoryMb() },
+    nodeRed: { ...data.nodeRed, port: data.nodeRed.port ?? (data.nodeRed.editor === false ? undefined : editorPort) },
     runtime: { ...data.runtime, dir: data.runtime.dir ?? join(data.dataDir, "runtime") },
   };
 }

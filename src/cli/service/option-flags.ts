@@ -6,7 +6,7 @@ type Setting = {
   readonly variable: string;
   readonly path: readonly string[];
   /** What the value is. */
-  readonly hint: "address" | "number" | "path" | "url";
+  readonly hint: "address" | "mode" | "number" | "path" | "url";
   readonly help: string;
 };
 
@@ -18,6 +18,12 @@ export const settings: readonly Setting[] = [
   setting("store", ["store"], "url", "the URL of the store, such as sqlite:/path/to/file.db"),
   setting("runtime-port", ["runtime", "port"], "number", "the port of the flows' own HTTP-in nodes"),
   setting("node-red-port", ["nodeRed", "port"], "number", "serve Node-RED's admin API, for its tools, on this port"),
+  setting(
+    "editor",
+    ["nodeRed", "editor"],
+    "mode",
+    "serve Node-RED's editor; read-only: nothing can be changed with it",
+  ),
   setting("metrics-port", ["metrics", "port"], "number", "serve /metrics on this separate port, without a token"),
   setting("tracing-endpoint", ["tracing", "endpoint"], "url", "send traces to this OpenTelemetry collector"),
   setting(
@@ -33,7 +39,10 @@ function setting(flag: string, path: Setting["path"], hint: Setting["hint"], hel
 }
 
 /** Converts the text of a flag or variable. An invalid number stays a text, and is reported by the validation of the options. */
-export function readSetting({ hint }: Setting, text: string): string | number {
+export function readSetting({ hint }: Setting, text: string): string | number | boolean {
+  if (hint === "mode" && (text === "true" || text === "false")) {
+    return text === "true";
+  }
   return hint === "number" && /^\d{1,9}$/.test(text) ? Number(text) : text;
 }
 
@@ -48,7 +57,9 @@ export function addSettings(command: Command, names: readonly string[] = setting
   command.option("--config <path>", "configuration file, YAML (env: FLOWGATE_CONFIG)");
   for (const { flag, hint, help, variable } of settings) {
     if (names.includes(flag)) {
-      command.option(`--${flag} <${hint}>`, `${help} (env: ${variable})`);
+      // A mode is true if it is not named.
+      const value = hint === "mode" ? `[${hint}]` : `<${hint}>`;
+      command.option(`--${flag} ${value}`, `${help} (env: ${variable})`);
     }
   }
   return command;
@@ -63,7 +74,8 @@ export function readFlags(command: Command): Flags {
       if (value === "") {
         throw new UsageFailure(`${option.long ?? option.flags} requires a value.`);
       }
-      return typeof value === "string" ? [[option.name(), value]] : [];
+      const isMode = value === true && settings.some(({ flag, hint }) => flag === option.name() && hint === "mode");
+      return typeof value === "string" || isMode ? [[option.name(), String(value)]] : [];
     }),
   );
 }

@@ -30,7 +30,11 @@ export async function readOptions(
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** An option set by a flag or a variable; `origin` is its name. */
-type Override = { readonly path: readonly string[]; readonly value: string | number; readonly origin: string };
+type Override = {
+  readonly path: readonly string[];
+  readonly value: string | number | boolean;
+  readonly origin: string;
+};
 
 /** Options without validation and defaults, and where they come from. */
 type Input = {

@@ -8,20 +8,20 @@ export class PaletteChanges implements Disposable {
   readonly #palette: Pick<Palette, "list">;
   readonly #listeners = createListeners<CommsMessage>();
   readonly #subscription: Disposable;
-  #known: Promise<readonly SetInfo[]>;
+  /** Undefined until there is an editor. */
+  #known: Promise<readonly SetInfo[]> | undefined;
 
   constructor(hub: Pick<EventHub, "onEvent">, palette: Pick<Palette, "list">) {
     this.#palette = palette;
-    this.#known = palette.list("node");
-    this.#known.catch(() => {});
     this.#subscription = hub.onEvent(({ kind }) => {
-      if (kind.case === "module" && kind.value.state === "done") {
-        void this.#compare().catch(() => {});
+      if (kind.case === "module" && kind.value.state === "done" && this.#known !== undefined) {
+        this.#known = this.#compare(this.#known);
       }
     });
   }
 
   subscribe(listener: (message: CommsMessage) => void): Disposable {
+    this.#known ??= this.#palette.list("node").catch(() => []);
     return this.#listeners.add(listener);
   }
 
@@ -29,12 +29,11 @@ export class PaletteChanges implements Disposable {
     this.#subscription[Symbol.dispose]();
   }
 
-  async #compare(): Promise<void> {
-    const before = await this.#known.catch(() => []);
-    this.#known = this.#palette.list("node");
-    for (const message of describeChanges(before, await this.#known)) {
-      this.#listeners.notify(message);
-    }
+  async #compare(known: Promise<readonly SetInfo[]>): Promise<readonly SetInfo[]> {
+    const before = await known;
+    const after = await this.#palette.list("node").catch(() => before);
+    describeChanges(before, after).forEach((message) => this.#listeners.notify(message));
+    return after;
   }
 }
 

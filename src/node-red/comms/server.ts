@@ -1,11 +1,12 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
-import { CommsSession, type SessionOptions, maxMessageBytes } from "./session.ts";
+import { type Client, CommsSession, type SessionOptions, maxMessageBytes } from "./session.ts";
 
 export type CommsOptions = SessionOptions & {
   /** Why an upgrade is refused, as a status; undefined: it is not. Checks Host and Origin. */
   readonly refusalOf: (request: IncomingMessage) => number | undefined;
+  readonly clientOf: (request: IncomingMessage) => Client;
 };
 
 /** All clients together. */
@@ -37,7 +38,7 @@ export function serveComms(server: Server, options: CommsOptions): AsyncDisposab
     }
     request.socket.setTimeout(0);
     sockets.handleUpgrade(request, socket, head, (opened) => {
-      const session = new CommsSession(opened, options);
+      const session = new CommsSession(opened, options.clientOf(request), options);
       const { promise, resolve } = Promise.withResolvers<void>();
       sessions.set(session, promise);
       opened.once("close", () => {

@@ -2,12 +2,13 @@ import type { WebSocket } from "ws";
 import { createContextValues } from "@connectrpc/connect";
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
 import type { Authenticator } from "../../auth/authenticator.ts";
-import { type Principal, peerKey, principalKey } from "../../auth/caller.ts";
+import { type Peer, type Principal, peerKey, principalKey } from "../../auth/caller.ts";
 import type { OpenCalls } from "../../auth/open-calls.ts";
 import { allows } from "../../auth/permissions.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { EventCase } from "../../live/events.ts";
 import type { JoinedFeed } from "../../live/feed.ts";
+import type { Origin } from "../../store/audit-store.ts";
 import { type CommsMessage, shownCases, toMessages } from "./messages.ts";
 import type { PaletteChanges } from "./palette-changes.ts";
 
@@ -21,8 +22,11 @@ export type SessionOptions = {
   /** Whether an event is shown: not if it comes from another flow runtime than the editor works with. */
   readonly isShown: (event: Event) => boolean;
   readonly palette: Pick<PaletteChanges, "subscribe">;
-  readonly onDenied: (principal: Principal) => void;
+  readonly onDenied: (origin: Origin) => void;
 };
+
+/** The client of a session. */
+export type Client = Pick<Peer, "address" | "requestId">;
 
 /** What a client may send is short: a token, or the name of a topic. */
 export const maxMessageBytes = 8 * 1024;
@@ -42,6 +46,7 @@ const drainMs = 100;
 /** Serves a client of `/comms`, as Node-RED's editor uses it: it authenticates in its first message, and then subscribes to topics. */
 export class CommsSession {
   readonly #socket: WebSocket;
+  readonly #client: Client;
   readonly #options: SessionOptions;
   readonly #resources = new DisposableStack();
   #principal: Principal | undefined;
@@ -57,8 +62,9 @@ export class CommsSession {
   #hasDebug = false;
   readonly #login: NodeJS.Timeout;
 
-  constructor(socket: WebSocket, options: SessionOptions) {
+  constructor(socket: WebSocket, client: Client, options: SessionOptions) {
     this.#socket = socket;
+    this.#client = client;
     this.#options = options;
     this.#login = setTimeout(() => this.#close(policyViolation, "no token was sent in time"), loginMs);
     const keepAlive = setInterval(() => this.#keepAlive(), keepAliveMs);
@@ -126,14 +132,14 @@ export class CommsSession {
       return false;
     }
     if (!allows(principal.permissions, "events.read")) {
-      onDenied(principal);
+      onDenied({ by: principal.username, token: principal.token, ...this.#client, protocol: "rest" });
       this.#refuse();
       return false;
     }
     clearTimeout(this.#login);
     this.#principal = principal;
     const values = createContextValues()
-      .set(peerKey, { address: "", requestId: "", authorization })
+      .set(peerKey, { ...this.#client, authorization })
       .set(principalKey, principal);
     const permissions = ["events.read", ...(this.#mayDebug ? ["debug.read"] : [])];
     this.#resources.use(

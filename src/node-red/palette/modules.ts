@@ -252,11 +252,7 @@ async function scanCore(dir: string): Promise<{ readonly files: string[]; readon
   return { files, iconDirs };
 }
 
-export const iconTypes: ReadonlyMap<string, string> = new Map([
-  [".svg", "image/svg+xml"],
-  [".png", "image/png"],
-  [".gif", "image/gif"],
-]);
+const iconTypes: ReadonlySet<string> = new Set([".svg", ".png", ".gif"]);
 
 async function readIcons(dirs: Iterable<string>): Promise<PaletteModule["icons"]> {
   const all = await Promise.all(

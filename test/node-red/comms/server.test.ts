@@ -37,7 +37,8 @@ async function start({ configured, refusal }: ServerOptions = {}) {
     join: () => ({ feed: hub, ready: undefined, [Symbol.dispose]() {} }),
     isShown: () => true,
     palette: { subscribe: () => ({ [Symbol.dispose]() {} }) },
-    onDenied: ({ username }) => denied.push(username),
+    onDenied: ({ by }) => denied.push(by),
+    clientOf: () => ({ address: "127.0.0.1", requestId: "1" }),
     refusalOf: () => refusal,
   });
   stack.use(comms);

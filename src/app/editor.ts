@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import type { AuditRecorder } from "../auth/audit-recorder.ts";
+import { OpenCalls } from "../auth/open-calls.ts";
+import type { ToolAuthenticator } from "../auth/tool-authenticator.ts";
+import type { CommsOptions } from "../node-red/comms/server.ts";
+import type { EditorRoutesOptions } from "../node-red/editor/routes.ts";
+import type { Palette } from "../node-red/palette/palette.ts";
+import type { Fields } from "../base/fields.ts";
+import { OptionsError, type Options } from "../options/parse.ts";
+import { describeWritableModules } from "../runtime/folders.ts";
+import type { Store } from "../store/store.ts";
+import type { Live } from "./live.ts";
+import { moduleListsOf, modulesDirOf } from "./runtimes.ts";
+
+type EditorOptions = {
+  readonly options: Options;
+  /** That of the flow runtime. */
+  readonly version: string;
+  readonly live: Pick<Live, "hub" | "join">;
+  readonly store: Pick<Store, "tokens" | "cluster">;
+  readonly tools: ToolAuthenticator;
+  readonly audit: AuditRecorder;
+};
+
+/** What the listener of Node-RED's tools needs to serve the editor. */
+export type EditorParts = {
+  readonly palette: Palette;
+  /** Undefined: the editor is off. */
+  readonly editor: EditorRoutesOptions | undefined;
+  readonly comms: Omit<CommsOptions, "refusalOf" | "clientOf">;
+  readonly editorSettings: (() => Promise<Fields>) | undefined;
+};
+
+/** Opens the parts of the editor. Throws an OptionsError if it is on and not installed. */
+export async function openEditor(
+  { options, version, live, store, tools, audit }: EditorOptions,
+  stack: AsyncDisposableStack,
+): Promise<EditorParts> {
+  const [
+    { Palette: LoadedPalette },
+    { findCoreDir },
+    { PaletteChanges },
+    { findEditorClient, editorPackage },
+    { editorSettings },
+  ] = await Promise.all([
+    import("../node-red/palette/palette.ts"),
+    import("../node-red/palette/modules.ts"),
+    import("../node-red/comms/palette-changes.ts"),
+    import("../node-red/editor/client-files.ts"),
+    import("../node-red/editor/settings.ts"),
+  ]);
+  const { dataDir, nodeRed, runtime } = options;
+  const coreDir = findCoreDir();
+  const modulesDir = loadedModulesDir(options);
+  const palette = new LoadedPalette({ coreDir, version, modulesDir, lists: moduleListsOf(options) });
+  const client = nodeRed.editor === false ? undefined : findEditorClient();
+  if (nodeRed.editor !== false && client === undefined) {
+    const message = `needs the package ${editorPackage}, which is not installed: run npm install ${editorPackage}@${version} where flowgate is installed`;
+    throw new OptionsError([{ path: ["nodeRed", "editor"], message }]);
+  }
+  const { catalogue } = nodeRed;
+  const { hub } = live;
+  const showsOwn = store.cluster !== undefined && runtime.mode === "each";
+  return {
+    palette,
+    editor: client && {
+      client,
+      coreDir,
+      cacheDir: join(dataDir, "editor"),
+      catalogueOrigin: catalogue === undefined ? undefined : new URL(catalogue).origin,
+    },
+    comms: {
+      authenticator: tools,
+      calls: stack.use(new OpenCalls({ authenticator: tools, tokens: store.tokens })),
+      join: () => live.join(undefined),
+      isShown: ({ kind, runtime: source }) => !showsOwn || kind.case === "deployment" || source === hub.runtime,
+      palette: stack.use(new PaletteChanges(hub, palette)),
+      onDenied: (origin) => audit.record({ kind: "permission_denied", origin, detail: "events.read" }),
+    },
+    editorSettings: client && (() => editorSettings({ client, catalogue })),
+  };
+}
+
+/** The folder of added modules, if the flow runtime loads them. */
+function loadedModulesDir(options: Options): string | undefined {
+  const dir = modulesDirOf(options);
+  const { runtime } = options;
+  const isWritable = dir !== undefined && describeWritableModules(dir, [runtime.dir, ...runtime.allow.fileSystemWrite]);
+  return isWritable === undefined ? dir : undefined;
+}

@@ -1,0 +1,50 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { type EditorClient, listFiles, mediaTypeOf } from "./client-files.ts";
+import { CompressedFiles, type Encoding } from "./compressed-files.ts";
+
+/** A file of the editor in the form in which it is sent. */
+export type Asset = {
+  readonly type: string;
+  readonly encoding: Encoding | undefined;
+  /** A strong validator (RFC 9110, section 8.8.3). */
+  readonly etag: string;
+  read(): Promise<Buffer>;
+};
+
+/** The files that browsers load, by their paths. */
+export class Assets {
+  readonly #files: Promise<ReadonlyMap<string, string>>;
+  readonly #compressed: CompressedFiles;
+  /** The files do not change while the service runs. */
+  readonly #hashes = new Map<string, Promise<{ readonly hash: string; readonly bytes: number }>>();
+
+  constructor({ publicDir, version }: EditorClient, cacheDir: string) {
+    this.#files = listFiles(publicDir);
+    this.#files.catch(() => {});
+    this.#compressed = new CompressedFiles({ cacheDir, version });
+  }
+
+  /** Undefined: there is none. `path` has no `/` at its beginning. */
+  async find(path: string, encoding: Encoding | undefined): Promise<Asset | undefined> {
+    const file = (await this.#files).get(path);
+    if (file === undefined) {
+      return undefined;
+    }
+    const described = this.#hashes.get(file) ?? describe(file);
+    this.#hashes.set(file, described);
+    const { hash, bytes } = await described;
+    const used = CompressedFiles.accepts(path, bytes) ? encoding : undefined;
+    return {
+      type: mediaTypeOf(path),
+      encoding: used,
+      etag: `"${used === undefined ? hash : `${hash}-${used}`}"`,
+      read: () => (used === undefined ? readFile(file) : this.#compressed.read(file, hash, used)),
+    };
+  }
+}
+
+async function describe(file: string): Promise<{ readonly hash: string; readonly bytes: number }> {
+  const content = await readFile(file);
+  return { hash: createHash("sha256").update(content).digest("base64url"), bytes: content.length };
+}

@@ -1,0 +1,119 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { FlowgateError } from "../../errors.ts";
+import { publicRoute } from "../access.ts";
+import { readCatalog, readLanguage } from "../palette/catalogs.ts";
+import { Assets } from "./assets.ts";
+import type { EditorClient } from "./client-files.ts";
+import { mediaTypeOf } from "./client-files.ts";
+import { chooseEncoding } from "./compressed-files.ts";
+import { editorPolicy, pageHeaders } from "./content-security.ts";
+import { cacheBusterOf, renderPage, theme } from "./page.ts";
+
+export type EditorRoutesOptions = {
+  readonly client: EditorClient;
+  /** Where compressed files are kept. */
+  readonly cacheDir: string;
+  /** The origin of the list of modules that can be installed; undefined: there is none. */
+  readonly catalogueOrigin: string | undefined;
+  /** The folder of Node-RED's own nodes. */
+  readonly coreDir: string;
+};
+
+const open = { config: publicRoute };
+
+/** The page of Node-RED's editor, and the files that it consists of. They contain nothing of the service and its flows. */
+export function addEditorRoutes(app: FastifyInstance, options: EditorRoutesOptions): void {
+  const { client, cacheDir, coreDir } = options;
+  const assets = new Assets(client, cacheDir);
+  const version = cacheBusterOf(client);
+  const policy = editorPolicy(options.catalogueOrigin);
+  let page: Promise<string> | undefined;
+
+  app.get("/", open, async (_, reply) => {
+    page ??= renderPage(client);
+    return sendPage(reply, await page, policy);
+  });
+  app.get("/theme", open, () => theme);
+  for (const folder of ["red", "vendor", "types"]) {
+    app.get<AssetRequest>(`/${folder}/*`, open, (request, reply) =>
+      sendAsset(assets, version, `${folder}/${request.params["*"]}`, request, reply),
+    );
+  }
+  app.get<AssetRequest>("/favicon.ico", open, (request, reply) =>
+    sendAsset(assets, version, "favicon.ico", request, reply),
+  );
+  app.get<{ Params: { readonly namespace: string }; Querystring: { readonly lng?: unknown } }>(
+    "/locales/:namespace",
+    open,
+    async ({ params, query: { lng } }) => {
+      const namespace = params.namespace.replace(/\.json$/, "");
+      const files = catalogFiles(client, coreDir)[namespace];
+      const language = readLanguage(typeof lng === "string" ? lng : undefined);
+      return (files && (await readCatalog(files, language))) ?? {};
+    },
+  );
+  app.get<{ Params: { readonly "*": string } }>("/debug/view/*", open, async ({ params: { "*": name } }, reply) => {
+    const content = await readDebugView(coreDir, name);
+    return name.endsWith(".html")
+      ? sendPage(reply, content, policy)
+      : reply.header("cache-control", "no-cache").type(mediaTypeOf(name)).send(content);
+  });
+}
+
+type AssetRequest = { Params: { readonly "*": string }; Querystring: { readonly v?: unknown } };
+
+async function sendAsset(
+  assets: Assets,
+  version: string,
+  path: string,
+  { headers, query: { v } }: FastifyRequest<AssetRequest>,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const asset = await assets.find(path, chooseEncoding(headers["accept-encoding"]));
+  if (asset === undefined) {
+    throw new FlowgateError("not_found", "the editor has no such file");
+  }
+  const { type, encoding, etag } = asset;
+  reply
+    .header("etag", etag)
+    .header("vary", "Accept-Encoding")
+    .header("cache-control", v === version ? "public, max-age=31536000, immutable" : "no-cache");
+  if (headers["if-none-match"]?.includes(etag) === true) {
+    return reply.status(304).send();
+  }
+  if (encoding !== undefined) {
+    reply.header("content-encoding", encoding);
+  }
+  return reply.type(type).send(await asset.read());
+}
+
+function sendPage(reply: FastifyReply, html: string | Buffer, policy: string): FastifyReply {
+  return reply
+    .headers({ ...pageHeaders, "content-security-policy": policy, "cache-control": "no-cache" })
+    .type("text/html; charset=utf-8")
+    .send(html);
+}
+
+function catalogFiles({ localesDir }: EditorClient, coreDir: string): Readonly<Record<string, CatalogLocation>> {
+  const own = (name: string): CatalogLocation => ({ dir: localesDir, file: `${name}.json` });
+  return {
+    editor: own("editor"),
+    jsonata: own("jsonata"),
+    infotips: own("infotips"),
+    "node-red": { dir: join(coreDir, "locales"), file: "messages.json" },
+  };
+}
+
+type CatalogLocation = { readonly dir: string; readonly file: string };
+
+const debugFiles: ReadonlySet<string> = new Set(["view.html", "debug.js", "debug-utils.js"]);
+
+/** The files of the debug node for the editor, which the process of the flows would serve otherwise: that may send anything. */
+async function readDebugView(coreDir: string, name: string): Promise<Buffer> {
+  if (!debugFiles.has(name)) {
+    throw new FlowgateError("not_found", "the editor has no such file");
+  }
+  return readFile(join(coreDir, "core", "common", "lib", "debug", name));
+}

@@ -62,6 +62,7 @@ async function forward(
       reply.header(name, value);
     }
   }
+  reply.type(dataTypeOf(headers["content-type"]));
   return reply
     .status(statusCode)
     .headers(untrusted)
@@ -133,7 +134,18 @@ function toForwarded(request: FastifyRequest, body: Buffer | undefined): Record<
   };
 }
 
-const responseHeaders = ["content-type", "content-disposition", "content-encoding", "etag", "last-modified"] as const;
+/**
+ * The type of an answer, if it is one of data. The editor's jQuery executes what is a script, and browsers load nothing as a script or a style
+ * sheet that is text.
+ */
+function dataTypeOf(contentType = ""): string {
+  return dataTypes.test(contentType) ? contentType : "text/plain; charset=utf-8";
+}
+
+const dataTypes =
+  /^(?:application\/(?:json|octet-stream|pdf|zip)|audio\/[\w.+-]+|image\/(?:gif|jpeg|png|webp)|text\/(?:csv|plain)|video\/[\w.+-]+)\s*(?:;\s*charset=[\w-]+)?$/i;
+
+const responseHeaders = ["content-disposition", "content-encoding", "etag", "last-modified"] as const;
 
 /** A page of a flow on the origin of the editor could use its token. A cached response could be loaded as a script without a token. */
 const untrusted = {

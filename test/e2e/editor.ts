@@ -1,0 +1,185 @@
+import type { Locator, Page } from "playwright-core";
+import type { Browser } from "./browser.ts";
+import { eventually, type Service } from "./service.ts";
+import { passwordOf } from "./users.ts";
+
+type Tab = Awaited<ReturnType<Browser["openTab"]>>;
+
+/** The URL of the listener of Node-RED's tools. */
+export function toolsUrl(service: Pick<Service, "log">): string {
+  const [, url] = /"nodeRedUrl":"([^"]+)"/.exec(service.log()) ?? [];
+  if (url === undefined) {
+    throw new Error(`the service has not logged its listener:\n${service.log()}`);
+  }
+  return url;
+}
+
+/** Node-RED's editor in a browser, used as by a person. */
+export class Editor implements AsyncDisposable {
+  readonly page: Page;
+  readonly #tab: Tab;
+
+  private constructor(tab: Tab) {
+    this.#tab = tab;
+    this.page = tab.page;
+  }
+
+  static async open(browser: Browser, url: string): Promise<Editor> {
+    const editor = new Editor(await browser.openTab());
+    await editor.page.goto(`${url}/`);
+    return editor;
+  }
+
+  /** What the console of the browser has complained about. */
+  get complaints(): readonly string[] {
+    return this.#tab.complaints;
+  }
+
+  /** The URLs of all requests. */
+  get requests(): readonly string[] {
+    return this.#tab.requests;
+  }
+
+  async submitLogin(username: string, password = passwordOf(username)): Promise<void> {
+    await this.page.locator("#node-dialog-login-username").fill(username);
+    await this.page.locator("#node-dialog-login-password").fill(password);
+    await this.page.locator("#node-dialog-login-submit").click();
+  }
+
+  async login(username: string): Promise<void> {
+    await this.submitLogin(username);
+    await this.untilLoaded();
+  }
+
+  async untilLoaded(): Promise<void> {
+    await this.page.locator("#red-ui-header-toolbar").waitFor();
+    await this.page.locator("#red-ui-loading").waitFor({ state: "detached" });
+    await this.paletteNode("inject").waitFor();
+  }
+
+  async logout(): Promise<void> {
+    await this.page.locator("#red-ui-header-button-user").click();
+    await this.page.locator("#usermenu-item-logout").click();
+    await this.page.locator("#node-dialog-login-username").waitFor();
+  }
+
+  paletteNode(type: string): Locator {
+    return this.page.locator(`.red-ui-palette-node[data-palette-type="${type}"]`);
+  }
+
+  /** Drags a type from the palette to a place of the workspace, and returns the id of the new node. */
+  async drag(type: string, x: number, y: number): Promise<string> {
+    const before = await this.ids();
+    const from = this.paletteNode(type);
+    await from.scrollIntoViewIfNeeded();
+    const chart = await boxOf(this.page.locator("#red-ui-workspace-chart"));
+    const start = await centerOf(from);
+    await this.page.mouse.move(start.x, start.y);
+    await this.page.mouse.down();
+    await this.page.mouse.move(chart.x + x - 40, chart.y + y - 40, { steps: 4 });
+    await this.page.mouse.move(chart.x + x, chart.y + y, { steps: 4 });
+    await this.page.mouse.up();
+    return eventually(async () => {
+      const [added] = (await this.ids()).filter((id) => !before.includes(id));
+      if (added === undefined) {
+        throw new Error(`no ${type} was added`);
+      }
+      return added;
+    });
+  }
+
+  /** The nodes of the workspace that is shown. */
+  async ids(): Promise<string[]> {
+    return this.page
+      .locator("#red-ui-workspace-chart .red-ui-flow-node-group")
+      .evaluateAll((all) => all.map(({ id }) => id));
+  }
+
+  node(id: string): Locator {
+    return this.page.locator(`[id="${id}"]`);
+  }
+
+  async wire(from: string, to: string): Promise<void> {
+    const start = await centerOf(this.node(from).locator(".red-ui-flow-port-output .red-ui-flow-port").first());
+    const end = await centerOf(this.node(to).locator(".red-ui-flow-port-input .red-ui-flow-port").first());
+    await this.page.mouse.move(start.x, start.y);
+    await this.page.mouse.down();
+    await this.page.mouse.move((start.x + end.x) / 2, (start.y + end.y) / 2, { steps: 4 });
+    await this.page.mouse.move(end.x, end.y, { steps: 4 });
+    await this.page.mouse.up();
+  }
+
+  /** Opens the dialog of a node, changes it, and closes it. */
+  async edit(id: string, change: (dialog: Locator) => Promise<void>): Promise<void> {
+    await this.node(id).locator(".red-ui-flow-node").first().dblclick();
+    const dialog = this.page.locator(".red-ui-editor .red-ui-tray").last();
+    await this.page.locator("#node-dialog-ok").waitFor();
+    await change(dialog);
+    await this.page.locator("#node-dialog-ok").click();
+    await this.page.locator("#node-dialog-ok").waitFor({ state: "detached" });
+  }
+
+  /** The text of the last notification that matches. */
+  notification(text: string | RegExp): Locator {
+    return this.page.locator(".red-ui-notification", { hasText: text }).last();
+  }
+
+  async chooseDeployment(type: "full" | "flow" | "node"): Promise<void> {
+    await this.page.locator("#red-ui-header-button-deploy-options").click();
+    await this.page.locator(`#deploymenu-item-${type}`).click();
+  }
+
+  get deployButton(): Locator {
+    return this.page.locator("#red-ui-header-button-deploy");
+  }
+
+  /** Deploys, and resolves with the headers and the body of the request when it was answered with 200. */
+  async deploy(): Promise<{ readonly type: string | undefined; readonly rev: string }> {
+    const [response] = await Promise.all([
+      this.page.waitForResponse((each) => each.url().endsWith("/flows") && each.request().method() === "POST"),
+      this.deployButton.click(),
+    ]);
+    if (response.status() !== 200) {
+      throw new Error(`the deployment was answered ${response.status()}: ${await response.text()}`);
+    }
+    await this.page.locator("#red-ui-header-button-deploy.disabled").waitFor();
+    const { rev } = (await response.json()) as { rev: string };
+    return { type: response.request().headers()["node-red-deployment-type"], rev };
+  }
+
+  /** What the debug sidebar shows. */
+  async debugMessages(): Promise<string[]> {
+    return this.page.locator(".red-ui-debug-msg").allInnerTexts();
+  }
+
+  async showSidebar(action: string): Promise<void> {
+    await this.invoke(`core:show-${action}-tab`);
+  }
+
+  /** Runs an action of the editor, as its keyboard shortcuts do. */
+  async invoke(action: string): Promise<void> {
+    await this.page.evaluate(`RED.actions.invoke(${JSON.stringify(action)})`);
+  }
+
+  /** Presses the button beside an inject node. */
+  async inject(id: string): Promise<void> {
+    await this.node(id).locator(".red-ui-flow-node-button-button").click();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#tab[Symbol.asyncDispose]();
+  }
+}
+
+async function boxOf(locator: Locator): Promise<{ x: number; y: number; width: number; height: number }> {
+  const box = await locator.boundingBox();
+  if (box === null) {
+    throw new Error("the element is not visible");
+  }
+  return box;
+}
+
+async function centerOf(locator: Locator): Promise<{ x: number; y: number }> {
+  const { x, y, width, height } = await boxOf(locator);
+  return { x: x + width / 2, y: y + height / 2 };
+}

@@ -48,15 +48,17 @@ const readers = groups.flatMap((group) => {
   const connections = Array.from({ length: Math.ceil(group.streams / streamsPerConnection) }, () => connect(group));
   return Array.from({ length: group.streams }, (_, at) => {
     const open = connections[Math.floor(at / streamsPerConnection)] as Open;
+    const isLeaving = leaveWithinMs !== undefined && at % 2 === 0;
     return openReader({
       protocol: group.protocol,
-      open: (after, signal) => keep(open({ kinds, ...(after !== undefined && { after }) }, signal)),
-      ...(leaveWithinMs !== undefined &&
-        at % 2 === 0 && {
-          leaveAfterMs: () => Math.round(100 + leaveWithinMs * random() ** 3),
-          // Some are away for so long that what they have missed is not in memory any more.
-          awayMs: () => Math.round(20 + 3_000 * random() ** 6),
-        }),
+      open(after, signal) {
+        const query = { kinds, ...(after !== undefined && { after }) };
+        const left = new AbortController();
+        const events = keep(open(query, AbortSignal.any([signal, left.signal])));
+        return isLeaving ? leave(events, 100 + leaveWithinMs * random() ** 3, () => left.abort()) : events;
+      },
+      // Some are away for so long that what they have missed is not in memory any more.
+      ...(isLeaving && { awayMs: () => Math.round(20 + 3_000 * random() ** 6) }),
       until: until.signal,
     });
   });
@@ -101,5 +103,14 @@ async function* keep(events: AsyncIterable<Seen>): AsyncGenerator<Seen> {
     const known = kept.get(key) ?? seen;
     kept.set(key, known);
     yield known;
+  }
+}
+
+/** Disconnects some time after the first event, so that a slow machine does not get more connections than it serves. */
+async function* leave(events: AsyncIterable<Seen>, afterMs: number, disconnect: () => void): AsyncGenerator<Seen> {
+  let timer: NodeJS.Timeout | undefined;
+  for await (const each of events) {
+    timer ??= setTimeout(disconnect, afterMs);
+    yield each;
   }
 }

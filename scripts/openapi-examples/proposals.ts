@@ -9,7 +9,7 @@ const proposal = {
   state: "open",
   user: "editor",
   tokenId: "4f0c2a9be8d15c7763a1f20e",
-  deploymentType: "full",
+  deploymentType: "nodes",
   message: "new greeting",
   digest: "9f2d6a7c1e0b4835d7f6c2a19e8b3d504f6a7c8e9d0b1a2c3e4f5a6b7c8d9e0f",
   nodeCount: 4,
@@ -75,12 +75,12 @@ export const proposals: Examples = {
     responses: {
       200: json({ deployed: { value: { rev: "Mv2xR7cHn4KfP0aLz8WtBQ" } } }),
       default: json({
-        changed: {
-          summary: "Another digest",
+        own: {
+          summary: "A proposal of the caller",
           value: {
-            code: "proposal_changed",
+            code: "own_proposal",
             message:
-              "proposal 8c1f52a09b7d3e64: its digest is another one than that of the request: review it, and approve what it is now",
+              "The user who has proposed a deployment can't approve it, also not with another token: ask another user.",
           },
         },
       }),

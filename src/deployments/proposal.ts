@@ -87,11 +87,25 @@ export function parseSubmitted(text: string): SubmittedCredentials {
 }
 
 /**
- * Replaces the values by others that nothing else has, so that a comparison shows all of them as changed: otherwise it would tell the
- * proposer whether credentials were guessed. Encrypted ones are those of someone who knows the secret.
+ * The change as it is shown to those who review it: with other values of all submitted credentials, which nothing else has, so that a
+ * comparison shows them as changed. Otherwise it would tell the proposer whether credentials were guessed.
  */
-export function maskSubmitted({ inline, topLevel }: SubmittedCredentials): SubmittedCredentials {
+export function maskedChange({ submitted, ...proposed }: Proposed, decrypt: Decrypt): Change {
   const mask = randomBytes(16).toString("hex");
+  const change = proposedChange({ ...proposed, submitted: maskSubmitted(submitted, mask) }, decrypt);
+  return {
+    ...change,
+    async apply(base) {
+      const content = await change.apply(base);
+      // Encrypted ones, which replace all others, are known only now.
+      return submitted.topLevel?.encrypted === undefined
+        ? content
+        : { ...content, credentials: maskSets(content.credentials, () => mask) };
+    },
+  };
+}
+
+function maskSubmitted({ inline, topLevel }: SubmittedCredentials, mask: string): SubmittedCredentials {
   // These remove and keep a credential, whatever its value is.
   const maskValue = (value: string): string => (value === "" || value === placeholder ? value : mask);
   return {

@@ -19,7 +19,7 @@ import {
   createProposalId,
   digestProposal,
   formatSubmitted,
-  maskSubmitted,
+  maskedChange,
   parseSubmitted,
   proposedChange,
 } from "../deployments/proposal.ts";
@@ -292,8 +292,8 @@ async function planProposal(
 ) {
   const proposal = await requireProposal(proposals, id, context);
   const base = await findRevision(store, proposal.base, context);
-  const submitted = maskSubmitted(parseSubmitted(proposal.credentials));
-  const applied = await proposedChange({ ...proposal, submitted }, decrypt).apply(base);
+  const submitted = parseSubmitted(proposal.credentials);
+  const applied = await maskedChange({ ...proposal, submitted }, decrypt).apply(base);
   const call = {
     base,
     target: await keepCredentials(base, applied, store),

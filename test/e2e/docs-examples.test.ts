@@ -30,7 +30,7 @@ beforeAll(async () => {
   );
   service = await startService({
     config: {
-      adminAuth: { users: [user("admin", "*"), user("editor", ["flows.read", "flows.write"])] },
+      adminAuth: { users: [user("admin", "*"), user("editor", ["flows.read", "flows.write", "flows.propose"])] },
       runtime: { freshProcess: "never" },
       modules: { registry: registry.url, deny: ["node-red-contrib-other"] },
     },
@@ -271,6 +271,38 @@ test("one flow is read and changed as in its examples", async () => {
   const add = () => call("POST", "/flow", sent("FlowsService_CreateFlow", "flow"));
   check(await add(), 200, "FlowsService_CreateFlow", "created");
   check(await add(), 400, "FlowsService_CreateFlow", "duplicate");
+});
+
+test("proposals are answered as in their examples", async () => {
+  const editor = { username: "editor", password: "the password of editor", scope: "flows.propose" };
+  const headers = { ...bearer(await login(service, editor)), ...message, "service-deployment-type": "nodes" };
+  const nodes = sent("ProposalsService_CreateProposal", "v1") as { type: string }[];
+  const changed = nodes.map((node) => (node.type === "function" ? { ...node, func: "return msg;" } : node));
+  expect((await call("POST", "/flows", changed)).status).toBe(204);
+  const created = await call("POST", "/proposals", nodes, headers);
+  check(created, 201, "ProposalsService_CreateProposal", "created");
+  const v2Body = { ...(sent("ProposalsService_CreateProposal", "v2") as object), rev: await activeRev() };
+  const second = (await call("POST", "/proposals", v2Body, { ...headers, ...v2 })).json() as { id: string };
+  const nothing = await call("POST", "/proposals", changed, headers);
+  check(nothing, 400, "ProposalsService_CreateProposal", "nothing");
+  const { id, digest } = created.json() as { id: string; digest: string };
+  check(await call("GET", "/proposals?state=open"), 200, "ProposalsService_ListProposals", "open");
+  check(await call("GET", `/proposals/${id}`), 200, "ProposalsService_GetProposal", "basic");
+  check(await call("GET", `/proposals/${id}?view=FULL`), 200, "ProposalsService_GetProposal", "full");
+  check(await call("GET", `/proposals/${id}:plan`), 200, "ProposalsService_PlanProposal", "plan");
+  const withdrawal = sent("ProposalsService_WithdrawProposal", "reason");
+  const withdrawn = await call("POST", `/proposals/${second.id}:withdraw`, withdrawal, headers);
+  check(withdrawn, 200, "ProposalsService_WithdrawProposal", "withdrawn");
+  const third = (await call("POST", "/proposals", nodes, headers)).json() as { id: string };
+  const rejection = sent("ProposalsService_RejectProposal", "reason");
+  const rejected = await call("POST", `/proposals/${third.id}:reject`, rejection);
+  check(rejected, 200, "ProposalsService_RejectProposal", "rejected");
+  const own = (await call("POST", "/proposals", nodes)).json() as { id: string; digest: string };
+  const approval = sent("ProposalsService_ApproveProposal", "reviewed") as object;
+  const approve = (proposal: typeof own) =>
+    call("POST", `/proposals/${proposal.id}:approve`, { ...approval, digest: proposal.digest });
+  check(await approve(own), 403, "ProposalsService_ApproveProposal", "own");
+  check(await approve({ id, digest }), 200, "ProposalsService_ApproveProposal", "deployed");
 });
 
 test("the endpoints are answered as in their examples", async () => {

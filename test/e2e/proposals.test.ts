@@ -7,11 +7,13 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { ProposalsService, ProposalState } from "../../gen/flowgate/v1/proposals_pb.ts";
+import { encryptCredentials } from "../flows/encrypt-credentials.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { type Node, reporter, tab } from "./flow-builders.ts";
 import { bearer, json, type Reply, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Service, startService, withoutRuntime } from "./service.ts";
+import { loginTool, startToolService, type ToolService } from "./tools.ts";
 import { login, user } from "./users.ts";
 
 const comment = (id: string, z: string, name = id): Node => ({ id, type: "comment", z, x: 1, y: 1, name });
@@ -38,6 +40,7 @@ type Proposal = {
   readonly rev?: string;
 };
 
+const credentialSecret = "the secret of the credentials";
 const users = [
   user("ada", "*"),
   user("bob", ["read", "flows.approve"]),
@@ -94,7 +97,7 @@ async function auditOf(subject: string) {
 
 describe("a service that requires no approvals", () => {
   beforeAll(async () => {
-    service = await startService({ config: { ...withoutRuntime, adminAuth: { users } } });
+    service = await startService({ config: { ...withoutRuntime, credentialSecret, adminAuth: { users } } });
     as = await loginAll(service);
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
@@ -260,6 +263,30 @@ describe("a service that requires no approvals", () => {
     expect(Buffer.concat([stored, log]).includes("a guess")).toBe(false);
   });
 
+  test("shows all credentials as changed if encrypted ones replace them", async () => {
+    const encrypted = encryptCredentials(
+      credentialSecret,
+      new Map([
+        [
+          "ir",
+          new Map([
+            ["user", "one"],
+            ["password", "s3cret"],
+          ]),
+        ],
+      ]),
+    );
+    const proposal = await propose("ada", replaced("g1", { name: "encrypted" }), { credentials: { $: encrypted } });
+    const plan = (await send("bob", "GET", `/proposals/${proposal.id}:plan`)).json();
+    expect(plan).toMatchObject({
+      diff: { containers: [{ id: "g" }, { nodes: [{ credentials: { changed: ["password", "user"] } }] }] },
+    });
+    expect((await approve("bob", proposal)).status).toBe(200);
+    const { rev } = (await read(proposal.id)) as { rev: string };
+    const diff = (await send("ada", "GET", `/revisions/${rev}:diff`)).json() as { diff: { containers: unknown[] } };
+    expect(diff.diff.containers).toHaveLength(1);
+  });
+
   test("carries credentials, which are those of the nodes after the approval", async () => {
     const proposal = await propose("ada", flows, { credentials: { ir: { user: "two" } } });
     expect((await approve("bob", proposal)).status).toBe(200);
@@ -333,8 +360,10 @@ describe("a service that requires no approvals", () => {
 });
 
 describe("approvals that are required for a tab", () => {
+  let tools: ToolService;
+
   beforeAll(async () => {
-    service = await startService({
+    service = tools = await startToolService({
       config: { ...withoutRuntime, adminAuth: { users }, approvals: { required: ["Invoices"] } },
     });
     as = await loginAll(service);
@@ -392,6 +421,15 @@ describe("approvals that are required for a tab", () => {
         refused: { code: Code.PermissionDenied, reason: "approval_required" },
       });
     }
+  });
+
+  test("are needed for it on the listener of Node-RED's tools", async () => {
+    const token = bearer(await loginTool(tools, "emergency"));
+    const send = (nodes: readonly Node[]) =>
+      tools.sendTool("POST", "/flows", { headers: { ...token, ...json }, body: JSON.stringify(nodes) });
+    expect(await refused(send(replaced("i1", { name: "x" })))).toBe(invoices);
+    expect((await send(replaced("g1", { name: "by a tool" }))).status).toBe(204);
+    await deploy(service, { flows }, "nodes", as.ada);
   });
 
   test("are not needed for other tabs, undoing those, plans and reloads", async () => {

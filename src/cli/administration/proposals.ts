@@ -53,10 +53,14 @@ function toRow(proposal: Proposal): Cell[] {
 /** Prints a proposal, and what its approval would change and restart. */
 export async function showProposal({ session, output }: ClientContext, name: string): Promise<void> {
   const proposal = await findProposal(session, name);
-  const plan = await session.proposals.planProposal({ id: proposal.id });
+  // The base of an old one may have been removed from the history.
+  const plan = await unless(Code.NotFound, session.proposals.planProposal({ id: proposal.id }));
   output.messages(
-    { proposal: [ProposalSchema, proposal], plan: [PlanFlowsResponseSchema, plan] },
-    () => `${formatProposal(proposal, output)}\n\n${stylePlan(plan, output)}`,
+    {
+      proposal: [ProposalSchema, proposal],
+      ...(plan !== undefined && { plan: [PlanFlowsResponseSchema, plan] as const }),
+    },
+    () => [formatProposal(proposal, output), ...(plan === undefined ? [] : ["", stylePlan(plan, output)])].join("\n"),
   );
 }
 

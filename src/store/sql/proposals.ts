@@ -67,8 +67,8 @@ export function sealNameOf(id: string): string {
   return `proposal ${id}`;
 }
 
-/** So many proposals that can't be approved any more are kept, the newest ones. */
-const maxKept = 200;
+/** So many proposals that can't be approved any more are kept, the newest ones, and so many bytes of their flows. */
+const maxKept = { count: 200, bytes: 256 * 1024 * 1024 };
 
 const columns =
   "seq, id, base, created_at_ms, expires_at_ms, proposed_by, token_id, token_name, client_address, protocol, request_id, " +
@@ -181,9 +181,11 @@ async function assertBelow(
 
 async function removeOld(query: Query, activeRev: string, nowMs: number): Promise<void> {
   const old = await query<{ seq: number }>(
-    `SELECT seq FROM flowgate.proposal WHERE closed IS NOT NULL OR base <> $1 OR expires_at_ms <= $2
-     ORDER BY seq DESC LIMIT 100 OFFSET $3`,
-    [activeRev, nowMs, maxKept],
+    `SELECT seq FROM (
+       SELECT seq, row_number() OVER (ORDER BY seq DESC) AS place, sum(size_bytes) OVER (ORDER BY seq DESC) AS bytes
+       FROM flowgate.proposal WHERE closed IS NOT NULL OR base <> $1 OR expires_at_ms <= $2
+     ) AS old WHERE place > $3 OR bytes > $4 ORDER BY seq LIMIT 100`,
+    [activeRev, nowMs, maxKept.count, maxKept.bytes],
   );
   if (old.length > 0) {
     const seqs = old.map(({ seq }) => seq);

@@ -58,6 +58,7 @@ export async function openNodeRed(
       authenticator: tools,
       store: store.flows,
       documents: store.documents,
+      httpNodeRoot: options.runtime.http.root,
       runtime,
       runner: { runtime, cluster: store.cluster, desired: store.desired },
       redactor: live.redactor,

@@ -90,6 +90,8 @@ const securityHeaders = {
   "cross-origin-resource-policy": "same-origin",
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
+  // Unless a route sets another one: responses contain flows and settings.
+  "cache-control": "no-store",
 } as const;
 
 /** The headers that the gate reads. */

@@ -1,4 +1,5 @@
-import type { FastifyInstance } from "fastify";
+import type { IncomingHttpHeaders } from "node:http";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Logger } from "pino";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { FlowgateError, type Reason } from "../errors.ts";
@@ -63,8 +64,23 @@ export function handleErrors(app: FastifyInstance, log: Logger): void {
   app.setErrorHandler((error, request, reply) => {
     const { status, headers, body } = toFailure(error, request.id, log);
     reply.status(status).headers(headers);
+    // Otherwise the connection would take the rest of a body that was refused.
+    if (hasLongBody(request.headers)) {
+      reply.header("connection", "close");
+    }
     return reply.send(body);
   });
+}
+
+/** Sends the error of a request that no handler has seen. */
+export function sendError(reply: FastifyReply, status: number): void {
+  const [code, message] = rejections[status] ?? ["invalid_request", "the request is malformed"];
+  reply.status(status).send({ code, message });
+}
+
+/** Whether the body of a request takes more than a few packets, or is of unknown length. */
+export function hasLongBody({ "content-length": length, "transfer-encoding": encoding }: IncomingHttpHeaders): boolean {
+  return encoding !== undefined || Number(length ?? 0) > 64 * 1024;
 }
 
 function toFailure(error: unknown, requestId: string, log: Logger): Failure {

@@ -7,7 +7,8 @@ import type { Logger } from "pino";
 import { protectRoutes } from "./access.ts";
 import { type CommsOptions, serveComms } from "./comms/server.ts";
 import { createUpgradeCheck } from "./comms/upgrade-check.ts";
-import { handleErrors } from "./errors.ts";
+import { handleErrors, sendError } from "./errors.ts";
+import { limitRequests } from "./request-limits.ts";
 import { addRoutes, type RoutesOptions } from "./routes.ts";
 import { clientKeyOf } from "../auth/caller.ts";
 import { addressOf, listen } from "../base/addresses.ts";
@@ -65,6 +66,8 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
     serverFactory,
     bodyLimit: bodyBytes,
     trustProxy: trustedProxies.length === 0 ? false : [...trustedProxies],
+    // Such as an invalid URL, before there is a route.
+    frameworkErrors: (_error, _request, reply) => sendError(reply, 400),
     requestIdHeader: false,
     genReqId: (raw) => requestIdOf(raw.headers),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1_000 },
@@ -73,6 +76,7 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
   handleErrors(app, log);
   const checkedHosts = tls === undefined ? [host, ...hosts] : undefined;
   protectRoutes(app, { ...options, hosts: checkedHosts });
+  limitRequests(app);
   addRoutes(app, options);
   await app.ready();
   if (server === undefined) {

@@ -1,5 +1,5 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as sendRequest } from "node:http";
-import { Transform } from "node:stream";
+import { pipeline, Transform } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf, requires, type RouteAccess } from "./access.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
@@ -63,10 +63,10 @@ async function forward(
     }
   }
   reply.type(dataTypeOf(headers["content-type"]));
-  return reply
-    .status(statusCode)
-    .headers(untrusted)
-    .send(response.pipe(limitBytes(maxResponseBytes)));
+  const body = limitBytes(maxResponseBytes);
+  // An error destroys the body, and with it the response to the client.
+  pipeline(response, body, () => {});
+  return reply.status(statusCode).headers(untrusted).send(body);
 }
 
 function exchange(

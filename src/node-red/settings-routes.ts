@@ -10,6 +10,8 @@ import type { DocumentStore } from "../store/document-store.ts";
 export type SettingsRoutesOptions = {
   readonly runtime: Pick<Runtime, "call" | "status">;
   readonly documents: DocumentStore;
+  /** The path below which HTTP-in nodes are served. */
+  readonly httpNodeRoot: string;
   /** What the editor's page adds, which takes precedence. */
   readonly editorSettings?: (() => Fields | Promise<Fields>) | undefined;
 };
@@ -20,11 +22,12 @@ const bodyLimit = 256 * 1024;
 /** The settings of the runtime, as Node-RED's tools read them, and those that the editor keeps for each user. */
 export function addSettingsRoutes(
   app: FastifyInstance,
-  { runtime, documents, editorSettings = () => ({}) }: SettingsRoutesOptions,
+  { runtime, documents, httpNodeRoot, editorSettings = () => ({}) }: SettingsRoutesOptions,
 ): void {
   app.get("/settings", { config: requires("settings.read") }, async (request, reply) => ({
     ...(await readNodeSettings(runtime, reply)),
     ...ownSettings(request, runtime),
+    httpNodeRoot,
     ...(await editorSettings()),
   }));
   app.get("/settings/user", { config: requires("settings.read") }, (request) => readUserSettings(documents, request));
@@ -43,12 +46,28 @@ export function addSettingsRoutes(
   });
 }
 
+/** What nodes could not export, since it is the editor's own. Flows could otherwise change the page of the editor. */
+const reserved: ReadonlySet<string> = new Set([
+  "editorTheme",
+  "codeEditor",
+  "markdownEditor",
+  "mermaid",
+  "paletteCategories",
+  "nodeDefaults",
+  "flowFilePretty",
+  "project",
+  "files",
+  "git",
+  "user",
+]);
+
 /** What nodes export to the editor. Without a process that answers, there is nothing. */
 async function readNodeSettings(runtime: SettingsRoutesOptions["runtime"], { raw }: FastifyReply): Promise<Fields> {
   const disconnected = new AbortController();
   raw.once("close", () => disconnected.abort());
   try {
-    return await runtime.call(readEditorSettings, {}, { signal: disconnected.signal });
+    const exported = await runtime.call(readEditorSettings, {}, { signal: disconnected.signal });
+    return Object.fromEntries(Object.entries(exported).filter(([name]) => !reserved.has(name)));
   } catch (error) {
     if (error instanceof FlowgateError || disconnected.signal.aborted) {
       return {};
@@ -61,7 +80,6 @@ function ownSettings(request: FastifyRequest, runtime: SettingsRoutesOptions["ru
   const { username, permissions } = callerOf(request);
   const hasAll = toolPermissions.every((permission) => permissions.includes(permission));
   return {
-    httpNodeRoot: "/",
     version: runtime.status().version,
     ...((username !== undefined || !hasAll) && {
       user: {

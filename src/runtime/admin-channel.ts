@@ -46,7 +46,13 @@ export class AdminChannel {
     if (this.#open >= maxOpen) {
       throw new FlowgateError("limit_exceeded", `${maxOpen} requests wait for the flows already: try again later`);
     }
-    if (this.#hasFailed || this.#pipe.destroyed) {
+    // Its streams close before it reports why.
+    if (
+      this.#hasFailed ||
+      this.#pipe.destroyed ||
+      this.#session?.destroyed === true ||
+      this.#session?.closed === true
+    ) {
       throw new FlowgateError(
         "flows_unresponsive",
         "the process of the flows serves no requests any more: restart it, or deploy again with the type full",

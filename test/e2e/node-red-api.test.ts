@@ -331,3 +331,78 @@ test("without users, tools need no token, and a replica without flows answers wh
       .status,
   ).toBe(403);
 });
+
+/** Makes the process of the flows answer every request of the service by this code, with `response`. */
+function hijack(code: string) {
+  const initialize = `const host = util.inspect.constructor("return process")();
+    const { Server } = host.getBuiltinModule("http");
+    const { emit } = Server.prototype;
+    Server.prototype.emit = function (name, request, response) {
+      if (name !== "request" || request.headers.host !== "flows") { return emit.apply(this, arguments); }
+      ${code}
+      return true;
+    };`;
+  return [tab("t"), { ...functionNodeOf("t"), initialize }];
+}
+
+function functionNodeOf(z: string) {
+  return { id: "f", type: "function", z, x: 1, y: 1, func: "", initialize: "", wires: [[]], outputs: 1, libs: [] };
+}
+
+describe("flows that answer in the place of nodes", () => {
+  let service: ToolService;
+  let admin: Record<string, string>;
+  beforeAll(async () => {
+    service = await startToolService({ config: { adminAuth: { users: [user("admin", "*")] } } });
+    admin = bearer(await loginTool(service, "admin"));
+  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
+
+  const answer = async (code: string) => {
+    await service.sendTool("POST", "/flows", { headers: { ...admin, ...json }, body: JSON.stringify(hijack(code)) });
+    return service.sendTool("GET", "/page", { headers: admin });
+  };
+
+  test("reach no browser that has not sent a token, and none as a page or a cached script", async () => {
+    const page = await answer(
+      `response.writeHead(200, { "content-type": "text/html", "set-cookie": "a=b", "cache-control": "max-age=9999",
+        "content-security-policy": "default-src *", "access-control-allow-origin": "*", location: "//evil.example" }).end("<script>")`,
+    );
+    expect([page.status, page.body]).toEqual([200, "<script>"]);
+    expect(page.headers).toMatchObject({
+      "content-security-policy": "sandbox; default-src 'none'",
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
+    });
+    for (const name of ["set-cookie", "access-control-allow-origin", "location"]) {
+      expect(page.headers).not.toHaveProperty(name);
+    }
+    expect((await service.sendTool("GET", "/page")).status).toBe(401);
+    // What the service itself answers is not theirs.
+    const nodes = await service.sendTool("GET", "/nodes", { headers: { ...admin, accept: "text/html" } });
+    expect(nodes.body).toContain("data-template-name");
+  });
+
+  test("do not get the token of the caller", async () => {
+    const { body } = await answer(`response.end(JSON.stringify(request.headers))`);
+    expect(body).toContain("x-flowgate-permissions");
+    expect(body).not.toMatch(/authorization|bearer/i);
+  });
+
+  test.each([
+    ["with something else than HTTP", `request.socket.end("no http\\r\\n\\r\\n")`],
+    ["with another protocol", `request.socket.end("HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: x\\r\\n\\r\\n")`],
+    ["with too long headers", `request.socket.end("HTTP/1.1 200 OK\\r\\nx: " + "y".repeat(100_000) + "\\r\\n\\r\\n")`],
+    ["by closing the connection", `request.socket.destroy()`],
+  ])("and answer %s cause an error", async (_, code) => {
+    const failed = await answer(code);
+    expect([failed.status, codeOf(failed)]).toEqual([504, "flows_unresponsive"]);
+  });
+
+  test("and answer without an end are cut", async () => {
+    const endless = `const chunk = Buffer.alloc(65_536); const write = () => { while (response.write(chunk)) {} };
+      response.on("drain", write); write();`;
+    await expect(answer(endless)).rejects.toThrow(/socket hang up|ECONNRESET|aborted/);
+    expect((await service.sendTool("GET", "/flows", { headers: admin })).status).toBe(200);
+  });
+});

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isFields } from "../base/fields.ts";
-import { type ContextChange, contextLimits, type ContextStore } from "../store/context-store.ts";
+import { contextLimits } from "./flow-settings.ts";
+import type { ContextChange, ContextStore } from "../store/context-store.ts";
 import type { ContextPart } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 

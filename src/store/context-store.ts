@@ -10,9 +10,6 @@ export type ContextValue = {
 /** A value to write; without `json`, it is removed. */
 export type ContextChange = Omit<ContextValue, "json"> & { readonly json: string | undefined };
 
-/** The largest that a store accepts: of `json`, and of the JSON of the other texts together, in UTF-8. */
-export const contextLimits = { valueBytes: 256 * 1024, nameBytes: 2_000 } as const;
-
 /** Stores the context of flows for the replica that runs them. */
 export interface ContextStore {
   /** All values, in the order in which they were written. */

@@ -5,7 +5,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { type Configuration, Provider } from "oidc-provider";
 
 /** What a person has at a provider. */
-export type Person = { readonly preferred_username: string; readonly groups: readonly string[] };
+type Person = { readonly preferred_username: string; readonly groups: readonly string[] };
 
 /** A provider of OpenID Connect, with a server on this machine. It does not ask who signs in, but takes `visitor`. */
 export type OpenIdProvider = AsyncDisposable & {

@@ -90,7 +90,7 @@ test("the installed flow runtime follows wires without a copy of the list for ea
   expect(found.copies).toBeLessThan(10);
 });
 
-type LocalFiles = { init(settings: object): void; getNodeFiles(): Record<string, { nodes: object }> };
+type LocalFiles = { init: (settings: object) => void; getNodeFiles: () => Record<string, { nodes: object }> };
 
 test("the installed flow runtime looks for nodes in its own folder and that of added modules, not in those of other packages", async () => {
   const load = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
@@ -133,7 +133,7 @@ test("the installed flow runtime loads its own nodes as it does others", async (
   delete load.cache[path];
   const { module, skipped } = loadPatched(path);
   expect(skipped).toEqual([]);
-  const { loadNodeSet } = module as { loadNodeSet(node: object): Promise<{ loaded?: boolean; err?: Error }> };
+  const { loadNodeSet } = module as { loadNodeSet: (node: object) => Promise<{ loaded?: boolean; err?: Error }> };
   await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-nodes-"));
   for (const of of ["node-red", "other"]) {
     const [good, bad] = ["good", "bad"].map((name) => join(folder.path, `${of}-${name}.js`)) as [string, string];

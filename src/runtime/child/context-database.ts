@@ -1,5 +1,13 @@
-import { contextLimits } from "../../store/context-store.ts";
-import type { ContextStore } from "./context-stores.ts";
+import { contextLimits } from "../flow-settings.ts";
+
+/** A store of context, as the modules of Node-RED create it. */
+export type ContextStore = {
+  open(): Promise<unknown>;
+  /** Removes the values of all nodes and flows but these. */
+  clean(ids: readonly string[]): Promise<unknown>;
+  /** Of a store in memory: the values by the name of the scope. */
+  readonly data?: Readonly<Record<string, object>>;
+};
 
 type Callback = (error?: unknown, ...values: unknown[]) => void;
 

@@ -3,16 +3,7 @@ import { join, sep } from "node:path";
 import { hasCode } from "../../base/error-code.ts";
 import { isFields } from "../../base/fields.ts";
 import type { ContextStorage, ContextStoreOptions } from "../flow-settings.ts";
-import { DatabaseContext, type MemoryStore, type SentValue } from "./context-database.ts";
-
-/** A store of context, as the modules of Node-RED create it. */
-export type ContextStore = {
-  open(): Promise<unknown>;
-  /** Removes the values of all nodes and flows but these. */
-  clean(ids: readonly string[]): Promise<unknown>;
-  /** Of a store in memory: the values by the name of the scope. */
-  readonly data?: Readonly<Record<string, object>>;
-};
+import { type ContextStore, DatabaseContext, type MemoryStore, type SentValue } from "./context-database.ts";
 
 /** Not documented: of the store in files. */
 type FileStore = ContextStore & {

@@ -6,7 +6,8 @@ import type { FlowCors } from "../flow-settings.ts";
 import type { Initialize, ModuleLists } from "../messages.ts";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
-import type { ContextModules, ContextStore } from "./context-stores.ts";
+import type { ContextStore } from "./context-database.ts";
+import type { ContextModules } from "./context-stores.ts";
 import type { RuntimeLog } from "./log.ts";
 
 /** A node that runs. */

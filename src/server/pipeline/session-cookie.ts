@@ -3,7 +3,7 @@ import type { BrowserSession } from "../../auth/caller.ts";
 import { FlowgateError } from "../../errors.ts";
 
 /** The header of calls that change something, with any value. Pages of other origins can't send it without a preflight. */
-export const forgeryHeader = "X-CSRF-Protection";
+const forgeryHeader = "X-CSRF-Protection";
 const forgeryKey = forgeryHeader.toLowerCase();
 
 /** The cookies of a service that browsers reach at an origin. */

@@ -27,7 +27,7 @@ export async function writeContext(query: Query, { changes, token }: ContextCall
     }
   }
   const [newest] = await query<{ last: number | null }>("SELECT max(seq) AS last FROM flowgate.context_value");
-  let seq = Number(newest?.last ?? 0);
+  let seq = newest?.last ?? 0;
   const rows: ContextRow[] = [];
   for (const { store, scope, key, json } of changes) {
     const place = { store, scope: JSON.stringify(scope), key: JSON.stringify(key) };

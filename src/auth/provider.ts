@@ -232,7 +232,8 @@ function assertConfidential(server: openid.ServerMetadata): void {
   const { authorization_endpoint, token_endpoint, end_session_endpoint, revocation_endpoint } = server;
   for (const endpoint of [authorization_endpoint, token_endpoint, end_session_endpoint, revocation_endpoint]) {
     const url = endpoint === undefined ? undefined : URL.parse(endpoint);
-    if (url === null || (url !== undefined && url.protocol !== "https:" && !isLoopback(hostOf(url)))) {
+    const isLocal = url?.protocol === "http:" && isLoopback(hostOf(url));
+    if (url === null || (url !== undefined && url.protocol !== "https:" && !isLocal)) {
       throw new Error("its metadata name an endpoint without TLS");
     }
   }

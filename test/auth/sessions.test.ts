@@ -213,6 +213,7 @@ test("a provider that does not respond in time is not asked again for some secon
 test.each<[string, object]>([
   ["another issuer", { issuer: "https://other.example" }],
   ["an endpoint without TLS", { token_endpoint: "http://id.example/token" }],
+  ["a script as an endpoint", { end_session_endpoint: "javascript://127.0.0.1/%0aalert(1)" }],
 ])("metadata with %s are not used", async (_name, change) => {
   using process = await open();
   const metadata = await fetch(`${provider.issuer}/.well-known/openid-configuration`);

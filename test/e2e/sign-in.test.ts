@@ -4,6 +4,7 @@ import { generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { clientId, clientSecret, deviceClientId, openProvider, type OpenIdProvider } from "../auth/openid-provider.ts";
 import { freePort } from "../free-port.ts";
+import { createDatabase } from "../postgres/postgres.ts";
 import { CookieBrowser, type Visit } from "./cookie-browser.ts";
 import { bearer, form, json } from "./rest.ts";
 import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
@@ -87,7 +88,8 @@ test("someone signs in at the issuer, and calls with the cookie", async () => {
     permissions: ["*"],
     tokenId: expect.stringMatching(/^[\da-f]{24}$/),
   });
-  expect((await browser.send(`${url}/flows`)).status).toBe(200);
+  const flows = await browser.send(`${url}/flows`);
+  expect([flows.status, flows.headers["cache-control"]]).toEqual([200, "private, no-cache"]);
   const { tokenId } = identity as { tokenId: string };
   const audit = (await browser.send(`${url}/audit?kind=sign_in&pageSize=1`)).json();
   expect(audit).toMatchObject({
@@ -460,6 +462,30 @@ test("a session ends with the user, the rule or the issuer, and outlives a resta
   await before.stop();
   await using _ = await startService({ port, dataDir, config: { ...withoutRuntime, adminAuth: configured } });
   expect(await identities()).toEqual(["company:ada", "admin"]);
+});
+
+test("replicas share sessions, also their end", async () => {
+  await using database = await createDatabase();
+  const ports = [await freePort(), await freePort()];
+  const [first = "", second = ""] = ports.map((port) => `http://127.0.0.1:${port}`);
+  await using local = await openProvider([first], audience);
+  local.people.set("1", { preferred_username: "ada", groups: ["admins"] });
+  // Browsers reach both at the same URL, that of a load balancer.
+  const shared = { store: database.url, credentialSecret: "a secret that all replicas share" };
+  const config = { ...withoutRuntime, ...shared, adminAuth: adminAuth(local, first) };
+  await using _one = await startService({ port: ports[0] ?? 0, config });
+  await using _two = await startService({ port: ports[1] ?? 0, config });
+  const browser = new CookieBrowser();
+  // The callback arrives at the other replica.
+  const back = await browser.visit(`${first}/sign-in?issuer=company`, (next) => next.includes("/sign-in/callback"));
+  const page = await browser.send(back.url.replace(first, second));
+  expect(outcomeOf(browser, page)).toEqual(accepted);
+  expect([await identify(browser, first), await identify(browser, second)]).toEqual(["company:ada", "company:ada"]);
+  const kept = new Map(browser.cookies);
+  await browser.send(`${second}/sign-out`, "POST", { headers: { ...form, origin: first }, body: "" });
+  kept.forEach((value, name) => browser.cookies.set(name, value));
+  expect(await identify(browser, second)).toBe(401);
+  await eventually(async () => expect(await identify(browser, first)).toBe(401));
 });
 
 test("the documentation page links to the sign-in, and other pages are not served without it", async () => {

@@ -1,5 +1,9 @@
+import { mkdtempDisposable, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { runCli } from "../cli/run-cli.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { type Node, reporter, tab } from "./flow-builders.ts";
 import { bearer, json, type Reply, v2 } from "./rest.ts";
@@ -199,6 +203,21 @@ test("restoring, undoing and changing one flow are limited in the same way", asy
   expect((await send("POST", "/flow/g:disable")).status).toBe(200);
   expect((await send("PUT", "/flow/g", { label: "Greetings", nodes: [] })).status).toBeLessThan(300);
   expect((await send("DELETE", "/flow/g")).status).toBeLessThan(300);
+});
+
+test("an import of the command line is limited in the same way", async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-import-"));
+  const env = { FLOWGATE_SERVER: service.url, FLOWGATE_TOKEN: greeter["authorization"]?.replace("Bearer ", "") ?? "" };
+  const importFlows = async (nodes: readonly Node[]) => {
+    await writeFile(join(folder.path, "flows.json"), JSON.stringify(nodes));
+    return runCli(["import", folder.path, "--flow-file", "flows.json", "--type", "nodes", "--yes", "--force"], { env });
+  };
+  const foreign = await importFlows(replaced(flows, "i1", { name: "imported" }));
+  expect([foreign.code, foreign.stderr]).toEqual([1, expect.stringContaining(`the tab "Invoices" ("i")`)]);
+  expect((await active()).rev).toBe(rev);
+  const own = await importFlows(replaced(flows, "g1", { name: "imported" }));
+  expect([own.code, own.stderr]).toEqual([0, expect.anything()]);
+  expect((await active()).flows).toContainEqual(expect.objectContaining({ id: "g1", name: "imported" }));
 });
 
 test("a refusal is recorded, and the limits apply to tokens", async () => {

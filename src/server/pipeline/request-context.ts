@@ -115,7 +115,15 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
   }
 
   get session(): BrowserSession | undefined {
-    return this.headers.authorization === undefined ? this.#environment.cookies?.read(this.headers) : undefined;
+    if (this.headers.authorization !== undefined) {
+      return undefined;
+    }
+    const session = this.#environment.cookies?.read(this.headers);
+    if (session !== undefined) {
+      // Shared caches know that a response depends on Authorization, but not that it depends on a cookie.
+      this.setResponseHeader("cache-control", "private, no-cache");
+    }
+    return session;
   }
 
   get traceIds(): TraceIds {

@@ -81,7 +81,8 @@ export class SessionCookies {
 export function readCookie(header: string | undefined, name: string): string | undefined {
   for (const pair of header?.split(";") ?? []) {
     const equals = pair.indexOf("=");
-    if (equals !== -1 && pair.slice(0, equals).trim() === name) {
+    // Only these characters: a name after other white space would be one that browsers do not protect by its prefix.
+    if (equals !== -1 && pair.slice(0, equals).replaceAll(/^[ \t]+|[ \t]+$/g, "") === name) {
       return pair.slice(equals + 1).trim();
     }
   }

@@ -34,6 +34,8 @@ export interface StoreAdapter {
  * have further tables, whose content matters to running services only.
  */
 export const tableNames = [
+  "module_set",
+  "module_tarball",
   "revision",
   "revision_content",
   "proposal",
@@ -50,12 +52,20 @@ export type TableName = (typeof tableNames)[number];
 
 export type Row = Readonly<Record<string, string | number | Uint8Array | null>>;
 
-/** The number of rows that are in memory at once. The flows of a revision can have megabytes. */
+/** The number of rows that are in memory at once. The flows of a revision and a tarball can have megabytes. */
 export function batchSizeOf(table: TableName): number {
-  if (table === "context_value") {
-    return 50;
+  switch (table) {
+    case "module_tarball":
+      return 1;
+    case "document":
+    case "revision_content":
+    case "proposal_content":
+      return 4;
+    case "context_value":
+      return 50;
+    default:
+      return 500;
   }
-  return table === "revision_content" || table === "proposal_content" || table === "document" ? 4 : 500;
 }
 
 /** Reads the data of a store, as of one point in time. */

@@ -1,5 +1,6 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { AuditRecord, Origin } from "./audit-store.ts";
+import type { RevisionModule } from "./module-store.ts";
 import type { ErrorLimit, Revision, RevisionEntry, RevisionOutcome, RevisionState } from "./revision.ts";
 import { FlowgateError } from "../errors.ts";
 
@@ -31,6 +32,8 @@ export type RevisionDraft = Origin &
     readonly approval?: Approval | undefined;
     /** The protected parts of the flows that are changed without the approval that they require. */
     readonly unapproved?: string | undefined;
+    /** Undefined: they are not known. */
+    readonly modules?: readonly RevisionModule[] | undefined;
     readonly idempotencyKey: IdempotencyKey | undefined;
   };
 

@@ -2,7 +2,7 @@ import { FlowgateError } from "../errors.ts";
 import type { Store } from "./store.ts";
 
 /** The parts of a store whose methods are operations. */
-type Parts = Pick<Store, "flows" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "context" | "logins">;
+type Parts = Pick<Store, "flows" | "modules" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "context" | "logins">;
 
 export type Operation = (...parameters: unknown[]) => Promise<unknown>;
 
@@ -32,6 +32,7 @@ export function wrapStore<S extends Parts>(store: S, wrap: (operation: Operation
     ...store,
     flows: wrapPart("flows"),
     proposals: wrapPart("proposals"),
+    modules: wrapPart("modules"),
     desired: wrapPart("desired"),
     tokens: wrapPart("tokens"),
     audit: wrapPart("audit"),

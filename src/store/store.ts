@@ -7,6 +7,7 @@ import type { DocumentStore } from "./document-store.ts";
 import type { FlowStore } from "./flow-store.ts";
 import type { JournalOptions, JournalStore } from "./journal-store.ts";
 import type { LoginAttempts } from "./login-attempts.ts";
+import type { ModuleStore } from "./module-store.ts";
 import type { ProposalStore } from "./proposal-store.ts";
 import type { TokenStore } from "./token-store.ts";
 
@@ -20,6 +21,7 @@ export type Endpoint = { readonly host: string; readonly port: number } | { read
 export interface Store extends AsyncDisposable {
   readonly flows: FlowStore;
   readonly proposals: ProposalStore;
+  readonly modules: ModuleStore;
   readonly desired: DesiredStateStore;
   readonly tokens: TokenStore;
   readonly audit: AuditStore;

@@ -10,19 +10,20 @@ test("wraps every operation of a store, and no method that reads memory", async 
   await using store = await openStore(place);
   const called: string[] = [];
   const wrapped: string[] = [];
-  const { flows, desired, tokens, audit, documents, context, logins } = wrapStore(store, (operation, name) => {
+  const { flows, modules, desired, tokens, audit, documents, context, logins } = wrapStore(store, (operation, name) => {
     wrapped.push(name);
     return (...parameters) => {
       called.push(name);
       return operation(...parameters);
     };
   });
-  const names = Object.entries({ flows, desired, tokens, audit, documents, context, logins }).flatMap(
+  const names = Object.entries({ flows, modules, desired, tokens, audit, documents, context, logins }).flatMap(
     ([part, methods]) => Object.keys(methods).map((name) => `${part}.${name}`),
   );
   const inMemory = [
     "flows.active",
     "flows.onRevision",
+    "modules.onChange",
     "desired.current",
     "desired.onChange",
     "tokens.onRevoked",

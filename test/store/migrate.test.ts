@@ -37,6 +37,8 @@ async function use<T>(
 function readRows({ dataDir }: Place): Record<string, unknown[]> {
   using db = openDatabase(dataDir);
   const tables = [
+    "module_set",
+    "module_tarball",
     "revision",
     "revision_content",
     "proposal",

@@ -7,6 +7,7 @@ import { documentContract } from "./document-contract.ts";
 import { journalStoreContract } from "./journal-contract.ts";
 import { loginAttemptsContract } from "./login-contract.ts";
 import { proposalStoreContract } from "./proposal-contract.ts";
+import { moduleStoreContract } from "./module-contract.ts";
 
 /** The contract of `Store`, for an adapter. */
 export function storeContract(createLocation: () => Promise<StoreLocation>): void {
@@ -16,6 +17,10 @@ export function storeContract(createLocation: () => Promise<StoreLocation>): voi
 
   describe("the proposals", () => {
     proposalStoreContract(createLocation);
+  });
+
+  describe("the modules", () => {
+    moduleStoreContract(createLocation);
   });
 
   describe("the desired state", () => {

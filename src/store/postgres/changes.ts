@@ -9,6 +9,8 @@ export type ChangeCounts = {
   readonly rev: string;
   readonly reloads: number;
   readonly revocations: number;
+  /** The number of the set of modules that the newest revision has; null: it is not known. */
+  readonly moduleSetSeq: number | null;
   /** The number of the desired state; null: there is none. */
   readonly desiredSeq: number | null;
 };
@@ -169,8 +171,9 @@ export class Changes implements AsyncDisposable {
 }
 export async function readCounts(query: Query): Promise<ChangeCounts> {
   const [counts] = await query<ChangeCounts>(
-    `SELECT seq, rev, reloads, revocations, (SELECT max(seq) FROM flowgate.desired_state) AS "desiredSeq"
-     FROM flowgate.change, (SELECT seq, rev FROM flowgate.revision ORDER BY seq DESC LIMIT 1) AS newest`,
+    `SELECT seq, rev, module_set_seq AS "moduleSetSeq", reloads, revocations,
+       (SELECT max(seq) FROM flowgate.desired_state) AS "desiredSeq"
+     FROM flowgate.change, (SELECT seq, rev, module_set_seq FROM flowgate.revision ORDER BY seq DESC LIMIT 1) AS newest`,
     [],
     readMs,
   );

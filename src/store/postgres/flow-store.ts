@@ -8,6 +8,7 @@ import {
 } from "../flow-store.ts";
 import type { Revision } from "../revision.ts";
 import type { Query } from "../sql/query.ts";
+import { findModules } from "../sql/modules.ts";
 import { type AssignedColumns, type CommitCall, rootDraft, toCommitCall, toCommitted } from "../sql/revision-row.ts";
 import {
   ActiveRevision,
@@ -194,6 +195,7 @@ class SharedRevisions {
       restoredRev: rev,
       flows,
       credentials,
+      modules: await findModules(this.#query, rev),
       message: `the database lost revision ${lost.rev} when a standby was promoted`,
     };
     const call = await toCommitCall(draft, this.#key);

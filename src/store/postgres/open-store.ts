@@ -19,6 +19,7 @@ import { toFlowgateError, unavailable } from "./errors.ts";
 import { createSharedDesiredState } from "./desired-state.ts";
 import { createFlowStore, ensureRoot } from "./flow-store.ts";
 import { PostgresJournal } from "./journal-store.ts";
+import { createSharedModuleStore } from "./module-store.ts";
 import { endpointsOf, parseLocation } from "./location.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { migrate } from "./schema.ts";
@@ -57,6 +58,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
   const parts = {
     flows: await createFlowStore(database, access, changes, key),
     proposals: createProposalStore(access, key),
+    modules: createSharedModuleStore(database, access, changes),
     tokens,
     desired,
     audit: createAuditStore(access, (expected) => verifyAuditLog(database, expected)),

@@ -238,6 +238,21 @@ const migrations = [
     UNIQUE (store, scope, key)
   );
   `,
+  `
+  CREATE TABLE flowgate.module_set (
+    seq bigint PRIMARY KEY,
+    hash text NOT NULL UNIQUE,
+    modules text NOT NULL
+  );
+  CREATE TABLE flowgate.module_tarball (
+    seq bigint PRIMARY KEY,
+    integrity text NOT NULL UNIQUE,
+    content bytea NOT NULL,
+    stored_at_ms bigint NOT NULL
+  );
+  ALTER TABLE flowgate.revision ADD COLUMN module_set_seq bigint;
+  CREATE INDEX revision_module_set ON flowgate.revision (module_set_seq);
+  `,
 ];
 const schemaVersion = migrations.length;
 

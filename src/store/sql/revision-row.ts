@@ -4,6 +4,7 @@ import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import type { DeploymentType, KeptCredentials } from "../../flows/configuration.ts";
 import { type Origin, type AuditRecord, systemOrigin } from "../audit-store.ts";
 import type { RevisionDraft } from "../flow-store.ts";
+import type { RevisionModule } from "../module-store.ts";
 import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary, Revision } from "../revision.ts";
 import { parseDocument } from "../../flows/document.ts";
 import { openCredentials, sealCredentials } from "../credentials.ts";
@@ -67,7 +68,10 @@ export type ContentRow = {
 export const contentColumns = "flows, credentials, kept";
 
 /** A revision as it is inserted. */
-export type RevisionRow = SummaryRow & ErrorLimitRow & Pick<StateRow, "message" | "probation_ms"> & ContentRow;
+export type RevisionRow = SummaryRow &
+  ErrorLimitRow &
+  Pick<StateRow, "message" | "probation_ms"> &
+  ContentRow & { module_set_seq: number | null };
 
 export const summaryColumns =
   "seq, rev, parent, committed_at_ms, deployed_by, client_address, protocol, request_id, deployment_type, cause, " +
@@ -140,8 +144,10 @@ export function toStateColumns(change: Partial<RevisionEntry>): Partial<StateRow
 }
 
 /** A revision without the values that are assigned when it is written. */
-export type CommitCall = Omit<RevisionRow, keyof AssignedColumns> &
+export type CommitCall = Omit<RevisionRow, keyof AssignedColumns | "module_set_seq"> &
   Pick<RevisionDraft, "approval" | "unapproved"> & {
+    /** Undefined: they are not known. */
+    readonly modules: readonly RevisionModule[] | undefined;
     readonly idempotencyKey: UsedKey | undefined;
   };
 
@@ -193,6 +199,7 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     probation_ms: draft.probationMs ?? null,
     error_limit_ms: draft.errorLimit?.forMs ?? null,
     max_errors: draft.errorLimit?.maxErrors ?? null,
+    modules: draft.modules,
     idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
     approval,
     unapproved,

@@ -12,6 +12,7 @@ import {
 } from "../flow-store.ts";
 import type { Revision, RevisionEntry } from "../revision.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";
+import { insertModuleSet, pruneModules } from "./modules.ts";
 import { closeProposal } from "./proposals.ts";
 import { insert, nowMs, placeholders, type Query, toCondition, toPage } from "./query.ts";
 import {
@@ -154,7 +155,7 @@ export type CommitReply =
 
 /** Writes a revision, whose sequence number is at least `minSeq`, if its parent is the newest one. */
 export async function commitRevision(query: Query, call: CommitCall, minSeq = 0): Promise<CommitReply> {
-  const { idempotencyKey, approval, unapproved, ...draft } = call;
+  const { idempotencyKey, approval, unapproved, modules, ...draft } = call;
   // Excludes other commits, so that the newest revision stays the newest one.
   const log = await lockAudit(query);
   if (idempotencyKey !== undefined) {
@@ -183,7 +184,8 @@ export async function commitRevision(query: Query, call: CommitCall, minSeq = 0)
     }
   }
   const written = { seq: Math.max(newest.seq + 1, minSeq), committed_at_ms: log.nowMs };
-  const row = { ...draft, ...written };
+  const module_set_seq = modules === undefined ? null : await insertModuleSet(query, modules);
+  const row = { ...draft, ...written, module_set_seq };
   await insertRevision(query, row);
   if (idempotencyKey !== undefined) {
     await insert(query, "idempotency_key", { ...idempotencyKey, rev: draft.rev, created_at_ms: log.nowMs });
@@ -197,10 +199,16 @@ export async function commitRevision(query: Query, call: CommitCall, minSeq = 0)
 
 /** Inserts the first revision if there is none. */
 export async function insertRoot(query: Query, call: CommitCall): Promise<void> {
-  const { idempotencyKey: _key, approval: _approval, unapproved: _unapproved, ...root } = call;
+  const {
+    idempotencyKey: _key,
+    approval: _approval,
+    unapproved: _unapproved,
+    modules: _modules,
+    ...root
+  } = call;
   const { nowMs } = await lockAudit(query);
   if ((await findNewest(query)) === undefined) {
-    await insertRevision(query, { ...root, parent: null, seq: 1, committed_at_ms: nowMs });
+    await insertRevision(query, { ...root, parent: null, seq: 1, committed_at_ms: nowMs, module_set_seq: null });
   }
 }
 
@@ -263,5 +271,6 @@ export async function pruneRevisions(query: Query, { maxCount, maxAgeMs }: Reten
     }
     await appendAudit(log, [toPruneRecord(excess.map(({ rev }) => rev))]);
   }
+  await pruneModules(query, log.nowMs);
   return excess.length;
 }

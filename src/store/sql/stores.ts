@@ -3,6 +3,7 @@ import type { AuditRecord, AuditStore } from "../audit-store.ts";
 import type { ContextStore } from "../context-store.ts";
 import type { DocumentStore } from "../document-store.ts";
 import type { FlowStore } from "../flow-store.ts";
+import type { ModuleStore } from "../module-store.ts";
 import type { ProposalStore } from "../proposal-store.ts";
 import type { TokenStore } from "../token-store.ts";
 import type { DesiredStateStore } from "../desired-state.ts";
@@ -10,6 +11,7 @@ import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import { readContext, writeContext } from "./context-values.ts";
 import { type KnownState, setDesiredState } from "./desired-state.ts";
 import { findDocument, listDocuments, putDocument } from "./documents.ts";
+import { findModules, findTarball, insertTarball, listTarballs, recordModules } from "./modules.ts";
 import {
   endProposal,
   findProposal,
@@ -58,6 +60,8 @@ export const writes = {
   removeExpiredTokens,
   recordTokenUses,
   updateSession,
+  recordModules,
+  insertTarball,
   setDesiredState,
   putDocument,
   writeContext,
@@ -113,6 +117,18 @@ export function createProposalStore({ query, write }: Access, key: Buffer): Prop
       const row = await write("endProposal", { id, ...closing, entry });
       return row && toProposalEntry(row);
     },
+  };
+}
+
+/** The modules of revisions, of which a single process changes those. */
+export function createModuleStore({ query, write }: Access): ModuleStore {
+  return {
+    find: (rev) => findModules(query, rev),
+    record: (rev, modules) => write("recordModules", { rev, modules }),
+    putTarball: (tarball) => write("insertTarball", tarball),
+    findTarball: (integrity) => findTarball(query, integrity),
+    listTarballs: (integrities) => listTarballs(query, integrities),
+    onChange: () => ({ [Symbol.dispose]() {} }),
   };
 }
 

@@ -15,6 +15,7 @@ import {
   createDesiredState,
   createDocumentStore,
   createProposalStore,
+  createModuleStore,
   createTokenStore,
   type Write,
 } from "../sql/stores.ts";
@@ -105,6 +106,7 @@ export async function openSqliteStore({
     const parts = {
       flows,
       proposals: createProposalStore({ query, write }, key),
+      modules: createModuleStore({ query, write }),
       desired: createDesiredState({ query, write }, known),
       tokens: createTokenStore({ query, write }, revoked),
       audit: createAuditStore({ query, write }, (expected) => verifyAuditLog(path, expected)),

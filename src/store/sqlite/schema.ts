@@ -241,6 +241,22 @@ const migrations = [
     UNIQUE (store, scope, key)
   ) STRICT;
   `,
+  // The modules that flows need, in sets that revisions share, and uploaded packages by the hash in these.
+  `
+  CREATE TABLE module_set (
+    seq INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    modules TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE module_tarball (
+    seq INTEGER PRIMARY KEY,
+    integrity TEXT NOT NULL UNIQUE,
+    content BLOB NOT NULL,
+    stored_at_ms INTEGER NOT NULL
+  ) STRICT;
+  ALTER TABLE revision ADD COLUMN module_set_seq INTEGER;
+  CREATE INDEX revision_module_set ON revision (module_set_seq);
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -1,0 +1,29 @@
+import { createListeners } from "../../base/listeners.ts";
+import type { ModuleStore } from "../module-store.ts";
+import { recordModules } from "../sql/modules.ts";
+import { type Access, createModuleStore } from "../sql/stores.ts";
+import type { Changes } from "./changes.ts";
+import type { Database } from "./database.ts";
+
+/** The modules of revisions, which several replicas change. */
+export function createSharedModuleStore(database: Database, access: Access, changes: Changes): ModuleStore {
+  const listeners = createListeners<void>();
+  let known = changes.latest();
+  changes.onChange((counts) => {
+    const isChange = counts.rev === known.rev && counts.moduleSetSeq !== known.moduleSetSeq;
+    known = counts;
+    if (isChange) {
+      listeners.notify();
+    }
+  });
+  return {
+    ...createModuleStore(access),
+    async record(rev, modules) {
+      await database.transaction(async (query) => {
+        await recordModules(query, { rev, modules });
+        await changes.announce(query);
+      });
+    },
+    onChange: (listener) => listeners.add(listener),
+  };
+}

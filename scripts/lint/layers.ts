@@ -39,7 +39,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // The folder of added modules.
     modules: ["base errors.ts runtime", "semver"],
     deployments: [
-      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas live",
+      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas modules live",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
     live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],

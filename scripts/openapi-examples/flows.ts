@@ -33,6 +33,10 @@ export const flows: Examples = {
     request: json({
       v1: { summary: "v1: the array of nodes", value: nodes },
       v2: { summary: "v2: only if the revision is still active", value: { flows: nodes, rev } },
+      modules: {
+        summary: "v2: with a module that is installed before",
+        value: { flows: nodes, modules: [{ name: "node-red-contrib-cron-plus", version: "2.1.0" }] },
+      },
       v2Credentials: {
         summary: "v2: with top-level credentials",
         value: {

@@ -168,7 +168,8 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     const certificate = (): string | undefined => leafOf(certificates);
     const onCertificateChange = (listener: () => void): void => certificates?.onChange(listener);
     const address = replicaAddress(options, server);
-    const self = { name, version, mode, address, certificate, onCertificateChange };
+    const onModulesChange = (listener: () => void): Disposable => runtimes.moduleFollower.onChange(listener);
+    const self = { name, version, mode, address, certificate, onCertificateChange, onModulesChange };
     stack.use(reportReplica({ cluster, runtime, store: flows, desired, ...self }));
   }
   if (metrics !== undefined) {

@@ -13,7 +13,6 @@ import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { openPreparation } from "../flows/preparation/preparation.ts";
 import { publishTokens } from "../live/token-events.ts";
-import { type Modules, openModules } from "../modules/modules.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import type { ProtectedPorts } from "../runtime/protected-ports.ts";
@@ -133,6 +132,8 @@ function openRoutes(
     allRuntimes,
     outcomes,
     probations,
+    modules,
+    moduleSets,
     ...others
   }: ServiceComponents,
   stack: AsyncDisposableStack,
@@ -145,6 +146,7 @@ function openRoutes(
     store: flows,
     audit: store.audit,
     analysis,
+    modules: moduleSets,
     runtime: allRuntimes,
     probations,
     log,
@@ -157,7 +159,7 @@ function openRoutes(
   const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, ...threadLimits(options) }));
   const { required, expiryDays, maxOpen, maxOpenPerUser } = options.approvals;
   const approvals = new Approvals(required);
-  const deploying = { store: flows, deployer, preparation, decrypt, analysis, runtime, cluster, desired };
+  const deploying = { store: flows, deployer, preparation, decrypt, analysis, modules, runtime, cluster, desired };
   return createRoutes({
     auth: authService(authenticator),
     flows: flowsService({ ...deploying, approvals }),
@@ -170,6 +172,8 @@ function openRoutes(
     }),
     revisions: revisionsService({
       store: flows,
+      moduleStore: store.modules,
+      modules,
       deployer,
       approvals,
       outcomes,
@@ -179,7 +183,8 @@ function openRoutes(
     context: contextService({ desired, audit, runtime, cluster, redactor: live.redactor }),
     modules: modulesService({
       store: flows,
-      modules: stack.use(openConfiguredModules(options, live, log)),
+      modules,
+      sets: moduleSets,
       audit,
       runtime,
       cluster,
@@ -200,16 +205,6 @@ function openRoutes(
     events: eventsService({ ...live, audit, calls: stack.use(new OpenCalls({ authenticator, tokens: store.tokens })) }),
     logs: logsService(live.journal),
     replicas: live.replicas?.service,
-  });
-}
-
-/** The modules in the data directory. What changes them is published as events. */
-function openConfiguredModules({ dataDir, modules }: Options, { hub }: Pick<Live, "hub">, log: Logger): Modules {
-  return openModules({
-    ...modules,
-    dataDir,
-    log: (message, fields) => log.warn(fields, message),
-    onProgress: (value) => void hub.publish({ kind: { case: "module", value } }),
   });
 }
 

@@ -3,12 +3,15 @@ import { join, resolve } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { createListeners } from "../base/listeners.ts";
+import { ModuleFollower } from "../deployments/module-follower.ts";
+import { ModuleSets } from "../deployments/module-sets.ts";
 import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import { redactNode } from "../live/redactor.ts";
-import { completeDeny } from "../modules/policy.ts";
+import { type Modules, openModules } from "../modules/modules.ts";
+import { completeDeny, listsByName } from "../modules/policy.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
@@ -35,6 +38,9 @@ export type Runtimes = {
   readonly allRuntimes: Pick<Runtime, "apply" | "release">;
   readonly outcomes: OutcomeRecorder;
   readonly probations: Probations;
+  readonly modules: Modules;
+  readonly moduleSets: ModuleSets;
+  readonly moduleFollower: ModuleFollower;
 };
 
 type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedPorts">> & {
@@ -67,6 +73,20 @@ export async function openRuntimes(
   stack: AsyncDisposableStack,
 ): Promise<Runtimes> {
   const { cluster, desired } = store;
+  const modules = stack.use(openConfiguredModules(options, live, log));
+  const { mode } = options.runtime;
+  const moduleFollower = stack.use(
+    new ModuleFollower({
+      modules,
+      flows: store.flows,
+      store: store.modules,
+      onInstalled: () => void runtime.restart(store.flows.active()),
+      log,
+    }),
+  );
+  if (mode !== "none") {
+    await moduleFollower.start();
+  }
   const runtime = stack.use(
     openRuntimeByMode(
       {
@@ -74,6 +94,7 @@ export async function openRuntimes(
         ...readIsolation(options.runtime),
         modulesDir: modulesDirOf(options),
         moduleLists: moduleListsOf(options),
+        functionLists: (installed) => listsByName(options.modules, installed),
         // Where the code of this process is cached, if it is.
         codeCacheDir: getCompileCacheDir(),
         processFile,
@@ -85,6 +106,7 @@ export async function openRuntimes(
         measuresNodes: options.metrics.nodes,
         traces: tracing.flows && traceFlows(tracing.flows, live.redactor),
         hidden: findHidden(options),
+        modulesProblem: () => moduleFollower.problem(),
         active: async () => store.flows.active(),
         desired,
         log: createRuntimeLog(log, live.flows),
@@ -92,21 +114,52 @@ export async function openRuntimes(
         nodes: live.nodeObserver,
         logLevel: flowLogLevel(options),
       },
-      { ...options.runtime, cluster, activeSeq: () => store.flows.active().seq, log },
+      {
+        ...options.runtime,
+        cluster,
+        activeSeq: () => store.flows.active().seq,
+        isPreparing: () => moduleFollower.isPreparing(),
+        log,
+      },
     ),
   );
   live.follow(runtime);
-  stack.use(followRevisions(store.flows, runtime));
+  const prepare = async (): Promise<void> => {
+    // A replica that never runs flows needs no modules.
+    if (mode !== "none" && (await moduleFollower.prepare())) {
+      runtime.reloadModules();
+    }
+  };
+  stack.use(followRevisions(store.flows, runtime, prepare));
+  const moduleSets = new ModuleSets({
+    modules,
+    flows: store.flows,
+    store: store.modules,
+    audit: store.audit,
+    runtime,
+    onIneffective: () => moduleFollower.follow(),
+    log,
+  });
   const { deadlineMs } = options.runtime;
   const allRuntimes = cluster === undefined ? runtime : createClusterRuntime({ runtime, cluster, desired, deadlineMs });
-  const followed = { store: store.flows, runtime, cluster, desired, log };
+  const followed = { store: store.flows, runtime, modules: moduleSets, cluster, desired, log };
   const outcomes = stack.use(
     openOutcomeRecorder({ ...followed, onRecorded: (entry) => live.deployments.recorded(entry) }),
   );
   const probations = stack.use(new Probations({ ...followed, analysis, hub: live.hub, deadlineMs, outcomes }));
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
-  return { runtime, allRuntimes, outcomes, probations };
+  return { runtime, allRuntimes, outcomes, probations, modules, moduleSets, moduleFollower };
+}
+
+/** The modules in the data directory. What changes them is published as events. */
+function openConfiguredModules({ dataDir, modules }: Options, { hub }: Pick<Live, "hub">, log: Logger): Modules {
+  return openModules({
+    ...modules,
+    dataDir,
+    log: (message, fields) => log.warn(fields, message),
+    onProgress: (value) => void hub.publish({ kind: { case: "module", value } }),
+  });
 }
 
 /** The folder of added modules; undefined: none are loaded. */

@@ -40,7 +40,7 @@ export async function commitChange(change: Change, call: DeploymentCall, options
     signal.throwIfAborted();
     try {
       const draft = toDraft(change, { ...content, unapproved }, call, expectedRev ?? active.rev);
-      return { revision: await commitDraft(draft, call, options) };
+      return { revision: await commitDraft(content, draft, call, options) };
     } catch (error) {
       if (!isMismatch(error)) {
         throw error;
@@ -113,13 +113,20 @@ async function findOrigins(
   return origins;
 }
 
+/** Commits a draft of this content with its modules, which are installed before. */
 function commitDraft(
+  content: Content,
   draft: RevisionDraft,
-  { trace, signal }: DeploymentCall,
-  { store }: CommitOptions,
+  call: DeploymentCall,
+  { store, modules }: CommitOptions,
 ): Promise<Revision> {
+  const { trace, signal } = call;
   const attributes = { "flowgate.deployment.type": draft.deploymentType };
-  return inSpan(trace, "store.commit", attributes, () => store.commit(draft, signal));
+  return modules.commit(content, call, (needed) => {
+    // Installing may have taken long.
+    signal.throwIfAborted();
+    return inSpan(trace, "store.commit", attributes, () => store.commit({ ...draft, modules: needed }, signal));
+  });
 }
 
 /** If this step of a commit fails, and the idempotency key was used before, the error is that of a repeated request. */
@@ -157,13 +164,14 @@ async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Pr
     if (merge.merged === undefined) {
       throw mergeConflict(merge, await store.findEntry(active.rev));
     }
-    const content = await keepCredentials(active, { ...merge.merged, submitted: merge.submitted }, store);
+    const { merged, submitted, modules } = merge;
+    const content = await keepCredentials(active, { ...merged, submitted, modules }, store);
     const unapproved = await authorize(active, content, call, options);
     call.signal.throwIfAborted();
     try {
       const draft = { ...toDraft(change, { ...content, unapproved }, call, active.rev), cause: "merge" } as const;
       return {
-        revision: await commitDraft(draft, call, options),
+        revision: await commitDraft(content, draft, call, options),
         merge: { rev: active.rev, changes: merge.changes },
       };
     } catch (error) {
@@ -182,7 +190,7 @@ async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Pr
 async function compare(
   { change, call, expectedRev }: Mismatched,
   options: CommitOptions,
-): Promise<(Merge & Pick<Content, "submitted">) | undefined> {
+): Promise<(Merge & Pick<Content, "submitted" | "modules">) | undefined> {
   const { store, analysis } = options;
   const { merge, source, signal } = call;
   const base = change.cause === "deployment" ? await store.find(expectedRev) : undefined;
@@ -194,7 +202,8 @@ async function compare(
   await authorize(base, ours, call, options);
   const versions = { base, ours, theirs: store.active() };
   try {
-    return { ...(await analysis.merge(versions, { source, signal })), submitted: ours.submitted };
+    const { submitted, modules } = ours;
+    return { ...(await analysis.merge(versions, { source, signal })), submitted, modules };
   } catch (error) {
     if (!merge && error instanceof FlowgateError && error.reason === "limit_exceeded") {
       return undefined;

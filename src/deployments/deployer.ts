@@ -19,7 +19,7 @@ export type Deployed = Settlement &
     readonly revision: Pick<Revision, "rev" | "nodeCount" | "deploymentType">;
   };
 
-export type DeployerOptions = Pick<CommitOptions, "analysis"> & {
+export type DeployerOptions = Pick<CommitOptions, "analysis" | "modules"> & {
   readonly store: FlowStore;
   readonly audit: Pick<AuditStore, "append">;
   readonly runtime: Pick<Runtime, "apply">;

@@ -7,9 +7,11 @@ import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { ChangedContainer } from "../flows/diff/changed-containers.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
 import type { FlowsDocument } from "../flows/document.ts";
+import type { WantedModule } from "../modules/set.ts";
 import type { Approval, FlowStore, RevisionDraft } from "../store/flow-store.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { Revision, RevisionCause } from "../store/revision.ts";
+import type { ModuleSets } from "./module-sets.ts";
 
 /** Which revision must be active. */
 export type Conditions = {
@@ -40,6 +42,8 @@ export type DeploymentCall = {
   readonly authorize: ((changed: readonly ChangedContainer[]) => string | undefined) | undefined;
   /** The approval of the proposal that this deploys. */
   readonly approval?: Approval | undefined;
+  /** Throws if the caller may not install modules: those of an earlier revision, or others. */
+  readonly assertMayInstall: (isRestored: boolean) => void;
   /** Whether to merge with the revisions after the expected one. */
   readonly merge: boolean;
   readonly signal: AbortSignal;
@@ -56,8 +60,10 @@ export type Content = {
   readonly credentials: CredentialSets;
   /** The credentials that were submitted; undefined: the content is that of a revision, and determines those of all nodes. */
   readonly submitted?: SubmittedCredentials | undefined;
-  /** The earlier revision that has this content. */
+  /** The earlier revision that has this content. Its modules are installed with it. */
   readonly restoredRev?: string | undefined;
+  /** The modules that have to be installed for this content. */
+  readonly modules?: readonly WantedModule[] | undefined;
   /** Replaces that of the change. */
   readonly deploymentType?: DeploymentType | undefined;
 };
@@ -81,6 +87,7 @@ export type Committed = {
 export type CommitOptions = {
   readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findCredentials" | "findEntry" | "findRepeated">;
   readonly analysis: Pick<Analysis, "merge" | "findChangedContainers">;
+  readonly modules: Pick<ModuleSets, "commit">;
 };
 
 /** The revision that a change makes. */

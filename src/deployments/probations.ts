@@ -14,6 +14,7 @@ import type { ErrorLimit, Revision, RevisionEntry } from "../store/revision.ts";
 import { isMismatch } from "./deployment.ts";
 import { ErrorWatch } from "./error-watch.ts";
 import { keepCredentials } from "./kept-credentials.ts";
+import type { ModuleSets } from "./module-sets.ts";
 import { type OutcomeRecorder, type Settlement, toOutcome } from "./outcome-recorder.ts";
 import { type ProbationVerdict, type ProbationWatch, watchReplicas, watchRuntime } from "./probation-watch.ts";
 
@@ -45,6 +46,7 @@ type ProbationsOptions = {
   readonly deadlineMs: number;
   readonly runtime: Pick<Runtime, "apply" | "lastResult" | "onResult" | "onChange" | "status" | "fail">;
   readonly analysis: Pick<Analysis, "findAffected">;
+  readonly modules: Pick<ModuleSets, "restoreIfPossible">;
   readonly hub: Pick<EventHub, "onEvent">;
   readonly outcomes: Pick<OutcomeRecorder, "record">;
   readonly log: Logger;
@@ -277,35 +279,40 @@ async function settledWithin(
 }
 
 /**
- * Deploys the parent of a failed revision again, with the type of the failed deployment. Resolves with undefined if there is nothing to undo any more: it has
+ * Deploys the parent of a failed revision again, with its modules if possible, and the type of the failed deployment. Resolves with undefined if there is nothing to undo any more: it has
  * no parent, or another revision has replaced it.
  */
 async function undoAutomatically(
   failed: Revision,
   result: DeploymentResult,
   origin: Origin,
-  { store, runtime, log }: Pick<ProbationsOptions, "store" | "runtime" | "log">,
+  { store, modules, runtime, log }: Pick<ProbationsOptions, "store" | "modules" | "runtime" | "log">,
 ): Promise<Settlement | undefined> {
   const previous = failed.parent === undefined ? undefined : await store.find(failed.parent);
   if (previous === undefined) {
     return undefined;
   }
   const { flows, credentials, kept } = await keepCredentials(failed, previous, store);
+  const restoredRev = previous.rev;
+  const reason = `the flows of ${failed.rev} failed: ${outcomeMessage(result) ?? result.outcome}`;
   let revision: Revision;
   try {
-    revision = await store.commit({
-      ...origin,
-      parent: failed.rev,
-      cause: "automatic_undo",
-      deploymentType: failed.deploymentType,
-      restoredRev: previous.rev,
-      flows,
-      credentials,
-      kept,
-      message: `the flows of ${failed.rev} failed: ${outcomeMessage(result) ?? result.outcome}`,
-      probationMs: undefined,
-      idempotencyKey: undefined,
-    });
+    revision = await modules.restoreIfPossible({ flows, restoredRev }, origin, (needed, problem) =>
+      store.commit({
+        ...origin,
+        parent: failed.rev,
+        cause: "automatic_undo",
+        deploymentType: failed.deploymentType,
+        restoredRev,
+        flows,
+        credentials,
+        kept,
+        modules: needed,
+        message: problem === undefined ? reason : `${reason}; their modules could not be brought back: ${problem}`,
+        probationMs: undefined,
+        idempotencyKey: undefined,
+      }),
+    );
   } catch (error) {
     if (isMismatch(error)) {
       return undefined;

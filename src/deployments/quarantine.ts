@@ -92,6 +92,7 @@ export class Quarantine implements Disposable {
       source: "",
       conditions: { isPrecondition: false, evaluate: () => rev },
       authorize: undefined,
+      assertMayInstall() {},
       message,
       idempotencyKey: undefined,
       waitMs: undefined,

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { parseJsonText } from "@flowgate/gateway/json-text";
 import type { FlowNode } from "./configuration.ts";
+import { type FlowNeeds, findNeeds } from "./plan/requirements.ts";
 
 /** The flows of a revision, which the store, the runtime and responses share. Immutable. */
 export interface FlowsDocument {
@@ -12,6 +13,8 @@ export interface FlowsDocument {
   readonly nodes: readonly FlowNode[];
   /** The types of some ids; those without a node are undefined. Undefined: none is known without parsing `json`. */
   readonly types: NodeTypes | undefined;
+  /** What has to be installed for them. Found at the first access. */
+  readonly needs: FlowNeeds;
 }
 
 export type NodeTypes = ReadonlyMap<string, string | undefined>;
@@ -67,11 +70,12 @@ export async function formatDocument(nodes: readonly FlowNode[]): Promise<FlowsD
 
 /**
  * Creates a document from valid JSON that `formatDocument` has produced, here or in another thread. Without the number of nodes, it is
- * parsed when that is needed.
+ * parsed when that is needed, and so it is without the needs.
  */
-export function parseDocument(json: Uint8Array, count?: number, types?: NodeTypes): FlowsDocument {
+export function parseDocument(json: Uint8Array, count?: number, types?: NodeTypes, needs?: FlowNeeds): FlowsDocument {
   let nodes: FlowNode[] | undefined;
-  return createDocument(json, count, () => (nodes ??= parseJsonText(toBuffer(json).toString()) as FlowNode[]), types);
+  const readNodes = (): FlowNode[] => (nodes ??= parseJsonText(toBuffer(json).toString()) as FlowNode[]);
+  return createDocument(json, count, readNodes, types, needs);
 }
 
 function createDocument(
@@ -79,7 +83,9 @@ function createDocument(
   count: number | undefined,
   readNodes: () => readonly FlowNode[],
   types?: NodeTypes,
+  knownNeeds?: FlowNeeds,
 ) {
+  let needs = knownNeeds;
   return Object.freeze<FlowsDocument>({
     json,
     types,
@@ -88,6 +94,9 @@ function createDocument(
     },
     get nodes() {
       return readNodes();
+    },
+    get needs() {
+      return (needs ??= findNeeds(readNodes()));
     },
   });
 }

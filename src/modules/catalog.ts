@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isWithin, readDisabledModules, readManifest, readModules } from "../runtime/folders.ts";
-import { readLockfile } from "./lockfile.ts";
+import { readLockfile, uploadOf } from "./lockfile.ts";
 
 /** A module in the folder of added modules. */
 export type InstalledModule = {
@@ -10,6 +10,8 @@ export type InstalledModule = {
   readonly version: string | undefined;
   /** The hash of its tarball (Subresource Integrity); undefined if the lockfile does not have it. */
   readonly integrity: string | undefined;
+  /** The file of its tarball in the folder `uploads`, if it was uploaded. */
+  readonly upload: string | undefined;
   readonly isEnabled: boolean;
   /** The node types that it defines. */
   readonly types: readonly string[];
@@ -58,6 +60,7 @@ export async function readInstalledModules(modulesDir: string): Promise<Installe
       name,
       version,
       integrity: packages.get(`node_modules/${name}`)?.integrity,
+      upload: uploadOf(packages.get(`node_modules/${name}`)?.resolved),
       isEnabled: !disabled.has(name),
       types: await readTypes(join(modulesDir, "node_modules", name)),
     })),

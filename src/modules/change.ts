@@ -1,6 +1,8 @@
 import { constants } from "node:fs";
 import { chmod, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { hasCode } from "../base/error-code.ts";
 import { FlowgateError } from "../errors.ts";
 import { ensureModulesDir, modulesDirName, previousModulesDir } from "../runtime/folders.ts";
 
@@ -9,6 +11,9 @@ export type Staging = { readonly work: string; readonly tree: string };
 
 /** The names of these folders in the data directory. */
 export const stagingPrefix = "modules-install-";
+
+/** The folder in the data directory where npm keeps what it has downloaded, so that modules can be installed again without a network. */
+export const cacheName = "npm-cache";
 
 /** In the folder of modules, apart from their code: what npm needs, and packages that did not come from a registry. */
 const keptNames = ["package.json", "package-lock.json", "node_modules", "uploads"];
@@ -81,15 +86,36 @@ async function removeStagings(dataDir: string): Promise<void> {
 /** A lock of the operating system, which ends with the process. */
 async function lockModules(dataDir: string): Promise<Disposable> {
   // Only when it is needed: the single-file executable contains this file, and runs flows without this built-in module.
-  const { DatabaseSync } = await import("node:sqlite");
-  const db = new DatabaseSync(join(dataDir, "modules.lock"), { timeout: 0 });
+  const sqlite = await import("node:sqlite");
+  let db: DatabaseSync | undefined;
   try {
+    db = new sqlite.DatabaseSync(join(dataDir, "modules.lock"), { timeout: 0 });
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
-  } catch {
-    db.close();
-    throw new FlowgateError("modules_busy", "another process changes the modules: try again when it has ended");
+  } catch (error) {
+    db?.close();
+    throw explainLockError(error);
   }
-  return { [Symbol.dispose]: () => db.close() };
+  const lock = db;
+  return { [Symbol.dispose]: () => lock.close() };
+}
+
+// https://sqlite.org/rescode.html
+const SQLITE_BUSY = 5;
+
+function explainLockError(error: unknown): unknown {
+  if (!hasCode(error, "ERR_SQLITE_ERROR")) {
+    return error;
+  }
+  const { errcode = 0 } = error as { readonly errcode?: number };
+  // The lower byte is the primary code.
+  if (errcode % 256 === SQLITE_BUSY) {
+    return new FlowgateError("modules_busy", "another process changes the modules: try again when it has ended");
+  }
+  return new FlowgateError(
+    "module_failed",
+    `modules.lock in the data directory can't be used (SQLite code ${errcode}): check its owner and the space on the disk. ` +
+      "The modules remain as they were",
+  );
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException): void {

@@ -29,6 +29,18 @@ export function explainNpmError(
   return new FlowgateError("module_failed", `${name}: ${reasonOf(code, output, sizeMb)}. ${unchanged}`);
 }
 
+const failures: ReadonlySet<string> = new Set([
+  "module_refused",
+  "module_failed",
+  "modules_busy",
+  "registry_unavailable",
+]);
+
+/** Whether modules could not be installed. */
+export function isModuleFailure(error: unknown): error is FlowgateError {
+  return error instanceof FlowgateError && failures.has(error.reason);
+}
+
 function reasonOf(code: string, output: string, sizeMb: number): string {
   switch (code) {
     case "missing":

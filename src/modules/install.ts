@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import { type ModuleSpec, isVersionRange, isWithin, readDisabledModules, readManifest } from "../runtime/folders.ts";
 import { type InstalledModule, readInstalledModules, readNodeFiles } from "./catalog.ts";
-import { type LockedPackage, readLockfile } from "./lockfile.ts";
+import { type LockedPackage, readLockfile, uploadOf, uploadsName } from "./lockfile.ts";
 import type { Npm } from "./npm.ts";
 
 /** A package to install: from a registry, or a tarball in the folder `uploads` of the modules. */
@@ -17,6 +17,8 @@ export type InstallOptions = {
   readonly originHint?: string | undefined;
   /** The packages whose install scripts are run. */
   readonly scripts: readonly string[];
+  /** Whether what is in the cache is used without asking the registry: for exact versions only. */
+  readonly prefersCache?: boolean;
   /** Called with the step that begins. */
   readonly onStep?: (step: string) => void;
   /** Throws if the modules must not be installed. Called with them, and with all packages. */
@@ -28,24 +30,30 @@ export type Installation = {
   readonly installed: readonly InstalledModule[];
   /** The packages that have install scripts which were not run. */
   readonly scriptsNotRun: readonly string[];
+  /** Those of them whose scripts are never run: they were uploaded, or another package has brought them by this name. */
+  readonly scriptsNeverRun: readonly string[];
 };
-
-/** The folder for tarballs, in the folder of modules. */
-export const uploadsName = "uploads";
 
 /** Installs packages with all that they require into a folder of modules. Throws an NpmError or a FlowgateError. */
 export async function installPackages(
   tree: string,
   npm: Npm,
   sources: readonly PackageSource[],
-  { allowsGit = false, originHint = "", scripts, onStep = () => {}, check }: InstallOptions,
+  { allowsGit = false, originHint = "", scripts, prefersCache = false, onStep = () => {}, check }: InstallOptions,
 ): Promise<Installation> {
   onStep("downloading");
-  await npm(["install", "--save-exact", "--", ...sources.map(formatSource)]);
+  const before = new Map(readLockfile(tree).map((each) => [each.path, each]));
+  const flags = ["--save-exact", ...(prefersCache ? ["--prefer-offline"] : [])];
+  await npm(["install", ...flags, "--", ...sources.map(formatSource)]);
   onStep("checking");
   const packages = readLockfile(tree);
   if (!allowsGit) {
-    assertFromRegistry(packages, originHint);
+    // An operator may have installed others before, with --allow-git.
+    const isNew = ({ path, version, resolved, integrity }: LockedPackage): boolean => {
+      const known = before.get(path);
+      return known?.version !== version || known?.resolved !== resolved || known?.integrity !== integrity;
+    };
+    assertFromRegistry(packages.filter(isNew), originHint);
   }
   const modules = await readInstalledModules(tree);
   assertUploaded(tree, sources);
@@ -55,7 +63,8 @@ export async function installPackages(
   }
   check(installed, packages);
   const notUploaded = packages.filter(({ resolved }) => allowsGit || isFromRegistry(resolved));
-  const run = notUploaded.filter((each) => scripts.includes(each.name) && hasOwnName(each, packages));
+  const runnable = notUploaded.filter((each) => hasOwnName(each, packages));
+  const run = runnable.filter(({ name }) => scripts.includes(name));
   if (run.length > 0) {
     onStep("running install scripts");
     // By their folders: others can have the same name.
@@ -63,7 +72,12 @@ export async function installPackages(
   }
   await removeUnusedUploads(tree);
   const notRun = packages.filter((each) => each.hasInstallScript === true && !run.includes(each));
-  return { installed, scriptsNotRun: [...new Set(notRun.map(({ name }) => name))] };
+  const neverRun = notRun.filter((each) => !runnable.includes(each));
+  return { installed, scriptsNotRun: namesOf(notRun), scriptsNeverRun: namesOf(neverRun) };
+}
+
+function namesOf(packages: readonly LockedPackage[]): string[] {
+  return [...new Set(packages.map(({ name }) => name))];
 }
 
 /** Whether a package has the name that it is installed by, and none that only the publisher of another package gives to it. */
@@ -147,7 +161,7 @@ function isFromRegistry(resolved: string | undefined): boolean {
 }
 
 function isUpload(path: string, name: string, resolved: string | undefined): boolean {
-  return path === `node_modules/${name}` && resolved?.startsWith(`file:${uploadsName}/`) === true;
+  return path === `node_modules/${name}` && uploadOf(resolved) !== undefined;
 }
 
 /** Throws if npm has found another name in a tarball than was found before, such as by a second package.json. */

@@ -20,6 +20,15 @@ export type LockedPackage = {
   readonly peerDependencies?: Readonly<Record<string, string>>;
 };
 
+/** The folder for uploaded tarballs, in the folder of modules. */
+export const uploadsName = "uploads";
+
+/** The name of a tarball in that folder; undefined: the package comes from elsewhere. */
+export function uploadOf(resolved: string | undefined): string | undefined {
+  const prefix = `file:${uploadsName}/`;
+  return resolved?.startsWith(prefix) === true ? resolved.slice(prefix.length) : undefined;
+}
+
 type Entry = Omit<LockedPackage, "path" | "name" | "originalName"> & { readonly name?: string };
 
 const maxLockfileBytes = 64 * 1024 * 1024;

@@ -1,32 +1,19 @@
-import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import type { ModuleLists } from "../runtime/messages.ts";
-import {
-  isModuleName,
-  isVersionRange,
-  modulesDirName,
-  previousModulesDir,
-  readDisabledModules,
-} from "../runtime/folders.ts";
-import { type InstalledModule, ModuleCatalog } from "./catalog.ts";
-import { type Staging, changeInPlace, changeModules, removeLeftovers, stagingPrefix } from "./change.ts";
+import { modulesDirName, previousModulesDir, readDisabledModules } from "../runtime/folders.ts";
+import { type InstalledModule, ModuleCatalog, readInstalledModules } from "./catalog.ts";
+import { type Staging, cacheName, changeInPlace, changeModules, removeLeftovers, stagingPrefix } from "./change.ts";
 import { explainNpmError } from "./errors.ts";
 import { openFolderRegistry } from "./folder-registry.ts";
-import {
-  type Installation,
-  type PackageSource,
-  assertRequiresRegistry,
-  installPackages,
-  uninstallPackages,
-  uploadsName,
-  writeDisabledModules,
-} from "./install.ts";
+import { type Installation, installPackages, uninstallPackages, writeDisabledModules } from "./install.ts";
+import { uploadsName } from "./lockfile.ts";
 import { type Npm, NpmError, createNpm, measure } from "./npm.ts";
 import { isAllowed } from "./policy.ts";
-import { readPackageManifest } from "./tarball.ts";
+import { type ComparedModule, type WantedModule, assertHashes, compareModules } from "./set.ts";
+import { type FindTarball, type InstallRequest, type Source, findSource, parseRequest } from "./source.ts";
 
 /** How modules are installed. The lists are as `externalModules.palette` of Node-RED has them, see policy.ts. */
 type ModuleSettings = ModuleLists & {
@@ -62,10 +49,18 @@ type Installed = Installation & {
   readonly previousVersion: string | undefined;
 };
 
-/** A package to install, by its name and a version, range or tag; or its tarball. */
-export type InstallRequest = { readonly name: string; readonly version: string } | { readonly tarball: Uint8Array };
-
 type Subject = Pick<ModuleProgress, "action" | "name" | "version">;
+
+/** What a change of several modules is done with. */
+export type ReplaceOptions<T> = {
+  /** Finds the tarball of an uploaded module, if no registry has it. */
+  readonly findTarball: FindTarball;
+  /**
+   * Called when they are installed, before they take the place of the others, with all modules as they will be. If it rejects, the modules
+   * remain as they were.
+   */
+  readonly commit: (installed: readonly InstalledModule[]) => Promise<T>;
+};
 
 const bytesPerMb = 1024 * 1024;
 
@@ -81,7 +76,7 @@ export class Modules implements AsyncDisposable {
   readonly #closing = new AbortController();
   /** What another process has left is removed before the first change. */
   readonly #cleaned: Promise<void>;
-  #current: { readonly subject: Subject; readonly done: Promise<unknown> } | undefined;
+  #current: { readonly subjects: readonly Subject[]; readonly done: Promise<unknown> } | undefined;
 
   constructor(options: ModulesOptions) {
     this.#options = options;
@@ -105,34 +100,79 @@ export class Modules implements AsyncDisposable {
 
   /** Installs a module, or another version of it. Throws `invalid_argument`, `module_refused`, and as `#change` does. */
   async install(request: InstallRequest): Promise<Installed> {
-    const source = await this.#toSource(request);
+    const source = await parseRequest(request);
     const { name, version = "latest" } = source;
     const previous = (await this.list()).find((each) => each.name === name);
     if (!isAllowed(this.#options, name)) {
       throw this.#refused(name);
     }
     const subject: Subject = { action: previous === undefined ? "install" : "update", name, version };
-    const work = async (onStep: (step: string) => void): Promise<Installation> => {
-      const registry = await this.#openRegistry();
-      await using _ = registry;
-      return await this.#edit(registry?.url, async (npm, { tree }) => {
-        if ("tarball" in request) {
-          await mkdir(join(tree, uploadsName), { recursive: true });
-          await writeFile(join(tree, uploadsName, source.upload ?? ""), request.tarball);
-        }
-        const { scripts } = this.#options;
-        return installPackages(tree, npm, [source], { scripts, onStep, check: (installed) => this.#check(installed) });
+    const installation = await this.#change(
+      [subject],
+      (onStep) => this.#install([source], { onStep, prefersCache: false }, async (result) => result),
+      ({ installed }) => installed,
+    );
+    return { ...installation, previousVersion: previous?.version };
+  }
+
+  /** Finds out which of these modules have to be installed, and refuses those that may not be. Throws `module_refused`. */
+  async compare(wanted: readonly WantedModule[]): Promise<readonly ComparedModule[]> {
+    const compared = compareModules(await this.list(), wanted);
+    for (const { wanted: each, state } of compared) {
+      if (state !== "present" && !isAllowed(this.#options, each.name)) {
+        throw this.#refused(each.name);
+      }
+    }
+    return compared;
+  }
+
+  /**
+   * Installs those of these modules that are not present, all or none, with the hashes that they must have. Throws as `compare` and `#change`
+   * do, and what `commit` throws. Waits while another change is in progress.
+   */
+  async replace<T>(wanted: readonly WantedModule[], options: ReplaceOptions<T>): Promise<T> {
+    for (;;) {
+      await this.#current?.done.catch(() => {});
+      const changed = (await this.compare(wanted)).filter(({ state }) => state !== "present");
+      if (changed.length === 0) {
+        return options.commit(await this.list());
+      }
+      // Begins before another one can.
+      if (this.#current === undefined) {
+        return this.#replaceAll(changed, options);
+      }
+    }
+  }
+
+  async #replaceAll<T>(changed: readonly ComparedModule[], { findTarball, commit }: ReplaceOptions<T>): Promise<T> {
+    const subjects = changed.map(({ wanted: { name, version }, state }): Subject => ({
+      action: state === "missing" ? "install" : "update",
+      name,
+      version: version === "" ? "latest" : version,
+    }));
+    type Replaced = { readonly result: T; readonly installed: readonly InstalledModule[] };
+    const work = async (onStep: (step: string) => void): Promise<Replaced> => {
+      const sources = await Promise.all(changed.map((each) => findSource(each.wanted, findTarball)));
+      const prefersCache = changed.every(({ wanted: { integrity } }) => integrity !== undefined);
+      return this.#install(sources, { onStep, prefersCache }, async ({ installed }, tree) => {
+        assertHashes(installed, changed);
+        return { installed, result: await commit(await readInstalledModules(tree)) };
       });
     };
-    const installation = await this.#change(subject, work, ({ installed }) => installed[0]?.version);
-    return { ...installation, previousVersion: previous?.version };
+    return (await this.#change(subjects, work, ({ installed }) => installed)).result;
+  }
+
+  /** The tarball of an uploaded module; undefined if there is none. */
+  async readUpload({ upload }: InstalledModule): Promise<Uint8Array | undefined> {
+    const folder = join(this.#options.dataDir, modulesDirName, uploadsName);
+    return upload === undefined ? undefined : readFile(join(folder, upload)).catch(() => undefined);
   }
 
   /** Throws `not_found`, and as `#change` does. */
   async remove(name: string): Promise<InstalledModule> {
     const module = await this.get(name);
     const subject: Subject = { action: "remove", name, version: module.version ?? "" };
-    await this.#change(subject, () => this.#edit(undefined, (npm, { tree }) => uninstallPackages(tree, npm, [name])));
+    await this.#change([subject], () => this.#edit(undefined, (npm, { tree }) => uninstallPackages(tree, npm, [name])));
     return module;
   }
 
@@ -144,7 +184,7 @@ export class Modules implements AsyncDisposable {
     }
     const subject: Subject = { action: isEnabled ? "enable" : "disable", name, version: module.version ?? "" };
     const { dataDir } = this.#options;
-    await this.#change(subject, () =>
+    await this.#change([subject], () =>
       changeInPlace(dataDir, (tree) => {
         const others = readDisabledModules(tree).filter((each) => each !== name);
         return writeDisabledModules(tree, isEnabled ? others : [...others, name]);
@@ -158,66 +198,63 @@ export class Modules implements AsyncDisposable {
     await this.#current?.done.catch(() => {});
   }
 
-  async #toSource(request: InstallRequest): Promise<PackageSource> {
-    if ("tarball" in request) {
-      const manifest = await readPackageManifest(request.tarball);
-      if (manifest === undefined) {
-        throw new FlowgateError(
-          "invalid_argument",
-          "tarball: must be a package of npm, as npm pack makes it, whose package.json has a name and a version",
-        );
+  /** Installs packages into a copy of the modules, which replaces them when `finish` resolves. */
+  async #install<T>(
+    sources: readonly Source[],
+    { onStep, prefersCache }: { readonly onStep: (step: string) => void; readonly prefersCache: boolean },
+    finish: (installation: Installation, tree: string) => Promise<T>,
+  ): Promise<T> {
+    const registry = await this.#openRegistry();
+    await using _ = registry;
+    return await this.#edit(registry?.url, async (npm, { tree }) => {
+      for (const { upload, tarball } of sources) {
+        if (upload !== undefined && tarball !== undefined) {
+          await mkdir(join(tree, uploadsName), { recursive: true });
+          await writeFile(join(tree, uploadsName, upload), tarball);
+        }
       }
-      const { name, version } = manifest;
-      // Before npm reads what they name, in the network and on the disk of the service.
-      for (const section of ["dependencies", "optionalDependencies", "peerDependencies"]) {
-        assertRequiresRegistry(name, Object(manifest[section]) as Record<string, unknown>);
-      }
-      // With a hash, so that npm installs another package of the same version.
-      const hash = createHash("sha256").update(request.tarball).digest("hex").slice(0, 16);
-      return { name, version, upload: `${name.replace("/", "-").replace("@", "")}-${version}-${hash}.tgz` };
-    }
-    const { name, version } = request;
-    if (!isModuleName(name)) {
-      throw new FlowgateError("invalid_argument", "name: must be the name of an npm package, without a version");
-    }
-    if (!isVersionRange(version)) {
-      throw new FlowgateError(
-        "invalid_argument",
-        "version: must be a version, range or tag of a package in a registry, and not a file, URL or git repository",
-      );
-    }
-    return { name, version };
+      const { scripts } = this.#options;
+      const check = (installed: readonly InstalledModule[]): void => this.#check(installed);
+      return finish(await installPackages(tree, npm, sources, { scripts, prefersCache, onStep, check }), tree);
+    });
   }
 
   /**
    * Throws `modules_busy` while another change is in progress, `module_failed` if npm fails or the module is malformed, and
-   * `registry_unavailable`; then nothing has changed. `versionOf` returns the version that a result has, if it was not known before.
+   * `registry_unavailable`; then nothing has changed. `installedOf` returns the modules of a result, whose versions were not known before.
    */
   async #change<T>(
-    subject: Subject,
+    subjects: readonly Subject[],
     work: (onStep: (step: string) => void) => Promise<T>,
-    versionOf: (result: T) => string | undefined = () => undefined,
+    installedOf: (result: T) => readonly InstalledModule[] = () => [],
   ): Promise<T> {
     if (this.#closing.signal.aborted) {
       throw new FlowgateError("unavailable", "the service is stopping");
     }
     if (this.#current !== undefined) {
-      const { action, name } = this.#current.subject;
       throw new FlowgateError(
         "modules_busy",
-        `another change of the modules is in progress (${action} ${name}): wait until it has ended`,
+        `another change of the modules is in progress (${describe(this.#current.subjects)}): wait until it has ended`,
       );
     }
-    const report = (state: ModuleProgress["state"], message: string, version = subject.version): void =>
-      this.#options.onProgress({ ...subject, version, state, message });
+    const report = (
+      state: ModuleProgress["state"],
+      message: string,
+      installed: readonly InstalledModule[] = [],
+    ): void => {
+      for (const subject of subjects) {
+        const { version = subject.version } = installed.find(({ name }) => name === subject.name) ?? {};
+        this.#options.onProgress({ ...subject, version, state, message });
+      }
+    };
     const done = this.#cleaned.then(() => work((step) => report("running", step)));
-    this.#current = { subject, done };
+    this.#current = { subjects, done };
     try {
       const result = await done;
-      report("done", "", versionOf(result));
+      report("done", "", installedOf(result));
       return result;
     } catch (error) {
-      const failure = this.#explain(error, subject);
+      const failure = this.#explain(error, subjects);
       report("failed", failure instanceof FlowgateError ? failure.message : "internal error");
       throw failure;
     } finally {
@@ -225,15 +262,18 @@ export class Modules implements AsyncDisposable {
     }
   }
 
-  #explain(error: unknown, { action, name }: Subject): unknown {
+  #explain(error: unknown, subjects: readonly Subject[]): unknown {
     if (!(error instanceof NpmError)) {
       return error;
     }
-    this.#options.log(`npm has failed (${action} ${name}); the modules remain as they were`, {
+    this.#options.log(`npm has failed (${describe(subjects)}); the modules remain as they were`, {
       npmCode: error.code,
       npmOutput: error.output.slice(-maxOutputChars),
     });
-    return explainNpmError(error, name, this.#options);
+    const [first, ...others] = subjects;
+    const names =
+      others.length === 0 ? first?.name : subjects.map(({ name, version }) => `${name}@${version}`).join(", ");
+    return explainNpmError(error, names ?? "", this.#options);
   }
 
   async #openRegistry() {
@@ -243,12 +283,14 @@ export class Modules implements AsyncDisposable {
 
   async #edit<T>(localUrl: string | undefined, edit: (npm: Npm, staging: Staging) => Promise<T>): Promise<T> {
     const { dataDir, registry, npmrc, timeoutMs, sizeMb } = this.#options;
+    const cacheDir = join(dataDir, cacheName);
     const isLocal = registry !== undefined && isAbsolute(registry);
     const maxBytes = sizeMb * bytesPerMb;
     return changeModules(dataDir, async (staging) => {
       const { signal } = this.#closing;
       const url = isLocal ? localUrl : registry;
-      const npm = createNpm(staging.work, staging.tree, { registry: url, npmrc, isLocal, signal, timeoutMs, maxBytes });
+      const { work, tree } = staging;
+      const npm = createNpm(work, tree, { registry: url, npmrc, cacheDir, isLocal, signal, timeoutMs, maxBytes });
       const result = await edit(npm, staging);
       if ((await measure(staging.tree, maxBytes)) > maxBytes) {
         throw new NpmError("size", "");
@@ -289,3 +331,7 @@ export class Modules implements AsyncDisposable {
 }
 
 const maxOutputChars = 4_000;
+
+function describe(subjects: readonly Subject[]): string {
+  return subjects.map(({ action, name }) => `${action} ${name}`).join(", ");
+}

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir, stat, writeFile } from "node:fs/promises";
+import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 
@@ -14,6 +14,8 @@ export type NpmOptions = {
   readonly allowsGit?: boolean | undefined;
   /** Whether the registry is on this machine: then proxies are not used, and its URLs are not kept in the lockfile. */
   readonly isLocal?: boolean | undefined;
+  /** Where npm keeps what it downloads. */
+  readonly cacheDir: string;
   /** Ends npm, with all that it has started. Without a signal, npm ends with this process at Ctrl-C. */
   readonly signal?: AbortSignal | undefined;
   /** How long npm may take, all runs together. */
@@ -62,23 +64,26 @@ export function createNpm(work: string, tree: string, options: NpmOptions): Npm 
 async function runNpm(args: readonly string[], work: string, tree: string, options: NpmOptions): Promise<void> {
   const [command = "", ...rest] = args;
   const noGit = join(work, "no-git");
+  const { timeoutMs, maxBytes, cacheDir } = options;
+  if (maxBytes !== undefined && (await measure(cacheDir, maxBytes)) > maxBytes) {
+    await rm(cacheDir, { recursive: true, force: true, maxRetries: 3 });
+  }
   await writeFile(join(work, "empty-npmrc"), "");
-  const { signal, isLocal = false } = options;
+  const { signal } = options;
   const isAborted = (): boolean => signal?.aborted === true;
   if (isAborted()) {
     throw new NpmError("aborted", "");
   }
   const child = spawn("npm", [command, ...optionsOf(work, tree, noGit, rest, options), ...rest], {
     cwd: tree,
-    env: environmentOf(work, isLocal),
+    env: environmentOf(work, options),
     stdio: ["ignore", "pipe", "pipe"],
     // A process group, so that the scripts of packages end with it.
     detached: signal !== undefined,
   });
   const limits = new AbortController();
-  const { timeoutMs, maxBytes } = options;
   const timer = timeoutMs === undefined ? undefined : setTimeout(() => limits.abort("timeout"), timeoutMs);
-  const watch = maxBytes === undefined ? undefined : watchSize(work, maxBytes, () => limits.abort("size"));
+  const watch = maxBytes === undefined ? undefined : watchSize([work, cacheDir], maxBytes, () => limits.abort("size"));
   const kill = (): void => endGroup(child.pid);
   limits.signal.addEventListener("abort", kill);
   signal?.addEventListener("abort", kill);
@@ -109,14 +114,13 @@ function optionsOf(
   tree: string,
   noGit: string,
   rest: readonly string[],
-  { registry, npmrc, allowsGit, isLocal }: NpmOptions,
+  { npmrc, cacheDir, allowsGit, isLocal }: NpmOptions,
 ): string[] {
   return [
     `--prefix=${tree}`,
     `--userconfig=${npmrc === undefined ? join(work, "no-npmrc") : resolve(npmrc)}`,
     `--globalconfig=${join(work, "empty-npmrc")}`,
-    `--cache=${join(work, "cache")}`,
-    ...(registry === undefined ? [] : [`--registry=${registry}`]),
+    `--cache=${cacheDir}`,
     ...(allowsGit === true ? [] : [`--git=${noGit}`]),
     ...(isLocal === true ? ["--omit-lockfile-registry-resolved"] : []),
     ...(rest.includes("--no-ignore-scripts") ? [] : ["--ignore-scripts"]),
@@ -125,20 +129,28 @@ function optionsOf(
     "--no-audit",
     "--no-fund",
     "--no-update-notifier",
+    "--logs-max=0",
     "--fetch-retries=1",
     "--fetch-retry-mintimeout=1000",
     "--loglevel=error",
   ];
 }
 
-function environmentOf(work: string, isLocal: boolean): Record<string, string> {
+function environmentOf(work: string, { registry, isLocal = false }: NpmOptions): Record<string, string> {
   const names = isLocal ? passedVariables : [...passedVariables, ...proxyVariables];
   const passed = names.flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
   const path = (process.env["PATH"] ?? "").split(delimiter).filter(isAbsolute).join(delimiter);
-  return { PATH: path, HOME: work, TMPDIR: work, ...Object.fromEntries(passed) };
+  return {
+    PATH: path,
+    HOME: work,
+    TMPDIR: work,
+    // Unlike arguments, other users of the machine can't read it.
+    ...(registry !== undefined && { npm_config_registry: registry }),
+    ...Object.fromEntries(passed),
+  };
 }
 
 function explainMissing(error: NodeJS.ErrnoException): never {
@@ -160,17 +172,20 @@ function endGroup(pid: number | undefined): void {
   }
 }
 
-/** Calls `onExceeded` once when a folder has become larger. */
-function watchSize(folder: string, maxBytes: number, onExceeded: () => void): NodeJS.Timeout {
+/** Calls `onExceeded` once when one of the folders has become larger. */
+function watchSize(folders: readonly string[], maxBytes: number, onExceeded: () => void): NodeJS.Timeout {
   let isMeasuring = false;
   const look = async (): Promise<void> => {
     if (isMeasuring) {
       return;
     }
     isMeasuring = true;
-    if ((await measure(folder, maxBytes)) > maxBytes) {
-      clearInterval(timer);
-      onExceeded();
+    for (const folder of folders) {
+      if ((await measure(folder, maxBytes)) > maxBytes) {
+        clearInterval(timer);
+        onExceeded();
+        break;
+      }
     }
     isMeasuring = false;
   };

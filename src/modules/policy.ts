@@ -1,4 +1,5 @@
 import semver from "semver";
+import type { ModuleSpec } from "../runtime/folders.ts";
 import type { ModuleLists } from "../runtime/messages.ts";
 
 type Rule = {
@@ -33,6 +34,22 @@ export function isAllowed(lists: ModuleLists, name: string, version?: string): b
 /** What is denied in the form of Node-RED, which allows what neither list names: here, what `allow` does not name is denied. */
 export function completeDeny({ allow, deny }: ModuleLists): readonly string[] {
   return allow.includes("*") ? deny : [...deny, "*"];
+}
+
+/**
+ * The lists for modules of function nodes, whose versions Node-RED does not compare: those that are installed are named by whether their
+ * version is permitted. An entry that denies some versions only would deny all. In the form of Node-RED.
+ */
+export function listsByName(lists: ModuleLists, installed: readonly ModuleSpec[]): ModuleLists {
+  const deny = completeDeny(lists);
+  const [permitted, refused] = [true, false].map((isPermitted) =>
+    installed.filter(({ name, version }) => isAllowed(lists, name, version) === isPermitted).map(({ name }) => name),
+  );
+  const isUnversioned = (entry: string): boolean => splitRule(entry).range === undefined;
+  return {
+    allow: [...(permitted ?? []), ...lists.allow],
+    deny: [...(refused ?? []), ...deny.filter(isUnversioned)],
+  };
 }
 
 /** The first rule that a module matches, as in Node-RED (`checkAgainstList` in @node-red/registry). */

@@ -10,13 +10,14 @@ import { type CodeCache, openCodeCache } from "./code-cache.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import { formatDeadline } from "./fence.ts";
 import type { Certificate } from "./flow-settings.ts";
-import { readDisabledModules } from "./folders.ts";
+import { readDisabledModules, readModules } from "./folders.ts";
 import { findProgram, killGroup, signalOf } from "./launched-program.ts";
 import { noteProcess } from "./leftover.ts";
 import {
   type FromChild,
   type Initialize,
   type LogEntry,
+  type ModuleLists,
   type ToChild,
   adminFd,
   messageFd,
@@ -319,6 +320,7 @@ function initializeMessage(options: CompleteOptions): Initialize {
     dir,
     modulesDir,
     moduleLists,
+    functionLists,
     nodeCloseTimeoutMs,
     contextStorage,
     http,
@@ -334,6 +336,12 @@ function initializeMessage(options: CompleteOptions): Initialize {
     traces,
     hasAdmin,
   } = options;
+  const disabled = modulesDir === undefined ? [] : readDisabledModules(modulesDir);
+  // The disabled ones first, since the first entry that names a module decides.
+  const withDisabled = ({ allow: allowed, deny }: ModuleLists): ModuleLists => ({
+    allow: allowed,
+    deny: [...disabled, ...deny],
+  });
   return {
     kind: "initialize",
     // A process in namespaces ends with the first one there, which ends with this one.
@@ -341,8 +349,8 @@ function initializeMessage(options: CompleteOptions): Initialize {
     userDir: dir,
     ...(modulesDir !== undefined && {
       modulesDir,
-      // The disabled ones first, since the first entry that names a module decides.
-      moduleLists: { ...moduleLists, deny: [...readDisabledModules(modulesDir), ...moduleLists.deny] },
+      moduleLists: withDisabled(moduleLists),
+      functionLists: withDisabled(functionLists(readModules(modulesDir))),
     }),
     nodeCloseTimeoutMs,
     settings: { contextStorage, http, globalContext, nodeSettings },

@@ -48,6 +48,8 @@ export type Initialize = {
   readonly modulesDir?: string;
   /** Which of them may be loaded, in the form of Node-RED's `allowList` and `denyList`; absent: all. */
   readonly moduleLists?: ModuleLists;
+  /** Which of them function nodes may load, in the same form, without versions; absent: all. */
+  readonly functionLists?: ModuleLists;
   readonly nodeCloseTimeoutMs: number;
   readonly settings: FlowSettings;
   readonly logLevel: LogLevel;

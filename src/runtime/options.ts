@@ -79,6 +79,12 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly modulesDir?: string | undefined;
   /** Which added modules may be loaded, as `externalModules.palette` of Node-RED has it. Absent: all. */
   readonly moduleLists?: ModuleLists;
+  /** Which installed modules function nodes may load, in the same form, without versions. Absent: as `moduleLists`. */
+  readonly functionLists?: (
+    installed: readonly { readonly name: string; readonly version: string | undefined }[],
+  ) => ModuleLists;
+  /** Why modules of the active revision could not be installed here, and its sequence number. Absent: it is never known. */
+  readonly modulesProblem?: () => { readonly seq: number; readonly message: string } | undefined;
   /** A folder that only the service can write, for the code of the flow runtime as V8 compiles it. Absent: it is compiled at each start. */
   readonly codeCacheDir?: string | undefined;
   /** The address of HTTP-in nodes. Port 0 selects a free one, which `status` reports. */
@@ -181,6 +187,8 @@ export function completeOptions(
     unresponsiveMs: 2_000,
     modulesDir: undefined,
     moduleLists: { allow: ["*"], deny: [] },
+    functionLists: () => options.moduleLists ?? { allow: ["*"], deny: [] },
+    modulesProblem: () => undefined,
     codeCacheDir: undefined,
     maxOldSpaceMb: undefined,
     hasAdmin: false,

@@ -95,7 +95,8 @@ const distrustedStopMs = 500;
 export class Renewals {
   readonly #options: Pick<CompleteOptions, "freshProcess" | "nodeCloseTimeoutMs" | "log">;
   #distrusted: Renewal | undefined;
-  #isRequested = false;
+  /** Why, if it was requested. */
+  #requested: string | undefined;
 
   constructor(options: Pick<CompleteOptions, "freshProcess" | "nodeCloseTimeoutMs" | "log">) {
     this.#options = options;
@@ -116,8 +117,8 @@ export class Renewals {
   }
 
   /** Makes the next deployment start in a new process, on demand. */
-  request(): void {
-    this.#isRequested = true;
+  request(reason = "a restart was requested"): void {
+    this.#requested ??= reason;
   }
 
   /** Undefined: a deployment of this type runs in the current process. `hasRunNodes`: nodes have run in it before. */
@@ -127,8 +128,8 @@ export class Renewals {
       return this.#distrusted;
     }
     const stopMs = stopLimitMs(nodeCloseTimeoutMs);
-    if (this.#isRequested) {
-      return { reason: "a restart was requested", stopMs };
+    if (this.#requested !== undefined) {
+      return { reason: this.#requested, stopMs };
     }
     const isConfigured = freshProcess === "always" || (freshProcess === "full" && restartsAllNodes({ type }));
     return isConfigured && hasRunNodes ? { reason: `runtime.freshProcess is ${freshProcess}`, stopMs } : undefined;
@@ -137,7 +138,7 @@ export class Renewals {
   /** Must be called when a deployment has started in a new process, but not when the same flows are restarted after a failure. */
   clear(): void {
     this.#distrusted = undefined;
-    this.#isRequested = false;
+    this.#requested = undefined;
   }
 }
 

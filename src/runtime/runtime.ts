@@ -138,6 +138,8 @@ export interface Runtime extends AsyncDisposable {
    * result stays `failed` until flows are started again.
    */
   fail(seq: number, message: string): void;
+  /** Makes the next deployment start in a new process, which loads the modules that are installed then. */
+  reloadModules(): void;
   status(): RuntimeStatus;
   processStats(): RuntimeProcessStats;
   /** Undefined while there is no process. */

@@ -223,8 +223,17 @@ class Supervisor implements Runtime {
     this.#reporter.set("failed", notice === undefined ? message : `${message}; ${notice}`);
   }
 
+  reloadModules(): void {
+    this.#renewals.request("modules were installed");
+    this.#keeper.retryModules();
+  }
+
   status(): RuntimeStatus {
-    return this.#reporter.status({ httpPort: this.#keeper.httpPort, boundary: this.#options.launcher });
+    const status = this.#reporter.status({ httpPort: this.#keeper.httpPort, boundary: this.#options.launcher });
+    const problem = this.#options.modulesProblem();
+    return problem === undefined || status.state === "stopped"
+      ? status
+      : { ...status, message: [status.message, problem.message].filter((part) => part !== undefined).join("; ") };
   }
 
   processStats(): RuntimeProcessStats {
@@ -246,7 +255,7 @@ class Supervisor implements Runtime {
 
   incompleteSeq(): number | undefined {
     const last = this.#lastResult;
-    return last && isIncomplete(last.result) ? last.revision.seq : undefined;
+    return last && isIncomplete(last.result) ? last.revision.seq : this.#options.modulesProblem()?.seq;
   }
 
   onChange(listener: () => void): Disposable {

@@ -3,6 +3,8 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { CredentialsSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { Approvals } from "../auth/approvals.ts";
 import { callerOf, originOf, peerKey, principalKey } from "../auth/caller.ts";
+import { insufficientScope } from "../auth/errors.ts";
+import { allows } from "../auth/permissions.ts";
 import { tabAccessKey } from "../auth/tab-access.ts";
 import type { Caller } from "../base/shared-threads.ts";
 import type { Change, DeploymentCall } from "../deployments/deployment.ts";
@@ -17,6 +19,7 @@ import type {
   PreparedDeployment,
   PreparedOutcome,
 } from "../flows/preparation/prepare.ts";
+import { parseWanted } from "../modules/set.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { assertSingleKey, decodeHeaderText, readConditions } from "./rest.ts";
 
@@ -58,6 +61,15 @@ export function readDeploymentCall(
     origin: originOf(context),
     conditions: readConditions(rev, context),
     authorize: createAuthorization(context, approvals),
+    assertMayInstall(isRestored) {
+      // What was installed before is a part of undoing a deployment, unless it would change what other tabs run with.
+      if (
+        !(isRestored && context.values.get(tabAccessKey) === undefined) &&
+        !allows(context.values.get(principalKey).permissions, "modules.write")
+      ) {
+        throw insufficientScope("modules.write", context.requestHeader.has("authorization"));
+      }
+    },
     message: parseMessage(decodeHeaderText(fields.message, context)),
     idempotencyKey: key,
     waitMs: waitSeconds === 0 && !undoOnFailure ? undefined : waitSeconds * 1000,
@@ -119,7 +131,7 @@ export async function prepareRequest(
 
 /** The change that a prepared request makes. `current` are the credentials that it was prepared with. */
 export function toChange(
-  { type, rev }: Pick<PreparedDeployment, "type" | "rev">,
+  { type, rev, modules: named }: Pick<PreparedDeployment, "type" | "rev" | "modules">,
   outcome: Exclude<PreparedOutcome, { kind: "reload" }>,
   current: CredentialSets,
   decrypt: Decrypt,
@@ -132,6 +144,7 @@ export function toChange(
     return { cause: "deployment", deploymentType: type, apply, identity: () => [] };
   }
   const { flows, submitted } = outcome;
+  const modules = parseWanted(named);
   return {
     cause: "deployment",
     deploymentType: type,
@@ -146,13 +159,14 @@ export function toChange(
               current: active.credentials,
               decrypt,
             });
-      return { flows, credentials, submitted };
+      return { flows, credentials, submitted, modules };
     },
     identity: () => [
       rev ?? "",
       flows.json,
       JSON.stringify(Array.from(submitted.inline, ([id, set]) => [id, [...set]])),
       submitted.topLevel === undefined ? "" : toBinary(CredentialsSchema, submitted.topLevel),
+      ...(modules.length === 0 ? [] : [JSON.stringify(modules)]),
     ],
   };
 }

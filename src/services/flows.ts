@@ -19,12 +19,15 @@ import { keepCredentials } from "../deployments/kept-credentials.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import type { Decrypt, SubmittedCredentials } from "../flows/credentials.ts";
 import type { RuntimeView } from "../flows/plan/plan.ts";
+import type { Modules } from "../modules/modules.ts";
+import { parseWanted } from "../modules/set.ts";
 import { resultOf } from "../runtime/replicas/runs.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
+import { findKnownModules } from "./known-modules.ts";
 import { prepareRequest, readDeploymentCall, toChange } from "./deployment-request.ts";
 import { analyzedResponse, findRevision, toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
 import { readConditions } from "./rest.ts";
@@ -45,6 +48,7 @@ export function flowsService({
   decrypt,
   approvals,
   analysis,
+  modules,
   runtime,
   cluster,
   desired,
@@ -90,7 +94,7 @@ export function flowsService({
     },
 
     planFlows: (request, context) =>
-      planFlows(request, context, { store, preparation, analysis, runtime, cluster, desired }),
+      planFlows(request, context, { store, preparation, analysis, modules, runtime, cluster, desired }),
 
     async undoFlows(request, context) {
       const change = undoChange(request.rev, request.deploymentType, context, { store, analysis });
@@ -106,6 +110,7 @@ export type PlanFlowsOptions = {
   readonly store: FlowStore;
   readonly preparation: Pick<Preparation, "prepare">;
   readonly analysis: Pick<Analysis, "plan">;
+  readonly modules: Pick<Modules, "list" | "compare">;
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "nodeTypes">;
   /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
@@ -117,12 +122,18 @@ export type PlanFlowsOptions = {
 export async function planFlows(
   request: PlanFlowsRequest,
   context: HandlerContext,
-  { store, preparation, analysis, runtime, cluster, desired }: PlanFlowsOptions,
+  { store, preparation, analysis, modules, runtime, cluster, desired }: PlanFlowsOptions,
 ): Promise<PlanFlowsResponse> {
   const active = store.active();
   // One time limit for both steps.
   const caller = { ...callerOf(context), startMs: performance.now() };
-  const { type, rev, base, outcome } = await prepareRequest(preparation, request, active, context, caller);
+  const {
+    type,
+    rev,
+    base,
+    modules: named,
+    outcome,
+  } = await prepareRequest(preparation, request, active, context, caller);
   const conditions = readConditions(rev, context);
   const expectedRev = conditions.evaluate(active);
   if (expectedRev !== undefined && expectedRev !== active.rev) {
@@ -142,7 +153,7 @@ export async function planFlows(
     current: active,
     rev: active.rev,
     type,
-    runtime: viewOf(runtime),
+    runtime: { ...viewOf(runtime), modules: await findKnownModules(modules, parseWanted(named)) },
     active: { activeOutcome: outcomes[result.outcome], activeOutcomeMessage: result.message ?? "" },
   };
   return analyzedResponse(PlanFlowsResponseSchema, context, (format) => analysis.plan({ ...call, format }, caller));

@@ -8,6 +8,7 @@ import type {
 } from "../../gen/flowgate/v1/modules_pb.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
+import { type ModuleSets, moduleInstalled } from "../deployments/module-sets.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
 import type { FlowNode } from "../flows/configuration.ts";
@@ -15,7 +16,8 @@ import type { FlowsDocument } from "../flows/document.ts";
 import { containerIdOf } from "../flows/nodes.ts";
 import { findMissingTypes } from "../flows/plan/requirements.ts";
 import type { InstalledModule } from "../modules/catalog.ts";
-import type { InstallRequest, Modules } from "../modules/modules.ts";
+import type { Modules } from "../modules/modules.ts";
+import type { InstallRequest } from "../modules/source.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { AuditKind } from "../store/audit-store.ts";
 import type { Cluster } from "../store/cluster.ts";
@@ -27,6 +29,7 @@ import { nameOfSelf } from "./runner.ts";
 type ModulesServiceOptions = {
   readonly store: Pick<FlowStore, "active">;
   readonly modules: Pick<Modules, "list" | "get" | "install" | "remove" | "setEnabled">;
+  readonly sets: Pick<ModuleSets, "record">;
   readonly audit: Pick<AuditRecorder, "write">;
   readonly runtime: Pick<Runtime, "nodeTypes" | "lastResult" | "restart">;
   /** Undefined: there are no other replicas. */
@@ -35,7 +38,7 @@ type ModulesServiceOptions = {
 
 /** The modules of this replica. */
 export function modulesService(options: ModulesServiceOptions): ServiceImpl<typeof ModulesService> {
-  const { store, modules, audit, runtime, cluster } = options;
+  const { store, modules, sets, audit, runtime, cluster } = options;
 
   return {
     async listModules() {
@@ -52,17 +55,17 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
     },
 
     installModule(request, context) {
-      return install(readInstallRequest(request), context);
+      return install(readInstallRequest(request), request.deferRestart, context);
     },
 
-    async updateModule({ name: text, version, enabled, force }, context) {
+    async updateModule({ name: text, version, enabled, force, deferRestart }, context) {
       const module = await modules.get(decodeName(text));
       const { name } = module;
       if ((version === undefined) === (enabled === undefined)) {
         throw new FlowgateError("invalid_argument", "either version or enabled must be given");
       }
       if (version !== undefined) {
-        return install({ name, version }, context);
+        return install({ name, version }, deferRestart, context);
       }
       if (enabled === undefined || enabled === module.isEnabled) {
         return { module: toMessage(module), ...replica() };
@@ -72,17 +75,17 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
       }
       const changed = await modules.setEnabled(name, enabled);
       record(enabled ? "module_enabled" : "module_disabled", changed, context);
-      return finish(changed, context);
+      return finish(changed, deferRestart, context);
     },
 
-    async deleteModule({ name, force }, context) {
+    async deleteModule({ name, force, deferRestart }, context) {
       const module = await modules.get(decodeName(name));
       if (!force) {
         assertUnused(module, store.active().flows);
       }
       await modules.remove(module.name);
       record("module_removed", module, context);
-      return finish(module, context);
+      return finish(module, deferRestart, context, { removed: module.name });
     },
   };
 
@@ -95,41 +98,48 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
     return name === undefined ? {} : { replica: name };
   }
 
-  async function install(request: InstallRequest, context: HandlerContext) {
-    const { installed, scriptsNotRun, previousVersion } = await modules.install(request);
+  async function install(request: InstallRequest, deferRestart: boolean, context: HandlerContext) {
+    const { installed, scriptsNotRun, scriptsNeverRun, previousVersion } = await modules.install(request);
     const [module] = installed;
     if (module === undefined) {
       throw new Error("npm has installed nothing");
     }
-    record("module_installed", module, context, previousVersion);
-    return finish(module, context, scriptsNotRun);
+    audit.write(moduleInstalled(module, previousVersion, originOf(context)));
+    return finish(module, deferRestart, context, {
+      scriptsNotRun: [...scriptsNotRun],
+      scriptsNeverRun: [...scriptsNeverRun],
+    });
   }
 
-  /** Starts the flows again, also if the caller does not wait any more. */
+  /** Records the modules of the active revision, and starts the flows again, also if the caller does not wait any more. */
   async function finish(
     module: InstalledModule,
+    deferRestart: boolean,
     context: HandlerContext,
-    scriptsNotRun: readonly string[] = [],
+    {
+      removed,
+      ...scripts
+    }: { readonly removed?: string; readonly scriptsNotRun?: string[]; readonly scriptsNeverRun?: string[] } = {},
   ): Promise<MessageInitShape<typeof ChangeModuleResponseSchema>> {
+    await sets.record(removed);
+    if (deferRestart) {
+      return { module: toMessage(module), ...scripts, ...replica() };
+    }
     const { outcome, missingTypes } = await runtime.restart(store.active(), context.values.get(traceKey), {
       withinMs: runtimeTimeoutMs(context.timeoutMs()),
       signal: context.signal,
     });
     return {
       module: toMessage(module),
-      scriptsNotRun: [...scriptsNotRun],
+      ...scripts,
       outcome: outcomes[outcome],
       missingTypes: [...missingTypes],
       ...replica(),
     };
   }
 
-  function record(kind: AuditKind, module: InstalledModule, context: HandlerContext, previousVersion?: string): void {
-    const { name, version, integrity } = module;
-    const replaced =
-      previousVersion === undefined || previousVersion === version ? undefined : `instead of ${previousVersion}`;
-    const detail = [replaced, integrity].filter((part) => part !== undefined).join(", ");
-    audit.write({ kind, origin: originOf(context), subject: `${name}@${version}`, detail: detail || undefined });
+  function record(kind: AuditKind, { name, version, integrity }: InstalledModule, context: HandlerContext): void {
+    audit.write({ kind, origin: originOf(context), subject: `${name}@${version}`, detail: integrity });
   }
 }
 

@@ -237,6 +237,8 @@ async function approveProposal(
       ...callerOf(context),
       conditions: { isPrecondition: false, evaluate: () => proposal.base },
       authorize: createAuthorization(context, undefined),
+      // A proposal names no modules.
+      assertMayInstall() {},
       message: proposal.message,
       idempotencyKey: undefined,
       waitMs: proposal.waitMs,

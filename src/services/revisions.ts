@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { DeploymentOutcome, DeploymentType, RevisionSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import { DeploymentOutcome, DeploymentType, FlowModuleSchema, RevisionSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import {
   type DiffRevisionRequest,
   type DiffRevisionResponse,
@@ -21,10 +21,13 @@ import { FlowgateError } from "../errors.ts";
 import { parseDeploymentType } from "../flows/configuration.ts";
 import { parseDocument } from "../flows/document.ts";
 import { toNodes } from "../flows/parse-flows.ts";
+import type { Modules } from "../modules/modules.ts";
 import type { AuditRecord } from "../store/audit-store.ts";
 import type { FlowStore, RevisionFilter } from "../store/flow-store.ts";
+import type { ModuleStore } from "../store/module-store.ts";
 import { type Revision, type RevisionOutcome, type RevisionState, outcomeStates } from "../store/revision.ts";
 import { parseMessage, readDeploymentCall } from "./deployment-request.ts";
+import { findKnownModules } from "./known-modules.ts";
 import { formatPageToken, parsePageToken, readPageSize, readTimestampMs } from "./lists.ts";
 import { analyzedResponse, findRevision, revisionNotFound, toSetFlowsResponse } from "./responses.ts";
 import { type RestoreOptions, parseTypeWithoutReload, restoreChange } from "./restore.ts";
@@ -34,6 +37,7 @@ export type RevisionsServiceOptions = DiffRevisionOptions &
     readonly store: FlowStore;
     readonly deployer: Deployer;
     readonly approvals: Approvals;
+    readonly moduleStore: Pick<ModuleStore, "find">;
     /** The number of revisions that can be pinned. */
     readonly maxPinned: number;
     /** Reads wait until the outcomes are recorded that the caller may know already from the response to a deployment. */
@@ -42,6 +46,8 @@ export type RevisionsServiceOptions = DiffRevisionOptions &
 
 export function revisionsService({
   store,
+  moduleStore,
+  modules,
   deployer,
   approvals,
   outcomes,
@@ -57,9 +63,16 @@ export function revisionsService({
     if (entry === undefined) {
       throw revisionNotFound(rev);
     }
+    if (revision === undefined) {
+      return create(RevisionSchema, toRevision(entry, activeRev()));
+    }
+    const needed = (await moduleStore.find(rev)) ?? [];
     return create(RevisionSchema, {
       ...toRevision(entry, activeRev()),
-      ...(revision !== undefined && { flows: toNodes(revision.flows.nodes) }),
+      flows: toNodes(revision.flows.nodes),
+      modules: needed.map(({ name, version, integrity }) =>
+        create(FlowModuleSchema, { name, version, ...(integrity !== undefined && { integrity }) }),
+      ),
     });
   }
 
@@ -95,7 +108,7 @@ export function revisionsService({
 
     async diffRevision(request, context) {
       await outcomes.flush();
-      return diffRevision(request, context, { store, analysis });
+      return diffRevision(request, context, { store, moduleStore, modules, analysis });
     },
 
     async restoreRevision(request, context) {
@@ -133,6 +146,8 @@ function parseOutcome(value: DeploymentOutcome): RevisionOutcome["state"] | unde
 export type DiffRevisionOptions = {
   readonly store: Pick<FlowStore, "active" | "find" | "findEntry">;
   readonly analysis: Pick<Analysis, "diff">;
+  readonly moduleStore: Pick<ModuleStore, "find">;
+  readonly modules: Pick<Modules, "list" | "compare">;
 };
 
 const noFlows: Pick<Revision, "flows" | "credentials"> = {
@@ -144,7 +159,7 @@ const noFlows: Pick<Revision, "flows" | "credentials"> = {
 export async function diffRevision(
   { rev, base: requestedBase, restarts }: DiffRevisionRequest,
   context: HandlerContext,
-  { store, analysis }: DiffRevisionOptions,
+  { store, moduleStore, modules, analysis }: DiffRevisionOptions,
 ): Promise<DiffRevisionResponse> {
   if (restarts && requestedBase !== "") {
     throw new FlowgateError("invalid_argument", "restarts: can't be set with a base, since it is about the parent");
@@ -154,7 +169,8 @@ export async function diffRevision(
   const baseRev = requestedBase === "" ? target.parent : requestedBase;
   const base = baseRev === undefined ? noFlows : await find(baseRev);
   const deployment = restarts ? await recallDeployment(target, store) : undefined;
-  const call = { base, target, deployment, names: { base: baseRev ?? "", rev } };
+  const known = await findKnownModules(modules, (await moduleStore.find(rev)) ?? []);
+  const call = { base, target, deployment, modules: known, names: { base: baseRev ?? "", rev } };
   return analyzedResponse(DiffRevisionResponseSchema, context, (format) =>
     analysis.diff({ ...call, format }, callerOf(context)),
   );

@@ -2,7 +2,10 @@ import { FlowgateError } from "../errors.ts";
 import type { Store } from "./store.ts";
 
 /** The parts of a store whose methods are operations. */
-type Parts = Pick<Store, "flows" | "modules" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "context" | "logins">;
+type Parts = Pick<
+  Store,
+  "flows" | "modules" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "context" | "logins"
+>;
 
 export type Operation = (...parameters: unknown[]) => Promise<unknown>;
 

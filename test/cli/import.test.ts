@@ -96,7 +96,7 @@ runtime:
     stderr: `flowgate: ${config}: exists already: name another file for --write-config\n`,
   });
   // The other module has only types that are installed.
-  expect(stdout).toContain("where its data directory is:\nflowgate module install left-pad@1.0.0\n");
+  expect(stdout).toContain("which requires the permission modules.write:\nflowgate module install left-pad@1.0.0\n");
   expect(stdout).toContain("credentials: + password, + user\n");
   expect(stdout).not.toContain(password);
   expect((await service.send("GET", "/flows")).json()).toEqual([]);

@@ -54,7 +54,7 @@ test("installs, lists and removes modules with exact versions, next to nothing t
   expect(JSON.parse((await run(path, "list", ["-o", "json"])).stdout)).toEqual([
     { name: "contrib-plain", version: "1.0.0" },
   ]);
-  expect((await readdir(path)).toSorted()).toEqual(["modules", "modules.lock"]);
+  expect((await readdir(path)).toSorted()).toEqual(["modules", "modules.lock", "npm-cache"]);
   expect((await run(path, "remove", ["absent"])).stderr).toContain(
     "No module absent is installed. There are: contrib-plain.",
   );
@@ -91,8 +91,17 @@ test("a failed installation leaves the modules as they were", async () => {
     expect(code).toBe(1);
     expect(stderr).toContain(message);
     expect(await readFile(join(path, "modules/package-lock.json"), "utf8")).toBe(before);
-    expect((await readdir(path)).toSorted()).toEqual(["modules", "modules.lock"]);
+    expect((await readdir(path)).toSorted()).toEqual(["modules", "modules.lock", "npm-cache"]);
   }
+});
+
+test("what was installed with --allow-git does not keep others from being installed without it", async () => {
+  await using folder = await createFolder();
+  const { path } = folder;
+  expect((await run(path, "install", ["contrib-url", "--allow-git"])).code).toBe(0);
+  expect((await run(path, "install", ["contrib-plain"])).code).toBe(0);
+  const { stdout } = await run(path, "list", ["-o", "json"]);
+  expect((JSON.parse(stdout) as { name: string }[]).map(({ name }) => name)).toEqual(["contrib-plain", "contrib-url"]);
 });
 
 test("runs the install scripts of the packages that are named only", async () => {

@@ -6,6 +6,7 @@ export type Deployment = {
   readonly flows: readonly Node[];
   readonly rev?: string;
   readonly credentials?: object;
+  readonly modules?: readonly object[];
 };
 
 /** Deploys over REST v2, and returns any response. */

@@ -418,6 +418,8 @@ test("the examples that were not compared are those of states that these request
   );
   expect(all.filter((each) => !compared.has(each))).toEqual([
     "AuthService_GetLogin 200 application/json none",
+    // It needs a registry.
+    "FlowsService_SetFlows request application/json modules",
     "AuditService_VerifyAudit 200 application/json changed",
     "SettingsService_GetSettings 200 application/json failed",
   ]);

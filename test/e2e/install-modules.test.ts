@@ -370,11 +370,14 @@ describe("a service with a registry", () => {
     await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
     const file = join(folder.path, "three.tgz");
     await writeFile(file, await pack({ name: "contrib-three", version: "3.0.0" }));
+    const starts = () => service.log().match(/the flow runtime is running/g)?.length ?? 0;
+    const before = starts();
     expect(await flowgate("install", "contrib-one@1.0.0", file)).toEqual({
       code: 0,
       stdout: "Installed contrib-one 1.0.0.\nInstalled contrib-three 3.0.0.\n",
       stderr: "",
     });
+    expect(starts() - before).toBe(1);
     expect(await flowgate("update", "contrib-one")).toMatchObject({ code: 0, stdout: "Updated contrib-one 2.0.0.\n" });
     expect(await flowgate("disable", "contrib-one")).toMatchObject({
       code: 0,

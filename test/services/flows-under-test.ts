@@ -8,6 +8,7 @@ import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { Approvals } from "../../src/auth/approvals.ts";
 import { openAnalysis } from "../../src/flows/analysis/analysis.ts";
 import { Deployer } from "../../src/deployments/deployer.ts";
+import { ModuleSets } from "../../src/deployments/module-sets.ts";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { Probations } from "../../src/deployments/probations.ts";
 import { principalKey } from "../../src/auth/caller.ts";
@@ -22,6 +23,7 @@ import { revisionsService } from "../../src/services/revisions.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
+import { noModules } from "../modules/no-modules.ts";
 import { createFolder } from "../store/builders.ts";
 
 /** A runtime that starts flows by an `apply` to be added. */
@@ -75,14 +77,27 @@ export async function openFlows({
   const store = wrap(opened.flows);
   const { audit, desired } = opened;
   const runtime = { ...anyRuntime, apply };
+  const { modules, moduleStore } = noModules;
+  const sets = new ModuleSets({ modules, flows: store, store: moduleStore, audit, runtime, onIneffective() {}, log });
   const outcomes = stack.use(openOutcomeRecorder({ store, runtime, desired, log }));
   const analysis = stack.use(openAnalysis({ log, memoryMb: 512, readLimit: limit, deploymentLimit: limit }));
   const hub = new EventHub({ runtime: "", lastSeq: 0 });
-  const probations = new Probations({ store, runtime, analysis, hub, desired, outcomes, deadlineMs: 30_000, log });
+  const probations = new Probations({
+    store,
+    runtime,
+    analysis,
+    modules: sets,
+    hub,
+    desired,
+    outcomes,
+    deadlineMs: 30_000,
+    log,
+  });
   const deployer = new Deployer({
     store,
     audit,
     analysis,
+    modules: sets,
     runtime,
     probations,
     observer: silentObserver,
@@ -95,12 +110,22 @@ export async function openFlows({
     decrypt,
     approvals,
     analysis,
+    modules,
     runtime,
     cluster: undefined,
     desired,
     preparation: { prepare: prepare(store) },
   });
-  const revisions = revisionsService({ store, deployer, approvals, outcomes, analysis, maxPinned: 100 });
+  const revisions = revisionsService({
+    store,
+    moduleStore,
+    modules,
+    deployer,
+    approvals,
+    outcomes,
+    analysis,
+    maxPinned: 100,
+  });
   const routes = (router: ConnectRouter) =>
     void router.service(FlowsService, service).service(RevisionsService, revisions);
   const gateway = createGateway({

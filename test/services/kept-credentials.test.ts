@@ -231,11 +231,12 @@ test("a large deployment is not parsed again, although credentials are kept", as
       if (outcome.kind !== "flows") {
         return prepared;
       }
-      const { json, count, types } = outcome.flows;
+      const { json, count, types, needs } = outcome.flows;
       const document = {
         json,
         count,
         types,
+        needs,
         get nodes(): never {
           throw new Error("the document was parsed");
         },

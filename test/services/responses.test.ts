@@ -13,6 +13,7 @@ import { diffRevision } from "../../src/services/revisions.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { draft } from "../store/builders.ts";
 import { createDesiredState } from "../runtime/desired-state.ts";
+import { noModules } from "../modules/no-modules.ts";
 import { openFlows } from "./flows-under-test.ts";
 
 type Call = (rev: string, context: HandlerContext, store: FlowStore, analysis: Analysis) => Promise<unknown>;
@@ -20,7 +21,7 @@ type Call = (rev: string, context: HandlerContext, store: FlowStore, analysis: A
 const diff =
   (restarts: boolean): Call =>
   (rev, context, store, analysis) =>
-    diffRevision(create(DiffRevisionRequestSchema, { rev, restarts }), context, { store, analysis });
+    diffRevision(create(DiffRevisionRequestSchema, { rev, restarts }), context, { store, analysis, ...noModules });
 
 const calls: Readonly<Record<string, Call>> = {
   restored: async (rev, context, store, analysis) =>
@@ -31,7 +32,7 @@ const calls: Readonly<Record<string, Call>> = {
     const fields = create(SetFlowsRequestSchema);
     const outcome = { kind: "reload" } as const;
     const preparation = {
-      prepare: async () => ({ type: "full", rev: undefined, fields, base: rev, outcome }) as const,
+      prepare: async () => ({ type: "full", rev: undefined, fields, base: rev, modules: [], outcome }) as const,
     };
     const runtime = {
       status: () => ({ state: "running" }),
@@ -42,6 +43,7 @@ const calls: Readonly<Record<string, Call>> = {
       store,
       preparation,
       analysis,
+      modules: noModules.modules,
       runtime,
       cluster: undefined,
       desired: createDesiredState(),

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/modules.proto.
  */
 export const file_flowgate_v1_modules: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QidwoTTGlzdE1vZHVsZXNSZXNwb25zZRIuCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlQgja47KsCgIoARIfCg1taXNzaW5nX3R5cGVzGAIgAygJQgja47KsCgIoARIPCgdyZXBsaWNhGAMgASgJIiAKEEdldE1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSLFAQoGTW9kdWxlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIRCglpbnRlZ3JpdHkYAyABKAkSFwoFdHlwZXMYBCADKAlCCNrjsqwKAigBEhkKB2VuYWJsZWQYBSABKAhCCNrjsqwKAigBEhMKBmxvYWRlZBgGIAEoCEgAiAEBEhcKBWZsb3dzGAcgAygJQgja47KsCgIoARIcCgpub2RlX2NvdW50GAggASgNQgja47KsCgIoAUIJCgdfbG9hZGVkIkYKFEluc3RhbGxNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIPCgd0YXJiYWxsGAMgASgMIooBChNVcGRhdGVNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSHgoHdmVyc2lvbhgCIAEoCUII2uOyrAoCOAFIAIgBARIeCgdlbmFibGVkGAMgASgIQgja47KsCgI4AUgBiAEBEg0KBWZvcmNlGAQgASgIQgoKCF92ZXJzaW9uQgoKCF9lbmFibGVkIjIKE0RlbGV0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVmb3JjZRgCIAEoCCKtAQoUQ2hhbmdlTW9kdWxlUmVzcG9uc2USIwoGbW9kdWxlGAEgASgLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhcKD3NjcmlwdHNfbm90X3J1bhgCIAMoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdyZXBsaWNhGAUgASgJMvEFCg5Nb2R1bGVzU2VydmljZRKcAQoLTGlzdE1vZHVsZXMSHy5mbG93Z2F0ZS52MS5MaXN0TW9kdWxlc1JlcXVlc3QaIC5mbG93Z2F0ZS52MS5MaXN0TW9kdWxlc1Jlc3BvbnNlIkqQAgHCghkOGgxtb2R1bGVzLnJlYWSC0+STAgoSCC9tb2R1bGVz2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKVAQoJR2V0TW9kdWxlEh0uZmxvd2dhdGUudjEuR2V0TW9kdWxlUmVxdWVzdBoTLmZsb3dnYXRlLnYxLk1vZHVsZSJUkAIBwoIZDhoMbW9kdWxlcy5yZWFkgtPkkwIUEhIvbW9kdWxlcy97bmFtZT0qKn3a47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEEoYBCg1JbnN0YWxsTW9kdWxlEiEuZmxvd2dhdGUudjEuSW5zdGFsbE1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZSIvwoIZDxoNbW9kdWxlcy53cml0ZYLT5JMCDToBKiIIL21vZHVsZXPa47KsCgMIyQESjwEKDFVwZGF0ZU1vZHVsZRIgLmZsb3dnYXRlLnYxLlVwZGF0ZU1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZSI6woIZDxoNbW9kdWxlcy53cml0ZYLT5JMCFzoBKjISL21vZHVsZXMve25hbWU9Kip92uOyrAoEWICABBKMAQoMRGVsZXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuRGVsZXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlIjfCghkPGg1tb2R1bGVzLndyaXRlgtPkkwIUKhIvbW9kdWxlcy97bmFtZT0qKn3a47KsCgRYgIAEQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QidwoTTGlzdE1vZHVsZXNSZXNwb25zZRIuCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlQgja47KsCgIoARIfCg1taXNzaW5nX3R5cGVzGAIgAygJQgja47KsCgIoARIPCgdyZXBsaWNhGAMgASgJIiAKEEdldE1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSLFAQoGTW9kdWxlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIRCglpbnRlZ3JpdHkYAyABKAkSFwoFdHlwZXMYBCADKAlCCNrjsqwKAigBEhkKB2VuYWJsZWQYBSABKAhCCNrjsqwKAigBEhMKBmxvYWRlZBgGIAEoCEgAiAEBEhcKBWZsb3dzGAcgAygJQgja47KsCgIoARIcCgpub2RlX2NvdW50GAggASgNQgja47KsCgIoAUIJCgdfbG9hZGVkIl0KFEluc3RhbGxNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIPCgd0YXJiYWxsGAMgASgMEhUKDWRlZmVyX3Jlc3RhcnQYBCABKAgioQEKE1VwZGF0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIeCgd2ZXJzaW9uGAIgASgJQgja47KsCgI4AUgAiAEBEh4KB2VuYWJsZWQYAyABKAhCCNrjsqwKAjgBSAGIAQESDQoFZm9yY2UYBCABKAgSFQoNZGVmZXJfcmVzdGFydBgFIAEoCEIKCghfdmVyc2lvbkIKCghfZW5hYmxlZCJJChNEZWxldGVNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFZm9yY2UYAiABKAgSFQoNZGVmZXJfcmVzdGFydBgDIAEoCCLIAQoUQ2hhbmdlTW9kdWxlUmVzcG9uc2USIwoGbW9kdWxlGAEgASgLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhcKD3NjcmlwdHNfbm90X3J1bhgCIAMoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdyZXBsaWNhGAUgASgJEhkKEXNjcmlwdHNfbmV2ZXJfcnVuGAYgAygJMvEFCg5Nb2R1bGVzU2VydmljZRKcAQoLTGlzdE1vZHVsZXMSHy5mbG93Z2F0ZS52MS5MaXN0TW9kdWxlc1JlcXVlc3QaIC5mbG93Z2F0ZS52MS5MaXN0TW9kdWxlc1Jlc3BvbnNlIkqQAgHCghkOGgxtb2R1bGVzLnJlYWSC0+STAgoSCC9tb2R1bGVz2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKVAQoJR2V0TW9kdWxlEh0uZmxvd2dhdGUudjEuR2V0TW9kdWxlUmVxdWVzdBoTLmZsb3dnYXRlLnYxLk1vZHVsZSJUkAIBwoIZDhoMbW9kdWxlcy5yZWFkgtPkkwIUEhIvbW9kdWxlcy97bmFtZT0qKn3a47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEEoYBCg1JbnN0YWxsTW9kdWxlEiEuZmxvd2dhdGUudjEuSW5zdGFsbE1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZSIvwoIZDxoNbW9kdWxlcy53cml0ZYLT5JMCDToBKiIIL21vZHVsZXPa47KsCgMIyQESjwEKDFVwZGF0ZU1vZHVsZRIgLmZsb3dnYXRlLnYxLlVwZGF0ZU1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZSI6woIZDxoNbW9kdWxlcy53cml0ZYLT5JMCFzoBKjISL21vZHVsZXMve25hbWU9Kip92uOyrAoEWICABBKMAQoMRGVsZXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuRGVsZXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlIjfCghkPGg1tb2R1bGVzLndyaXRlgtPkkwIUKhIvbW9kdWxlcy97bmFtZT0qKn3a47KsCgRYgIAEQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.ListModulesRequest
@@ -172,6 +172,13 @@ export type InstallModuleRequest = Message<"flowgate.v1.InstallModuleRequest"> &
    * @generated from field: bytes tarball = 3;
    */
   tarball: Uint8Array;
+
+  /**
+   * Does not start the flows again: they have the module when they are started the next time in a new process.
+   *
+   * @generated from field: bool defer_restart = 4;
+   */
+  deferRestart: boolean;
 };
 
 /**
@@ -212,6 +219,13 @@ export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
    * @generated from field: bool force = 4;
    */
   force: boolean;
+
+  /**
+   * See InstallModuleRequest.
+   *
+   * @generated from field: bool defer_restart = 5;
+   */
+  deferRestart: boolean;
 };
 
 /**
@@ -238,6 +252,13 @@ export type DeleteModuleRequest = Message<"flowgate.v1.DeleteModuleRequest"> & {
    * @generated from field: bool force = 2;
    */
   force: boolean;
+
+  /**
+   * See InstallModuleRequest.
+   *
+   * @generated from field: bool defer_restart = 3;
+   */
+  deferRestart: boolean;
 };
 
 /**
@@ -266,7 +287,7 @@ export type ChangeModuleResponse = Message<"flowgate.v1.ChangeModuleResponse"> &
   scriptsNotRun: string[];
 
   /**
-   * The result of starting the active flows again. Absent if nothing has changed.
+   * The result of starting the active flows again. Absent if nothing has changed, or the restart was deferred.
    *
    * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
    */
@@ -285,6 +306,13 @@ export type ChangeModuleResponse = Message<"flowgate.v1.ChangeModuleResponse"> &
    * @generated from field: string replica = 5;
    */
   replica: string;
+
+  /**
+   * Those of `scripts_not_run` whose scripts are never run: they were uploaded, or a module has brought them by this name.
+   *
+   * @generated from field: repeated string scripts_never_run = 6;
+   */
+  scriptsNeverRun: string[];
 };
 
 /**

@@ -8,6 +8,7 @@ import {
   type Module,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
+import { ifPermitted } from "../client/session.ts";
 import { CliFailure, UsageFailure, exitCodes } from "../failure.ts";
 import type { Cell } from "../output/output.ts";
 import { formatEnum } from "../output/values.ts";
@@ -32,18 +33,20 @@ export async function listModules({ session, output }: ClientContext): Promise<v
 
 /** Installs packages of the registry, by `name` or `name@version`, and tarballs, by their paths. */
 export async function installModules(context: ClientContext, specs: readonly string[]): Promise<void> {
-  await changeEach(context, specs, "Installing", "Installed", async (spec) =>
+  await changeEach(context, specs, "Installing", "Installed", async (spec, deferRestart) =>
     context.session.modules.installModule(
-      /\.(?:tgz|tar\.gz)$/.test(spec) ? { tarball: await readTarball(spec) } : splitSpec(spec),
+      /\.(?:tgz|tar\.gz)$/.test(spec)
+        ? { tarball: await readTarball(spec), deferRestart }
+        : { ...splitSpec(spec), deferRestart },
     ),
   );
 }
 
 /** Installs other versions of modules: the newest, or those after an @. */
 export async function updateModules(context: ClientContext, specs: readonly string[]): Promise<void> {
-  await changeEach(context, specs, "Updating", "Updated", (spec) => {
+  await changeEach(context, specs, "Updating", "Updated", (spec, deferRestart) => {
     const { name, version } = splitSpec(spec);
-    return context.session.modules.updateModule({ name, version: version || "latest" });
+    return context.session.modules.updateModule({ name, version: version || "latest", deferRestart });
   });
 }
 
@@ -52,14 +55,14 @@ export async function removeModules(
   names: readonly string[],
   { force = false }: ForceFlags,
 ): Promise<void> {
-  await changeEach(context, names, "Removing", "Removed", (name) =>
-    context.session.modules.deleteModule({ name, force }),
+  await changeEach(context, names, "Removing", "Removed", (name, deferRestart) =>
+    context.session.modules.deleteModule({ name, force, deferRestart }),
   );
 }
 
 export async function enableModules(context: ClientContext, names: readonly string[]): Promise<void> {
-  await changeEach(context, names, "Enabling", "Enabled", (name) =>
-    context.session.modules.updateModule({ name, enabled: true }),
+  await changeEach(context, names, "Enabling", "Enabled", (name, deferRestart) =>
+    context.session.modules.updateModule({ name, enabled: true, deferRestart }),
   );
 }
 
@@ -68,30 +71,38 @@ export async function disableModules(
   names: readonly string[],
   { force = false }: ForceFlags,
 ): Promise<void> {
-  await changeEach(context, names, "Disabling", "Disabled", (name) =>
-    context.session.modules.updateModule({ name, enabled: false, force }),
+  await changeEach(context, names, "Disabling", "Disabled", (name, deferRestart) =>
+    context.session.modules.updateModule({ name, enabled: false, force, deferRestart }),
   );
 }
 
-/** Changes one module after another, and reports each. Throws a CliFailure if the flows do not run then. */
+type ChangeModule = (item: string, deferRestart: boolean) => Promise<ChangeModuleResponse>;
+
+/** Changes one module after another, and reports each. The last change starts the flows again. Throws a CliFailure if they do not run then. */
 async function changeEach(
-  { output, progress }: ClientContext,
+  context: ClientContext,
   items: readonly string[],
   doing: string,
   done: string,
-  change: (item: string) => Promise<ChangeModuleResponse>,
+  change: ChangeModule,
 ): Promise<void> {
+  const { output, progress } = context;
   let last: ChangeModuleResponse | undefined;
-  for (const item of items) {
-    const response = await progress.during(`${doing} ${item}`, () => change(item));
-    output.item(ChangeModuleResponseSchema, response, () => `${done} ${nameOf(response.module)}.`);
-    if (response.scriptsNotRun.length > 0) {
-      process.stderr.write(
-        `flowgate: The install scripts of ${response.scriptsNotRun.map(printable).join(", ")} were not run. If the module does not ` +
-          "load without them, name the packages in modules.scripts of the configuration of the service, and install it again.\n",
-      );
+  let isRestartDue = false;
+  try {
+    for (const [index, item] of items.entries()) {
+      const deferRestart = index < items.length - 1;
+      const response = await progress.during(`${doing} ${item}`, () => change(item, deferRestart));
+      isRestartDue = deferRestart || (isRestartDue && response.outcome === DeploymentOutcome.UNSPECIFIED);
+      output.item(ChangeModuleResponseSchema, response, () => `${done} ${nameOf(response.module)}.`);
+      warnOfScripts(response);
+      last = response;
     }
-    last = response;
+  } finally {
+    // The last change has failed, or changed nothing.
+    if (isRestartDue) {
+      await restartFlows(context);
+    }
   }
   const { outcome = DeploymentOutcome.UNSPECIFIED, missingTypes = [] } = last ?? {};
   if (outcome === DeploymentOutcome.FAILED || outcome === DeploymentOutcome.CRASHED) {
@@ -102,6 +113,31 @@ async function changeEach(
     throw new CliFailure(
       `The flows were started again, but do not run (${formatEnum(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
       { exitCode: exitCodes.notRunning },
+    );
+  }
+}
+
+async function restartFlows({ session, progress }: ClientContext): Promise<void> {
+  const restarted = await progress
+    .during("Starting the flows again", () => ifPermitted(session.runtime.restartRuntime({})))
+    .catch(() => undefined);
+  if (restarted === undefined) {
+    process.stderr.write("flowgate: The flows were not started again: run flowgate runtime restart.\n");
+  }
+}
+
+function warnOfScripts({ scriptsNotRun, scriptsNeverRun }: ChangeModuleResponse): void {
+  const runnable = scriptsNotRun.filter((name) => !scriptsNeverRun.includes(name));
+  if (runnable.length > 0) {
+    process.stderr.write(
+      `flowgate: The install scripts of ${runnable.map(printable).join(", ")} were not run. If the module does not ` +
+        "load without them, name the packages in modules.scripts of the configuration of the service, and install it again.\n",
+    );
+  }
+  if (scriptsNeverRun.length > 0) {
+    process.stderr.write(
+      `flowgate: The install scripts of ${scriptsNeverRun.map(printable).join(", ")} are never run, since the packages were uploaded, ` +
+        "or a module has brought them by this name. If the module does not load without them, install the packages from the registry.\n",
     );
   }
 }

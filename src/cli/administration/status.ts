@@ -17,6 +17,7 @@ import {
 import type { ClientContext } from "../client/action.ts";
 import { ifPermitted, type Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
+import { printable } from "../printable.ts";
 import type { Output, Styled } from "../output/output.ts";
 import { describeCaller, formatEnum, formatTime, styleOutcome } from "../output/values.ts";
 import { readNodes } from "./find-node.ts";
@@ -39,6 +40,7 @@ export async function showStatus(
   const isRead = isDetailed && (flags.tab !== undefined || output.format === undefined);
   const active = isRead ? await readNodes(session) : [];
   const statuses = isDetailed ? await readNodeStatuses(session, active, flags) : undefined;
+  const advice = areRunning(settings) ? [] : await findAdvice(session, settings.runtime?.message ?? "", revision);
   output.messages(
     {
       settings: [GetSettingsResponseSchema, settings],
@@ -49,6 +51,7 @@ export async function showStatus(
     () =>
       [
         describe(connection.server, settings, { revision, failingNodes: runtime?.failingNodes ?? 0 }, output),
+        ...advice,
         ...(statuses === undefined ? [] : ["", describeNodeStatuses(statuses, active, output)]),
       ].join("\n"),
   );
@@ -82,6 +85,34 @@ async function showOutcome({
   if (outcome !== DeploymentOutcome.RUNNING) {
     throw new CliFailure("", { exitCode: exitCodes.notRunning });
   }
+}
+
+/** What to do about modules that the flows lack. */
+async function findAdvice(session: Session, message: string, revision: Revision | undefined): Promise<string[]> {
+  const [, names = ""] = /\bmissing modules: ([^;]+)/.exec(message) ?? [];
+  const install =
+    names === "" ? [] : [`Install the modules: flowgate module install ${names.split(", ").map(printable).join(" ")}`];
+  const missing = new Set(revision?.missingTypes);
+  if (missing.size === 0) {
+    return install;
+  }
+  const { modules = [] } = (await ifPermitted(session.modules.listModules({}))) ?? {};
+  const having = modules.filter(({ types }) => types.some((type) => missing.has(type)));
+  const known = new Set(having.flatMap(({ types }) => types));
+  const others = [...missing].filter((type) => !known.has(type));
+  return [
+    ...install,
+    ...having.map(({ name, enabled }) =>
+      enabled
+        ? `${printable(name)} has missing types and is not loaded: see whether modules.allow and modules.deny permit it, and run flowgate runtime restart`
+        : `${printable(name)} has missing types and is disabled: flowgate module enable ${printable(name)}`,
+    ),
+    ...(others.length === 0
+      ? []
+      : [
+          `Install the npm packages with the node types ${others.map(printable).join(", ")}: flowgate module install NAME`,
+        ]),
+  ];
 }
 
 /** Undefined: the user may not read revisions. */

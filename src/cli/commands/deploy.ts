@@ -178,12 +178,14 @@ do not run, it is 4. Flows that are active already are not deployed again; the e
 
 const exportDetails = `
 A path that ends in .json, .yaml or .yml is a file, any other one a folder, which gets a stable file for each tab: changes
-of one tab change one file. Credentials are never exported. -o selects the format.`;
+of one tab change one file. A file modules in the folder has the modules that the flows need, with versions and hashes. Credentials are
+never exported. -o selects the format.`;
 
 const syncDetails = `
 The folder is one that flowgate export has written, with a file for each tab. A tab whose file was removed is removed from
-the server. Only changed nodes and those wired to them restart. If nothing changes, the exit code is 4 while the active flows
-do not run.`;
+the server. Only changed nodes and those wired to them restart. Modules in the file modules that are not installed, or in other versions,
+are installed before, which requires the permission modules.write; then all nodes restart. --check names them. If nothing changes, the
+exit code is 4 while the active flows do not run.`;
 
 const importDetails = `
 Nothing in the folder is run or changed. Its flows replace all flows of the server. A table has what becomes of each setting in

@@ -3,7 +3,7 @@ import { clientAction, outputAction } from "../client/action.ts";
 import { assertNoServer } from "../client/connection-flags.ts";
 import { UsageFailure } from "../failure.ts";
 import type { InstallFlags } from "../service/modules.ts";
-import { addSettings, readFlags } from "../service/option-flags.ts";
+import { readFlags } from "../service/option-flags.ts";
 import { defineCommand } from "./define-command.ts";
 
 type ForceFlags = { readonly force?: boolean };
@@ -61,7 +61,7 @@ function defineList(module: Command): void {
       "flowgate module list --data-dir /var/lib/flowgate": "without the server",
     },
   }).alias("ls");
-  addSettings(list, ["data-dir"]).action(async (_flags: unknown, command: Command) => {
+  addLocalFlags(list).action(async (_flags: unknown, command: Command) => {
     if (!isLocal(list)) {
       return clientAction(async () => (await atServer()).listModules)(command);
     }
@@ -102,7 +102,7 @@ function defineInstall(module: Command): void {
       collect,
     )
     .option("--allow-git", "without the server: also install what packages require from git repositories and URLs");
-  addSettings(install, ["data-dir"]).action(async (specs: readonly string[], flags: InstallFlags, command: Command) => {
+  addLocalFlags(install).action(async (specs: readonly string[], flags: InstallFlags, command: Command) => {
     if (isLocal(install)) {
       assertNoServer(install, noServer);
       return (await local()).installModules(specs, flags, await readLocalOptions(install));
@@ -126,7 +126,7 @@ function defineRemove(module: Command): void {
     .alias("rm")
     .argument("<name...>", "name of a module")
     .option("--force", "also if the active flows have nodes of them");
-  addSettings(remove, ["data-dir"]).action(async (names: readonly string[], flags: ForceFlags, command: Command) => {
+  addLocalFlags(remove).action(async (names: readonly string[], flags: ForceFlags, command: Command) => {
     if (isLocal(remove)) {
       assertNoServer(remove, noServer);
       return (await local()).removeModules(names, await readLocalOptions(remove));
@@ -157,6 +157,16 @@ const noServer =
 
 const atServer = () => import("../administration/modules.ts");
 const local = () => import("../service/modules.ts");
+
+/** Without their environment variables, which do not make a command work without the server. */
+function addLocalFlags(command: Command): Command {
+  return command
+    .option(
+      "--config <path>",
+      "work without the server: in the data directory of this configuration file, and as it says",
+    )
+    .option("--data-dir <path>", "work without the server: in this data directory");
+}
 
 /** Whether the command works in a data directory, instead of calling a server. */
 function isLocal(command: Command): boolean {

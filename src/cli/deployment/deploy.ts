@@ -6,7 +6,7 @@ import { CliFailure, exitCodes, UsageFailure } from "../failure.ts";
 import { hasChanges, stylePlan } from "../output/changes.ts";
 import { askConfirmation, canAsk } from "../output/prompts.ts";
 import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
-import { contentOf, diffFlows, type FlowsInput, planFlows, readFlows, showPreview } from "./plan.ts";
+import { contentOf, diffFlows, type FlowsInput, modulesToInstall, planFlows, readFlows, showPreview } from "./plan.ts";
 
 type DeployFlags = DeploymentFlags & { readonly merge?: true };
 
@@ -32,7 +32,7 @@ export async function deploy(
 /** Plans a deployment, asks, and deploys. Flows that are active already are not deployed again. */
 export async function deployFlows(context: ClientContext, input: FlowsInput, flags: DeployFlags): Promise<void> {
   const plan = await planFlows(context, input, flags);
-  if (!hasChanges(plan)) {
+  if (!hasChanges(plan) && modulesToInstall(input, plan).length === 0) {
     const { rev, activeOutcome: outcome, activeOutcomeMessage: outcomeMessage } = plan;
     return reportUnchanged(context, { rev, outcome, outcomeMessage }, flags);
   }
@@ -48,7 +48,7 @@ async function deployPlanned(
   const { session, output, connection } = context;
   showPreview(output, `${stylePlan(plan, output)}\n`);
   // A reload is how installed modules are found.
-  const harm = flags.type === "reload" ? undefined : plan;
+  const harm = flags.type === "reload" ? undefined : harmOf(input, plan);
   await confirmDeployment(`Deploy this to ${connection.server}?`, flags, harm);
   const isMerge = flags.merge === true;
   const request = {
@@ -61,6 +61,11 @@ async function deployPlanned(
   await finishDeployment(context, () => session.flows.setFlows(request), flags);
 }
 
+/** Types that are not installed may be those of modules that the deployment installs. */
+function harmOf(input: FlowsInput, plan: PlanFlowsResponse): Pick<PlanFlowsResponse, "missingTypes" | "warnings"> {
+  return modulesToInstall(input, plan).length === 0 ? plan : { ...plan, missingTypes: [] };
+}
+
 /** Deploys what differs between a folder and the active flows, or only reports it. */
 export async function syncFolder(
   context: ClientContext,
@@ -70,8 +75,8 @@ export async function syncFolder(
   if ((await stat(folder).catch(() => undefined))?.isDirectory() !== true) {
     throw new UsageFailure(`${folder}: is not a folder. Deploy files with flowgate deploy.`);
   }
-  const { flows, credentials } = await readFlows(context.session, [folder], flags);
-  const input = { flows, credentials };
+  const { flows, credentials, modules } = await readFlows(context.session, [folder], flags);
+  const input = { flows, credentials, modules };
   await (check === true ? diffFlows(context, input, "") : deployFlows(context, input, { ...flags, type }));
 }
 

@@ -1,5 +1,7 @@
+import { RevisionView } from "@flowgate/client";
 import { parseFlows } from "../../flows/parse-flows.ts";
 import type { ClientContext } from "../client/action.ts";
+import { ifPermitted } from "../client/session.ts";
 import { UsageFailure } from "../failure.ts";
 import { exportFile, formatNodes } from "../flow-files/write-file.ts";
 import { exportFolder } from "../flow-files/export-folder.ts";
@@ -29,7 +31,9 @@ export async function exportFlows(
     await exportFile(path, flows, format);
     process.stderr.write(`${exported}\n`);
   } else {
-    const { written, removed } = await exportFolder(path, flows, format);
+    // A user may be permitted to read flows only.
+    const revision = await ifPermitted(session.revisions.getRevision({ rev, view: RevisionView.FULL }));
+    const { written, removed } = await exportFolder(path, flows, { format, modules: revision?.modules });
     const files = written.length === 1 ? "file" : "files";
     process.stderr.write(`${exported}: ${written.length} ${files} written, ${removed.length} removed\n`);
   }

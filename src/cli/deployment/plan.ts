@@ -2,10 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import {
   type Credentials,
   DeploymentType,
+  type FlowModule,
   FlowsDiffSchema,
+  ModuleState,
   type Node,
   type PlanFlowsResponse,
   PlanFlowsResponseSchema,
+  type RequiredModule,
 } from "@flowgate/client";
 import { findRevision } from "../administration/history.ts";
 import type { ClientContext } from "../client/action.ts";
@@ -18,7 +21,7 @@ import { readFlowFiles } from "../flow-files/read-files.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { diffOf, hasChanges, styleDiff, stylePlan } from "../output/changes.ts";
 import type { Output } from "../output/output.ts";
-import { printableLines } from "../printable.ts";
+import { printable, printableLines } from "../printable.ts";
 import { deploymentType } from "./outcome.ts";
 
 /** Flows to deploy. */
@@ -27,6 +30,8 @@ export type FlowsInput = {
   /** The revision that they were made from, if that is known. */
   readonly rev?: string | undefined;
   readonly credentials?: Credentials | undefined;
+  /** The modules that are installed with them. */
+  readonly modules?: readonly FlowModule[] | undefined;
 };
 
 type ReadFlags = { readonly rev?: string | undefined; readonly credentials?: string | undefined };
@@ -81,8 +86,17 @@ export async function planFlows(
 }
 
 /** The fields of a request that have the flows. */
-export function contentOf({ flows, credentials }: FlowsInput) {
-  return { flows: [...flows], ...(credentials !== undefined && { credentials }) };
+export function contentOf({ flows, credentials, modules = [] }: FlowsInput) {
+  return { flows: [...flows], modules: [...modules], ...(credentials !== undefined && { credentials }) };
+}
+
+/** The modules that the deployment of a plan installs: those of the files that are missing, or have other versions. */
+export function modulesToInstall(
+  { modules = [] }: Pick<FlowsInput, "modules">,
+  plan: Pick<PlanFlowsResponse, "modules">,
+): readonly RequiredModule[] {
+  const named = new Set(modules.map(({ name }) => name));
+  return plan.modules.filter(({ name, state }) => named.has(name) && state !== ModuleState.PRESENT);
 }
 
 /** Prints what a deployment would do. Throws a CliFailure if its flows would not run. */
@@ -99,11 +113,14 @@ export async function printFlowsPlan(context: ClientContext, input: FlowsInput, 
   const { output } = context;
   const plan = await planFlows(context, input, flags);
   // The server counts the nodes that a deployment of the same flows would restart, which flowgate deploy does not make.
-  const numbers = hasChanges(plan)
-    ? undefined
-    : "No changes: these flows are active, and flowgate deploy would restart nothing.";
+  const toInstall = modulesToInstall(input, plan);
+  const numbers =
+    hasChanges(plan) || toInstall.length > 0
+      ? undefined
+      : "No changes: these flows are active, and flowgate deploy would restart nothing.";
   output.message(PlanFlowsResponseSchema, plan, () => stylePlan(plan, output, numbers));
-  if (plan.missingTypes.length > 0) {
+  // Modules to install may have these types.
+  if (plan.missingTypes.length > 0 && toInstall.length === 0) {
     throw new CliFailure("The flows would not run: install the modules of the missing types first.", {
       exitCode: exitCodes.notRunning,
     });
@@ -135,8 +152,12 @@ export async function diff(
 
 /** Prints what changes from a revision to these flows; from the active one if `base` is empty. Exits with 2 if anything does. */
 export async function diffFlows(context: ClientContext, input: FlowsInput, base: string): Promise<void> {
-  const { diff, text } = await context.session.flows.planFlows({ ...contentOf(input), base });
-  printDiff(context, { diff, text: diffOf(text) });
+  const plan = await context.session.flows.planFlows({ ...contentOf(input), base });
+  const toInstall = modulesToInstall(input, plan);
+  if (toInstall.length > 0) {
+    process.stderr.write(toInstall.map((module) => `flowgate: The module ${describeModule(module)}.\n`).join(""));
+  }
+  printDiff(context, { diff: plan.diff, text: diffOf(plan.text) }, toInstall.length > 0);
 }
 
 /** From its parent if `base` is undefined. */
@@ -149,9 +170,24 @@ async function diffRevisions(context: ClientContext, name: string, base: string 
   printDiff(context, await session.revisions.diffRevision({ rev: target.rev, base: from.rev }));
 }
 
-function printDiff({ output }: ClientContext, changes: Pick<PlanFlowsResponse, "diff" | "text">): void {
+/** The names of the modules of a plan that are installed. */
+export function presentModules({ modules }: Pick<PlanFlowsResponse, "modules">): ReadonlySet<string> {
+  return new Set(modules.filter(({ state }) => state === ModuleState.PRESENT).map(({ name }) => name));
+}
+
+/** `contrib-one 1.0.0 is not installed` */
+export function describeModule({ name, version = "", state, installedVersion = "" }: RequiredModule): string {
+  const found = state === ModuleState.MISSING ? "" : `: ${installedVersion || "another version"} is`;
+  return printable(`${name} ${version} is not installed${found}`);
+}
+
+function printDiff(
+  { output }: ClientContext,
+  changes: Pick<PlanFlowsResponse, "diff" | "text">,
+  hasOthers = false,
+): void {
   output.message(FlowsDiffSchema, changes.diff ?? create(FlowsDiffSchema), () => styleDiff(changes, output));
-  if (hasChanges(changes)) {
+  if (hasChanges(changes) || hasOthers) {
     throw new CliFailure("", { exitCode: exitCodes.differences });
   }
 }

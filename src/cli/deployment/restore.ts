@@ -7,7 +7,7 @@ import { findRevision } from "../administration/history.ts";
 import { confirmDeployment } from "./deploy.ts";
 import { deploymentFields, finishDeployment, reportUnchanged } from "./outcome.ts";
 import { type DeploymentFlags, type DeploymentTypeName, restarted } from "../shared-flags.ts";
-import { showPreview } from "./plan.ts";
+import { describeModule, showPreview } from "./plan.ts";
 
 /** Deploys the flows that preceded the active ones again. */
 export async function undo(context: ClientContext, flags: DeploymentFlags): Promise<void> {
@@ -48,14 +48,19 @@ async function preview(
   type: string,
 ): Promise<boolean> {
   const changes = await session.revisions.diffRevision({ rev: target.rev, base });
-  if (!hasChanges(changes)) {
+  const { modules } = changes;
+  if (!hasChanges(changes) && modules.length === 0) {
     return false;
   }
   const { outcome, outcomeMessage } = target;
   const fields = output.fields([
     ["Back to", describeRevision(target)],
     ["Outcome then", [styleOutcome(outcome), outcomeMessage === "" ? "" : `: ${outcomeMessage}`]],
-    ["Nodes to restart", `${restarted[type as DeploymentTypeName]} (type ${type})`],
+    [
+      "Nodes to restart",
+      modules.length > 0 ? "all, since modules change" : `${restarted[type as DeploymentTypeName]} (type ${type})`,
+    ],
+    ...modules.map((module): [string, string] => ["To install", describeModule(module)]),
   ]);
   showPreview(output, `${fields}\n\n${styleDiff(changes, output)}\n`);
   return true;

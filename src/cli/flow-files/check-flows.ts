@@ -3,6 +3,7 @@ import { createJsonReaders, RequestError } from "@flowgate/gateway/json";
 import { formatPath, type JsonPath } from "@flowgate/gateway/json-path";
 import {
   type Credentials,
+  type FlowModule,
   type Node,
   NodeSchema,
   type SetFlowsRequest,
@@ -21,6 +22,7 @@ type CheckedFlows = {
   readonly flows: readonly Node[];
   readonly rev: string | undefined;
   readonly credentials: Credentials | undefined;
+  readonly modules: readonly FlowModule[];
 };
 
 /**
@@ -28,7 +30,7 @@ type CheckedFlows = {
  * with the first problem of each node.
  */
 export function checkFlows(files: FlowFiles): CheckedFlows {
-  const { flows, rev, credentials } = decode(files);
+  const { flows, rev, credentials, modules } = decode(files);
   const located = flows.map((node, index) => ({ node, path: ["flows", index] }));
   report(
     files,
@@ -44,7 +46,7 @@ export function checkFlows(files: FlowFiles): CheckedFlows {
     }
     report(files, [error.message]);
   }
-  return { flows, rev, credentials };
+  return { flows, rev, credentials, modules };
 }
 
 function decode(files: FlowFiles): Pick<SetFlowsRequest, "flows"> & CheckedFlows {
@@ -67,10 +69,11 @@ function decode(files: FlowFiles): Pick<SetFlowsRequest, "flows"> & CheckedFlows
     flows: [],
     ...(files.rev && { rev: files.rev.value }),
     ...(files.credentials && { credentials: files.credentials.value }),
+    ...(files.modules && { modules: files.modules.value }),
   };
   const [request] = collect<SetFlowsRequest>(() => readers.message(SetFlowsRequestSchema)(fields, []));
   report(files, errors);
-  return { flows, rev: request?.rev, credentials: request?.credentials };
+  return { flows, rev: request?.rev, credentials: request?.credentials, modules: request?.modules ?? [] };
 }
 
 /** Throws a FlowFilesFailure if there are errors. Each of them begins with a JSON path. */
@@ -96,7 +99,8 @@ export function locateProblem(files: FlowFiles, text: string): FileProblem | und
   const { path, rest } = splitPath(text);
   const [field, index] = path;
   const isNode = field === "flows" && typeof index === "number";
-  const value = isNode ? files.nodes[index] : field === "rev" || field === "credentials" ? files[field] : undefined;
+  const isField = field === "rev" || field === "credentials" || field === "modules";
+  const value = isNode ? files.nodes[index] : isField ? files[field] : undefined;
   if (value === undefined) {
     return undefined;
   }

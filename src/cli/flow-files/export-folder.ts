@@ -6,6 +6,7 @@ import { containerIdOf, nameOf } from "../../flows/nodes.ts";
 import { diffOrder } from "../../flows/diff/order.ts";
 import { CliFailure } from "../failure.ts";
 import { formatIndex, indexName, readIndex, sortAsEditor } from "./folder-index.ts";
+import { type FileModule, modulesName, writeModulesFile } from "./modules-file.ts";
 import { collectProblems } from "./read-file.ts";
 import { listFlowFiles, readFolderFile, subfolders } from "./read-files.ts";
 import { type FileProblem, FlowFilesFailure } from "./source.ts";
@@ -16,7 +17,8 @@ type FolderExport = { readonly written: readonly string[]; readonly removed: rea
 
 /**
  * Writes nodes to a folder, without credentials: a file for each tab and subflow, one for the other nodes, and an index with
- * their order, which includes how the nodes of different tabs are interleaved, because it is a part of a revision. Files of an
+ * their order, which includes how the nodes of different tabs are interleaved, because it is a part of a revision; and a file with the
+ * modules that they need, if there are any. Files of an
  * earlier export are removed if their tab or subflow is. Without a format, that of the folder is kept, or is YAML.
  *
  * Throws a CliFailure, before anything is written, if the folder has other files of flows at the places of the export, or would be
@@ -25,7 +27,10 @@ type FolderExport = { readonly written: readonly string[]; readonly removed: rea
 export async function exportFolder(
   folder: string,
   flows: readonly FlowNode[],
-  format?: FileFormat,
+  {
+    format,
+    modules = [],
+  }: { readonly format?: FileFormat | undefined; readonly modules?: readonly FileModule[] | undefined } = {},
 ): Promise<FolderExport> {
   await assertContained(folder);
   const index = await readIndex(folder);
@@ -48,6 +53,10 @@ export async function exportFolder(
   const removed = [...existing.keys()].filter((name) => !names.has(name));
   for (const name of removed) {
     await removeFile(join(folder, name));
+  }
+  const modulesChange = await writeModulesFile(folder, modules);
+  if (modulesChange !== undefined) {
+    (modulesChange === "written" ? written : removed).push(modulesName);
   }
   // Written last: if the export is interrupted, the next one recognizes the files of this one by their content.
   await write(indexName, formatIndex({ files: [...names], moved: findMoves(flows, files) }));

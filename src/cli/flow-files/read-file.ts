@@ -14,6 +14,7 @@ export type FlowFiles = {
   readonly nodes: readonly FileValue[];
   readonly rev: FileValue | undefined;
   readonly credentials: FileValue | undefined;
+  readonly modules: FileValue | undefined;
 };
 
 export async function readFlowFile(path: string): Promise<FlowFiles> {
@@ -112,19 +113,19 @@ export function explainReadError(error: unknown, path: string): unknown {
 
 const shapes = "an array of nodes, as Node-RED exports it, or an object with flows, as GET /flows returns it";
 
-/** Reads an array of nodes, or `{flows, rev, credentials}`. Throws a FlowFilesFailure for any other value. */
+/** Reads an array of nodes, or `{flows, rev, credentials, modules}`. Throws a FlowFilesFailure for any other value. */
 export function readContent(source: FlowSource): FlowFiles {
   const { value } = source;
   if (Array.isArray(value)) {
-    return { nodes: elementsOf(source, value, []), rev: undefined, credentials: undefined };
+    return { nodes: elementsOf(source, value, []), rev: undefined, credentials: undefined, modules: undefined };
   }
   if (typeof value !== "object" || value === null || !("flows" in value)) {
     throw failureAt(source, [], `must be ${shapes}`);
   }
-  const { flows, rev, credentials, ...others } = value as Readonly<Record<string, unknown>>;
+  const { flows, rev, credentials, modules, ...others } = value as Readonly<Record<string, unknown>>;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {
-    throw failureAt(source, [unknown], `${unknown}: unknown key: only flows, rev and credentials are allowed`);
+    throw failureAt(source, [unknown], `${unknown}: unknown key: only flows, rev, credentials and modules are allowed`);
   }
   if (!Array.isArray(flows)) {
     throw failureAt(source, ["flows"], "flows: must be an array of nodes");
@@ -133,6 +134,7 @@ export function readContent(source: FlowSource): FlowFiles {
     nodes: elementsOf(source, flows, ["flows"]),
     rev: rev === undefined ? undefined : { value: rev, source, path: ["rev"] },
     credentials: credentials === undefined ? undefined : { value: credentials, source, path: ["credentials"] },
+    modules: modules === undefined ? undefined : { value: modules, source, path: ["modules"] },
   };
 }
 

@@ -13,6 +13,7 @@ import {
   readContent,
   readFlowFile,
 } from "./read-file.ts";
+import { readModulesFile } from "./modules-file.ts";
 import { failureAt, parseSource } from "./source.ts";
 
 /** The path that stands for stdin. */
@@ -41,6 +42,10 @@ export async function readFlowFiles(
     credentials: onlyOne(
       "credentials",
       contents.map(({ credentials }) => credentials),
+    ),
+    modules: onlyOne(
+      "modules",
+      contents.map(({ modules }) => modules),
     ),
   };
 }
@@ -78,7 +83,7 @@ async function readFolder(folder: string): Promise<FlowFiles> {
   const sorted = names.toSorted((a, b) => (ranks.get(a) ?? ranks.size) - (ranks.get(b) ?? ranks.size));
   const contents = await collectProblems(sorted, async (name) => {
     const content = await readFolderFile(folder, name);
-    const other = content.rev ?? content.credentials;
+    const other = content.rev ?? content.credentials ?? content.modules;
     if (other !== undefined) {
       const message = "only the nodes of a file in a folder are read: keep only the array of nodes";
       throw failureAt(other.source, other.path, message);
@@ -90,6 +95,7 @@ async function readFolder(folder: string): Promise<FlowFiles> {
     nodes: applyMoves(nodes, (item) => nodeOf(item)?.id, index?.moved ?? new Map()),
     rev: undefined,
     credentials: undefined,
+    modules: await readModulesFile(folder),
   };
 }
 

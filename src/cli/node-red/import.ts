@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import type { ClientContext } from "../client/action.ts";
 import type { DeploymentFlags } from "../shared-flags.ts";
 import { deployFlows } from "../deployment/deploy.ts";
-import { planFlows, printFlowsPlan, showPreview } from "../deployment/plan.ts";
+import { planFlows, presentModules, printFlowsPlan, showPreview } from "../deployment/plan.ts";
 import { CliFailure } from "../failure.ts";
 import { readBytes } from "../flow-files/read-file.ts";
 import type { Cell, Output, Styled } from "../output/output.ts";
@@ -30,10 +30,12 @@ export async function importFolder(context: ClientContext, folder: string, flags
   const { flowFile, credentialSecretFile, writeConfig, skipContext, dryRun, ...deployment } = flags;
   const credentialSecret = await readSecret(credentialSecretFile);
   const imported = await readWithSecret({ folder, flowFile, credentialSecret });
-  const { missingTypes } = await planFlows(context, imported, deployment);
-  const missing = new Set(missingTypes.map(({ type }) => type));
-  const modules = imported.modules.filter(
-    ({ types }) => types === undefined || types.some((type) => missing.has(type)),
+  const input = { flows: imported.flows, credentials: imported.credentials };
+  const plan = await planFlows(context, input, deployment);
+  const missing = new Set(plan.missingTypes.map(({ type }) => type));
+  const present = presentModules(plan);
+  const modules = imported.modules.filter(({ name, types }) =>
+    types === undefined ? !present.has(name) : types.some((type) => missing.has(type)),
   );
   const { configuration, report } = imported;
   if (writeConfig !== undefined) {
@@ -47,10 +49,10 @@ export async function importFolder(context: ClientContext, folder: string, flags
   };
   const reporting = { ...context, output: context.output.with(members) };
   if (dryRun === true) {
-    await printFlowsPlan(reporting, imported, deployment);
+    await printFlowsPlan(reporting, input, deployment);
     return;
   }
-  await deployFlows(reporting, { flows: imported.flows, credentials: imported.credentials }, deployment);
+  await deployFlows(reporting, input, deployment);
   if (skipContext !== true && imported.context.length > 0) {
     await importContext(context, imported.context);
   }
@@ -145,7 +147,7 @@ function formatReport(imported: NodeRedImport, output: Output): string {
     ...(modules.length === 0
       ? []
       : section(
-          "Unless they are installed, run this first, as the user of the service, where its data directory is:",
+          "The flows need modules that are not installed. Run this first, which requires the permission modules.write:",
           formatInstall(modules),
         )),
   ].join("\n");

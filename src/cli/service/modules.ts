@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "../../errors.ts";
-import { changeModules } from "../../modules/change.ts";
+import { cacheName, changeModules } from "../../modules/change.ts";
 import { openFolderRegistry } from "../../modules/folder-registry.ts";
 import { type PackageSource, installPackages, uninstallPackages } from "../../modules/install.ts";
 import { NpmError, type NpmOptions, createNpm } from "../../modules/npm.ts";
@@ -51,7 +51,7 @@ export async function installModules(
   await using folder =
     registry !== undefined && isAbsolute(registry) ? await explained(() => openFolderRegistry(registry)) : undefined;
   const options = { registry: folder?.url ?? registry, npmrc, allowsGit, isLocal: folder !== undefined };
-  const { installed, scriptsNotRun } = await change(dataDir, options, (npm, tree) =>
+  const { installed, scriptsNotRun, scriptsNeverRun } = await change(dataDir, options, (npm, tree) =>
     installPackages(tree, npm, sources, {
       allowsGit,
       originHint: ". --allow-git permits git repositories and URLs",
@@ -70,15 +70,22 @@ export async function installModules(
       },
     }),
   );
+  const runnable = scriptsNotRun.filter((name) => !scriptsNeverRun.includes(name));
   process.stdout.write(
     printableLines(
       [
         ...installed.map(({ name, version }) => `Installed ${name} ${version}.`),
-        ...(scriptsNotRun.length === 0
+        ...(runnable.length === 0
           ? []
           : [
-              `The install scripts of ${scriptsNotRun.join(", ")} were not run. If a module does not load without them, install it ` +
-                `again with ${scriptsNotRun.map((name) => `--allow-scripts ${name}`).join(" ")}.`,
+              `The install scripts of ${runnable.join(", ")} were not run. If a module does not load without them, install it ` +
+                `again with ${runnable.map((name) => `--allow-scripts ${name}`).join(" ")}.`,
+            ]),
+        ...(scriptsNeverRun.length === 0
+          ? []
+          : [
+              `The install scripts of ${scriptsNeverRun.join(", ")} are never run, since a module has brought the packages by this ` +
+                "name. If it does not load without them, install them by themselves.",
             ]),
         "Run flowgate runtime restart to load what has changed.\n",
       ].join("\n"),
@@ -139,10 +146,13 @@ async function assertOwnDataDir(dataDir: string): Promise<void> {
 /** Changes the modules as the service does. Throws a CliFailure. */
 function change<T>(
   dataDir: string,
-  options: NpmOptions,
+  options: Omit<NpmOptions, "cacheDir">,
   edit: (npm: ReturnType<typeof createNpm>, tree: string) => Promise<T>,
 ): Promise<T> {
-  return explained(() => changeModules(dataDir, ({ work, tree }) => edit(createNpm(work, tree, options), tree)));
+  const cacheDir = join(dataDir, cacheName);
+  return explained(() =>
+    changeModules(dataDir, ({ work, tree }) => edit(createNpm(work, tree, { ...options, cacheDir }), tree)),
+  );
 }
 
 async function explained<T>(work: () => Promise<T>): Promise<T> {

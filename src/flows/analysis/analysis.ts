@@ -104,7 +104,10 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
       const { merged, ...result } = (await merges.call(call, caller)) as MergeResult;
       return {
         ...result,
-        merged: merged && { flows: parseDocument(merged.json, merged.count), credentials: merged.credentials },
+        merged: merged && {
+          flows: parseDocument(merged.json, merged.count, undefined, merged.needs),
+          credentials: merged.credentials,
+        },
       };
     },
     async findAffected({ base, target }, caller) {

@@ -3,6 +3,7 @@ import type { Configuration, DeploymentType } from "../configuration.ts";
 import type { ChangedContainer } from "../diff/changed-containers.ts";
 import type { AffectedNodes } from "../plan/affected-nodes.ts";
 import type { RuntimeView } from "../plan/plan.ts";
+import type { FlowNeeds, KnownModule } from "../plan/requirements.ts";
 import type { Violation } from "../violation.ts";
 import type { NodeChanges } from "./node-changes.ts";
 
@@ -35,6 +36,8 @@ export type DiffCall<Content = EncodedConfiguration> = {
         readonly missingTypes: readonly string[];
       }
     | undefined;
+  /** The modules of the target, and those that are installed. */
+  readonly modules: readonly KnownModule[];
 };
 
 /** A plan for a PlanFlowsResponse. `base` is what the diff begins with, `current` what the deployment replaces. */
@@ -88,7 +91,7 @@ export type EncodedResponse = {
   readonly text: Uint8Array<ArrayBuffer> | undefined;
 };
 
-export type MergeResult<Content = EncodedConfiguration & { readonly count: number }> = {
+export type MergeResult<Content = EncodedConfiguration & { readonly count: number; readonly needs: FlowNeeds }> = {
   /** What both sides changed. */
   readonly changes: NodeChanges;
   readonly conflictCount: number;

@@ -10,16 +10,19 @@ import {
   NodeRole,
 } from "../../../gen/flowgate/v1/diff_pb.ts";
 import {
+  ModuleState,
   NodeAction,
   type PlanFlowsResponse,
   PlanFlowsResponseSchema,
   PlanWarningKind,
   type PlannedNodeSchema,
+  type RequiredModuleSchema,
 } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { type DiffRevisionResponse, DiffRevisionResponseSchema } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { enumValue } from "../../base/enums.ts";
 import type { FlowsDiff, NodeDiff } from "../diff/flows-diff.ts";
 import type { DeploymentPlan, PlannedNode } from "../plan/plan.ts";
+import type { PlannedModule } from "../plan/requirements.ts";
 import type { PlanCall } from "./messages.ts";
 
 /** `text` is the same for people. */
@@ -28,10 +31,20 @@ type Described = { readonly rev: string; readonly diff: FlowsDiff; readonly text
 export function toDiffRevisionResponse({
   diff,
   plan,
+  modules,
   ...fields
-}: Described & { readonly base: string; readonly plan: DeploymentPlan | undefined }): DiffRevisionResponse {
+}: Described & {
+  readonly base: string;
+  readonly plan: DeploymentPlan | undefined;
+  readonly modules: readonly PlannedModule[];
+}): DiffRevisionResponse {
   const nodes = toPlannedNodes(plan?.nodes ?? []);
-  return create(DiffRevisionResponseSchema, { ...fields, nodes, diff: toFlowsDiff(diff) });
+  return create(DiffRevisionResponseSchema, {
+    ...fields,
+    nodes,
+    modules: modules.map(toRequiredModule),
+    diff: toFlowsDiff(diff),
+  });
 }
 
 export function toPlanFlowsResponse({
@@ -44,11 +57,7 @@ export function toPlanFlowsResponse({
     diff: toFlowsDiff(diff),
     nodes: toPlannedNodes(plan.nodes),
     missingTypes: plan.missingTypes.map(({ type, nodeIds }) => ({ type, nodeIds: [...nodeIds] })),
-    modules: plan.modules.map(({ name, version, nodeIds }) => ({
-      name,
-      ...(version !== undefined && { version }),
-      nodeIds: [...nodeIds],
-    })),
+    modules: plan.modules.map(toRequiredModule),
     warnings: plan.warnings.map(({ kind, nodeId, container, message }) => ({
       kind: enumValue(PlanWarningKind, kind),
       nodeId,
@@ -56,6 +65,24 @@ export function toPlanFlowsResponse({
       message,
     })),
   });
+}
+
+function toRequiredModule({
+  name,
+  version,
+  nodeIds,
+  state,
+  installedVersion,
+  flows,
+}: PlannedModule): MessageInitShape<typeof RequiredModuleSchema> {
+  return {
+    name,
+    ...(version !== undefined && { version }),
+    nodeIds: [...nodeIds],
+    state: enumValue(ModuleState, state),
+    ...(installedVersion !== undefined && { installedVersion }),
+    flows: [...flows],
+  };
 }
 
 function toPlannedNodes(nodes: readonly PlannedNode[]): MessageInitShape<typeof PlannedNodeSchema>[] {

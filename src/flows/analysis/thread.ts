@@ -17,6 +17,7 @@ import { compareSides } from "../merge/sides.ts";
 import { findViolation, toNodes } from "../parse-flows.ts";
 import { findAffected } from "../plan/affected-nodes.ts";
 import { formatPlan, planDeployment } from "../plan/plan.ts";
+import { planModules } from "../plan/requirements.ts";
 import type {
   AnalysisCall,
   AnalysisData,
@@ -96,19 +97,20 @@ function decode({ json, ...rest }: EncodedConfiguration): Configuration {
 }
 
 export function analyzeDiff(
-  { base, target, names, deployment }: DiffCall<Configuration>,
+  { base, target, names, deployment, modules: known }: DiffCall<Configuration>,
   budget: Budget,
 ): DiffRevisionResponse {
   const diff = diffFlows(base, target, budget);
+  const modules = planModules(target.flows, known, budget).filter(({ state }) => state !== "present");
   const text = formatDiff(diff, { base: base.flows, target: target.flows }, budget);
   if (deployment === undefined) {
-    return toDiffRevisionResponse({ ...names, diff, text, plan: undefined });
+    return toDiffRevisionResponse({ ...names, diff, text, modules, plan: undefined });
   }
   const { type, isRunning, missingTypes } = deployment;
   const types = new Set(target.flows.map((node) => node.type)).difference(new Set(missingTypes));
   const knownTypes = missingTypes.length === 0 ? undefined : types;
   const plan = planDeployment(base, target, type, { isRunning, knownTypes }, budget);
-  return toDiffRevisionResponse({ ...names, diff, plan, text: `${formatPlan(plan, budget)}\n${text}` });
+  return toDiffRevisionResponse({ ...names, diff, modules, plan, text: `${formatPlan(plan, budget)}\n${text}` });
 }
 
 export function analyzePlan(
@@ -132,8 +134,8 @@ export async function analyzeMerge(
     return { changes: toNodeChanges(changes, conflicts), conflictCount: conflicts.length, merged: undefined };
   }
   const { flows, credentials } = result.configuration;
-  const { json, count } = await formatDocument(flows);
-  return { changes: toNodeChanges(changes, []), conflictCount: 0, merged: { json, count, credentials } };
+  const { json, count, needs } = await formatDocument(flows);
+  return { changes: toNodeChanges(changes, []), conflictCount: 0, merged: { json, count, needs, credentials } };
 }
 
 export function analyzeValidity({ base }: Pick<ValidateCall<Configuration>, "base">): ValidateResult {

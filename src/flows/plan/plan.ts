@@ -4,7 +4,13 @@ import { diffCredentialNames, hasCredentialNames } from "../diff/flows-diff.ts";
 import { escapeControls } from "../diff/format-value.ts";
 import { nameOf } from "../nodes.ts";
 import { type ModifiedNodes, findModified } from "./modified-nodes.ts";
-import { type MissingType, type RequiredModule, findMissingTypes, findRequiredModules } from "./requirements.ts";
+import {
+  type KnownModule,
+  type MissingType,
+  type PlannedModule,
+  findMissingTypes,
+  planModules,
+} from "./requirements.ts";
 import { type Place, type RunningNode, startAll, startFlows, stopFlows } from "./running-flows.ts";
 import { countRunning, parseForRuntime } from "./runtime-flows.ts";
 import { type Warning, findWarnings } from "./warnings.ts";
@@ -15,8 +21,8 @@ export type DeploymentPlan = {
   readonly nodes: readonly PlannedNode[];
   /** If there are any, the runtime starts no node at all. */
   readonly missingTypes: readonly MissingType[];
-  /** Modules that nodes load. The runtime starts no node if one is not installed. */
-  readonly modules: readonly RequiredModule[];
+  /** The modules that nodes need, and those that the deployment installs. The runtime starts no node if one is not installed. */
+  readonly modules: readonly PlannedModule[];
   readonly warnings: readonly Warning[];
 };
 
@@ -40,6 +46,8 @@ export type RuntimeView = {
   readonly knownTypes: ReadonlySet<string> | undefined;
   /** Whether it runs the current flows. If not, there is nothing to stop, and a deployment of any type starts all nodes. */
   readonly isRunning: boolean;
+  /** The modules that are installed, and those that the deployment names. Defaults to none. */
+  readonly modules?: readonly KnownModule[] | undefined;
 };
 
 /**
@@ -49,11 +57,13 @@ export type RuntimeView = {
 export function planDeployment(
   current: Configuration,
   next: Configuration,
-  type: DeploymentType,
-  { knownTypes, isRunning }: RuntimeView,
+  requestedType: DeploymentType,
+  { knownTypes, isRunning, modules = [] }: RuntimeView,
   budget: Budget = new Budget(),
 ): DeploymentPlan {
-  const target = type === "reload" ? current : next;
+  // The code of modules is loaded by a new process.
+  const type = modules.some(isInstalledByDeployment) ? "full" : requestedType;
+  const target = requestedType === "reload" ? current : next;
   const restarts = isRunning
     ? findRestarts(current, target, type, knownTypes, budget)
     : findRestarts(nothing, target, "full", knownTypes, budget);
@@ -61,9 +71,13 @@ export function planDeployment(
   return {
     nodes: planNodes(restarts, budget),
     missingTypes: findMissingTypes(target.flows, knownTypes),
-    modules: findRequiredModules(target.flows, budget),
+    modules: planModules(target.flows, modules, budget),
     warnings: findWarnings(current, target, budget),
   };
+}
+
+function isInstalledByDeployment({ state, isDeclared }: KnownModule): boolean {
+  return isDeclared && state !== "present";
 }
 
 const nothing: Configuration = { flows: [], credentials: new Map() };
@@ -172,6 +186,13 @@ export function changedCredentials(current: Configuration, next: Configuration):
   );
 }
 
+function formatModule({ name, version, state, installedVersion, nodeIds }: PlannedModule): string {
+  const spec = `${name}${version === undefined ? "" : `@${version}`}`;
+  const what =
+    state === "upgraded" ? `${spec} instead of ${installedVersion ?? "another version"}` : `${spec}, ${state}`;
+  return `module: ${what}${nodeIds.length === 0 ? "" : `, for ${nodeIds.join(", ")}`}`;
+}
+
 /**
  * Formats a plan for people: how many nodes stop and start, what is missing, and the warnings. Throws `limit_exceeded` if that exceeds
  * the budget.
@@ -184,10 +205,7 @@ export function formatPlan(
   return [
     `nodes to start: ${count("start")}, to stop: ${count("stop")}, to restart: ${count("restart")}`,
     ...missingTypes.map(({ type, nodeIds }) => `missing type: ${type}, of ${nodeIds.join(", ")}; no node starts`),
-    ...modules.map(
-      ({ name, version, nodeIds }) =>
-        `module: ${name}${version === undefined ? "" : `@${version}`}, for ${nodeIds.join(", ")}`,
-    ),
+    ...modules.map(formatModule),
     ...warnings.map(({ message }) => `warning: ${message}`),
   ]
     .map((line) => {

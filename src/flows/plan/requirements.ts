@@ -2,7 +2,7 @@ import { isBuiltin } from "node:module";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { Budget, sizeOf } from "../budget.ts";
 import type { FlowNode } from "../configuration.ts";
-import { subflowOf } from "../nodes.ts";
+import { containerIdOf, subflowOf } from "../nodes.ts";
 
 /** A node type that is not installed, or the instance of a subflow that does not exist. The runtime then starts nothing. */
 export type MissingType = { readonly type: string; readonly nodeIds: readonly string[] };
@@ -54,6 +54,81 @@ export function findRequiredModules(
     }
   }
   return Array.from(modules, ([name, { version, nodeIds }]) => ({ name, version, nodeIds: [...nodeIds] }));
+}
+
+/** What has to be installed for flows: node types, and modules by their names. */
+export type FlowNeeds = { readonly types: ReadonlySet<string>; readonly modules: ReadonlySet<string> };
+
+export function findNeeds(flows: readonly FlowNode[]): FlowNeeds {
+  return {
+    types: new Set(flows.map(({ type }) => type)),
+    modules: new Set(flows.flatMap((node) => modulesOf(node).map(({ name }) => name))),
+  };
+}
+
+/** Whether flows need a module: by one of its node types, or by its name. */
+export function needsModule(
+  { types, modules }: FlowNeeds,
+  module: { readonly name: string; readonly types: readonly string[] },
+): boolean {
+  return modules.has(module.name) || module.types.some((type) => types.has(type));
+}
+
+/** What a deployment does with a module. `upgraded`: another version is installed. */
+export type ModuleState = "missing" | "present" | "upgraded";
+
+/** A module that is installed, or that a deployment names. */
+export type KnownModule = {
+  readonly name: string;
+  readonly state: ModuleState;
+  /** The version that the flows get: exact if it is installed, otherwise as the deployment names it. */
+  readonly version: string;
+  readonly installedVersion: string | undefined;
+  /** The node types that it defines, as far as they are known. */
+  readonly types: readonly string[];
+  /** Whether the deployment names it. */
+  readonly isDeclared: boolean;
+};
+
+/** A module that the flows of a deployment need, or that the deployment names. */
+export type PlannedModule = RequiredModule &
+  Pick<KnownModule, "state" | "installedVersion"> & {
+    /** The ids of the tabs and subflows with these nodes. */
+    readonly flows: readonly string[];
+  };
+
+/** Finds out which modules a deployment needs, and installs. Throws `limit_exceeded` if that exceeds the budget. */
+export function planModules(
+  flows: readonly FlowNode[],
+  known: readonly KnownModule[],
+  budget: Budget = new Budget(),
+): readonly PlannedModule[] {
+  const byType = new Map(known.flatMap((module) => module.types.map((type) => [type, module.name] as const)));
+  const users = Map.groupBy(
+    flows.filter(({ type }) => byType.has(type)),
+    ({ type }) => byType.get(type) ?? "",
+  );
+  const required = new Map(findRequiredModules(flows, budget).map((module) => [module.name, module]));
+  const byName = new Map(known.map((module) => [module.name, module]));
+  const nodes = new Map(flows.map((node) => [node.id, node]));
+  const names = new Set([
+    ...required.keys(),
+    ...known.filter(({ name, isDeclared }) => isDeclared || users.has(name)).map(({ name }) => name),
+  ]);
+  return Array.from(names, (name) => {
+    const module = byName.get(name);
+    const ids = new Set([...(required.get(name)?.nodeIds ?? []), ...(users.get(name) ?? []).map(({ id }) => id)]);
+    ids.forEach((id) => budget.addOutput(sizeOf(id)));
+    const containers = new Set(Array.from(ids, (id) => containerIdOf(nodes.get(id) as FlowNode)));
+    return {
+      name,
+      version: module?.version ?? required.get(name)?.version,
+      nodeIds: [...ids],
+      state: module?.state ?? "missing",
+      installedVersion: module?.installedVersion,
+      flows: [...containers].filter((id) => id !== ""),
+    };
+  });
 }
 
 type Module = Pick<RequiredModule, "name" | "version">;

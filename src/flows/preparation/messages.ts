@@ -3,7 +3,8 @@ import { FlowgateError, type Reason } from "../../errors.ts";
 import type { CredentialSets, CurrentCredentials, DeploymentType } from "../configuration.ts";
 import type { SubmittedCredentials } from "../credentials.ts";
 import type { NodeTypes } from "../document.ts";
-import type { DeploymentFields, FlowsRequest } from "./prepare.ts";
+import type { FlowNeeds } from "../plan/requirements.ts";
+import type { DeploymentFields, FlowsRequest, ModuleSpec } from "./prepare.ts";
 
 /** The `workerData` of the thread. */
 export type PreparationData = { readonly credentialSecret: string | undefined; readonly memoryMb: number };
@@ -22,6 +23,7 @@ export type PreparationReply =
       readonly rev: string | undefined;
       readonly fields: DeploymentFields;
       readonly base: string;
+      readonly modules: readonly ModuleSpec[];
       readonly outcome:
         | SerializedFlows
         | { readonly kind: "rejected"; readonly error: SerializedError }
@@ -36,6 +38,7 @@ type SerializedFlows = {
   readonly count: number;
   /** Those of all nodes with credentials, and of `kept` ones. */
   readonly types: NodeTypes;
+  readonly needs: FlowNeeds;
   /** Undefined if they are the current ones. */
   readonly credentials: CredentialSets | undefined;
   readonly submitted: SubmittedCredentials;

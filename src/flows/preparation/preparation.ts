@@ -115,8 +115,8 @@ function toPrepared(result: PreparationReply, current: CurrentCredentials): Prep
     case "rejected":
       return { ...prepared, outcome: { kind: "rejected", error: deserializeError(outcome.error) } };
     case "flows": {
-      const { json, count, types, credentials = current.credentials, submitted } = outcome;
-      const flows = parseDocument(json, count, types);
+      const { json, count, types, needs, credentials = current.credentials, submitted } = outcome;
+      const flows = parseDocument(json, count, types, needs);
       return { ...prepared, outcome: { kind: "flows", flows, credentials, submitted } };
     }
   }

@@ -24,7 +24,17 @@ export type PreparedDeployment = {
   readonly fields: DeploymentFields;
   /** The `base` of a PlanFlowsRequest; empty if there is none. */
   readonly base: string;
+  /** The modules that the request names, which are validated when they are installed. */
+  readonly modules: readonly ModuleSpec[];
   readonly outcome: PreparedOutcome;
+};
+
+/** A module, with a version, range or tag. */
+export type ModuleSpec = {
+  readonly name: string;
+  readonly version: string;
+  /** The hash that its tarball must have; undefined: any. */
+  readonly integrity: string | undefined;
 };
 
 /** What to commit; the error of a request that can't be; or a reload, which commits nothing. */
@@ -56,7 +66,10 @@ export async function prepareDeployment(
   const fields = readFields(request);
   const base = isPlan(request) ? request.base : "";
   const outcome = type === "reload" ? ({ kind: type } as const) : await prepareFlows(request, current, decrypt);
-  return { type, rev, fields, base, outcome };
+  // Proposals have none.
+  const named = "modules" in request ? request.modules : [];
+  const modules = named.map(({ name, version, integrity }) => ({ name, version, integrity }));
+  return { type, rev, fields, base, modules, outcome };
 }
 
 function isPlan(request: FlowsRequest): request is PlanFlowsRequest {

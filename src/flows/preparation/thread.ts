@@ -31,8 +31,8 @@ async function prepare({ source, typeName, current }: PreparationCall): Promise<
   try {
     const request = (await decoders[typeName](source)) as FlowsRequest;
     const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(credentialSecret, encrypted, findTypes);
-    const { type, rev, fields, base, outcome } = await prepareDeployment(request, current.credentials, decrypt);
-    return { kind: "prepared", type, rev, fields, base, outcome: serializeOutcome(outcome, current) };
+    const { outcome, ...prepared } = await prepareDeployment(request, current.credentials, decrypt);
+    return { kind: "prepared", ...prepared, outcome: serializeOutcome(outcome, current) };
   } catch (error) {
     return { kind: "failed", error: serializeError(error) };
   }
@@ -56,7 +56,7 @@ function serializeOutcome(
   if (outcome.kind === "rejected") {
     return { kind: "rejected", error: serializeError(outcome.error) };
   }
-  const { json, count, nodes } = outcome.flows;
+  const { json, count, nodes, needs } = outcome.flows;
   const { inline, topLevel } = outcome.submitted;
   const ids = [current.kept, current.credentials, outcome.credentials, inline].flatMap((entries) => [
     ...entries.keys(),
@@ -66,6 +66,7 @@ function serializeOutcome(
     json: json as Uint8Array<ArrayBuffer>,
     count,
     types: readTypes(nodes, new Set([...ids, ...Object.keys(topLevel?.nodes ?? {})])),
+    needs,
     credentials: outcome.credentials === current.credentials ? undefined : outcome.credentials,
     submitted: outcome.submitted,
   };

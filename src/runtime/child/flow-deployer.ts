@@ -227,10 +227,21 @@ function describeFailure({ payload }: RuntimeEvent): string {
     case "missing-types":
       return `missing node types: ${payload.types?.join(", ")}`;
     case "missing-modules":
-      return `missing modules: ${payload.modules?.map(({ module }) => module).join(", ")}`;
+      return describeModules(payload.modules ?? []);
     default:
       return String(payload?.error);
   }
+}
+
+function describeModules(modules: readonly { readonly module: string; readonly error: string }[]): string {
+  const { refused = [], missing = [] } = Object.groupBy(modules, ({ error }) =>
+    error === "module_not_allowed" ? "refused" : "missing",
+  );
+  const list = (some: typeof modules): string => some.map(({ module }) => module).join(", ");
+  return [
+    ...(missing.length === 0 ? [] : [`missing modules: ${list(missing)}`]),
+    ...(refused.length === 0 ? [] : [`modules.allow and modules.deny do not permit the modules: ${list(refused)}`]),
+  ].join("; ");
 }
 
 type TabFailures = {

@@ -136,7 +136,7 @@ type SettingsParts = {
 
 /** Returns the settings of a flow runtime without editor, admin API and module installation. */
 export function createSettings(
-  { userDir, nodeCloseTimeoutMs, logLevel, moduleLists, settings }: Initialize,
+  { userDir, nodeCloseTimeoutMs, logLevel, functionLists, settings }: Initialize,
   { storageModule, logHandler, contextStorage }: SettingsParts,
 ): object {
   const { http, globalContext, nodeSettings } = settings;
@@ -159,7 +159,7 @@ export function createSettings(
     externalModules: {
       autoInstall: false,
       palette: { allowInstall: false, allowUpload: false },
-      modules: { allowInstall: false, ...toNodeRed(moduleLists) },
+      modules: { allowInstall: false, ...toNodeRed(functionLists) },
     },
     nodeCloseTimeout: nodeCloseTimeoutMs,
     runtimeState: { enabled: true },

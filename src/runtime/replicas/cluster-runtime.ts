@@ -96,14 +96,19 @@ export function createClusterRuntime({
 export function followRevisions(
   store: Pick<FlowStore, "active" | "onRevision">,
   runtime: Pick<Runtime, "apply">,
+  /** Installs the modules of the active revision. Resolves when that has succeeded or failed. Defaults to doing nothing. */
+  prepare?: () => Promise<unknown>,
 ): Disposable {
   let { seq } = store.active();
   return store.onRevision(({ revision, isOwn, isReload = false }) => {
     // A skipped revision may have been a full deployment.
     const type = revision.seq === seq + 1 ? revision.deploymentType : "full";
     seq = revision.seq;
-    if (!isOwn) {
-      void runtime.apply(revision, isReload ? "reload" : type);
+    const apply = (): void => void runtime.apply(revision, isReload ? "reload" : type);
+    if (!isOwn && prepare === undefined) {
+      apply();
+    } else if (!isOwn) {
+      void prepare?.().then(apply);
     }
   });
 }

@@ -9,6 +9,8 @@ type KeeperOptions = {
   readonly leaseMs: number;
   /** Whether another replica should hold the lease. Asked before each renewal, and when the replicas have changed. */
   readonly yields: () => boolean;
+  /** Whether this replica can't run flows yet. Asked before it acquires the lease. Defaults to no. */
+  readonly isPreparing?: () => boolean;
   readonly log: Logger;
 };
 
@@ -29,6 +31,7 @@ export function openLeaseKeeper(options: KeeperOptions): LeaseKeeper {
 export class LeaseKeeper implements AsyncDisposable {
   readonly #cluster: KeeperOptions["cluster"];
   readonly #yields: KeeperOptions["yields"];
+  readonly #isPreparing: () => boolean;
   readonly #log: Logger;
   readonly #leaseMs: number;
   readonly #usableMs: number;
@@ -47,9 +50,10 @@ export class LeaseKeeper implements AsyncDisposable {
   #isClosed = false;
   #closed: Promise<void> | undefined;
 
-  constructor({ cluster, leaseMs, yields, log }: KeeperOptions) {
+  constructor({ cluster, leaseMs, yields, isPreparing = () => false, log }: KeeperOptions) {
     this.#cluster = cluster;
     this.#yields = yields;
+    this.#isPreparing = isPreparing;
     this.#log = log;
     this.#leaseMs = leaseMs;
     this.#usableMs = 0.9 * leaseMs;
@@ -140,7 +144,8 @@ export class LeaseKeeper implements AsyncDisposable {
     const sent = now();
     let nextMs = this.#retryMs;
     try {
-      const reply = this.#yields() ? undefined : await this.#cluster.lease.hold(this.#leaseMs);
+      const isRefused = this.#yields() || (this.#held === undefined && this.#isPreparing());
+      const reply = isRefused ? undefined : await this.#cluster.lease.hold(this.#leaseMs);
       if (this.#isClosed) {
         return;
       }

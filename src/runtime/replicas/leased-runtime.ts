@@ -22,6 +22,8 @@ type LeasedRuntimeOptions = {
   readonly open: (fence: Fence) => Runtime;
   /** What isolates the flows. */
   readonly boundary?: Boundary | undefined;
+  /** As in `RuntimeOptions`. */
+  readonly modulesProblem?: RuntimeOptions["modulesProblem"];
   readonly log: RuntimeOptions["log"];
 };
 
@@ -36,6 +38,7 @@ class LeasedRuntime implements Runtime {
   readonly #keeper: LeaseKeeper;
   readonly #open: LeasedRuntimeOptions["open"];
   readonly #boundary: Boundary | undefined;
+  readonly #modulesProblem: NonNullable<RuntimeOptions["modulesProblem"]>;
   /** The state while there is no runtime. */
   readonly #reporter: StateReporter;
   readonly #changes = createListeners<void>();
@@ -50,10 +53,11 @@ class LeasedRuntime implements Runtime {
   #queue: Promise<void> = Promise.resolve();
   #stopped: Promise<void> | undefined;
 
-  constructor({ keeper, open, boundary, log }: LeasedRuntimeOptions) {
+  constructor({ keeper, open, boundary, modulesProblem = () => undefined, log }: LeasedRuntimeOptions) {
     this.#keeper = keeper;
     this.#open = open;
     this.#boundary = boundary;
+    this.#modulesProblem = modulesProblem;
     this.#reporter = new StateReporter(log);
     this.#reporter.onChange(() => this.#changes.notify());
     this.#following = keeper.onChange(() => {
@@ -106,8 +110,20 @@ class LeasedRuntime implements Runtime {
     this.#opened?.runtime.fail(seq, message);
   }
 
+  reloadModules(): void {
+    this.#opened?.runtime.reloadModules();
+    this.#forgetMissing();
+  }
+
   status(): RuntimeStatus {
-    return this.#opened?.runtime.status() ?? this.#reporter.status({ httpPort: 0, boundary: this.#boundary });
+    if (this.#opened !== undefined) {
+      return this.#opened.runtime.status();
+    }
+    const status = this.#reporter.status({ httpPort: 0, boundary: this.#boundary });
+    const problem = this.#modulesProblem();
+    return problem === undefined || status.state !== "standby"
+      ? status
+      : { ...status, message: `${status.message}; modules could not be installed here: ${problem.message}` };
   }
 
   processStats(): RuntimeProcessStats {
@@ -128,7 +144,7 @@ class LeasedRuntime implements Runtime {
   }
 
   incompleteSeq(): number | undefined {
-    return this.#incomplete?.revision.seq;
+    return this.#incomplete?.revision.seq ?? this.#modulesProblem()?.seq;
   }
 
   onChange(listener: () => void): Disposable {

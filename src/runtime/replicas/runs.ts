@@ -145,6 +145,8 @@ type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode" | "address"
   /** The current `ReplicaStatus.certificate`. */
   readonly certificate?: () => string | undefined;
   readonly onCertificateChange?: (listener: () => void) => void;
+  /** Calls the listener when modules could not be installed here, or could. */
+  readonly onModulesChange?: (listener: () => void) => Disposable;
   readonly cluster: Pick<Cluster, "report">;
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "incompleteSeq" | "onChange" | "onResult">;
   readonly store: Pick<FlowStore, "active">;
@@ -153,7 +155,7 @@ type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode" | "address"
 
 /** Reports this replica to the others, now and after each change of its runtime. Disposing ends that. */
 export function reportReplica(options: ReportOptions): Disposable {
-  const { cluster, runtime, store, desired, certificate, onCertificateChange, ...replica } = options;
+  const { cluster, runtime, store, desired, certificate, onCertificateChange, onModulesChange, ...replica } = options;
   const report = (): void =>
     cluster.report({
       ...replica,
@@ -168,6 +170,7 @@ export function reportReplica(options: ReportOptions): Disposable {
   subscriptions.use(runtime.onResult(report));
   subscriptions.use(desired.onChange(report));
   onCertificateChange?.(report);
+  subscriptions.use(onModulesChange?.(report));
   report();
   return subscriptions;
 }

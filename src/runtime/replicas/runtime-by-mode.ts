@@ -18,12 +18,17 @@ type Mode = {
   readonly cluster: Cluster | undefined;
   /** The sequence number of the active revision. */
   readonly activeSeq: () => number;
+  /** Whether modules are being installed without which flows must not be started. */
+  readonly isPreparing: () => boolean;
   /** The log of the service. */
   readonly log: Logger;
 };
 
 /** Opens the runtime of this replica according to `runtime.mode`. */
-export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, cluster, activeSeq, log }: Mode): Runtime {
+export function openRuntimeByMode(
+  options: RuntimeOptions,
+  { mode, leaseMs, cluster, activeSeq, isPreparing, log }: Mode,
+): Runtime {
   if (mode === "none") {
     return createDisabledRuntime(options.log);
   }
@@ -31,11 +36,19 @@ export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, clus
     return openRuntime(options);
   }
   // Now, so that the service does not start without a boundary that is required.
-  const { launcher } = withLauncher(completeOptions({ ...options, dir: prepareUserDir(options.dir) }));
+  const completed = withLauncher(completeOptions({ ...options, dir: prepareUserDir(options.dir) }));
+  const { launcher } = completed;
   return openLeasedRuntime({
-    keeper: openLeaseKeeper({ cluster, leaseMs, yields: () => selfHandsOver(cluster.replicas(), activeSeq()), log }),
+    keeper: openLeaseKeeper({
+      cluster,
+      leaseMs,
+      isPreparing,
+      yields: () => selfHandsOver(cluster.replicas(), activeSeq()),
+      log,
+    }),
     open: (fence) => openRuntime({ ...options, launcher, fence }),
     boundary: launcher,
+    modulesProblem: completed.modulesProblem,
     log: options.log,
   });
 }
@@ -56,6 +69,7 @@ function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
     },
     distrust() {},
     fail() {},
+    reloadModules() {},
     status: () => reporter.status({ httpPort: 0, boundary: undefined }),
     processStats: () => ({ restarts: 0, heartbeatAgeMs: 0 }),
     processId: () => undefined,

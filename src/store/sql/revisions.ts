@@ -199,13 +199,7 @@ export async function commitRevision(query: Query, call: CommitCall, minSeq = 0)
 
 /** Inserts the first revision if there is none. */
 export async function insertRoot(query: Query, call: CommitCall): Promise<void> {
-  const {
-    idempotencyKey: _key,
-    approval: _approval,
-    unapproved: _unapproved,
-    modules: _modules,
-    ...root
-  } = call;
+  const { idempotencyKey: _key, approval: _approval, unapproved: _unapproved, modules: _modules, ...root } = call;
   const { nowMs } = await lockAudit(query);
   if ((await findNewest(query)) === undefined) {
     await insertRevision(query, { ...root, parent: null, seq: 1, committed_at_ms: nowMs, module_set_seq: null });

@@ -159,10 +159,10 @@ test("removes the files of tabs that exist no more, and no others", async () => 
 
 test("keeps the format of the folder, and replaces its files if another one is chosen", async () => {
   await using folder = await openFolder();
-  await exportFolder(folder.path, [tab("a", "A")], "json");
+  await exportFolder(folder.path, [tab("a", "A")], { format: "json" });
   await exportFolder(folder.path, [tab("a", "A"), tab("b", "B")]);
   expect(filesOf(folder.path)).toEqual(["index.yaml", "tabs/a.json", "tabs/b.json"]);
-  await exportFolder(folder.path, [tab("a", "A"), tab("b", "B")], "yaml");
+  await exportFolder(folder.path, [tab("a", "A"), tab("b", "B")], { format: "yaml" });
   expect(filesOf(folder.path)).toEqual(["index.yaml", "tabs/a.yaml", "tabs/b.yaml"]);
 });
 

@@ -111,7 +111,7 @@ describe("reports", () => {
     [
       "control characters in names and keys, which are escaped",
       { "a\x1b[2J.json": '{"flows": [], "\x1b[2J": 1}'.replace("\x1b", "\\u001b"), "b.json": '{"a\\u001b": ' },
-      "a\\x1b[2J.json:1:15: \\x1b[2J: unknown key: only flows, rev and credentials are allowed\nb.json:1:13: is not valid JSON: unexpected end",
+      "a\\x1b[2J.json:1:15: \\x1b[2J: unknown key: only flows, rev, credentials and modules are allowed\nb.json:1:13: is not valid JSON: unexpected end",
     ],
     [
       "an integer that would be rounded, in YAML",
@@ -137,7 +137,7 @@ describe("reports", () => {
     [
       "another key",
       { "a.yaml": "flows: []\nrevision: r\n" },
-      "a.yaml:2:1: revision: unknown key: only flows, rev and credentials are allowed",
+      "a.yaml:2:1: revision: unknown key: only flows, rev, credentials and modules are allowed",
     ],
     [
       "a revision that is not text",

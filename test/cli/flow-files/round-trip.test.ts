@@ -221,7 +221,7 @@ describe.each(formats)("%s", (format) => {
       fc.asyncProperty(fc.array(configuration, { minLength: 1, maxLength: 3 }), async (configurations) => {
         await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
         for (const flows of configurations) {
-          await exportFolder(folder.path, flows, format);
+          await exportFolder(folder.path, flows, { format });
           expectSame(flows, await read(folder.path));
         }
       }),

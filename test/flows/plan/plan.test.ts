@@ -259,7 +259,7 @@ test("formats a plan for people", () => {
     `nodes to start: 0, to stop: 1, to restart: 0
 missing type: odd, of a; no node starts
 missing type: odd\\u{7}, of c; no node starts
-module: left-pad@1, for b
+module: left-pad@1, missing, for b
 warning: function "b" in tab "Orders": it is wired to "gone", which is not a node that can receive its messages
 `,
   );
@@ -283,10 +283,11 @@ test("lists the modules that nodes load, without those of Node.js", () => {
     on("T", "c", "function", { libs: [{ var: "x", module: "disabled" }], d: true }),
     { id: "g", type: "global-config", modules: { "node-red-contrib-x": "3.0.0" } },
   ];
+  const missing = { state: "missing", installedVersion: undefined } as const;
   expect(plan([], next).modules).toEqual([
-    { name: "@scope/name", version: "^1.2", nodeIds: ["a", "b"] },
-    { name: "plain", version: undefined, nodeIds: ["b"] },
-    { name: "node-red-contrib-x", version: "3.0.0", nodeIds: ["g"] },
+    { name: "@scope/name", version: "^1.2", nodeIds: ["a", "b"], flows: ["T"], ...missing },
+    { name: "plain", version: undefined, nodeIds: ["b"], flows: ["T"], ...missing },
+    { name: "node-red-contrib-x", version: "3.0.0", nodeIds: ["g"], flows: [], ...missing },
   ]);
 });
 

@@ -14,7 +14,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAki9AIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIEhcKCm1heF9lcnJvcnMYCiABKA1IA4gBAUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXRCDQoLX21heF9lcnJvcnMiwQEKEFBsYW5GbG93c1JlcXVlc3QSIAoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEhAKA3JldhgCIAEoCUgAiAEBEi0KC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMSNAoPZGVwbG95bWVudF90eXBlGAQgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDAoEYmFzZRgFIAEoCUIGCgRfcmV2IuACChFQbGFuRmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSJAoEZGlmZhgCIAEoCzIWLmZsb3dnYXRlLnYxLkZsb3dzRGlmZhInCgVub2RlcxgDIAMoCzIYLmZsb3dnYXRlLnYxLlBsYW5uZWROb2RlEi8KDW1pc3NpbmdfdHlwZXMYBCADKAsyGC5mbG93Z2F0ZS52MS5NaXNzaW5nVHlwZRIsCgdtb2R1bGVzGAUgAygLMhsuZmxvd2dhdGUudjEuUmVxdWlyZWRNb2R1bGUSKgoId2FybmluZ3MYBiADKAsyGC5mbG93Z2F0ZS52MS5QbGFuV2FybmluZxIMCgR0ZXh0GAcgASgJEjYKDmFjdGl2ZV9vdXRjb21lGAggASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSHgoWYWN0aXZlX291dGNvbWVfbWVzc2FnZRgJIAEoCSKMAQoLUGxhbm5lZE5vZGUSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRIRCgRuYW1lGAMgASgJSACIAQESCwoDdGFiGAQgASgJEhEKCWluc3RhbmNlcxgFIAMoCRInCgZhY3Rpb24YBiABKA4yFy5mbG93Z2F0ZS52MS5Ob2RlQWN0aW9uQgcKBV9uYW1lIi0KC01pc3NpbmdUeXBlEgwKBHR5cGUYASABKAkSEAoIbm9kZV9pZHMYAiADKAkiUgoOUmVxdWlyZWRNb2R1bGUSDAoEbmFtZRgBIAEoCRIUCgd2ZXJzaW9uGAIgASgJSACIAQESEAoIbm9kZV9pZHMYAyADKAlCCgoIX3ZlcnNpb24ibgoLUGxhbldhcm5pbmcSKgoEa2luZBgBIAEoDjIcLmZsb3dnYXRlLnYxLlBsYW5XYXJuaW5nS2luZBIPCgdub2RlX2lkGAIgASgJEhEKCWNvbnRhaW5lchgDIAEoCRIPCgdtZXNzYWdlGAQgASgJIpUCChBVbmRvRmxvd3NSZXF1ZXN0EhAKA3JldhgBIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgCIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYAyABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAQgASgJSAGIAQESEQoEd2FpdBgFIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYBiABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmUSFwoKbWF4X2Vycm9ycxgHIAEoDUgDiAEBQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdEINCgtfbWF4X2Vycm9ycyIcCg5HZXRGbG93UmVxdWVzdBIKCgJpZBgBIAEoCSK3AgoRQ3JlYXRlRmxvd1JlcXVlc3QSHwoEZmxvdxgBIAEoCzIRLmZsb3dnYXRlLnYxLkZsb3cSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZRIXCgptYXhfZXJyb3JzGAggASgNSAOIAQFCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0Qg0KC19tYXhfZXJyb3JzIsMCChFVcGRhdGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIfCgRmbG93GAIgASgLMhEuZmxvd2dhdGUudjEuRmxvdxIQCgNyZXYYAyABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEhcKCm1heF9lcnJvcnMYCSABKA1IA4gBAUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXRCDQoLX21heF9lcnJvcnMiogIKEURlbGV0ZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEhAKA3JldhgCIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBCABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAUgASgJSAGIAQESEQoEd2FpdBgGIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmUSFwoKbWF4X2Vycm9ycxgIIAEoDUgDiAEBQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdEINCgtfbWF4X2Vycm9ycyKiAgoRRW5hYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZRIXCgptYXhfZXJyb3JzGAggASgNSAOIAQFCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0Qg0KC19tYXhfZXJyb3JzIqMCChJEaXNhYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZRIXCgptYXhfZXJyb3JzGAggASgNSAOIAQFCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0Qg0KC19tYXhfZXJyb3JzIqIBChJDaGFuZ2VGbG93UmVzcG9uc2USCgoCaWQYASABKAkSCwoDcmV2GAIgASgJEi8KB291dGNvbWUYAyABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAQgAygJEhIKCnVuZG9uZV9yZXYYBSABKAkSFwoPb3V0Y29tZV9tZXNzYWdlGAYgASgJIt8BChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJEhIKCm1lcmdlZF9yZXYYBSABKAkSNQoObWVyZ2VkX2NoYW5nZXMYBiADKAsyHS5mbG93Z2F0ZS52MS5Db25jdXJyZW50Q2hhbmdlEhcKD291dGNvbWVfbWVzc2FnZRgHIAEoCSKiAQoQQ29uY3VycmVudENoYW5nZRIPCgdub2RlX2lkGAEgASgJEgwKBHR5cGUYAiABKAkSDAoEbmFtZRgDIAEoCRImCgV5b3VycxgEIAEoDjIXLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2USJwoGdGhlaXJzGAUgASgOMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRIQCghjb25mbGljdBgGIAEoCSKFBQoIUmV2aXNpb24SCwoDcmV2GAEgASgJEg4KBnBhcmVudBgCIAEoCRIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aXZlGAQgASgIEgwKBHVzZXIYBSABKAkSFgoOY2xpZW50X2FkZHJlc3MYBiABKAkSEAoIcHJvdG9jb2wYByABKAkSEgoKcmVxdWVzdF9pZBgIIAEoCRI0Cg9kZXBsb3ltZW50X3R5cGUYCSABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIpCgVjYXVzZRgKIAEoDjIaLmZsb3dnYXRlLnYxLlJldmlzaW9uQ2F1c2USFAoMcmVzdG9yZWRfcmV2GAsgASgJEg8KB21lc3NhZ2UYDCABKAkSDgoGcGlubmVkGA0gASgIEi8KB291dGNvbWUYDiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIXCg9vdXRjb21lX21lc3NhZ2UYDyABKAkSFQoNbWlzc2luZ190eXBlcxgQIAMoCRISCgpub2RlX2NvdW50GBEgASgFEhIKCnNpemVfYnl0ZXMYEiABKAUSIAoFZmxvd3MYEyADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEhAKCHRva2VuX2lkGBQgASgJEhIKCnRva2VuX25hbWUYFSABKAkSEwoLcHJvcG9zYWxfaWQYFiABKAkSEwoLYXBwcm92ZWRfYnkYFyABKAkSHAoUYXBwcm92ZWRfYnlfdG9rZW5faWQYGCABKAkSHgoWYXBwcm92ZWRfYnlfdG9rZW5fbmFtZRgZIAEoCSLBAQoPRGVwbG95bWVudEVycm9yEjAKBGNvZGUYASABKA4yIi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50RXJyb3JSZWFzb24SDwoHbWVzc2FnZRgCIAEoCRIlCgZhY3RpdmUYAyABKAsyFS5mbG93Z2F0ZS52MS5SZXZpc2lvbhIuCgdjaGFuZ2VzGAQgAygLMh0uZmxvd2dhdGUudjEuQ29uY3VycmVudENoYW5nZRIUCgxjaGFuZ2VfY291bnQYBSABKAUingEKBE5vZGUSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRISCgVsYWJlbBgDIAEoCUgAiAEBEjEKC2NyZWRlbnRpYWxzGAQgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QggKBl9sYWJlbCLLAgoERmxvdxIKCgJpZBgBIAEoCRISCgVsYWJlbBgCIAEoCUgAiAEBEhUKCGRpc2FibGVkGAMgASgISAGIAQESEQoEaW5mbxgEIAEoCUgCiAEBEiAKBW5vZGVzGAUgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIiCgdjb25maWdzGAYgAygLMhEuZmxvd2dhdGUudjEuTm9kZRImCghzdWJmbG93cxgHIAMoCzIULmZsb3dnYXRlLnYxLlN1YmZsb3cSMQoLY3JlZGVudGlhbHMYCCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgJIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSCwoDcmV2GAogASgJQggKBl9sYWJlbEILCglfZGlzYWJsZWRCBwoFX2luZm8iyQEKB1N1YmZsb3cSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRIgCgVub2RlcxgDIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSIgoHY29uZmlncxgEIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSMQoLY3JlZGVudGlhbHMYBSABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QiqgEKD05vZGVDcmVkZW50aWFscxI9CgZ2YWx1ZXMYASADKAsyKC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMuVmFsdWVzRW50cnlCA4ABARIpCgNtYXAYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgOAAQEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK7AQoLQ3JlZGVudGlhbHMSMgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5Eh4KCWVuY3J5cHRlZBgCIAEoCUIDgAEBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQqbwoKTm9kZUFjdGlvbhIbChdOT0RFX0FDVElPTl9VTlNQRUNJRklFRBAAEhQKEE5PREVfQUNUSU9OX1NUT1AQARIVChFOT0RFX0FDVElPTl9TVEFSVBACEhcKE05PREVfQUNUSU9OX1JFU1RBUlQQAyqkAgoPUGxhbldhcm5pbmdLaW5kEiEKHVBMQU5fV0FSTklOR19LSU5EX1VOU1BFQ0lGSUVEEAASIwofUExBTl9XQVJOSU5HX0tJTkRfVU5VU0VEX0NPTkZJRxABEiUKIVBMQU5fV0FSTklOR19LSU5EX1dJUkVfVE9fTk9USElORxACEiUKIVBMQU5fV0FSTklOR19LSU5EX0xJTktfVE9fTk9USElORxADEigKJFBMQU5fV0FSTklOR19LSU5EX0RVUExJQ0FURV9FTkRQT0lOVBAEEiYKIlBMQU5fV0FSTklOR19LSU5EX0xPU1RfQ1JFREVOVElBTFMQBRIpCiVQTEFOX1dBUk5JTkdfS0lORF9SRU1PVkVEX0NSRURFTlRJQUxTEAYqUQoJT25GYWlsdXJlEhoKFk9OX0ZBSUxVUkVfVU5TUEVDSUZJRUQQABITCg9PTl9GQUlMVVJFX0tFRVAQARITCg9PTl9GQUlMVVJFX1VORE8QAiqWAgoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHgoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARIdChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAISHgoaREVQTE9ZTUVOVF9PVVRDT01FX0NSQVNIRUQQAxIeChpERVBMT1lNRU5UX09VVENPTUVfUEVORElORxAEEh8KG0RFUExPWU1FTlRfT1VUQ09NRV9SRVBMQUNFRBAFEh0KGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBhIeChpERVBMT1lNRU5UX09VVENPTUVfU1RPUFBFRBAHKtkBCg1SZXZpc2lvbkNhdXNlEh4KGlJFVklTSU9OX0NBVVNFX1VOU1BFQ0lGSUVEEAASHQoZUkVWSVNJT05fQ0FVU0VfREVQTE9ZTUVOVBABEhgKFFJFVklTSU9OX0NBVVNFX01FUkdFEAISFwoTUkVWSVNJT05fQ0FVU0VfRkxPVxADEhoKFlJFVklTSU9OX0NBVVNFX1JFU1RPUkUQBBIXChNSRVZJU0lPTl9DQVVTRV9VTkRPEAUSIQodUkVWSVNJT05fQ0FVU0VfQVVUT01BVElDX1VORE8QBiqGAwoVRGVwbG95bWVudEVycm9yUmVhc29uEicKI0RFUExPWU1FTlRfRVJST1JfUkVBU09OX1VOU1BFQ0lGSUVEEAASLAooREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fVkVSU0lPTl9NSVNNQVRDSBABEi8KK0RFUExPWU1FTlRfRVJST1JfUkVBU09OX1BSRUNPTkRJVElPTl9GQUlMRUQQAhIyCi5ERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9JREVNUE9URU5DWV9LRVlfUkVVU0VEEAMSKgomREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fTUVSR0VfQ09ORkxJQ1QQBBIqCiZERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9QUk9QT1NBTF9TVEFMRRAFEisKJ0RFUExPWU1FTlRfRVJST1JfUkVBU09OX1BST1BPU0FMX0NMT1NFRBAGEiwKKERFUExPWU1FTlRfRVJST1JfUkVBU09OX1BST1BPU0FMX0NIQU5HRUQQByqdAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARIZChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhIZChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxIaChZERVBMT1lNRU5UX1RZUEVfUkVMT0FEEAQyjgYKDEZsb3dzU2VydmljZRJMCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiA5ACARJHCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2USTwoJUGxhbkZsb3dzEh0uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlBsYW5GbG93c1Jlc3BvbnNlIgOQAgISSQoJVW5kb0Zsb3dzEh0uZmxvd2dhdGUudjEuVW5kb0Zsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2USPgoHR2V0RmxvdxIbLmZsb3dnYXRlLnYxLkdldEZsb3dSZXF1ZXN0GhEuZmxvd2dhdGUudjEuRmxvdyIDkAIBEk0KCkNyZWF0ZUZsb3cSHi5mbG93Z2F0ZS52MS5DcmVhdGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJNCgpVcGRhdGVGbG93Eh4uZmxvd2dhdGUudjEuVXBkYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTQoKRGVsZXRlRmxvdxIeLmZsb3dnYXRlLnYxLkRlbGV0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk0KCkVuYWJsZUZsb3cSHi5mbG93Z2F0ZS52MS5FbmFibGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJPCgtEaXNhYmxlRmxvdxIfLmZsb3dnYXRlLnYxLkRpc2FibGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_diff, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkingMKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIEhcKCm1heF9lcnJvcnMYCiABKA1IA4gBARIoCgdtb2R1bGVzGAsgAygLMhcuZmxvd2dhdGUudjEuRmxvd01vZHVsZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXRCDQoLX21heF9lcnJvcnMiUQoKRmxvd01vZHVsZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSFgoJaW50ZWdyaXR5GAMgASgJSACIAQFCDAoKX2ludGVncml0eSLrAQoQUGxhbkZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIMCgRiYXNlGAUgASgJEigKB21vZHVsZXMYBiADKAsyFy5mbG93Z2F0ZS52MS5GbG93TW9kdWxlQgYKBF9yZXYi4AIKEVBsYW5GbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIkCgRkaWZmGAIgASgLMhYuZmxvd2dhdGUudjEuRmxvd3NEaWZmEicKBW5vZGVzGAMgAygLMhguZmxvd2dhdGUudjEuUGxhbm5lZE5vZGUSLwoNbWlzc2luZ190eXBlcxgEIAMoCzIYLmZsb3dnYXRlLnYxLk1pc3NpbmdUeXBlEiwKB21vZHVsZXMYBSADKAsyGy5mbG93Z2F0ZS52MS5SZXF1aXJlZE1vZHVsZRIqCgh3YXJuaW5ncxgGIAMoCzIYLmZsb3dnYXRlLnYxLlBsYW5XYXJuaW5nEgwKBHRleHQYByABKAkSNgoOYWN0aXZlX291dGNvbWUYCCABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIeChZhY3RpdmVfb3V0Y29tZV9tZXNzYWdlGAkgASgJIowBCgtQbGFubmVkTm9kZRIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEhEKBG5hbWUYAyABKAlIAIgBARILCgN0YWIYBCABKAkSEQoJaW5zdGFuY2VzGAUgAygJEicKBmFjdGlvbhgGIAEoDjIXLmZsb3dnYXRlLnYxLk5vZGVBY3Rpb25CBwoFX25hbWUiLQoLTWlzc2luZ1R5cGUSDAoEdHlwZRgBIAEoCRIQCghub2RlX2lkcxgCIAMoCSLAAQoOUmVxdWlyZWRNb2R1bGUSDAoEbmFtZRgBIAEoCRIUCgd2ZXJzaW9uGAIgASgJSACIAQESEAoIbm9kZV9pZHMYAyADKAkSJwoFc3RhdGUYBCABKA4yGC5mbG93Z2F0ZS52MS5Nb2R1bGVTdGF0ZRIeChFpbnN0YWxsZWRfdmVyc2lvbhgFIAEoCUgBiAEBEg0KBWZsb3dzGAYgAygJQgoKCF92ZXJzaW9uQhQKEl9pbnN0YWxsZWRfdmVyc2lvbiJuCgtQbGFuV2FybmluZxIqCgRraW5kGAEgASgOMhwuZmxvd2dhdGUudjEuUGxhbldhcm5pbmdLaW5kEg8KB25vZGVfaWQYAiABKAkSEQoJY29udGFpbmVyGAMgASgJEg8KB21lc3NhZ2UYBCABKAkilQIKEFVuZG9GbG93c1JlcXVlc3QSEAoDcmV2GAEgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgDIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlIAYgBARIRCgR3YWl0GAUgASgNSAKIAQESKgoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZRIXCgptYXhfZXJyb3JzGAcgASgNSAOIAQFCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0Qg0KC19tYXhfZXJyb3JzIhwKDkdldEZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJIrcCChFDcmVhdGVGbG93UmVxdWVzdBIfCgRmbG93GAEgASgLMhEuZmxvd2dhdGUudjEuRmxvdxIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEhcKCm1heF9lcnJvcnMYCCABKA1IA4gBAUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXRCDQoLX21heF9lcnJvcnMiwwIKEVVwZGF0ZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEh8KBGZsb3cYAiABKAsyES5mbG93Z2F0ZS52MS5GbG93EhAKA3JldhgDIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBSABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAYgASgJSAGIAQESEQoEd2FpdBgHIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmUSFwoKbWF4X2Vycm9ycxgJIAEoDUgDiAEBQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdEINCgtfbWF4X2Vycm9ycyKiAgoRRGVsZXRlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZRIXCgptYXhfZXJyb3JzGAggASgNSAOIAQFCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0Qg0KC19tYXhfZXJyb3JzIqICChFFbmFibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEhcKCm1heF9lcnJvcnMYCCABKA1IA4gBAUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXRCDQoLX21heF9lcnJvcnMiowIKEkRpc2FibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEhcKCm1heF9lcnJvcnMYCCABKA1IA4gBAUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXRCDQoLX21heF9lcnJvcnMiogEKEkNoYW5nZUZsb3dSZXNwb25zZRIKCgJpZBgBIAEoCRILCgNyZXYYAiABKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSEgoKdW5kb25lX3JldhgFIAEoCRIXCg9vdXRjb21lX21lc3NhZ2UYBiABKAki3wEKEFNldEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJEhIKCnVuZG9uZV9yZXYYBCABKAkSEgoKbWVyZ2VkX3JldhgFIAEoCRI1Cg5tZXJnZWRfY2hhbmdlcxgGIAMoCzIdLmZsb3dnYXRlLnYxLkNvbmN1cnJlbnRDaGFuZ2USFwoPb3V0Y29tZV9tZXNzYWdlGAcgASgJIqIBChBDb25jdXJyZW50Q2hhbmdlEg8KB25vZGVfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEiYKBXlvdXJzGAQgASgOMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRInCgZ0aGVpcnMYBSABKA4yFy5mbG93Z2F0ZS52MS5Ob2RlQ2hhbmdlEhAKCGNvbmZsaWN0GAYgASgJIq8FCghSZXZpc2lvbhILCgNyZXYYASABKAkSDgoGcGFyZW50GAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhY3RpdmUYBCABKAgSDAoEdXNlchgFIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgGIAEoCRIQCghwcm90b2NvbBgHIAEoCRISCgpyZXF1ZXN0X2lkGAggASgJEjQKD2RlcGxveW1lbnRfdHlwZRgJIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEikKBWNhdXNlGAogASgOMhouZmxvd2dhdGUudjEuUmV2aXNpb25DYXVzZRIUCgxyZXN0b3JlZF9yZXYYCyABKAkSDwoHbWVzc2FnZRgMIAEoCRIOCgZwaW5uZWQYDSABKAgSLwoHb3V0Y29tZRgOIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhcKD291dGNvbWVfbWVzc2FnZRgPIAEoCRIVCg1taXNzaW5nX3R5cGVzGBAgAygJEhIKCm5vZGVfY291bnQYESABKAUSEgoKc2l6ZV9ieXRlcxgSIAEoBRIgCgVmbG93cxgTIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoIdG9rZW5faWQYFCABKAkSEgoKdG9rZW5fbmFtZRgVIAEoCRITCgtwcm9wb3NhbF9pZBgWIAEoCRITCgthcHByb3ZlZF9ieRgXIAEoCRIcChRhcHByb3ZlZF9ieV90b2tlbl9pZBgYIAEoCRIeChZhcHByb3ZlZF9ieV90b2tlbl9uYW1lGBkgASgJEigKB21vZHVsZXMYGiADKAsyFy5mbG93Z2F0ZS52MS5GbG93TW9kdWxlIsEBCg9EZXBsb3ltZW50RXJyb3ISMAoEY29kZRgBIAEoDjIiLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRFcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEiUKBmFjdGl2ZRgDIAEoCzIVLmZsb3dnYXRlLnYxLlJldmlzaW9uEi4KB2NoYW5nZXMYBCADKAsyHS5mbG93Z2F0ZS52MS5Db25jdXJyZW50Q2hhbmdlEhQKDGNoYW5nZV9jb3VudBgFIAEoBSKeAQoETm9kZRIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEhIKBWxhYmVsGAMgASgJSACIAQESMQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCCAoGX2xhYmVsIssCCgRGbG93EgoKAmlkGAEgASgJEhIKBWxhYmVsGAIgASgJSACIAQESFQoIZGlzYWJsZWQYAyABKAhIAYgBARIRCgRpbmZvGAQgASgJSAKIAQESIAoFbm9kZXMYBSADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEiIKB2NvbmZpZ3MYBiADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEiYKCHN1YmZsb3dzGAcgAygLMhQuZmxvd2dhdGUudjEuU3ViZmxvdxIxCgtjcmVkZW50aWFscxgIIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAkgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBILCgNyZXYYCiABKAlCCAoGX2xhYmVsQgsKCV9kaXNhYmxlZEIHCgVfaW5mbyLJAQoHU3ViZmxvdxIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEiAKBW5vZGVzGAMgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIiCgdjb25maWdzGAQgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIxCgtjcmVkZW50aWFscxgFIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCKqAQoPTm9kZUNyZWRlbnRpYWxzEj0KBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIDgAEBEikKA21hcBgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCA4ABARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrsBCgtDcmVkZW50aWFscxIyCgVub2RlcxgBIAMoCzIjLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzLk5vZGVzRW50cnkSHgoJZW5jcnlwdGVkGAIgASgJQgOAAQFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCpvCgpOb2RlQWN0aW9uEhsKF05PREVfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFAoQTk9ERV9BQ1RJT05fU1RPUBABEhUKEU5PREVfQUNUSU9OX1NUQVJUEAISFwoTTk9ERV9BQ1RJT05fUkVTVEFSVBADKnoKC01vZHVsZVN0YXRlEhwKGE1PRFVMRV9TVEFURV9VTlNQRUNJRklFRBAAEhgKFE1PRFVMRV9TVEFURV9NSVNTSU5HEAESGAoUTU9EVUxFX1NUQVRFX1BSRVNFTlQQAhIZChVNT0RVTEVfU1RBVEVfVVBHUkFERUQQAyqkAgoPUGxhbldhcm5pbmdLaW5kEiEKHVBMQU5fV0FSTklOR19LSU5EX1VOU1BFQ0lGSUVEEAASIwofUExBTl9XQVJOSU5HX0tJTkRfVU5VU0VEX0NPTkZJRxABEiUKIVBMQU5fV0FSTklOR19LSU5EX1dJUkVfVE9fTk9USElORxACEiUKIVBMQU5fV0FSTklOR19LSU5EX0xJTktfVE9fTk9USElORxADEigKJFBMQU5fV0FSTklOR19LSU5EX0RVUExJQ0FURV9FTkRQT0lOVBAEEiYKIlBMQU5fV0FSTklOR19LSU5EX0xPU1RfQ1JFREVOVElBTFMQBRIpCiVQTEFOX1dBUk5JTkdfS0lORF9SRU1PVkVEX0NSRURFTlRJQUxTEAYqUQoJT25GYWlsdXJlEhoKFk9OX0ZBSUxVUkVfVU5TUEVDSUZJRUQQABITCg9PTl9GQUlMVVJFX0tFRVAQARITCg9PTl9GQUlMVVJFX1VORE8QAiqWAgoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHgoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARIdChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAISHgoaREVQTE9ZTUVOVF9PVVRDT01FX0NSQVNIRUQQAxIeChpERVBMT1lNRU5UX09VVENPTUVfUEVORElORxAEEh8KG0RFUExPWU1FTlRfT1VUQ09NRV9SRVBMQUNFRBAFEh0KGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBhIeChpERVBMT1lNRU5UX09VVENPTUVfU1RPUFBFRBAHKtkBCg1SZXZpc2lvbkNhdXNlEh4KGlJFVklTSU9OX0NBVVNFX1VOU1BFQ0lGSUVEEAASHQoZUkVWSVNJT05fQ0FVU0VfREVQTE9ZTUVOVBABEhgKFFJFVklTSU9OX0NBVVNFX01FUkdFEAISFwoTUkVWSVNJT05fQ0FVU0VfRkxPVxADEhoKFlJFVklTSU9OX0NBVVNFX1JFU1RPUkUQBBIXChNSRVZJU0lPTl9DQVVTRV9VTkRPEAUSIQodUkVWSVNJT05fQ0FVU0VfQVVUT01BVElDX1VORE8QBiqGAwoVRGVwbG95bWVudEVycm9yUmVhc29uEicKI0RFUExPWU1FTlRfRVJST1JfUkVBU09OX1VOU1BFQ0lGSUVEEAASLAooREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fVkVSU0lPTl9NSVNNQVRDSBABEi8KK0RFUExPWU1FTlRfRVJST1JfUkVBU09OX1BSRUNPTkRJVElPTl9GQUlMRUQQAhIyCi5ERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9JREVNUE9URU5DWV9LRVlfUkVVU0VEEAMSKgomREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fTUVSR0VfQ09ORkxJQ1QQBBIqCiZERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9QUk9QT1NBTF9TVEFMRRAFEisKJ0RFUExPWU1FTlRfRVJST1JfUkVBU09OX1BST1BPU0FMX0NMT1NFRBAGEiwKKERFUExPWU1FTlRfRVJST1JfUkVBU09OX1BST1BPU0FMX0NIQU5HRUQQByqdAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARIZChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhIZChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxIaChZERVBMT1lNRU5UX1RZUEVfUkVMT0FEEAQyjgYKDEZsb3dzU2VydmljZRJMCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiA5ACARJHCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2USTwoJUGxhbkZsb3dzEh0uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlBsYW5GbG93c1Jlc3BvbnNlIgOQAgISSQoJVW5kb0Zsb3dzEh0uZmxvd2dhdGUudjEuVW5kb0Zsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2USPgoHR2V0RmxvdxIbLmZsb3dnYXRlLnYxLkdldEZsb3dSZXF1ZXN0GhEuZmxvd2dhdGUudjEuRmxvdyIDkAIBEk0KCkNyZWF0ZUZsb3cSHi5mbG93Z2F0ZS52MS5DcmVhdGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJNCgpVcGRhdGVGbG93Eh4uZmxvd2dhdGUudjEuVXBkYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTQoKRGVsZXRlRmxvdxIeLmZsb3dnYXRlLnYxLkRlbGV0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk0KCkVuYWJsZUZsb3cSHi5mbG93Z2F0ZS52MS5FbmFibGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJPCgtEaXNhYmxlRmxvdxIfLmZsb3dnYXRlLnYxLkRpc2FibGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_diff, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -137,6 +137,14 @@ export type SetFlowsRequest = Message<"flowgate.v1.SetFlowsRequest"> & {
    * @generated from field: optional uint32 max_errors = 10;
    */
   maxErrors?: number | undefined;
+
+  /**
+   * Modules that are installed before the flows are deployed, unless they are. If something has to be installed, the permission
+   * modules.write is required too. If that fails, nothing is deployed, and the installed modules remain as they were.
+   *
+   * @generated from field: repeated flowgate.v1.FlowModule modules = 11;
+   */
+  modules: FlowModule[];
 };
 
 /**
@@ -145,6 +153,41 @@ export type SetFlowsRequest = Message<"flowgate.v1.SetFlowsRequest"> & {
  */
 export const SetFlowsRequestSchema: GenMessage<SetFlowsRequest> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 2);
+
+/**
+ * A module that flows need.
+ *
+ * @generated from message flowgate.v1.FlowModule
+ */
+export type FlowModule = Message<"flowgate.v1.FlowModule"> & {
+  /**
+   * The name of the npm package.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The exact version. In requests, it can be a range or tag; without one, any installed version is accepted, or else the newest is installed.
+   *
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * The hash of its tarball, such as "sha512-…" (Subresource Integrity). In requests, a module with another hash is not accepted.
+   *
+   * @generated from field: optional string integrity = 3;
+   */
+  integrity?: string | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.FlowModule.
+ * Use `create(FlowModuleSchema)` to create a new message.
+ */
+export const FlowModuleSchema: GenMessage<FlowModule> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 3);
 
 /**
  * The fields of SetFlowsRequest that determine the flows, and what to compare them with.
@@ -178,6 +221,13 @@ export type PlanFlowsRequest = Message<"flowgate.v1.PlanFlowsRequest"> & {
    * @generated from field: string base = 5;
    */
   base: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: repeated flowgate.v1.FlowModule modules = 6;
+   */
+  modules: FlowModule[];
 };
 
 /**
@@ -185,7 +235,7 @@ export type PlanFlowsRequest = Message<"flowgate.v1.PlanFlowsRequest"> & {
  * Use `create(PlanFlowsRequestSchema)` to create a new message.
  */
 export const PlanFlowsRequestSchema: GenMessage<PlanFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 3);
+  messageDesc(file_flowgate_v1_flows, 4);
 
 /**
  * What a deployment would do.
@@ -222,7 +272,8 @@ export type PlanFlowsResponse = Message<"flowgate.v1.PlanFlowsResponse"> & {
   missingTypes: MissingType[];
 
   /**
-   * Modules that nodes need, apart from those of Node.js. If one is not installed, no node starts.
+   * Modules that nodes need, apart from those of Node.js and of the flow runtime, and modules of the request. If one is not installed, no
+   * node starts. What the request does not name stays as it is, also if no node needs it.
    *
    * @generated from field: repeated flowgate.v1.RequiredModule modules = 5;
    */
@@ -260,7 +311,7 @@ export type PlanFlowsResponse = Message<"flowgate.v1.PlanFlowsResponse"> & {
  * Use `create(PlanFlowsResponseSchema)` to create a new message.
  */
 export const PlanFlowsResponseSchema: GenMessage<PlanFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 5);
 
 /**
  * @generated from message flowgate.v1.PlannedNode
@@ -308,7 +359,7 @@ export type PlannedNode = Message<"flowgate.v1.PlannedNode"> & {
  * Use `create(PlannedNodeSchema)` to create a new message.
  */
 export const PlannedNodeSchema: GenMessage<PlannedNode> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 6);
 
 /**
  * @generated from message flowgate.v1.MissingType
@@ -330,7 +381,7 @@ export type MissingType = Message<"flowgate.v1.MissingType"> & {
  * Use `create(MissingTypeSchema)` to create a new message.
  */
 export const MissingTypeSchema: GenMessage<MissingType> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 7);
 
 /**
  * @generated from message flowgate.v1.RequiredModule
@@ -344,16 +395,37 @@ export type RequiredModule = Message<"flowgate.v1.RequiredModule"> & {
   name: string;
 
   /**
-   * The version or range of versions, if the flows name one.
+   * The version that the flows get: that of the request, the installed one, or the version or range that the flows name.
    *
    * @generated from field: optional string version = 2;
    */
   version?: string | undefined;
 
   /**
+   * The nodes that need it. All of them get the same version.
+   *
    * @generated from field: repeated string node_ids = 3;
    */
   nodeIds: string[];
+
+  /**
+   * @generated from field: flowgate.v1.ModuleState state = 4;
+   */
+  state: ModuleState;
+
+  /**
+   * The version that is installed now.
+   *
+   * @generated from field: optional string installed_version = 5;
+   */
+  installedVersion?: string | undefined;
+
+  /**
+   * The ids of the tabs and subflows with these nodes.
+   *
+   * @generated from field: repeated string flows = 6;
+   */
+  flows: string[];
 };
 
 /**
@@ -361,7 +433,7 @@ export type RequiredModule = Message<"flowgate.v1.RequiredModule"> & {
  * Use `create(RequiredModuleSchema)` to create a new message.
  */
 export const RequiredModuleSchema: GenMessage<RequiredModule> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 8);
 
 /**
  * Something that is valid, but probably not intended.
@@ -397,7 +469,7 @@ export type PlanWarning = Message<"flowgate.v1.PlanWarning"> & {
  * Use `create(PlanWarningSchema)` to create a new message.
  */
 export const PlanWarningSchema: GenMessage<PlanWarning> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 9);
 
 /**
  * @generated from message flowgate.v1.UndoFlowsRequest
@@ -458,7 +530,7 @@ export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
  * Use `create(UndoFlowsRequestSchema)` to create a new message.
  */
 export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 9);
+  messageDesc(file_flowgate_v1_flows, 10);
 
 /**
  * @generated from message flowgate.v1.GetFlowRequest
@@ -477,7 +549,7 @@ export type GetFlowRequest = Message<"flowgate.v1.GetFlowRequest"> & {
  * Use `create(GetFlowRequestSchema)` to create a new message.
  */
 export const GetFlowRequestSchema: GenMessage<GetFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 10);
+  messageDesc(file_flowgate_v1_flows, 11);
 
 /**
  * @generated from message flowgate.v1.CreateFlowRequest
@@ -545,7 +617,7 @@ export type CreateFlowRequest = Message<"flowgate.v1.CreateFlowRequest"> & {
  * Use `create(CreateFlowRequestSchema)` to create a new message.
  */
 export const CreateFlowRequestSchema: GenMessage<CreateFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 11);
+  messageDesc(file_flowgate_v1_flows, 12);
 
 /**
  * @generated from message flowgate.v1.UpdateFlowRequest
@@ -619,7 +691,7 @@ export type UpdateFlowRequest = Message<"flowgate.v1.UpdateFlowRequest"> & {
  * Use `create(UpdateFlowRequestSchema)` to create a new message.
  */
 export const UpdateFlowRequestSchema: GenMessage<UpdateFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 12);
+  messageDesc(file_flowgate_v1_flows, 13);
 
 /**
  * @generated from message flowgate.v1.DeleteFlowRequest
@@ -687,7 +759,7 @@ export type DeleteFlowRequest = Message<"flowgate.v1.DeleteFlowRequest"> & {
  * Use `create(DeleteFlowRequestSchema)` to create a new message.
  */
 export const DeleteFlowRequestSchema: GenMessage<DeleteFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 13);
+  messageDesc(file_flowgate_v1_flows, 14);
 
 /**
  * @generated from message flowgate.v1.EnableFlowRequest
@@ -755,7 +827,7 @@ export type EnableFlowRequest = Message<"flowgate.v1.EnableFlowRequest"> & {
  * Use `create(EnableFlowRequestSchema)` to create a new message.
  */
 export const EnableFlowRequestSchema: GenMessage<EnableFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 14);
+  messageDesc(file_flowgate_v1_flows, 15);
 
 /**
  * @generated from message flowgate.v1.DisableFlowRequest
@@ -823,7 +895,7 @@ export type DisableFlowRequest = Message<"flowgate.v1.DisableFlowRequest"> & {
  * Use `create(DisableFlowRequestSchema)` to create a new message.
  */
 export const DisableFlowRequestSchema: GenMessage<DisableFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 15);
+  messageDesc(file_flowgate_v1_flows, 16);
 
 /**
  * @generated from message flowgate.v1.ChangeFlowResponse
@@ -877,7 +949,7 @@ export type ChangeFlowResponse = Message<"flowgate.v1.ChangeFlowResponse"> & {
  * Use `create(ChangeFlowResponseSchema)` to create a new message.
  */
 export const ChangeFlowResponseSchema: GenMessage<ChangeFlowResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 16);
+  messageDesc(file_flowgate_v1_flows, 17);
 
 /**
  * @generated from message flowgate.v1.SetFlowsResponse
@@ -938,7 +1010,7 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 17);
+  messageDesc(file_flowgate_v1_flows, 18);
 
 /**
  * A node that was changed by a deployment, or by others that were made in the meantime.
@@ -990,7 +1062,7 @@ export type ConcurrentChange = Message<"flowgate.v1.ConcurrentChange"> & {
  * Use `create(ConcurrentChangeSchema)` to create a new message.
  */
 export const ConcurrentChangeSchema: GenMessage<ConcurrentChange> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 18);
+  messageDesc(file_flowgate_v1_flows, 19);
 
 /**
  * A revision of the flows.
@@ -1150,6 +1222,13 @@ export type Revision = Message<"flowgate.v1.Revision"> & {
    * @generated from field: string approved_by_token_name = 25;
    */
   approvedByTokenName: string;
+
+  /**
+   * The modules that the flows need, as they were installed. Restoring the revision installs them again. Only in the view FULL.
+   *
+   * @generated from field: repeated flowgate.v1.FlowModule modules = 26;
+   */
+  modules: FlowModule[];
 };
 
 /**
@@ -1157,7 +1236,7 @@ export type Revision = Message<"flowgate.v1.Revision"> & {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 19);
+  messageDesc(file_flowgate_v1_flows, 20);
 
 /**
  * Why flows were not deployed. It is also the body of the HTTP response.
@@ -1202,7 +1281,7 @@ export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
  * Use `create(DeploymentErrorSchema)` to create a new message.
  */
 export const DeploymentErrorSchema: GenMessage<DeploymentError> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 20);
+  messageDesc(file_flowgate_v1_flows, 21);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -1249,7 +1328,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 21);
+  messageDesc(file_flowgate_v1_flows, 22);
 
 /**
  * One flow: a tab with its nodes. The flow with the id "global" has only `configs` and `subflows`, which all flows share.
@@ -1329,7 +1408,7 @@ export type Flow = Message<"flowgate.v1.Flow"> & {
  * Use `create(FlowSchema)` to create a new message.
  */
 export const FlowSchema: GenMessage<Flow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 22);
+  messageDesc(file_flowgate_v1_flows, 23);
 
 /**
  * A subflow with its nodes.
@@ -1383,7 +1462,7 @@ export type Subflow = Message<"flowgate.v1.Subflow"> & {
  * Use `create(SubflowSchema)` to create a new message.
  */
 export const SubflowSchema: GenMessage<Subflow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 23);
+  messageDesc(file_flowgate_v1_flows, 24);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -1410,7 +1489,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 24);
+  messageDesc(file_flowgate_v1_flows, 25);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -1438,7 +1517,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 25);
+  messageDesc(file_flowgate_v1_flows, 26);
 
 /**
  * @generated from enum flowgate.v1.NodeAction
@@ -1475,6 +1554,48 @@ export type NodeAction = (typeof NodeAction)[keyof typeof NodeAction] | UnknownE
  */
 export const NodeActionSchema: GenEnum<NodeAction> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_flows, 0);
+
+/**
+ * @generated from enum flowgate.v1.ModuleState
+ */
+export const ModuleState = {
+  /**
+   * @generated from enum value: MODULE_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It is not installed. The deployment installs it if the request names it.
+   *
+   * @generated from enum value: MODULE_STATE_MISSING = 1;
+   */
+  MISSING: 1,
+
+  /**
+   * It is installed.
+   *
+   * @generated from enum value: MODULE_STATE_PRESENT = 2;
+   */
+  PRESENT: 2,
+
+  /**
+   * Another version is installed, which the deployment replaces.
+   *
+   * @generated from enum value: MODULE_STATE_UPGRADED = 3;
+   */
+  UPGRADED: 3,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.ModuleState
+ */
+export type ModuleState = (typeof ModuleState)[keyof typeof ModuleState] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.ModuleState.
+ */
+export const ModuleStateSchema: GenEnum<ModuleState> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.PlanWarningKind
@@ -1537,7 +1658,7 @@ export type PlanWarningKind = (typeof PlanWarningKind)[keyof typeof PlanWarningK
  * Describes the enum flowgate.v1.PlanWarningKind.
  */
 export const PlanWarningKindSchema: GenEnum<PlanWarningKind> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
+  enumDesc(file_flowgate_v1_flows, 2);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -1573,7 +1694,7 @@ export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum
  * Describes the enum flowgate.v1.OnFailure.
  */
 export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 2);
+  enumDesc(file_flowgate_v1_flows, 3);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -1643,7 +1764,7 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 3);
+  enumDesc(file_flowgate_v1_flows, 4);
 
 /**
  * How the flows of a revision were made.
@@ -1710,7 +1831,7 @@ export type RevisionCause = (typeof RevisionCause)[keyof typeof RevisionCause] |
  * Describes the enum flowgate.v1.RevisionCause.
  */
 export const RevisionCauseSchema: GenEnum<RevisionCause> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 4);
+  enumDesc(file_flowgate_v1_flows, 5);
 
 /**
  * @generated from enum flowgate.v1.DeploymentErrorReason
@@ -1780,7 +1901,7 @@ export type DeploymentErrorReason = (typeof DeploymentErrorReason)[keyof typeof 
  * Describes the enum flowgate.v1.DeploymentErrorReason.
  */
 export const DeploymentErrorReasonSchema: GenEnum<DeploymentErrorReason> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 5);
+  enumDesc(file_flowgate_v1_flows, 6);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -1829,7 +1950,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 6);
+  enumDesc(file_flowgate_v1_flows, 7);
 
 /**
  * The active flow configuration.
@@ -1869,7 +1990,8 @@ export const FlowsService: GenService<{
     output: typeof PlanFlowsResponseSchema;
   },
   /**
-   * Deploys the flows and credentials of the active revision's parent, which creates a new revision.
+   * Deploys the flows and credentials of the active revision's parent, which creates a new revision. Modules that are missing or have other
+   * versions since are installed before; if that fails, nothing is deployed.
    *
    * @generated from rpc flowgate.v1.FlowsService.UndoFlows
    */

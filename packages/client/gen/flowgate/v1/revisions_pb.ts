@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { DeploymentOutcome, DeploymentType, OnFailure, PlannedNode, Revision, RevisionSchema, SetFlowsResponseSchema } from "./flows_pb.ts";
+import type { DeploymentOutcome, DeploymentType, OnFailure, PlannedNode, RequiredModule, Revision, RevisionSchema, SetFlowsResponseSchema } from "./flows_pb.ts";
 import { file_flowgate_v1_flows } from "./flows_pb.ts";
 import type { FlowsDiff } from "./diff_pb.ts";
 import { file_flowgate_v1_diff } from "./diff_pb.ts";
@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/revisions.proto.
  */
 export const file_flowgate_v1_revisions: GenFile = /*@__PURE__*/
-  fileDesc("ChtmbG93Z2F0ZS92MS9yZXZpc2lvbnMucHJvdG8SC2Zsb3dnYXRlLnYxIrACChRMaXN0UmV2aXNpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgR1c2VyGAMgASgJEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEi8KB291dGNvbWUYBSABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRITCgZwaW5uZWQYBiABKAhIAIgBARIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCQoHX3Bpbm5lZCJaChVMaXN0UmV2aXNpb25zUmVzcG9uc2USKAoJcmV2aXNpb25zGAEgAygLMhUuZmxvd2dhdGUudjEuUmV2aXNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkoKEkdldFJldmlzaW9uUmVxdWVzdBILCgNyZXYYASABKAkSJwoEdmlldxgCIAEoDjIZLmZsb3dnYXRlLnYxLlJldmlzaW9uVmlldyJmChVVcGRhdGVSZXZpc2lvblJlcXVlc3QSCwoDcmV2GAEgASgJEhQKB21lc3NhZ2UYAiABKAlIAIgBARITCgZwaW5uZWQYAyABKAhIAYgBAUIKCghfbWVzc2FnZUIJCgdfcGlubmVkIkIKE0RpZmZSZXZpc2lvblJlcXVlc3QSCwoDcmV2GAEgASgJEgwKBGJhc2UYAiABKAkSEAoIcmVzdGFydHMYAyABKAgijgEKFERpZmZSZXZpc2lvblJlc3BvbnNlEgwKBGJhc2UYASABKAkSCwoDcmV2GAIgASgJEiQKBGRpZmYYAyABKAsyFi5mbG93Z2F0ZS52MS5GbG93c0RpZmYSDAoEdGV4dBgEIAEoCRInCgVub2RlcxgFIAMoCzIYLmZsb3dnYXRlLnYxLlBsYW5uZWROb2RlIrYCChZSZXN0b3JlUmV2aXNpb25SZXF1ZXN0EgsKA3JldhgBIAEoCRIXCgphY3RpdmVfcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZRIXCgptYXhfZXJyb3JzGAggASgNSAOIAQFCDQoLX2FjdGl2ZV9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdEINCgtfbWF4X2Vycm9ycypeCgxSZXZpc2lvblZpZXcSHQoZUkVWSVNJT05fVklFV19VTlNQRUNJRklFRBAAEhcKE1JFVklTSU9OX1ZJRVdfQkFTSUMQARIWChJSRVZJU0lPTl9WSUVXX0ZVTEwQAjK5AwoQUmV2aXNpb25zU2VydmljZRJbCg1MaXN0UmV2aXNpb25zEiEuZmxvd2dhdGUudjEuTGlzdFJldmlzaW9uc1JlcXVlc3QaIi5mbG93Z2F0ZS52MS5MaXN0UmV2aXNpb25zUmVzcG9uc2UiA5ACARJKCgtHZXRSZXZpc2lvbhIfLmZsb3dnYXRlLnYxLkdldFJldmlzaW9uUmVxdWVzdBoVLmZsb3dnYXRlLnYxLlJldmlzaW9uIgOQAgESSwoOVXBkYXRlUmV2aXNpb24SIi5mbG93Z2F0ZS52MS5VcGRhdGVSZXZpc2lvblJlcXVlc3QaFS5mbG93Z2F0ZS52MS5SZXZpc2lvbhJYCgxEaWZmUmV2aXNpb24SIC5mbG93Z2F0ZS52MS5EaWZmUmV2aXNpb25SZXF1ZXN0GiEuZmxvd2dhdGUudjEuRGlmZlJldmlzaW9uUmVzcG9uc2UiA5ACARJVCg9SZXN0b3JlUmV2aXNpb24SIy5mbG93Z2F0ZS52MS5SZXN0b3JlUmV2aXNpb25SZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows, file_flowgate_v1_diff, file_google_protobuf_timestamp]);
+  fileDesc("ChtmbG93Z2F0ZS92MS9yZXZpc2lvbnMucHJvdG8SC2Zsb3dnYXRlLnYxIrACChRMaXN0UmV2aXNpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgR1c2VyGAMgASgJEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEi8KB291dGNvbWUYBSABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRITCgZwaW5uZWQYBiABKAhIAIgBARIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCQoHX3Bpbm5lZCJaChVMaXN0UmV2aXNpb25zUmVzcG9uc2USKAoJcmV2aXNpb25zGAEgAygLMhUuZmxvd2dhdGUudjEuUmV2aXNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkoKEkdldFJldmlzaW9uUmVxdWVzdBILCgNyZXYYASABKAkSJwoEdmlldxgCIAEoDjIZLmZsb3dnYXRlLnYxLlJldmlzaW9uVmlldyJmChVVcGRhdGVSZXZpc2lvblJlcXVlc3QSCwoDcmV2GAEgASgJEhQKB21lc3NhZ2UYAiABKAlIAIgBARITCgZwaW5uZWQYAyABKAhIAYgBAUIKCghfbWVzc2FnZUIJCgdfcGlubmVkIkIKE0RpZmZSZXZpc2lvblJlcXVlc3QSCwoDcmV2GAEgASgJEgwKBGJhc2UYAiABKAkSEAoIcmVzdGFydHMYAyABKAgivAEKFERpZmZSZXZpc2lvblJlc3BvbnNlEgwKBGJhc2UYASABKAkSCwoDcmV2GAIgASgJEiQKBGRpZmYYAyABKAsyFi5mbG93Z2F0ZS52MS5GbG93c0RpZmYSDAoEdGV4dBgEIAEoCRInCgVub2RlcxgFIAMoCzIYLmZsb3dnYXRlLnYxLlBsYW5uZWROb2RlEiwKB21vZHVsZXMYBiADKAsyGy5mbG93Z2F0ZS52MS5SZXF1aXJlZE1vZHVsZSK2AgoWUmVzdG9yZVJldmlzaW9uUmVxdWVzdBILCgNyZXYYASABKAkSFwoKYWN0aXZlX3JldhgCIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBCABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAUgASgJSAGIAQESEQoEd2FpdBgGIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmUSFwoKbWF4X2Vycm9ycxgIIAEoDUgDiAEBQg0KC19hY3RpdmVfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXRCDQoLX21heF9lcnJvcnMqXgoMUmV2aXNpb25WaWV3Eh0KGVJFVklTSU9OX1ZJRVdfVU5TUEVDSUZJRUQQABIXChNSRVZJU0lPTl9WSUVXX0JBU0lDEAESFgoSUkVWSVNJT05fVklFV19GVUxMEAIyuQMKEFJldmlzaW9uc1NlcnZpY2USWwoNTGlzdFJldmlzaW9ucxIhLmZsb3dnYXRlLnYxLkxpc3RSZXZpc2lvbnNSZXF1ZXN0GiIuZmxvd2dhdGUudjEuTGlzdFJldmlzaW9uc1Jlc3BvbnNlIgOQAgESSgoLR2V0UmV2aXNpb24SHy5mbG93Z2F0ZS52MS5HZXRSZXZpc2lvblJlcXVlc3QaFS5mbG93Z2F0ZS52MS5SZXZpc2lvbiIDkAIBEksKDlVwZGF0ZVJldmlzaW9uEiIuZmxvd2dhdGUudjEuVXBkYXRlUmV2aXNpb25SZXF1ZXN0GhUuZmxvd2dhdGUudjEuUmV2aXNpb24SWAoMRGlmZlJldmlzaW9uEiAuZmxvd2dhdGUudjEuRGlmZlJldmlzaW9uUmVxdWVzdBohLmZsb3dnYXRlLnYxLkRpZmZSZXZpc2lvblJlc3BvbnNlIgOQAgESVQoPUmVzdG9yZVJldmlzaW9uEiMuZmxvd2dhdGUudjEuUmVzdG9yZVJldmlzaW9uUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_flows, file_flowgate_v1_diff, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.ListRevisionsRequest
@@ -227,6 +227,13 @@ export type DiffRevisionResponse = Message<"flowgate.v1.DiffRevisionResponse"> &
    * @generated from field: repeated flowgate.v1.PlannedNode nodes = 5;
    */
   nodes: PlannedNode[];
+
+  /**
+   * What restoring the revision `rev` would install or replace now.
+   *
+   * @generated from field: repeated flowgate.v1.RequiredModule modules = 6;
+   */
+  modules: RequiredModule[];
 };
 
 /**
@@ -321,7 +328,7 @@ export const RevisionView = {
   BASIC: 1,
 
   /**
-   * With flows; never with credentials.
+   * With flows and modules; never with credentials.
    *
    * @generated from enum value: REVISION_VIEW_FULL = 2;
    */
@@ -356,7 +363,7 @@ export const RevisionsService: GenService<{
     output: typeof ListRevisionsResponseSchema;
   },
   /**
-   * Returns a revision, with its flows in the view FULL.
+   * Returns a revision, with its flows and modules in the view FULL.
    *
    * @generated from rpc flowgate.v1.RevisionsService.GetRevision
    */
@@ -386,7 +393,8 @@ export const RevisionsService: GenService<{
     output: typeof DiffRevisionResponseSchema;
   },
   /**
-   * Deploys the flows and credentials of an earlier revision, which creates a new revision.
+   * Deploys the flows and credentials of an earlier revision, which creates a new revision. Modules that are missing or have other versions
+   * since are installed before; if that fails, nothing is deployed.
    *
    * @generated from rpc flowgate.v1.RevisionsService.RestoreRevision
    */

@@ -1,0 +1,62 @@
+import { createHash } from "node:crypto";
+import { FlowgateError } from "../errors.ts";
+import { isModuleName, isVersionRange } from "../runtime/folders.ts";
+import { type PackageSource, assertRequiresRegistry } from "./install.ts";
+import type { WantedModule } from "./set.ts";
+import { readPackageManifest } from "./tarball.ts";
+
+/** A package to install, with its content if it was uploaded. */
+export type Source = PackageSource & { readonly tarball?: Uint8Array };
+
+/** Resolves with undefined if no tarball with this hash was uploaded. */
+export type FindTarball = (integrity: string) => Promise<Uint8Array | undefined>;
+
+/** A package to install, by its name and a version, range or tag; or its tarball. */
+export type InstallRequest = { readonly name: string; readonly version: string } | { readonly tarball: Uint8Array };
+
+/** Validates a request. Throws `invalid_argument`, and `module_failed` for a tarball that requires what comes from elsewhere. */
+export async function parseRequest(request: InstallRequest): Promise<Source> {
+  if ("tarball" in request) {
+    const manifest = await readPackageManifest(request.tarball);
+    if (manifest === undefined) {
+      throw new FlowgateError(
+        "invalid_argument",
+        "tarball: must be a package of npm, as npm pack makes it, whose package.json has a name and a version",
+      );
+    }
+    const { name, version } = manifest;
+    // Before npm reads what they name, in the network and on the disk of the service.
+    for (const section of ["dependencies", "optionalDependencies", "peerDependencies"]) {
+      assertRequiresRegistry(name, Object(manifest[section]) as Record<string, unknown>);
+    }
+    return uploadSource(name, version, request.tarball);
+  }
+  const { name, version } = request;
+  if (!isModuleName(name)) {
+    throw new FlowgateError("invalid_argument", "name: must be the name of an npm package, without a version");
+  }
+  if (!isVersionRange(version)) {
+    throw new FlowgateError(
+      "invalid_argument",
+      "version: must be a version, range or tag of a package in a registry, and not a file, URL or git repository",
+    );
+  }
+  return { name, version };
+}
+
+function uploadSource(name: string, version: string, tarball: Uint8Array): Source {
+  // With a hash, so that npm installs another package of the same version.
+  const digest = createHash("sha256").update(tarball).digest("hex").slice(0, 16);
+  return { name, version, tarball, upload: `${name.replace("/", "-").replace("@", "")}-${version}-${digest}.tgz` };
+}
+
+/** Finds the tarball of an uploaded module by its hash; other modules come from the registry. */
+export async function findSource(
+  { name, version, integrity }: WantedModule,
+  findTarball: FindTarball,
+): Promise<Source> {
+  const tarball = integrity === undefined ? undefined : await findTarball(integrity);
+  return tarball === undefined
+    ? { name, version: version === "" ? undefined : version }
+    : uploadSource(name, version, tarball);
+}

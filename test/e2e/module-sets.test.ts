@@ -1,0 +1,354 @@
+import { mkdtempDisposable, readFile, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runCli } from "../cli/run-cli.ts";
+import { type NpmRegistry, openNpmRegistry, pack } from "../modules/npm-registry.ts";
+import { nodesOf, templatesOf } from "../modules/write-modules.ts";
+import { createDatabase } from "../postgres/postgres.ts";
+import { type Deployment, deploy, readRuntime, tryDeploy } from "./deploy.ts";
+import { type Node, functionNode, tab } from "./flow-builders.ts";
+import { bearer, json, v2 } from "./rest.ts";
+import { type Service, eventually, startService } from "./service.ts";
+import { login, user } from "./users.ts";
+
+/** A module whose nodes set the payload to its version. */
+const versioned = (version: string) => ({
+  name: "contrib-one",
+  version,
+  manifest: { "node-red": { nodes: { all: "nodes.js" } } },
+  files: {
+    "nodes.js": `module.exports = (RED) => {
+      RED.nodes.registerType("one", function (config) {
+        RED.nodes.createNode(this, config);
+        this.on("input", (message, send) => send({ ...message, payload: ${JSON.stringify(version)} }));
+        ${version.startsWith("3") ? `this.error("broken");` : ""}
+      });
+    };`,
+    "nodes.html": templatesOf(["one"]),
+  },
+});
+
+const packages = [
+  versioned("1.0.0"),
+  versioned("2.0.0"),
+  versioned("3.0.0"),
+  { name: "lib", version: "1.5.0", files: { "index.js": `module.exports = () => "lib";` } },
+  { name: "contrib-slow", version: "1.0.0", files: {}, stalls: true },
+];
+
+const place = { z: "T", x: 100, y: 100 };
+
+/** Answers with the version of the module. */
+const flows: Node[] = [
+  tab("T"),
+  { id: "in", type: "http in", ...place, url: "/version", method: "get", wires: [["one"]] },
+  { id: "one", type: "one", ...place, wires: [["out"]] },
+  { id: "out", type: "http response", ...place, wires: [] },
+];
+
+const one = (version: string) => [{ name: "contrib-one", version }];
+const integrity = expect.stringMatching(/^sha512-/) as string;
+
+const setFlows = (service: Service, body: Deployment, headers = {}) => tryDeploy(service, body, "full", headers);
+
+/** The modules of a plan, and its text. */
+async function plan(service: Service, body: Deployment) {
+  const send = (headers = {}) =>
+    service.send("POST", "/flows:plan", { headers: { ...json, ...v2, ...headers }, body: JSON.stringify(body) });
+  const [reply, { body: text }] = await Promise.all([send(), send({ accept: "text/plain" })]);
+  return { ...(reply.json() as { modules: unknown[] }), text };
+}
+
+async function modulesOf(service: Service, rev: string) {
+  const reply = await service.send("GET", `/revisions/${rev}?view=FULL`);
+  return (reply.json() as { modules?: { name: string; version: string }[] }).modules ?? [];
+}
+
+async function installed(service: Service): Promise<string[]> {
+  const { modules } = (await service.send("GET", "/modules")).json() as {
+    modules: { name: string; version: string }[];
+  };
+  return modules.map(({ name, version }) => `${name}@${version}`);
+}
+
+async function activeRev(service: Service): Promise<string> {
+  const reply = await service.send("GET", "/flows", { headers: v2 });
+  return (reply.json() as { rev: string }).rev;
+}
+
+async function post(service: Service, path: string, body: object = {}) {
+  const reply = await service.send("POST", path, { headers: json, body: JSON.stringify(body) });
+  return { status: reply.status, headers: reply.headers, body: reply.json() as { rev: string } };
+}
+
+let registry: NpmRegistry;
+beforeAll(async () => {
+  registry = await openNpmRegistry(() => packages);
+});
+afterAll(() => registry?.[Symbol.asyncDispose]());
+
+describe("a deployment with modules", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ config: { modules: { registry: registry.url, deny: ["contrib-denied"] } } });
+  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
+
+  test("installs them before its flows start, which a plan says; the revision has them with their hashes", async () => {
+    const planned = await plan(service, { flows, modules: one("1.0.0") });
+    expect(planned.modules).toEqual([
+      { name: "contrib-one", version: "1.0.0", nodeIds: [], state: "missing", flows: [] },
+    ]);
+    expect(planned.text).toContain("module: contrib-one@1.0.0, missing\n");
+    const reply = await setFlows(service, { flows, modules: one("1.0.0") });
+    expect(reply).toMatchObject({ status: 200, headers: { "service-deployment-outcome": "running" } });
+    expect(await service.get("/version")).toBe("1.0.0");
+    const { rev } = reply.json() as { rev: string };
+    expect(await modulesOf(service, rev)).toEqual([{ name: "contrib-one", version: "1.0.0", integrity }]);
+
+    expect((await plan(service, { flows, modules: one("^1.0.0") })).modules).toEqual([
+      {
+        name: "contrib-one",
+        version: "1.0.0",
+        nodeIds: ["one"],
+        state: "present",
+        installedVersion: "1.0.0",
+        flows: ["T"],
+      },
+    ]);
+    const upgrade = await plan(service, { flows, modules: one("2.0.0") });
+    expect(upgrade.modules).toMatchObject([{ version: "2.0.0", state: "upgraded", installedVersion: "1.0.0" }]);
+    expect(upgrade.text).toContain("module: contrib-one@2.0.0 instead of 1.0.0, for one\n");
+  });
+
+  test("undo and restore bring modules back, also without the registry, and a comparison says so", async () => {
+    const first = await activeRev(service);
+    const second = await deploy(service, { flows, modules: one("2.0.0") });
+    expect(await service.get("/version")).toBe("2.0.0");
+    const compared = (await service.send("GET", `/revisions/${first}:diff?base=${second}`)).json();
+    expect(compared).toMatchObject({
+      modules: [{ name: "contrib-one", version: "1.0.0", state: "upgraded", installedVersion: "2.0.0" }],
+    });
+    await registry[Symbol.asyncDispose]();
+    const undone = await post(service, "/flows:undo");
+    expect(undone).toMatchObject({ status: 200, headers: { "service-deployment-outcome": "running" } });
+    expect(await service.get("/version")).toBe("1.0.0");
+    expect(await modulesOf(service, undone.body.rev)).toEqual(await modulesOf(service, first));
+    expect((await post(service, `/revisions/${second}:restore`)).status).toBe(200);
+    expect(await service.get("/version")).toBe("2.0.0");
+
+    // What is not in the cache any more can't be brought back.
+    await rm(join(service.dataDir, "npm-cache"), { recursive: true });
+    const before = await activeRev(service);
+    expect(await post(service, `/revisions/${first}:restore`)).toMatchObject({
+      status: 503,
+      body: {
+        code: "registry_unavailable",
+        message: "contrib-one: the registry can't be reached (ECONNREFUSED). The modules remain as they were",
+      },
+    });
+    expect([await activeRev(service), await service.get("/version")]).toEqual([before, "2.0.0"]);
+  });
+
+  test.each<[object, number, string]>([
+    [{ name: "contrib-absent", version: "1.0.0" }, 503, "contrib-absent: the registry can't be reached"],
+    [{ name: "contrib-denied", version: "1.0.0" }, 403, "contrib-denied may not be installed"],
+    [{ name: "../x", version: "1.0.0" }, 400, "modules[0].name: must be the name of an npm package"],
+    [{ name: "x", version: "file:/x" }, 400, "modules[0].version: must be a version, range or tag"],
+    [{ name: "x", version: "1.0.0", integrity: "md5-x" }, 400, "modules[0].integrity: must be the hash"],
+  ])("of %j is refused, and nothing changes", async (module, status, message) => {
+    const before = await activeRev(service);
+    const reply = await setFlows(service, { flows: [tab("other")], modules: [module] });
+    expect(reply).toMatchObject({ status, body: expect.stringContaining(message) });
+    expect(await activeRev(service)).toBe(before);
+    expect(await installed(service)).toEqual(["contrib-one@2.0.0"]);
+    expect(await readRuntime(service)).toMatchObject({ state: "running" });
+  });
+});
+
+describe("with a registry", () => {
+  let own: NpmRegistry;
+  beforeAll(async () => {
+    own = await openNpmRegistry(() => packages);
+  });
+  afterAll(() => own?.[Symbol.asyncDispose]());
+  const configOf = (registryUrl: string) => ({ modules: { registry: registryUrl } });
+
+  test("an automatic undo brings the modules back", async () => {
+    await using service = await startService({ config: configOf(own.url) });
+    await deploy(service, { flows, modules: one("1.0.0") });
+    const reply = await setFlows(
+      service,
+      { flows, modules: one("3.0.0") },
+      { "service-deployment-on-failure": "undo" },
+    );
+    expect(reply.headers["service-deployment-outcome"]).toBe("undone");
+    expect(await service.get("/version")).toBe("1.0.0");
+    expect(await installed(service)).toEqual(["contrib-one@1.0.0"]);
+  });
+
+  test("installing requires modules.write, deploying what is installed does not, and undo does not", async () => {
+    const users = [user("deployer", "flows.write"), user("admin", "*")];
+    await using service = await startService({ config: { ...configOf(own.url), adminAuth: { users } } });
+    const deployer = bearer(await login(service, { username: "deployer", scope: "flows.write" }));
+    const admin = bearer(await login(service, { username: "admin" }));
+    const refused = await setFlows(service, { flows, modules: one("1.0.0") }, deployer);
+    expect(refused.status).toBe(401);
+    expect(refused.headers["www-authenticate"]).toContain('scope="modules.write"');
+    expect((await setFlows(service, { flows, modules: one("1.0.0") }, admin)).status).toBe(200);
+    expect((await setFlows(service, { flows, modules: one("1.0.0") }, deployer)).status).toBe(200);
+    expect((await setFlows(service, { flows, modules: one("2.0.0") }, admin)).status).toBe(200);
+    const undone = await service.send("POST", "/flows:undo", { headers: { ...json, ...deployer }, body: "{}" });
+    expect(undone).toMatchObject({ status: 200, headers: { "service-deployment-outcome": "running" } });
+    const audit = (await service.send("GET", "/audit?kind=module_installed", { headers: admin })).json();
+    expect(audit).toMatchObject({
+      entries: [
+        { subject: "contrib-one@1.0.0", user: "deployer", detail: expect.stringContaining("instead of 2.0.0") },
+        { subject: "contrib-one@2.0.0", user: "admin" },
+        { subject: "contrib-one@1.0.0", user: "admin" },
+      ],
+    });
+  });
+
+  test("a package that has another hash than the deployment names is refused", async () => {
+    await using service = await startService({ config: configOf(own.url) });
+    const named = [{ name: "contrib-one", version: "1.0.0", integrity: `sha512-${"a".repeat(86)}==` }];
+    const reply = await setFlows(service, { flows, modules: named });
+    expect(reply).toMatchObject({ status: 400, body: expect.stringContaining("another package of this version") });
+    expect(await installed(service)).toEqual([]);
+  });
+
+  test("a service that is killed during an installing deployment has the old state", async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+    const dataDir = join(folder.path, "data");
+    let rev: string;
+    {
+      await using service = await startService({ dataDir, config: configOf(own.url) });
+      rev = await deploy(service, { flows, modules: one("1.0.0") });
+      const slow = [...one("2.0.0"), { name: "contrib-slow", version: "1.0.0" }];
+      void setFlows(service, { flows: [tab("lost")], modules: slow }).catch(() => {});
+      await own.untilRequested("contrib-slow");
+      await service.kill9();
+    }
+    await using service = await startService({ dataDir, config: configOf(own.url) });
+    expect(await activeRev(service)).toBe(rev);
+    expect(await installed(service)).toEqual(["contrib-one@1.0.0"]);
+    expect(await service.get("/version")).toBe("1.0.0");
+    expect(await deploy(service, { flows, modules: one("2.0.0") })).not.toBe(rev);
+    expect(await service.get("/version")).toBe("2.0.0");
+  });
+
+  test("a service whose folder lacks the modules of the active revision installs them when it starts", async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+    const dataDir = join(folder.path, "data");
+    {
+      await using service = await startService({ dataDir, config: configOf(own.url) });
+      await deploy(service, { flows, modules: one("1.0.0") });
+    }
+    await rm(join(dataDir, "modules"), { recursive: true });
+    await using service = await startService({ dataDir, config: configOf(own.url) });
+    await eventually(async () => expect(await service.get("/version")).toBe("1.0.0"));
+    expect(await installed(service)).toEqual(["contrib-one@1.0.0"]);
+  });
+
+  test("a changed module, and a module of a function, belong to the active revision", async () => {
+    await using service = await startService({ config: configOf(own.url) });
+    const withLib: Node[] = [...flows, functionNode("f", { z: "T", libs: [{ var: "lib", module: "lib" }] })];
+    const rev = await deploy(service, { flows: withLib });
+    expect(await modulesOf(service, rev)).toEqual([]);
+    expect(
+      (await post(service, "/modules", { name: "contrib-one", version: "1.0.0", deferRestart: true })).body,
+    ).not.toHaveProperty("outcome");
+    expect(await post(service, "/modules", { name: "lib" })).toMatchObject({ body: { outcome: "running" } });
+    expect(await modulesOf(service, rev)).toMatchObject([
+      { name: "contrib-one", version: "1.0.0" },
+      { name: "lib", version: "1.5.0" },
+    ]);
+    const next = await deploy(service, { flows: [tab("T")] });
+    expect(await modulesOf(service, next)).toEqual([]);
+  });
+
+  test("export writes the modules beside the flows, sync deploys them, and sync --check names missing ones", async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+    await using source = await startService({ config: configOf(own.url) });
+    await using target = await startService({ config: configOf(own.url) });
+    await deploy(source, { flows, modules: one("1.0.0") });
+    const run = (service: Service, ...args: string[]) => runCli([...args, "--server", service.url]);
+    expect((await run(source, "export", folder.path)).code).toBe(0);
+    expect(await readFile(join(folder.path, "modules"), "utf8")).toMatch(
+      /^# Written by .*\n- name: contrib-one\n {2}version: "1\.0\.0"\n {2}integrity: sha512-\S+\n$/,
+    );
+    const check = await run(target, "sync", folder.path, "--check");
+    expect([check.code, check.stderr]).toEqual([2, "flowgate: The module contrib-one 1.0.0 is not installed.\n"]);
+    expect(await run(target, "sync", folder.path)).toMatchObject({ code: 0 });
+    expect(await target.get("/version")).toBe("1.0.0");
+    expect(await run(target, "sync", folder.path, "--check")).toMatchObject({ code: 0 });
+    await run(target, "module", "update", "contrib-one@2.0.0");
+    const changed = await run(target, "sync", folder.path, "--check");
+    expect([changed.code, changed.stderr]).toEqual([
+      2,
+      "flowgate: The module contrib-one 1.0.0 is not installed: 2.0.0 is.\n",
+    ]);
+    expect(await run(target, "sync", folder.path)).toMatchObject({ code: 0 });
+    expect(await installed(target)).toEqual(["contrib-one@1.0.0"]);
+    await deploy(source, { flows: [tab("T")] });
+    expect((await run(source, "export", folder.path)).code).toBe(0);
+    expect(await readdir(folder.path)).not.toContain("modules");
+  });
+});
+
+describe("with replicas", () => {
+  let own: NpmRegistry;
+  beforeAll(async () => {
+    own = await openNpmRegistry(() => packages);
+  });
+  afterAll(() => own?.[Symbol.asyncDispose]());
+
+  const configOf = (url: string, registryUrl: string) => ({
+    store: url,
+    credentialSecret: "a secret that all replicas share",
+    runtime: { mode: "one", leaseMs: 2_000 },
+    modules: { registry: registryUrl },
+  });
+
+  test("each installs the modules of the active revision, uploaded ones too, and runs the flows when the other has ended", async () => {
+    await using database = await createDatabase();
+    const config = configOf(database.url, own.url);
+    await using first = await startService({ config });
+    await using second = await startService({ config });
+    const upload = await pack({
+      name: "contrib-own",
+      version: "1.0.0",
+      manifest: { "node-red": { nodes: { all: "nodes.js" } } },
+      files: { "nodes.js": nodesOf(["own"]), "nodes.html": templatesOf(["own"]) },
+    });
+    expect(await post(second, "/modules", { tarball: upload.toString("base64") })).toMatchObject({ status: 201 });
+    const all: Node[] = [...flows, { id: "own", type: "own", z: "T", x: 1, y: 1, wires: [] }];
+    const reply = await setFlows(second, { flows: all, modules: one("1.0.0") }, { "service-deployment-wait": "1" });
+    expect(reply).toMatchObject({ status: 200, headers: { "service-deployment-outcome": "running" } });
+    expect(await first.get("/version")).toBe("1.0.0");
+    for (const replica of [first, second]) {
+      expect(await installed(replica)).toEqual(["contrib-one@1.0.0", "contrib-own@1.0.0"]);
+    }
+    // A module that is changed at one replica is changed at the other.
+    await post(second, "/modules", { name: "contrib-one", version: "2.0.0" });
+    await eventually(async () => expect(await first.get("/version")).toBe("2.0.0"));
+    await first.kill9();
+    await eventually(async () => expect(await second.get("/version")).toBe("2.0.0"));
+  });
+
+  test("one that can't install them says why, and leaves the flows to the other", async () => {
+    await using database = await createDatabase();
+    await using lacking = await startService({ config: configOf(database.url, "http://127.0.0.1:1") });
+    await using able = await startService({ config: configOf(database.url, own.url) });
+    expect(await readRuntime(lacking)).toMatchObject({ state: "running" });
+    await setFlows(able, { flows, modules: one("1.0.0") });
+    await eventually(async () => expect(await readRuntime(able)).toMatchObject({ state: "running" }));
+    expect(await able.get("/version")).toBe("1.0.0");
+    expect(await readRuntime(lacking)).toMatchObject({
+      state: "standby",
+      message: expect.stringContaining("contrib-one: the registry can't be reached (ECONNREFUSED)"),
+    });
+  });
+});

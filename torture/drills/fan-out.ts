@@ -20,10 +20,10 @@ export const manyStreams: Drill = {
   method:
     `${clients} What each client has received over all its connections is compared with what all others have, and with the acknowledged deployments; ` +
     "a client that stopped may lack as many events as it was told. There are 100 deployments, and 1,000 and 40 clients; 15, 60 and 4 in small size. Limits of concurrent streams are " +
-    "raised, as all clients have the same address, and clients that read nothing are disconnected after 3 s. The p99 is a figure only. The controls are clients behind proxies that lose, repeat and swap events of one deployment.",
+    "raised, as all clients have the same address, and clients that read nothing are disconnected after 3 s. The time and the share of answers to health and settings are figures only. The controls are clients behind proxies that lose, repeat and swap events of one deployment.",
   async run(context) {
     const outcome = await fanOut(context, undefined);
-    const { cutOff, peakMiB, p99Ms, violations, controls } = outcome;
+    const { cutOff, peakMiB, p99Ms, unanswered, violations, controls } = outcome;
     return {
       loads: [
         ...loadsOf(context, outcome),
@@ -36,6 +36,7 @@ export const manyStreams: Drill = {
       figures: [
         { name: "highest memory", value: peakMiB, unit: "MiB" },
         { name: "p99 of health and settings", value: p99Ms, unit: "ms" },
+        { name: "of them rejected, or not answered within 10 s", value: 100 * unanswered, unit: "%" },
       ],
       violations,
       controls,

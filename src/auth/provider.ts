@@ -53,6 +53,7 @@ export class Provider {
   readonly #secret: string | undefined;
   #configuration: Promise<openid.Configuration> | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
+  #isFailing = false;
 
   constructor(options: ProviderOptions, secret: string | undefined) {
     this.#options = options;
@@ -200,7 +201,12 @@ export class Provider {
   /** Converts the errors of a request: the provider has refused it, or has not responded as it should. */
   async #request<T>(send: () => Promise<T>): Promise<T> {
     try {
-      return await send();
+      const result = await send();
+      if (this.#isFailing) {
+        this.#isFailing = false;
+        this.#options.log.info({ issuer: this.issuer.name }, "a provider of sign-ins responds again");
+      }
+      return result;
     } catch (error) {
       if (error instanceof FlowgateError) {
         throw error;
@@ -218,7 +224,8 @@ export class Provider {
   #unavailable(cause?: unknown): FlowgateError {
     const { log } = this.#options;
     const { name } = this.issuer;
-    if (cause !== undefined) {
+    if (cause !== undefined && !this.#isFailing) {
+      this.#isFailing = true;
       log.error({ issuer: name, reason: describe(cause) }, "a provider of sign-ins does not respond as it should");
     }
     return new FlowgateError("unavailable", `The provider ${name} does not respond as it should: try again.`, {

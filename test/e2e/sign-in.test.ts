@@ -88,8 +88,10 @@ test("someone signs in at the issuer, and calls with the cookie", async () => {
     permissions: ["*"],
     tokenId: expect.stringMatching(/^[\da-f]{24}$/),
   });
-  const flows = await browser.send(`${url}/flows`);
-  expect([flows.status, flows.headers["cache-control"]]).toEqual([200, "private, no-cache"]);
+  expect((await browser.send(`${url}/flows`)).status).toBe(200);
+  const query = "connect=v1&encoding=json&message=%7B%7D";
+  const settings = await browser.send(`${url}/flowgate.v1.SettingsService/GetSettings?${query}`);
+  expect([settings.status, settings.headers["cache-control"]]).toEqual([200, "private, no-cache"]);
   const { tokenId } = identity as { tokenId: string };
   const audit = (await browser.send(`${url}/audit?kind=sign_in&pageSize=1`)).json();
   expect(audit).toMatchObject({

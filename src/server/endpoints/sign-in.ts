@@ -56,9 +56,9 @@ export function createSignInEndpoints(options: SignInEndpointOptions): [string, 
 async function begin({ signIn, cookies }: SignInEndpointOptions, request: RequestContext): Promise<GatewayResponse> {
   const parameters = parametersOf(request);
   const returnTo = parameters.get("return") ?? undefined;
-  const { issuers, takesPasswords } = signIn;
-  const issuer = parameters.get("issuer") ?? (issuers.length === 1 && !takesPasswords ? issuers[0] : undefined);
-  if (issuer === undefined) {
+  const issuer = parameters.get("issuer");
+  // Also with a single issuer, or a sign-out would end in another sign-in.
+  if (issuer === null) {
     return showSignIn(signIn, returnTo);
   }
   const { location, transaction } = await signIn.begin(issuer, returnTo);

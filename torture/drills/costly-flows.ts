@@ -30,7 +30,7 @@ export const costlyFlows: Drill = {
     "count; in small size it may compute for 250 ms, an answer may take 15 s and a correction 10 s. The controls are a service that computes on the event loop for " +
     "each plan, and one without a time limit whose comparisons never end.",
   async run(context) {
-    const { createFolder, pick, random, progress, size } = context;
+    const { createFolder, pick, progress, size } = context;
     const corrections: number[] = [];
     await using attacked = await open(await createFolder());
     const { service, admin, violations } = attacked;
@@ -52,7 +52,7 @@ export const costlyFlows: Drill = {
           break;
         }
         progress(`${state.done} plans and comparisons`);
-        await deployConflicts(attacked, state, random);
+        await deployConflicts(attacked, state, context);
         const correction = await correct(overTcp(service, admin), state.flows, answerWithinMs.deployment);
         corrections.push(correction.ms);
         if (correction.problem !== undefined) {
@@ -155,7 +155,10 @@ async function open(dataDir: string, imports: readonly string[] = [], limits: ob
 }
 
 /** Picks a shape, and a size from 1 KB to `maxBytes`. */
-function pickShape(random: () => number, maxBytes = 4_000_000): { readonly name: string; readonly flows: Node[] } {
+function pickShape(
+  { random, pick }: Context,
+  maxBytes = pick(1_000_000, 4_000_000),
+): { readonly name: string; readonly flows: Node[] } {
   const shapes = Object.entries(costlyShapes);
   const [name, make] = shapes[Math.floor(shapes.length * random())] as (typeof shapes)[number];
   // Half of them are small enough for deployments that are prepared on the event loop.
@@ -167,10 +170,11 @@ function pickShape(random: () => number, maxBytes = 4_000_000): { readonly name:
 type Reading = { readonly name: string; readonly make: () => Promise<string> };
 
 /** Makes one plan or comparison, and notes the outcome. */
-async function attempt(attacked: Attacked, state: State, { random }: Context): Promise<void> {
+async function attempt(attacked: Attacked, state: State, context: Context): Promise<void> {
   const { violations } = attacked;
+  const { random } = context;
   const { name, make } =
-    random() < 0.2 && state.revs.length > 1 ? comparison(attacked, state, random) : plan(attacked, random);
+    random() < 0.2 && state.revs.length > 1 ? comparison(attacked, state, random) : plan(attacked, context);
   const beganMs = performance.now();
   try {
     const outcome = await make();
@@ -194,15 +198,15 @@ async function attempt(attacked: Attacked, state: State, { random }: Context): P
 /** Some shapes are not valid flows, and revisions are removed from the history. */
 const expected: ReadonlySet<string> = new Set(["ok", "limit_exceeded", "invalid_flows", "not_found"]);
 
-function plan({ service, reader }: Attacked, random: () => number): Reading {
+function plan({ service, reader }: Attacked, context: Context): Reading {
   const protocols = Object.entries(rpcProtocols);
-  const [protocol, transport] = protocols[Math.floor((protocols.length + 3) * random())] ?? ["REST"];
+  const [protocol, transport] = protocols[Math.floor((protocols.length + 3) * context.random())] ?? ["REST"];
   if (transport === undefined) {
-    const { name, flows } = pickShape(random);
+    const { name, flows } = pickShape(context);
     return { name: `${name} over REST`, make: () => planOverRest({ service, reader }, JSON.stringify(flows)) };
   }
   // Encoding and decoding large messages takes this process as long as the service.
-  const { name, flows } = pickShape(random, 500_000);
+  const { name, flows } = pickShape(context, 500_000);
   const input = { flows: flows.map(({ id, type, ...properties }) => ({ id, type, properties: properties as object })) };
   return {
     name: `${name} over ${protocol}`,
@@ -237,8 +241,8 @@ function codeOf(status: number, body: string): string {
 }
 
 /** Deploys flows of a shape, then conflicting changes of the revision before. */
-async function deployConflicts({ service, admin, violations }: Attacked, state: State, random: () => number) {
-  const { name, flows } = pickShape(random);
+async function deployConflicts({ service, admin, violations }: Attacked, state: State, context: Context) {
+  const { name, flows } = pickShape(context);
   const first = await tryDeploy(service, { flows }, "full", admin);
   if (first.status !== 200) {
     return;
@@ -281,14 +285,14 @@ async function withoutThreads({ createFolder, size }: Context): Promise<Control>
   };
 }
 
-async function withoutLimit({ createFolder, size }: Context): Promise<Control> {
+async function withoutLimit({ createFolder, pick, size }: Context): Promise<Control> {
   const fixture = `--import=${new URL("../../test/fixtures/analysis/hanging.ts", import.meta.url).href}`;
   await using attacked = await open(await createFolder(), [fixture], { analysisMs: 3_600_000 });
   const { service, reader } = attacked;
   const beganMs = performance.now();
   const headers = { ...json, ...reader };
   // It computes without an end for as long as this waits.
-  const withinMs = readWithinMs.full;
+  const withinMs = pick(1_000, readWithinMs.full);
   const signal = AbortSignal.timeout(withinMs + 500);
   await service
     .send("POST", "/flows:plan", { headers, body: JSON.stringify([tab("hang")]), signal })

@@ -214,7 +214,9 @@ function openUnread(url: string, headers: Headers, count: number): Disposable {
 
 /** A reader over SSE, behind a proxy that loses or repeats the events of one deployment. */
 async function throughProxy({ createFolder }: Context, fault: Fault): Promise<Control> {
-  await using service = await startService({ config, dataDir: await createFolder() });
+  // A new process for each of many deployments would take a multiple of their time.
+  const runtime = { freshProcess: "never" };
+  await using service = await startService({ config: { ...config, runtime }, dataDir: await createFolder() });
   const headers = bearer(await login(service, { username: "admin" }));
   await using proxy = await openFaultyProxy(service.url, fault);
   const ending = new AbortController();

@@ -19,6 +19,8 @@ const config = {
   drain: { delayMs: 4_000, graceMs: 60_000 },
   // A machine that is busy with other tests would have calls shed.
   limits: { eventLoopDelayMs: 0 },
+  // Deployments are calls like the others here: a new process for each would leave them little of the CPU.
+  runtime: { freshProcess: "never" },
 };
 export const plain: Place = { start: () => startService({ config }) };
 

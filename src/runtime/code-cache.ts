@@ -86,9 +86,11 @@ function tryOpen(path: string, flags: "r" | "wx+"): number | undefined {
 /** Of the file, which is not read in another one. */
 const format = 2;
 
-/** V8 rejects code that was compiled with other flags. The paths of modules are part of the cache. */
+/** V8 rejects code that was compiled with other flags. The paths of modules are part of the cache, and other versions require others. */
 function nameOf({ maxOldSpaceMb, entry }: CodeCacheOptions): string {
-  const flowRuntime = createRequire(import.meta.url).resolve("@node-red/runtime");
+  const load = createRequire(import.meta.url);
+  const { version } = load("@node-red/runtime/package.json") as { version: string };
+  const flowRuntime = `${load.resolve("@node-red/runtime")} ${version}`;
   const key = JSON.stringify([format, process.version, maxOldSpaceMb, entry.href, flowRuntime]);
   return `flow-runtime-${hash("sha256", key).slice(0, 16)}`;
 }

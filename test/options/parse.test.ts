@@ -56,7 +56,7 @@ test.each<[unknown, string[]]>([
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
     roles: {},
-    nodeRed: {},
+    nodeRed: { editor: false },
     approvals: { required: [], expiryDays: 7, maxOpen: 100, maxOpenPerUser: 20 },
     history: { maxRevisions: 10_000 },
     modules: { allow: ["*"], deny: [], scripts: [], timeoutMs: 300_000, sizeMb: 1_024 },

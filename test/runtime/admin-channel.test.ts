@@ -68,20 +68,25 @@ test("without the option there are none", async () => {
   expect(() => runtime.connectAdmin()).toThrow("the routes of nodes are not served: set nodeRed.port");
 });
 
-// A SETTINGS frame that the session must begin with, and PING frames, which its peer has to acknowledge.
+// The session begins with a SETTINGS frame. Each PING frame has to be acknowledged.
 const attacks = [
-  ["bytes that are no frames", `write(Buffer.alloc(100_000, "x"))`],
-  ["frames without an end", `write(Buffer.from("000000040000000000", "hex")); for (;;) write(pings)`],
+  ["bytes that are no frames", `Buffer.alloc(100_000, "x")`, `Buffer.alloc(0)`],
+  ["frames without an end", `Buffer.from("000000040000000000", "hex")`, `pings`],
 ] as const;
 
-test.each(attacks)("a flow that writes %s loses the pipe only", async (_, attack) => {
+test.each(attacks)("a flow that writes %s loses the pipe only", async (_, first, others) => {
   await using runtime = await runtimeUnderTest({ hasAdmin: true, freshProcess: "never" });
   const code = `${escape} const { writeSync } = host.getBuiltinModule("fs");
     const pings = Buffer.alloc(17 * 1000, Buffer.from("0000080600000000000000000000000000", "hex"));
-    const write = (bytes) => { for (let rest = bytes; rest.length > 0;) {
-      try { rest = rest.subarray(writeSync(${adminFd}, rest)); } catch (error) { if (error.code !== "EAGAIN") throw error; }
-    } };
-    setTimeout(() => { try { ${attack}; } catch {} }, 10);`;
+    let rest = ${first};
+    const write = () => {
+      try {
+        while (rest.length > 0) { rest = rest.subarray(writeSync(${adminFd}, rest)); if (rest.length === 0) rest = ${others}; }
+      } catch (error) {
+        if (error.code === "EAGAIN") setTimeout(write, 1);
+      }
+    };
+    setTimeout(write, 10);`;
   const flows = [
     ...endpoint("/alive", `msg.payload = "alive"`),
     functionNode("f", { z: "tab of /alive", initialize: code }),

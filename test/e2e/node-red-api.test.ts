@@ -1,4 +1,8 @@
+import { mkdtempDisposable, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createAuthority, issueServer } from "../certificates.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint, installReporter, reporter, tab } from "./flow-builders.ts";
 import { bearer, form, json, type Reply } from "./rest.ts";
@@ -314,7 +318,7 @@ describe("a service with users", () => {
   });
 });
 
-test("without the option, nothing listens, and the process of the flows has no further pipe", async () => {
+test("without the option, nothing is served", async () => {
   await using service = await startService();
   expect(service.log()).not.toContain("Node-RED's admin API");
 });
@@ -330,6 +334,27 @@ test("without users, tools need no token, and a replica without flows answers wh
     (await service.sendTool("POST", "/flows", { headers: { ...json, origin: "http://evil.example" }, body: "[]" }))
       .status,
   ).toBe(403);
+});
+
+test("with TLS, the listener has it too, and names its own origin", async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-tools-"));
+  const authority = createAuthority();
+  const { cert, key } = issueServer(authority);
+  const tls = { certFile: join(folder.path, "tls.crt"), keyFile: join(folder.path, "tls.key") };
+  await writeFile(tls.certFile, cert);
+  await writeFile(tls.keyFile, key);
+  await using service = await startToolService({
+    config: { ...withoutRuntime, tls, adminAuth: { users: [user("admin", "*")] } },
+    tls: { ca: authority.cert },
+  });
+  expect(service.toolsUrl).toMatch(/^https:/);
+  const headers = bearer(await loginTool(service, "admin"));
+  const get = (origin: string) => service.sendTool("GET", "/flows", { headers: { ...headers, origin } });
+  expect((await get(service.toolsUrl)).status).toBe(200);
+  expect((await get("https://evil.example")).status).toBe(403);
+  const own = bearer(await login(service, { username: "admin" }));
+  const refused = await service.send("GET", "/tokens", { headers: { ...own, origin: service.toolsUrl } });
+  expect(refused.status).toBe(403);
 });
 
 /** Makes the process of the flows answer every request of the service by this code, with `response`. */

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
-import { performServerHandshake } from "node:http2";
 import { createRequire } from "node:module";
 import { Socket } from "node:net";
 import { adminFd } from "../messages.ts";
@@ -63,6 +62,8 @@ export function serveAdminApp(app: Middleware): void {
     run(0);
   };
   const server = createServer(handle);
+  // Not loaded in processes that are never asked: it takes milliseconds and memory.
+  const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(new Socket({ fd: adminFd }), { settings: { maxConcurrentStreams: 64 } });
   // The service has closed it, or a flow has written to it.
   session.on("error", () => {});

@@ -7,9 +7,11 @@ import { originOf } from "../auth/caller.ts";
 import { FlowgateError } from "../errors.ts";
 import { callerHeaders } from "../runtime/node-permissions.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import { assertRunner, type Runner } from "../services/runner.ts";
 
 export type NodeRoutesOptions = {
   readonly runtime: Pick<Runtime, "connectAdmin">;
+  readonly runner: Runner;
   readonly audit: Pick<AuditRecorder, "record">;
 };
 
@@ -23,11 +25,14 @@ const authenticated: { readonly access: RouteAccess } = { access: { kind: "authe
  * The routes that nodes register, which the process of the flows serves. Flows can forge what it answers: so no request without a token
  * gets there, unless the service needs none, and no browser treats an answer as a page or keeps it.
  */
-export function addNodeRoutes(app: FastifyInstance, { runtime, audit }: NodeRoutesOptions): void {
+export function addNodeRoutes(app: FastifyInstance, { runtime, runner, audit }: NodeRoutesOptions): void {
   app.register(async (nodes) => {
     nodes.removeAllContentTypeParsers();
     nodes.addContentTypeParser(/^/, { parseAs: "buffer", bodyLimit }, (_request, body, parsed) => parsed(null, body));
-    const serve = (request: FastifyRequest, reply: FastifyReply) => forward(request, reply, runtime);
+    const serve = (request: FastifyRequest, reply: FastifyReply) => {
+      assertRunner(runner);
+      return forward(request, reply, runtime);
+    };
     nodes.post<{ Params: { id: string } }>(
       "/inject/:id",
       { config: requires("runtime.inject"), bodyLimit },

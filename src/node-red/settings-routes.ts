@@ -46,6 +46,9 @@ export function addSettingsRoutes(
   });
 }
 
+/** The editor does not start without any. */
+const contextStores = { default: "memory", stores: ["memory"] };
+
 /** What nodes could not export, since it is the editor's own. Flows could otherwise change the page of the editor. */
 const reserved: ReadonlySet<string> = new Set([
   "editorTheme",
@@ -70,7 +73,7 @@ async function readNodeSettings(runtime: SettingsRoutesOptions["runtime"], { raw
     return Object.fromEntries(Object.entries(exported).filter(([name]) => !reserved.has(name)));
   } catch (error) {
     if (error instanceof FlowgateError || disconnected.signal.aborted) {
-      return {};
+      return { context: contextStores };
     }
     throw error;
   }

@@ -3,13 +3,13 @@ import { readFile } from "node:fs/promises";
 import { type EditorClient, listFiles, mediaTypeOf } from "./client-files.ts";
 import { CompressedFiles, type Encoding } from "./compressed-files.ts";
 
-/** A file of the editor in the form in which it is sent. */
+/** A file of the editor. */
 export type Asset = {
   readonly type: string;
-  readonly encoding: Encoding | undefined;
-  /** A strong validator (RFC 9110, section 8.8.3). */
+  /** A validator for all encodings (RFC 9110, section 8.8.3). */
   readonly etag: string;
-  read(): Promise<Buffer>;
+  /** Its content in this encoding, or without one. */
+  read(encoding: Encoding | undefined): Promise<{ readonly body: Buffer; readonly encoding: Encoding | undefined }>;
 };
 
 /** The files that browsers load, by their paths. */
@@ -26,7 +26,7 @@ export class Assets {
   }
 
   /** Undefined: there is none. `path` has no `/` at its beginning. */
-  async find(path: string, encoding: Encoding | undefined): Promise<Asset | undefined> {
+  async find(path: string): Promise<Asset | undefined> {
     const file = (await this.#files).get(path);
     if (file === undefined) {
       return undefined;
@@ -34,12 +34,16 @@ export class Assets {
     const described = this.#hashes.get(file) ?? describe(file);
     this.#hashes.set(file, described);
     const { hash, bytes } = await described;
-    const used = CompressedFiles.accepts(path, bytes) ? encoding : undefined;
     return {
       type: mediaTypeOf(path),
-      encoding: used,
-      etag: `"${used === undefined ? hash : `${hash}-${used}`}"`,
-      read: () => (used === undefined ? readFile(file) : this.#compressed.read(file, hash, used)),
+      etag: `W/"${hash}"`,
+      read: async (encoding) => {
+        const used = CompressedFiles.accepts(path, bytes) ? encoding : undefined;
+        const compressed = used && (await this.#compressed.read(file, hash, used));
+        return compressed === undefined
+          ? { body: await readFile(file), encoding: undefined }
+          : { body: compressed, encoding: used };
+      },
     };
   }
 }

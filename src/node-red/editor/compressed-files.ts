@@ -31,13 +31,14 @@ const compress: Readonly<Record<Encoding, (content: Buffer) => Promise<Buffer>>>
   gzip: (content) => promisify(gzip)(content, { level: 9 }),
 };
 
-/** Compresses each file once, when it is first asked for, and keeps the result on the disk until the version changes. */
+/** Compresses each file once, after it was first asked for, and keeps the result on the disk until the version changes. */
 export class CompressedFiles {
   readonly #dir: string;
   readonly #ready: Promise<void>;
   /** One after another, since the threads that compress also read files for everyone. */
   #queue: Promise<unknown> = Promise.resolve();
-  readonly #pending = new Map<string, Promise<Buffer>>();
+  /** Those that are being compressed. */
+  readonly #pending = new Set<string>();
 
   constructor({ cacheDir, version }: CompressedFilesOptions) {
     this.#dir = join(cacheDir, version);
@@ -49,30 +50,16 @@ export class CompressedFiles {
     return bytes >= minBytes && compressible.has(extname(path).toLowerCase());
   }
 
-  /** `hash` identifies the content of the file. */
-  async read(path: string, hash: string, encoding: Encoding): Promise<Buffer> {
-    const cached = join(this.#dir, `${hash}.${encoding}`);
-    const pending = this.#pending.get(cached) ?? this.#readOrCompress(cached, path, encoding);
-    this.#pending.set(cached, pending);
-    try {
-      return await pending;
-    } finally {
-      this.#pending.delete(cached);
-    }
-  }
-
-  async #readOrCompress(cached: string, path: string, encoding: Encoding): Promise<Buffer> {
+  /** `hash` identifies the content of the file. Undefined: it is not compressed yet, for which nobody has to wait. */
+  async read(path: string, hash: string, encoding: Encoding): Promise<Buffer | undefined> {
     await this.#ready;
-    try {
-      return await readFile(cached);
-    } catch {
-      // It is the first time.
+    const cached = join(this.#dir, `${hash}.${encoding}`);
+    const found = await readFile(cached).catch(() => undefined);
+    if (found === undefined && !this.#pending.has(cached)) {
+      this.#pending.add(cached);
+      this.#queue = this.#queue.then(() => compressTo(cached, path, encoding)).catch(() => {});
     }
-    const result = this.#queue.then(async () => compress[encoding](await readFile(path)));
-    this.#queue = result.catch(() => {});
-    const compressed = await result;
-    await store(cached, compressed);
-    return compressed;
+    return found;
   }
 }
 
@@ -83,17 +70,18 @@ async function prepare(cacheDir: string, version: string): Promise<void> {
     const others = (await readdir(cacheDir)).filter((name) => name !== version);
     await Promise.all(others.map((name) => rm(join(cacheDir, name), { recursive: true, force: true })));
   } catch {
-    // The disk is full or read-only: files are then compressed each time.
+    // The disk is full or read-only.
   }
 }
 
-async function store(path: string, content: Buffer): Promise<void> {
-  const temporary = `${path}.${randomUUID()}`;
+/** If it can't be kept, it is sent uncompressed until the service starts again. */
+async function compressTo(cached: string, path: string, encoding: Encoding): Promise<void> {
+  const temporary = `${cached}.${randomUUID()}`;
   try {
-    await writeFile(temporary, content, { mode: 0o600 });
-    await rename(temporary, path);
+    await writeFile(temporary, await compress[encoding](await readFile(path)), { mode: 0o600 });
+    await rename(temporary, cached);
   } catch {
-    await rm(temporary, { force: true }).catch(() => {});
+    await rm(temporary, { force: true });
   }
 }
 

@@ -71,22 +71,22 @@ async function sendAsset(
   { headers, query: { v } }: FastifyRequest<AssetRequest>,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const asset = await assets.find(path, chooseEncoding(headers["accept-encoding"]));
+  const asset = await assets.find(path);
   if (asset === undefined) {
     throw new FlowgateError("not_found", "the editor has no such file");
   }
-  const { type, encoding, etag } = asset;
   reply
-    .header("etag", etag)
+    .header("etag", asset.etag)
     .header("vary", "Accept-Encoding")
     .header("cache-control", v === version ? "public, max-age=31536000, immutable" : "no-cache");
-  if (headers["if-none-match"]?.includes(etag) === true) {
+  if (headers["if-none-match"]?.includes(asset.etag) === true) {
     return reply.status(304).send();
   }
+  const { body, encoding } = await asset.read(chooseEncoding(headers["accept-encoding"]));
   if (encoding !== undefined) {
     reply.header("content-encoding", encoding);
   }
-  return reply.type(type).send(await asset.read());
+  return reply.type(asset.type).send(body);
 }
 
 function sendPage(reply: FastifyReply, html: string | Buffer, policy: string): FastifyReply {

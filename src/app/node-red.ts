@@ -1,3 +1,4 @@
+import { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
@@ -34,10 +35,11 @@ export async function openNodeRed(
   if (port === undefined) {
     return undefined;
   }
-  const [{ openNodeRedListener }, { ServiceCalls }, { openEditor }] = await Promise.all([
+  const [{ openNodeRedListener }, { ServiceCalls }, { openEditor }, { withoutMarkup }] = await Promise.all([
     import("../node-red/listener.ts"),
     import("../node-red/service-calls.ts"),
     import("./editor.ts"),
+    import("../node-red/errors.ts"),
   ]);
   const { host, hosts, trustedProxies, limits, modules, drain } = options;
   const { routes, interceptors, deferred, tls } = serverOptions;
@@ -69,7 +71,7 @@ export async function openNodeRed(
         requestGate: gate,
         interceptors,
         ...(deferred !== undefined && { deferred: [...deferred] }),
-        mapError: (error, context) => toFailure(error, log, context),
+        mapError: (error, context) => withPlainMessage(toFailure(error, log, context), withoutMarkup),
         onError: createErrorLog(log),
         readMaxBytes: limits.bodyBytes,
         maxTimeoutMs: limits.deadlineMs,
@@ -79,4 +81,12 @@ export async function openNodeRed(
       closeGraceMs: drain.graceMs,
     }),
   );
+}
+
+/** The same error with another message. */
+function withPlainMessage(failure: ConnectError, toPlain: (message: string) => string): ConnectError {
+  const { rawMessage, code, metadata, details, cause } = failure;
+  const plain = new ConnectError(toPlain(rawMessage), code, metadata, undefined, cause);
+  plain.details = details;
+  return plain;
 }

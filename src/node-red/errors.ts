@@ -68,8 +68,13 @@ export function handleErrors(app: FastifyInstance, log: Logger): void {
     if (hasLongBody(request.headers)) {
       reply.header("connection", "close");
     }
-    return reply.send(body);
+    return reply.send(body && { ...body, message: withoutMarkup(body.message) });
   });
+}
+
+/** The editor inserts messages of errors into its page as HTML, and they can contain names that flows and modules have chosen. */
+export function withoutMarkup(message: string): string {
+  return message.replaceAll("<", "‹");
 }
 
 /** Sends the error of a request that no handler has seen. */

@@ -51,6 +51,19 @@ const contextStores = { default: "memory", stores: ["memory"] };
 
 /** What nodes could not export, since it is the editor's own. Flows could otherwise change the page of the editor. */
 const reserved: ReadonlySet<string> = new Set([
+  "apiRootUrl",
+  "authTokensSuffix",
+  "get",
+  "getLocal",
+  "init",
+  "load",
+  "loadUserSettings",
+  "refreshSettings",
+  "remove",
+  "removeLocal",
+  "set",
+  "setLocal",
+  "theme",
   "editorTheme",
   "codeEditor",
   "markdownEditor",
@@ -70,13 +83,23 @@ async function readNodeSettings(runtime: SettingsRoutesOptions["runtime"], { raw
   raw.once("close", () => disconnected.abort());
   try {
     const exported = await runtime.call(readEditorSettings, {}, { signal: disconnected.signal });
-    return Object.fromEntries(Object.entries(exported).filter(([name]) => !reserved.has(name)));
+    const { context, ...settings } = Object.fromEntries(
+      Object.entries(exported).filter(([name]) => /^[a-z][a-z\d]*$/i.test(name) && !reserved.has(name)),
+    );
+    return { ...settings, context: readStores(context) };
   } catch (error) {
     if (error instanceof FlowgateError || disconnected.signal.aborted) {
       return { context: contextStores };
     }
     throw error;
   }
+}
+
+/** The names of the context stores, which the editor inserts into its page. */
+function readStores(value: unknown): typeof contextStores {
+  const { default: name, stores } = isFields(value) ? value : {};
+  const isName = (each: unknown): each is string => typeof each === "string" && /^[\w-]{1,100}$/.test(each);
+  return isName(name) && Array.isArray(stores) && stores.every(isName) ? { default: name, stores } : contextStores;
 }
 
 function ownSettings(request: FastifyRequest, runtime: SettingsRoutesOptions["runtime"]): Fields {

@@ -7,13 +7,13 @@ import {
   type ProposalsService,
   ProposalView,
 } from "../../gen/flowgate/v1/proposals_pb.ts";
-import { callerOf, originOf, peerKey } from "../auth/caller.ts";
+import { callerOf, originOf } from "../auth/caller.ts";
 import { identityRequired, ownProposal } from "../auth/errors.ts";
 import { enumWord } from "../base/enums.ts";
 import { type ChangesOptions, findChanges } from "../deployments/commit.ts";
 import type { Deployed, Deployer } from "../deployments/deployer.ts";
 import { isMismatch } from "../deployments/deployment.ts";
-import { conflict, proposalChanged, proposalClosed, proposalStale } from "../deployments/errors.ts";
+import { conflict, proposalChanged } from "../deployments/errors.ts";
 import { keepCredentials } from "../deployments/kept-credentials.ts";
 import {
   createProposalId,
@@ -29,13 +29,7 @@ import { toNodes } from "../flows/parse-flows.ts";
 import type { EventInit } from "../live/events.ts";
 import { resultOf } from "../runtime/replicas/runs.ts";
 import type { Origin } from "../store/audit-store.ts";
-import {
-  type ProposalContent,
-  type ProposalEntry,
-  type ProposalLimits,
-  type ProposalStore,
-  stateOf,
-} from "../store/proposal-store.ts";
+import type { ProposalEntry, ProposalLimits, ProposalStore } from "../store/proposal-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import {
@@ -46,6 +40,7 @@ import {
   runtimeTimeoutMs,
   toChange,
 } from "./deployment-request.ts";
+import { assertOpen, closedError, requireEntry, requireProposal } from "./find-proposal.ts";
 import { type FlowsServiceOptions, viewOf } from "./flows.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "./lists.ts";
 import { toProposal, toProposalEvent } from "./proposal-message.ts";
@@ -66,7 +61,14 @@ export type ProposalsServiceOptions = Pick<
 
 export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<typeof ProposalsService> {
   const { store, proposals } = options;
-  const toMessage = (entry: ProposalEntry) => toProposal(entry, store.active().rev);
+
+  async function toMessage(entry: ProposalEntry) {
+    if (entry.closing === undefined && entry.base !== store.active().rev) {
+      // The base may be a revision that another replica has just committed.
+      await store.catchUp();
+    }
+    return toProposal(entry, store.active().rev);
+  }
 
   /** Closes a proposal without deploying it. */
   async function end(
@@ -86,32 +88,35 @@ export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<
       throw closedError(await requireEntry(proposals, id));
     }
     options.publish(toProposalEvent(closed, closed.closing));
-    return toMessage(closed);
+    return await toMessage(closed);
   }
 
   return {
     async listProposals({ pageSize, pageToken, state, user }) {
+      // The states depend on it.
+      await store.catchUp();
+      const { rev } = store.active();
       const { proposals: listed, next } = await proposals.list({
         limit: readPageSize(pageSize),
         before: parsePageToken(pageToken),
         by: user === "" ? undefined : user,
-        state: parseState(state, store.active().rev),
+        state: parseState(state, rev),
       });
-      return { proposals: listed.map(toMessage), nextPageToken: formatPageToken(next) };
+      return { proposals: listed.map((entry) => toProposal(entry, rev)), nextPageToken: formatPageToken(next) };
     },
 
     async getProposal({ id, view }, context) {
       if (view !== ProposalView.FULL) {
-        return toMessage(await requireEntry(proposals, id));
+        return await toMessage(await requireEntry(proposals, id));
       }
       const proposal = await requireProposal(proposals, id, context);
-      return { ...toMessage(proposal), flows: toNodes(proposal.flows.nodes) };
+      return { ...(await toMessage(proposal)), flows: toNodes(proposal.flows.nodes) };
     },
 
     planProposal: ({ id }, context) => planProposal(id, context, options),
 
     async createProposal(request, context) {
-      return toMessage(await createProposal(request, context, options));
+      return await toMessage(await createProposal(request, context, options));
     },
 
     async approveProposal(request, context) {
@@ -261,32 +266,6 @@ async function approveProposal(
   }
 }
 
-/** Throws `proposal_closed` or `proposal_stale`. */
-async function assertOpen(proposal: ProposalEntry, store: ProposalsServiceOptions["store"]): Promise<void> {
-  if (proposal.base !== store.active().rev) {
-    // The base may be that of a revision that another replica has just committed.
-    await store.catchUp();
-  }
-  const { rev } = store.active();
-  switch (stateOf(proposal, rev, Date.now())) {
-    case "open":
-      return;
-    case "stale":
-      throw proposalStale(proposal.id, rev);
-    default:
-      throw closedError(proposal);
-  }
-}
-
-function closedError({ id, closing, expiresAtMs }: ProposalEntry): FlowgateError {
-  if (closing === undefined) {
-    return proposalClosed(id, `has expired at ${new Date(expiresAtMs).toISOString()}`);
-  }
-  const { state, by, atMs, rev } = closing;
-  const made = rev === undefined ? "" : ` as revision ${JSON.stringify(rev)}`;
-  return proposalClosed(id, `was ${state} by ${JSON.stringify(by)} at ${new Date(atMs).toISOString()}${made}`);
-}
-
 async function planProposal(
   id: string,
   context: HandlerContext,
@@ -331,28 +310,6 @@ function requireUser(context: HandlerContext): Origin {
     );
   }
   return origin;
-}
-
-async function requireEntry(proposals: ProposalStore, id: string): Promise<ProposalEntry> {
-  const entry = await proposals.findEntry(id);
-  if (entry === undefined) {
-    throw new FlowgateError(
-      "not_found",
-      `there is no proposal ${JSON.stringify(id.slice(0, 64))}; old ones that were closed are removed`,
-    );
-  }
-  return entry;
-}
-
-/** Reads a proposal with its flows, and reserves the memory that these take. */
-async function requireProposal(
-  proposals: ProposalStore,
-  id: string,
-  { values }: Pick<HandlerContext, "values">,
-): Promise<ProposalEntry & ProposalContent> {
-  const { sizeBytes } = await requireEntry(proposals, id);
-  await values.get(peerKey).reserveDocument?.(sizeBytes);
-  return (await proposals.find(id)) ?? requireProposal(proposals, id, { values });
 }
 
 function parseState(state: ProposalStateMessage, activeRev: string) {

@@ -4,7 +4,7 @@ import { type AuditHead, type AuditRecord, emptyHead, parseHead } from "../audit
 import { isKeyOf, openCredentials, openText, sealText } from "../credentials.ts";
 import { type AuditRow, readHead, toAuditEntry, toAuditRow, writeHead } from "./audit-log.ts";
 import { AuditCheck } from "./audit-verification.ts";
-import { type ProposalContentRow, type ProposalRow, sealNameOf } from "./proposals.ts";
+import { type ProposalContentRow, type ProposalRow, sealNameOf } from "./proposal-row.ts";
 import { insertRows, type Query, toPortable } from "./query.ts";
 import { type ContentRow, hashFlows, type SummaryRow } from "./revision-row.ts";
 

@@ -1,122 +1,33 @@
-import { promisify } from "node:util";
-import { constants, zstdCompress } from "node:zlib";
 import { FlowgateError } from "../../errors.ts";
-import type { DeploymentType } from "../../flows/configuration.ts";
-import type { ChangedContainer } from "../../flows/diff/changed-containers.ts";
 import { parseDocument } from "../../flows/document.ts";
 import type { AuditRecord, Origin } from "../audit-store.ts";
-import { openText, sealText } from "../credentials.ts";
+import { openText } from "../credentials.ts";
 import { versionMismatch } from "../flow-store.ts";
 import type {
   ProposalClosing,
   ProposalContent,
-  ProposalDraft,
   ProposalEntry,
   ProposalLimits,
   ProposalPage,
   ProposalQuery,
 } from "../proposal-store.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";
+import {
+  type AssignedRow,
+  type ClosingRow,
+  type InsertProposalCall,
+  proposalColumns,
+  type ProposalContentRow,
+  type ProposalRow,
+  type ProposedRow,
+  sealNameOf,
+  toProposalEntry,
+} from "./proposal-row.ts";
 import { type Comparison, insert, placeholders, type Query, toCondition, toPage } from "./query.ts";
 import { decompress } from "./revision-row.ts";
 
-const compress = promisify(zstdCompress);
-
-/** The columns of the table `proposal` that never change. */
-type ProposedRow = {
-  id: string;
-  base: string;
-  proposed_by: string | null;
-  token_id: string | null;
-  token_name: string | null;
-  client_address: string | null;
-  protocol: string | null;
-  request_id: string | null;
-  deployment_type: DeploymentType;
-  message: string | null;
-  wait_ms: number | null;
-  undo_on_failure: number;
-  max_errors: number;
-  /** A JSON array of objects, in which labels that are undefined are null. */
-  changes: string;
-  digest: string;
-  node_count: number;
-  size_bytes: number;
-};
-
-type AssignedRow = { seq: number; created_at_ms: number; expires_at_ms: number };
-
-/** All null while nobody has closed it. */
-type ClosingRow = {
-  closed: ProposalClosing["state"] | null;
-  closed_at_ms: number | null;
-  closed_by: string | null;
-  closed_token_id: string | null;
-  closed_token_name: string | null;
-  reason: string | null;
-  rev: string | null;
-};
-
-export type ProposalRow = ProposedRow & AssignedRow & ClosingRow;
-
-/** The table `proposal_content`. */
-export type ProposalContentRow = { flows: Uint8Array; credentials: Uint8Array };
-
-/** What the credentials of a proposal are encrypted for. Not the `rev` of a revision, which contains no space. */
-export function sealNameOf(id: string): string {
-  return `proposal ${id}`;
-}
-
 /** So many proposals that can't be approved any more are kept, the newest ones, and so many bytes of their flows. */
 const maxKept = { count: 200, bytes: 256 * 1024 * 1024 };
-
-const columns =
-  "seq, id, base, created_at_ms, expires_at_ms, proposed_by, token_id, token_name, client_address, protocol, request_id, " +
-  "deployment_type, message, wait_ms, undo_on_failure, max_errors, changes, digest, node_count, size_bytes, closed, closed_at_ms, " +
-  "closed_by, closed_token_id, closed_token_name, reason, rev";
-
-/** A proposal as it is inserted. */
-export type InsertProposalCall = {
-  readonly row: ProposedRow;
-  readonly content: ProposalContentRow;
-  readonly lifetimeMs: number;
-  readonly entry: AuditRecord;
-  readonly limits: ProposalLimits;
-};
-
-/** Compresses the flows and encrypts the credentials with `key`. */
-export async function toInsertProposalCall(
-  draft: ProposalDraft,
-  entry: AuditRecord,
-  limits: ProposalLimits,
-  key: Buffer,
-): Promise<InsertProposalCall> {
-  const { flows, credentials, lifetimeMs } = draft;
-  const row: ProposedRow = {
-    id: draft.id,
-    base: draft.base,
-    proposed_by: draft.by ?? null,
-    token_id: draft.token?.id ?? null,
-    token_name: draft.token?.name ?? null,
-    client_address: draft.address ?? null,
-    protocol: draft.protocol ?? null,
-    request_id: draft.requestId ?? null,
-    deployment_type: draft.deploymentType,
-    message: draft.message ?? null,
-    wait_ms: draft.waitMs ?? null,
-    undo_on_failure: draft.undoOnFailure ? 1 : 0,
-    max_errors: draft.maxErrors,
-    changes: JSON.stringify(draft.changes),
-    digest: draft.digest,
-    node_count: flows.count,
-    size_bytes: flows.json.length,
-  };
-  const content: ProposalContentRow = {
-    flows: await compress(flows.json, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }),
-    credentials: sealText(key, sealNameOf(draft.id), credentials),
-  };
-  return { row, content, lifetimeMs, entry, limits };
-}
 
 export async function insertProposal(
   query: Query,
@@ -222,7 +133,7 @@ export async function closeProposal(
   const assignments = Object.keys(closing).map((name, index) => `${name} = $${index + 3}`);
   const [row] = await query<ProposalRow>(
     `UPDATE flowgate.proposal SET ${assignments.join(", ")}
-     WHERE id = $1 AND closed IS NULL AND expires_at_ms > $2 RETURNING ${columns}`,
+     WHERE id = $1 AND closed IS NULL AND expires_at_ms > $2 RETURNING ${proposalColumns}`,
     [id, nowMs, ...Object.values(closing)],
   );
   return row;
@@ -242,7 +153,7 @@ export async function endProposal(
 }
 
 export async function findProposalEntry(query: Query, id: string): Promise<ProposalEntry | undefined> {
-  const [row] = await query<ProposalRow>(`SELECT ${columns} FROM flowgate.proposal WHERE id = $1`, [id]);
+  const [row] = await query<ProposalRow>(`SELECT ${proposalColumns} FROM flowgate.proposal WHERE id = $1`, [id]);
   return row && toProposalEntry(row);
 }
 
@@ -253,7 +164,7 @@ export async function findProposal(
   key: Buffer,
 ): Promise<(ProposalEntry & ProposalContent) | undefined> {
   const [row] = await query<ProposalRow & ProposalContentRow>(
-    `SELECT ${columns}, flows, credentials FROM flowgate.proposal JOIN flowgate.proposal_content USING (seq) WHERE id = $1`,
+    `SELECT ${proposalColumns}, flows, credentials FROM flowgate.proposal JOIN flowgate.proposal_content USING (seq) WHERE id = $1`,
     [id],
   );
   return (
@@ -272,7 +183,7 @@ export async function listProposals(
   const { condition, values } = toCondition([["seq <", before], ["proposed_by =", by], ...comparisonsOf(state)]);
   const isOpen = state !== undefined && ["open", "stale", "expired"].includes(state.is);
   const rows = await query<ProposalRow>(
-    `SELECT ${columns} FROM flowgate.proposal WHERE ${condition}${isOpen ? " AND closed IS NULL" : ""}
+    `SELECT ${proposalColumns} FROM flowgate.proposal WHERE ${condition}${isOpen ? " AND closed IS NULL" : ""}
      ORDER BY seq DESC LIMIT $${values.length + 1}`,
     [...values, limit + 1],
   );
@@ -301,51 +212,4 @@ function comparisonsOf(state: ProposalQuery["state"]): readonly Comparison[] {
     default:
       return [["closed =", state.is]];
   }
-}
-
-export function toProposalEntry(row: ProposalRow): ProposalEntry {
-  return {
-    id: row.id,
-    seq: row.seq,
-    base: row.base,
-    createdAtMs: row.created_at_ms,
-    expiresAtMs: row.expires_at_ms,
-    by: row.proposed_by ?? undefined,
-    token: toToken(row.token_id, row.token_name),
-    address: row.client_address ?? undefined,
-    protocol: row.protocol ?? undefined,
-    requestId: row.request_id ?? undefined,
-    deploymentType: row.deployment_type,
-    message: row.message ?? undefined,
-    waitMs: row.wait_ms ?? undefined,
-    undoOnFailure: row.undo_on_failure !== 0,
-    maxErrors: row.max_errors,
-    changes: parseChanges(row.changes),
-    digest: row.digest,
-    nodeCount: row.node_count,
-    sizeBytes: row.size_bytes,
-    closing: toClosing(row),
-  };
-}
-
-function parseChanges(json: string): ProposalEntry["changes"] {
-  const changes = JSON.parse(json) as (Pick<ChangedContainer, "id" | "kind"> & { labels: (string | null)[] })[];
-  return changes.map(({ labels, ...change }) => ({ ...change, labels: labels.map((label) => label ?? undefined) }));
-}
-
-function toClosing(row: ProposalRow): ProposalClosing | undefined {
-  return row.closed === null
-    ? undefined
-    : {
-        state: row.closed,
-        atMs: row.closed_at_ms ?? 0,
-        by: row.closed_by ?? undefined,
-        token: toToken(row.closed_token_id, row.closed_token_name),
-        reason: row.reason ?? undefined,
-        rev: row.rev ?? undefined,
-      };
-}
-
-function toToken(id: string | null, name: string | null): Origin["token"] {
-  return id === null ? undefined : { id, name: name ?? undefined };
 }

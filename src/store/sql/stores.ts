@@ -12,15 +12,8 @@ import { readContext, writeContext } from "./context-values.ts";
 import { type KnownState, setDesiredState } from "./desired-state.ts";
 import { findDocument, listDocuments, putDocument } from "./documents.ts";
 import { findModules, findTarball, insertTarball, listTarballs, recordModules } from "./modules.ts";
-import {
-  endProposal,
-  findProposal,
-  findProposalEntry,
-  insertProposal,
-  listProposals,
-  toInsertProposalCall,
-  toProposalEntry,
-} from "./proposals.ts";
+import { toInsertProposalCall, toProposalEntry } from "./proposal-row.ts";
+import { endProposal, findProposal, findProposalEntry, insertProposal, listProposals } from "./proposals.ts";
 import { type Query, removeInBatches } from "./query.ts";
 import { toEntry, toStateColumns } from "./revision-row.ts";
 import {

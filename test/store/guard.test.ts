@@ -10,15 +10,17 @@ test("wraps every operation of a store, and no method that reads memory", async 
   await using store = await openStore(place);
   const called: string[] = [];
   const wrapped: string[] = [];
-  const { flows, modules, desired, tokens, audit, documents, context, logins } = wrapStore(store, (operation, name) => {
+  const wrappedStore = wrapStore(store, (operation, name) => {
     wrapped.push(name);
     return (...parameters) => {
       called.push(name);
       return operation(...parameters);
     };
   });
-  const names = Object.entries({ flows, modules, desired, tokens, audit, documents, context, logins }).flatMap(
-    ([part, methods]) => Object.keys(methods).map((name) => `${part}.${name}`),
+  const { flows, modules, proposals, desired, tokens, audit, documents, context, logins } = wrappedStore;
+  const parts = { flows, modules, proposals, desired, tokens, audit, documents, context, logins };
+  const names = Object.entries(parts).flatMap(([part, methods]) =>
+    Object.keys(methods).map((name) => `${part}.${name}`),
   );
   const inMemory = [
     "flows.active",

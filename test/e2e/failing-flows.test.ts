@@ -64,6 +64,14 @@ test("a missing node type is accepted, reported, and can be fixed", async () => 
   await expectCorrectable();
 });
 
+test("the response to a deployment says why its flows do not run", async () => {
+  const flows = [...good, tab("T"), { id: "m", type: "für", z: "T", x: 1, y: 1, wires: [] }];
+  const { headers } = await service.send("POST", "/flows", { headers: json, body: JSON.stringify(flows) });
+  expect(headers["service-deployment-outcome-message"]).toBe("missing node types: f%C3%BCr");
+  const corrected = await service.send("POST", "/flows", { headers: json, body: JSON.stringify(good) });
+  expect(corrected.headers).not.toHaveProperty("service-deployment-outcome-message");
+});
+
 const missing = ["comes-later", "a, b", "50 %", "für"];
 
 async function outcomeOverRest(flows: readonly Node[], headers: Readonly<Record<string, string>> = {}) {

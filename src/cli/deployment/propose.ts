@@ -28,7 +28,13 @@ export async function propose(
   }
   const { idempotencyKey: _, ...fields } = deploymentFields(flags);
   const rev = input.rev ?? planned?.rev;
-  const request = { ...fields, ...contentOf(input), ...(rev !== undefined && { rev }) };
+  const { modules, ...content } = contentOf(input);
+  if (modules.length > 0) {
+    process.stderr.write(
+      "flowgate: A proposal does not install modules: see flowgate plan for those that are not installed.\n",
+    );
+  }
+  const request = { ...fields, ...content, ...(rev !== undefined && { rev }) };
   const proposal = await progress.during("Proposing", () => session.proposals.createProposal(request));
   const plan = planned ?? (await ifPermitted(session.proposals.planProposal({ id: proposal.id })));
   if (plan !== undefined) {

@@ -7,6 +7,7 @@ import type { Benchmark, Effort, Result } from "./benchmark.ts";
 import { body } from "./benchmarks/body.ts";
 import { deployment } from "./benchmarks/deployment.ts";
 import { diff } from "./benchmarks/diff.ts";
+import { fanOut } from "./benchmarks/fan-out.ts";
 import { history } from "./benchmarks/history.ts";
 import { largeDeployment } from "./benchmarks/large-deployment.ts";
 import { libraryBenchmarks } from "./benchmarks/library.ts";
@@ -47,6 +48,7 @@ const service: Suite = {
     largeDeployment,
     polling,
     watch,
+    fanOut,
     start,
     history,
     stores,

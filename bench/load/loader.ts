@@ -1,6 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { endProcess } from "../server.ts";
+import type { EventStreamsOptions } from "./events.ts";
 import type { CallResponse, Target } from "./target.ts";
 
 export type ToLoader =
@@ -8,6 +9,9 @@ export type ToLoader =
   | { readonly kind: "run"; readonly ms: number }
   | { readonly kind: "watch"; readonly url: string; readonly connections: number; readonly streams: number }
   | { readonly kind: "untilNotified" }
+  | { readonly kind: "watchEvents"; readonly options: EventStreamsOptions }
+  | { readonly kind: "untilReceived"; readonly count: number }
+  | { readonly kind: "received" }
   | { readonly kind: "close" };
 
 export type FromLoader = { readonly failure: string } | { readonly value: unknown };
@@ -29,6 +33,12 @@ export interface Loader extends AsyncDisposable {
   watch(url: string, connections: number, streams: number): Promise<void>;
   /** Resolves when each stream has received its second message, which must be NOT_SERVING. */
   untilNotified(): Promise<void>;
+  /** Opens streams of the events of deployments. Resolves when each has the current state. */
+  watchEvents(options: EventStreamsOptions): Promise<void>;
+  /** Resolves when these streams have received that many events. */
+  untilReceived(count: number): Promise<void>;
+  /** How many they have received. */
+  received(): Promise<number>;
   /** Closes all connections. */
   close(): Promise<void>;
 }
@@ -49,6 +59,9 @@ export function openLoader(): Loader {
     run: async (ms) => (await request({ kind: "run", ms })) as Run,
     watch: async (url, connections, streams) => void (await request({ kind: "watch", url, connections, streams })),
     untilNotified: async () => void (await request({ kind: "untilNotified" })),
+    watchEvents: async (options) => void (await request({ kind: "watchEvents", options })),
+    untilReceived: async (count) => void (await request({ kind: "untilReceived", count })),
+    received: async () => (await request({ kind: "received" })) as number,
     close: async () => void (await request({ kind: "close" })),
     [Symbol.asyncDispose]: () => endProcess(child),
   };

@@ -1,6 +1,7 @@
 // The process that makes the calls, forked by loader.ts. General clients take more CPU time per call than the measured servers,
 // and would be the bottleneck. The clients of this process send bytes that were formatted once, and only check that a
 // response has the status and length of the first one.
+import { type EventStreams, openEventStreams } from "./events.ts";
 import { fetchOnce } from "./first-call.ts";
 import { openGrpcConnection } from "./grpc.ts";
 import { openHttp1Connection } from "./http1.ts";
@@ -11,6 +12,7 @@ import { openWatches, type Watches } from "./watch.ts";
 let connections: Connection[] = [];
 let concurrency = 1;
 let watches: Watches | undefined;
+let eventStreams: EventStreams | undefined;
 const idle: ConnectionEvents = { onResponse: () => {}, onFailure: () => {} };
 /** The listeners of the current run. */
 let events = idle;
@@ -81,6 +83,8 @@ function close(): void {
   connections = [];
   watches?.close();
   watches = undefined;
+  eventStreams?.close();
+  eventStreams = undefined;
 }
 
 async function handle(message: ToLoader): Promise<unknown> {
@@ -94,6 +98,13 @@ async function handle(message: ToLoader): Promise<unknown> {
       return undefined;
     case "untilNotified":
       return watches?.untilNotified();
+    case "watchEvents":
+      eventStreams = await openEventStreams(message.options);
+      return undefined;
+    case "untilReceived":
+      return eventStreams?.untilReceived(message.count);
+    case "received":
+      return eventStreams?.received;
     case "close":
       return close();
   }

@@ -13,6 +13,7 @@ const open = (docs?: boolean) =>
       auth: {},
       flows: {},
       revisions: {},
+      proposals: {},
       runtime: {},
       context: {},
       modules: {},

@@ -24,7 +24,7 @@ import {
   proposedChange,
 } from "../deployments/proposal.ts";
 import { outcomes } from "../deployments/revision-message.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError, type Reason } from "../errors.ts";
 import { toNodes } from "../flows/parse-flows.ts";
 import type { EventInit } from "../live/events.ts";
 import { resultOf } from "../runtime/replicas/runs.ts";
@@ -231,11 +231,11 @@ async function approveProposal(
   if (digestProposal(proposal, proposal) !== digest) {
     throw proposalChanged(id, "it was changed in the database, and is not what its digest says: reject it");
   }
-  await assertOpen(proposal, store);
   const timeoutMs = runtimeTimeoutMs(context.timeoutMs());
   const { by, token, address, protocol, requestId } = proposal;
   const change = proposedChange({ ...proposal, submitted: parseSubmitted(proposal.credentials) }, decrypt);
   try {
+    await assertOpen(proposal, store);
     const deployed = await deployer.deploy(change, {
       origin: { by, token, address, protocol, requestId },
       approval,
@@ -259,12 +259,14 @@ async function approveProposal(
     return deployed;
   } catch (error) {
     // It was closed, or its base replaced, since it was read.
-    if (isMismatch(error) || (error instanceof FlowgateError && error.reason === "proposal_closed")) {
+    if (isMismatch(error) || (error instanceof FlowgateError && ended.has(error.reason))) {
       await assertOpen(await requireEntry(proposals, id), store);
     }
     throw error;
   }
 }
+
+const ended: ReadonlySet<Reason> = new Set(["proposal_closed", "proposal_stale"]);
 
 async function planProposal(
   id: string,

@@ -75,7 +75,7 @@ export function needsModule(
 }
 
 /** What a deployment does with a module. `upgraded`: another version is installed. */
-export type ModuleState = "missing" | "present" | "upgraded";
+type ModuleState = "missing" | "present" | "upgraded";
 
 /** A module that is installed, or that a deployment names. */
 export type KnownModule = {

@@ -33,7 +33,9 @@ export function openReplicaConnection(
   }
   const session = new Http2SessionManager(
     address,
-    { pingIntervalMs: pingMs, pingTimeoutMs: pingMs, pingIdleConnection: true },
+    // Not while it is idle: of a connection that is closed with open streams, Connect would set the timer of the next ping when they have
+    // ended, and the ping would throw in it. An idle one is checked before a call.
+    { pingIntervalMs: pingMs, pingTimeoutMs: pingMs },
     certificate === undefined ? {} : tlsOptions(certificate, certificates),
   );
   const transport = createGrpcTransport({

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
-import type { AuditRecord, Origin } from "../store/audit-store.ts";
+import type { Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import { createListeners } from "../base/listeners.ts";
 import { Accounts, type AdminAuth, type IdentityRule, type User, createIdentities } from "./accounts.ts";
@@ -9,7 +9,7 @@ import type { AuditRecorder } from "./audit-recorder.ts";
 import type { ClientKind, Peer, Principal } from "./caller.ts";
 import { endedSession, invalidToken, tokenError } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
-import { type VerifyLogin, createLoginCheck } from "./logins.ts";
+import { type VerifyLogin, createLoginCheck, passwordLogin } from "./logins.ts";
 import type { Issuers } from "./issuers.ts";
 import { builtInRoles, covers, type KnownNames, narrow, type Roles } from "./permissions.ts";
 import type { Sessions } from "./sessions.ts";
@@ -21,6 +21,7 @@ import {
   type NewToken,
   authDisabled,
   createNewToken,
+  creation,
   prepareNamedToken,
   revocation,
   sha256,
@@ -75,8 +76,8 @@ const withoutPermissions: Principal = { username: undefined, permissions: [] };
 const cleanupIntervalMs = 60 * 60_000;
 
 /**
- * Authenticates the configured users by tokens, callers by JWTs of the configured issuers, and workloads by their identity. Without `adminAuth` it issues no tokens: callers are
- * workloads if they are identified, otherwise anyone.
+ * Authenticates the configured users by tokens, callers by JWTs of the configured issuers, and workloads by their identity. Without
+ * `adminAuth` it issues no tokens: callers are workloads if they are identified, otherwise anyone.
  */
 export class Authenticator {
   /** Whether callers must authenticate: adminAuth is set, or workloads are identified. */
@@ -113,15 +114,7 @@ export class Authenticator {
 
   /** The prompts that a client must show to request a token; empty if no token is needed. */
   login(): MessageInitShape<typeof GetLoginResponseSchema> {
-    return this.issuesTokens
-      ? {
-          type: "credentials",
-          prompts: [
-            { id: "username", type: "text", label: "Username" },
-            { id: "password", type: "password", label: "Password" },
-          ],
-        }
-      : {};
+    return this.issuesTokens ? passwordLogin : {};
   }
 
   /** Rejects with the errors of RFC 6749. */
@@ -204,7 +197,7 @@ export class Authenticator {
     const fields = { name, username, passwordFingerprint, clientId: "", scope: scope.join(" "), lifetimeSeconds };
     const created = createNewToken(this.#now(), fields);
     const limits = { perUser: adminAuth.maxTokensPerUser, total: adminAuth.maxTokens, nowMs: this.#now() };
-    await tokens.insert(created.token, { kind: "token_created", origin, ...describeToken(created.token) }, limits);
+    await tokens.insert(created.token, creation(created.token, origin), limits);
     return created;
   }
 
@@ -354,8 +347,3 @@ type Users = {
   /** Who calls without a token. */
   readonly anonymous: Principal;
 };
-
-function describeToken({ id, name, scope, expiresAtMs }: StoredToken): Pick<AuditRecord, "subject" | "detail"> {
-  const expiry = new Date(expiresAtMs).toISOString();
-  return { subject: id, detail: `${JSON.stringify(name)}, scope ${scope}, expires ${expiry}` };
-}

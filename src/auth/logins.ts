@@ -10,6 +10,15 @@ type Login = { readonly username: string; readonly password: string };
 /** Where a login comes from. `kind` defaults to the network. */
 type Source = { readonly address: string; readonly kind?: ClientKind | undefined };
 
+/** What a client must ask its user for. */
+export const passwordLogin = {
+  type: "credentials",
+  prompts: [
+    { id: "username", type: "text", label: "Username" },
+    { id: "password", type: "password", label: "Password" },
+  ],
+};
+
 /**
  * Resolves with the user with this name and password, or rejects with a token error. `onFailure` is called with the cause of a failed
  * login, and with the name of the user if it exists.

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import { FlowgateError } from "../errors.ts";
-import type { Origin } from "../store/audit-store.ts";
+import type { AuditRecord, Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import type { Principal } from "./caller.ts";
 import { covers, type KnownNames, listNames, maxScopeChars, parseScope } from "./permissions.ts";
@@ -83,6 +83,13 @@ export function createNewToken(nowMs: number, { lifetimeSeconds, ...fields }: Ne
     expiresAtMs: nowMs + lifetimeSeconds * 1000,
   };
   return { accessToken, token };
+}
+
+/** The entry of the audit log about a named token. */
+export function creation({ id, name, scope, expiresAtMs }: StoredToken, origin: Origin): AuditRecord {
+  const expiry = new Date(expiresAtMs).toISOString();
+  const detail = `${JSON.stringify(name)}, scope ${scope}, expires ${expiry}`;
+  return { kind: "token_created", origin, subject: id, detail };
 }
 
 /** The audit entry of the revocation of one token. */

@@ -1,32 +1,22 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
 import { constants, getPriority, setPriority } from "node:os";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { AdminChannel } from "./admin-channel.ts";
 import { type ChildChannel, createLineReader, openChildChannel, readThrottled } from "./channel.ts";
 import { type CodeCache, openCodeCache } from "./code-cache.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import { formatDeadline } from "./fence.ts";
+import { logAsFlows } from "./flow-log.ts";
 import type { Certificate } from "./flow-settings.ts";
-import { readDisabledModules, readModules } from "./folders.ts";
+import { initializeMessage, spawnProgram } from "./launch.ts";
 import { findProgram, killGroup, signalOf } from "./launched-program.ts";
 import { noteProcess } from "./leftover.ts";
-import {
-  type FromChild,
-  type Initialize,
-  type LogEntry,
-  type ModuleLists,
-  type ToChild,
-  adminFd,
-  messageFd,
-  watchFd,
-} from "./messages.ts";
+import { type FromChild, type ToChild, adminFd, messageFd, watchFd } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { LogBudget, readOutput } from "./output.ts";
 import type { RuntimeStateReason } from "./runtime.ts";
-import { launchArguments, nameOptions, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 
 /** How a process has ended. */
 export type ProcessExit = {
@@ -282,86 +272,6 @@ export class RuntimeProcess {
       : exit;
     this.#events.onExit({ cause, reason, fault: this.#fault });
   }
-}
-
-/** Logs what flows may have written. */
-export function logAsFlows({ log }: Pick<CompleteOptions, "log">, entry: LogEntry): void {
-  log({ ...entry, message: nameOptions(entry.message) }, "flows");
-}
-
-function spawnProgram(
-  { entry, dir, allow, maxOldSpaceMb, fence, launcher, hasAdmin }: CompleteOptions,
-  codeCache: number | undefined,
-): ChildProcess {
-  const flags = [
-    ...sandboxFlags(entry, dir, allow),
-    ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
-  ];
-  const [program = process.execPath, ...args] = [
-    ...launcher.command,
-    process.execPath,
-    ...launchArguments(flags, fileURLToPath(entry)),
-  ];
-  return spawn(program, args, {
-    cwd: dir,
-    env: {
-      ...sandboxEnvironment(allow),
-      ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
-    },
-    // As messageFd, watchFd, codeFd and adminFd number them.
-    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", codeCache ?? "ignore", ...(hasAdmin ? ["pipe" as const] : [])],
-    // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
-    detached: true,
-  });
-}
-
-function initializeMessage(options: CompleteOptions): Initialize {
-  const {
-    dir,
-    modulesDir,
-    moduleLists,
-    functionLists,
-    nodeCloseTimeoutMs,
-    contextStorage,
-    http,
-    globalContext,
-    nodeSettings,
-    logLevel,
-    allow,
-    network,
-    fence,
-    launcher,
-    stats,
-    measuresNodes,
-    traces,
-    hasAdmin,
-  } = options;
-  const disabled = modulesDir === undefined ? [] : readDisabledModules(modulesDir);
-  // The disabled ones first, since the first entry that names a module decides.
-  const withDisabled = ({ allow: allowed, deny }: ModuleLists): ModuleLists => ({
-    allow: allowed,
-    deny: [...disabled, ...deny],
-  });
-  return {
-    kind: "initialize",
-    // A process in namespaces ends with the first one there, which ends with this one.
-    ...(launcher.level !== "namespaces" && { parentPid: process.pid }),
-    userDir: dir,
-    ...(modulesDir !== undefined && {
-      modulesDir,
-      moduleLists: withDisabled(moduleLists),
-      functionLists: withDisabled(functionLists(readModules(modulesDir))),
-    }),
-    nodeCloseTimeoutMs,
-    settings: { contextStorage, http, globalContext, nodeSettings },
-    logLevel,
-    worker: allow.worker,
-    network,
-    ...(stats !== undefined && { measures: measuresNodes ? "nodes" : "tabs" }),
-    ...(traces !== undefined && { traceRatio: traces.sampleRatio }),
-    ...(hasAdmin && { hasAdmin }),
-    ...(fence !== undefined && { deadline: fence.deadline() }),
-  };
 }
 
 /** A full disk must not keep the flows from running. */

@@ -2,8 +2,12 @@ import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import { formatTraceparent } from "../telemetry/trace.ts";
-import type { Deploy } from "./messages.ts";
+import { redactLine } from "./flow-log.ts";
+import type { Deploy, Deployed } from "./messages.ts";
+import { maxNameChars } from "./node-events.ts";
+import type { CompleteOptions } from "./options.ts";
 import { type DeploymentResult, type WaitOptions, pending } from "./runtime.ts";
+import { nameOptions } from "./sandbox.ts";
 
 /** A revision to apply, and the callers that wait for the result. */
 export type Deployment = {
@@ -202,4 +206,16 @@ export class AppliedDeployments {
     }
     return type !== "full" || this.#fullSeq >= revision.seq;
   }
+}
+
+/** Why a deployment has failed, without secrets; undefined: it has not. */
+export function describeFailure(
+  { failure, failedNodes = [] }: Deployed,
+  redact: CompleteOptions["redact"],
+): string | undefined {
+  if (failure !== undefined) {
+    return nameOptions(redactLine(failure, redact));
+  }
+  const names = failedNodes.map((name) => redact(name, name.length >= maxNameChars));
+  return names.length === 0 ? undefined : `nodes logged errors while they were started: ${names.join(", ")}`;
 }

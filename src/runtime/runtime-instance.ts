@@ -4,24 +4,21 @@ import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
 import type { ContextValues } from "./context-values.ts";
-import { type ProcessExit, RuntimeProcess, logAsFlows } from "./child-process.ts";
-import { AppliedDeployments, type Deployment, deployMessage, deploymentBudgetMs } from "./deployment.ts";
+import { type ProcessExit, RuntimeProcess } from "./child-process.ts";
+import { AppliedDeployments, type Deployment, deployMessage, deploymentBudgetMs, describeFailure } from "./deployment.ts";
 import { ExitReport } from "./exit-report.ts";
+import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
   type DeployStarted,
   type Deployed,
   type FromChild,
-  type LogEntry,
   type Ready,
   heartbeatIntervalMs,
 } from "./messages.ts";
-import { isNodeError, maxNameChars } from "./node-events.ts";
 import type { CompleteOptions } from "./options.ts";
-import { LogBudget, maxLineChars } from "./output.ts";
 import { stopLimitMs } from "./restarts.ts";
-import { nameOptions } from "./sandbox.ts";
 
 export type DeployedResult = Required<Pick<Deployed, "missingTypes">> & Pick<Deployed, "failure" | "lacksModules">;
 
@@ -61,10 +58,7 @@ export class RuntimeInstance {
   readonly #events: InstanceEvents;
   readonly #process: RuntimeProcess;
   readonly #heartbeat: HeartbeatMonitor;
-  /** The child applies the same budget, but flows can write to the channel directly. */
-  readonly #logBudget: LogBudget;
-  /** Those of the dropped entries that are not reported in another way, and those that the child has dropped before. */
-  #droppedLogs = 0;
+  readonly #flowLog: FlowLog;
   readonly #calls: Calls;
   readonly #exited = Promise.withResolvers<void>();
   #phase: Phase = "prepared";
@@ -85,11 +79,7 @@ export class RuntimeInstance {
     this.#context = context;
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
-    this.#logBudget = new LogBudget((entries) => {
-      const message = `${entries} log entries were dropped`;
-      options.log({ level: "warn", message, dropped: this.#droppedLogs }, "runtime");
-      this.#droppedLogs = 0;
-    });
+    this.#flowLog = new FlowLog(options, () => events.onDistrust("a flow flooded the log"));
     this.#process = new RuntimeProcess(options, {
       onMessage: (message) => this.#handleMessage(message),
       onFlood: events.onDistrust,
@@ -97,7 +87,7 @@ export class RuntimeInstance {
     });
     this.#calls = new Calls(
       (call, argument, onSent) => this.#process.send(call, argument, onSent),
-      (message) => this.#handleLog({ level: "error", message: `the flow runtime has failed: ${message}` }),
+      (message) => this.#flowLog.write({ level: "error", message: `the flow runtime has failed: ${message}` }),
     );
     this.#heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => this.#checkLiveness(heartbeatAgeMs));
   }
@@ -230,7 +220,7 @@ export class RuntimeInstance {
       case "heartbeat":
         return;
       case "log":
-        this.#handleLog(message.entry);
+        this.#flowLog.write(message.entry);
         return;
       case "nodes":
         this.#options.nodes?.onEvents(message);
@@ -267,16 +257,6 @@ export class RuntimeInstance {
     }
   }
 
-  #handleLog(entry: LogEntry): void {
-    if (this.#logBudget.take()) {
-      logAsFlows(this.#options, entry);
-    } else {
-      this.#logBudget.countDropped(1);
-      this.#droppedLogs += entry.dropped ?? (isNodeError(entry) ? 0 : 1);
-      this.#events.onDistrust("a flow flooded the log");
-    }
-  }
-
   #handleReady(ready: Ready): void {
     if (this.#phase !== "starting") {
       return;
@@ -291,7 +271,8 @@ export class RuntimeInstance {
     this.#isDeployStarted ||= id === this.#deploymentId;
   }
 
-  #handleDeployed({ id, failure, missingTypes = [], lacksModules, failedNodes = [], rejected }: Deployed): void {
+  #handleDeployed(deployed: Deployed): void {
+    const { id, failure, missingTypes = [], lacksModules, rejected } = deployed;
     const deployment = this.#unfinished;
     if (deployment === undefined || id !== this.#deploymentId || this.#phase !== "deploying") {
       return;
@@ -301,10 +282,7 @@ export class RuntimeInstance {
     this.#deploySpan?.end(failure === undefined ? undefined : "failed");
     this.#deploySpan = undefined;
     this.#enter("idle");
-    const reason =
-      failure === undefined
-        ? describeFailedNodes(failedNodes.map((name) => this.#options.redact(name, name.length >= maxNameChars)))
-        : nameOptions(this.#redactLine(failure));
+    const reason = describeFailure(deployed, this.#options.redact);
     this.#events.onDeployed(deployment, {
       missingTypes,
       ...(lacksModules && { lacksModules }),
@@ -313,20 +291,16 @@ export class RuntimeInstance {
   }
 
   #handleCrashed(message: Crashed): void {
-    const cause = this.#redactLine(message.cause);
+    const cause = redactLine(message.cause, this.#options.redact);
     if (this.#exitReport.recordCrash({ ...message, cause })) {
       // A flow can send this message too.
       logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${cause}` });
     }
   }
 
-  #redactLine(text: string): string {
-    return this.#options.redact(text, text.length >= maxLineChars);
-  }
-
   #handleExit(exit: ProcessExit): void {
     this.#heartbeat.stop();
-    this.#logBudget.flush();
+    this.#flowLog.end();
     this.#calls.end();
     this.#startSpan?.end("ended");
     this.#deploySpan?.end("ended");
@@ -372,8 +346,4 @@ export class RuntimeInstance {
       this.kill();
     }
   }
-}
-
-function describeFailedNodes(nodes: readonly string[]): string | undefined {
-  return nodes.length === 0 ? undefined : `nodes logged errors while they were started: ${nodes.join(", ")}`;
 }

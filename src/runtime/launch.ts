@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { readDisabledModules, readModules } from "./folders.ts";
+import type { Initialize, ModuleLists } from "./messages.ts";
+import type { CompleteOptions } from "./options.ts";
+import { launchArguments, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
+
+/** Starts a process of the flow runtime with the rights that flows have. `codeCache` is a descriptor. */
+export function spawnProgram(
+  { entry, dir, allow, maxOldSpaceMb, fence, launcher, hasAdmin }: CompleteOptions,
+  codeCache: number | undefined,
+): ChildProcess {
+  const flags = [
+    ...sandboxFlags(entry, dir, allow),
+    ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
+  ];
+  const [program = process.execPath, ...args] = [
+    ...launcher.command,
+    process.execPath,
+    ...launchArguments(flags, fileURLToPath(entry)),
+  ];
+  return spawn(program, args, {
+    cwd: dir,
+    env: {
+      ...sandboxEnvironment(allow),
+      ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
+    },
+    // As messageFd, watchFd, codeFd and adminFd number them.
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", codeCache ?? "ignore", ...(hasAdmin ? ["pipe" as const] : [])],
+    // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
+    detached: true,
+  });
+}
+
+/** The first message to the process: all that it must know before it loads the flow runtime. */
+export function initializeMessage(options: CompleteOptions): Initialize {
+  const {
+    dir,
+    modulesDir,
+    moduleLists,
+    functionLists,
+    nodeCloseTimeoutMs,
+    contextStorage,
+    http,
+    globalContext,
+    nodeSettings,
+    logLevel,
+    allow,
+    network,
+    fence,
+    launcher,
+    stats,
+    measuresNodes,
+    traces,
+    hasAdmin,
+  } = options;
+  const disabled = modulesDir === undefined ? [] : readDisabledModules(modulesDir);
+  // The disabled ones first, since the first entry that names a module decides.
+  const withDisabled = ({ allow: allowed, deny }: ModuleLists): ModuleLists => ({
+    allow: allowed,
+    deny: [...disabled, ...deny],
+  });
+  return {
+    kind: "initialize",
+    // A process in namespaces ends with the first one there, which ends with this one.
+    ...(launcher.level !== "namespaces" && { parentPid: process.pid }),
+    userDir: dir,
+    ...(modulesDir !== undefined && {
+      modulesDir,
+      moduleLists: withDisabled(moduleLists),
+      functionLists: withDisabled(functionLists(readModules(modulesDir))),
+    }),
+    nodeCloseTimeoutMs,
+    settings: { contextStorage, http, globalContext, nodeSettings },
+    logLevel,
+    worker: allow.worker,
+    network,
+    ...(stats !== undefined && { measures: measuresNodes ? "nodes" : "tabs" }),
+    ...(traces !== undefined && { traceRatio: traces.sampleRatio }),
+    ...(hasAdmin && { hasAdmin }),
+    ...(fence !== undefined && { deadline: fence.deadline() }),
+  };
+}

@@ -5,7 +5,13 @@ import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
 import type { ContextValues } from "./context-values.ts";
 import { type ProcessExit, RuntimeProcess } from "./child-process.ts";
-import { AppliedDeployments, type Deployment, deployMessage, deploymentBudgetMs, describeFailure } from "./deployment.ts";
+import {
+  AppliedDeployments,
+  type Deployment,
+  deployMessage,
+  deploymentBudgetMs,
+  describeFailure,
+} from "./deployment.ts";
 import { ExitReport } from "./exit-report.ts";
 import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";

@@ -12,7 +12,7 @@ import { eventually, startService } from "./service.ts";
 const code = { z: "T", initialize: `setInterval(() => node.status({ text: "runs" }), 20)` };
 
 test.skipIf(missingBrowser !== undefined)(
-  "with several replicas, the editor of one on standby shows what happens on the other",
+  "with several replicas, the editor of one on standby deploys, and shows what happens on the other",
   async () => {
     await using database = await createDatabase();
     const config = {
@@ -24,7 +24,7 @@ test.skipIf(missingBrowser !== undefined)(
     await using runner = await startService({ config });
     await using standby = await startService({ config });
     await eventually(async () => expect(await readRuntime(standby)).toMatchObject({ state: "standby" }));
-    await deploy(runner, { flows: [tab("T"), functionNode("f", code)] });
+    await deploy(runner, { flows: [tab("T"), functionNode("f", code), functionNode("g", { z: "T", y: 200 })] });
     const url = toolsUrl(standby);
 
     // The events of the replica that runs the flows.
@@ -49,5 +49,10 @@ test.skipIf(missingBrowser !== undefined)(
     await using editor = await Editor.open(browser, url);
     await editor.untilLoaded();
     await expect.poll(() => editor.node("f").locator(".red-ui-flow-node-status-label").textContent()).toBe("runs");
+    await editor.edit("g", async (dialog) => dialog.locator("#node-input-name").fill("deployed here"));
+    const { rev } = await editor.deploy();
+    await eventually(async () => {
+      expect((await runner.send("GET", `/revisions/${rev}`)).json()).toMatchObject({ outcome: "running" });
+    });
   },
 );

@@ -140,12 +140,12 @@ async function readCertificateFiles({
   clientCaFile,
   name = "tls",
 }: CertificateOptions): Promise<CertificateFiles> {
-  const [cert, key, ca] = await Promise.all([
-    read(`${name}.certFile`, certFile),
-    read(`${name}.keyFile`, keyFile),
-    clientCaFile === undefined ? undefined : read(`${name}.clientCaFile`, clientCaFile),
-  ]);
-  return { cert, key, ca };
+  // One after another, so that the error names the first of them.
+  return {
+    cert: await read(`${name}.certFile`, certFile),
+    key: await read(`${name}.keyFile`, keyFile),
+    ca: clientCaFile === undefined ? undefined : await read(`${name}.clientCaFile`, clientCaFile),
+  };
 }
 
 async function read(option: string, path: string): Promise<string> {

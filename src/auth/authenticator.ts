@@ -11,7 +11,7 @@ import { endedSession, invalidToken, tokenError } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
 import { type VerifyLogin, createLoginCheck, passwordLogin } from "./logins.ts";
 import type { Issuers } from "./issuers.ts";
-import { builtInRoles, covers, type KnownNames, narrow, type Roles } from "./permissions.ts";
+import { builtInRoles, covers, defaultScope, type KnownNames, narrow, type Roles } from "./permissions.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
@@ -133,7 +133,7 @@ export class Authenticator {
     const clientIds = audience === "api" ? adminAuth.clientIds : toolClientIds;
     const requestedScope = parseTokenRequest(request, { client, clientIds, known });
     const { username: by, ...user } = await this.verifyLogin(request, { origin, kind });
-    const wanted = requestedScope ?? user.permissions;
+    const wanted = requestedScope ?? defaultScope(user.permissions);
     if (!covers(user.permissions, wanted, known.permissions)) {
       this.#recordFailure(origin, "the scope exceeds the permissions of the user", by);
       throw tokenError("invalid_scope", "The scope exceeds the permissions of this user.");

@@ -86,6 +86,11 @@ export function narrow(permissions: readonly string[], scope: readonly string[])
   return [...new Set(intersection)];
 }
 
+/** What a login permits that names no scope: all but `flows.deploy_unapproved`, which has to be asked for by its name. */
+export function defaultScope(permissions: readonly string[]): string[] {
+  return narrow(permissions, ["*"]);
+}
+
 /** Tokens are kept in memory with their scope, and the number of tabs is not limited. */
 export const maxScopeChars = 4096;
 

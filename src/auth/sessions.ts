@@ -6,6 +6,7 @@ import type { SignInSettings, TokenIssuer } from "./accounts.ts";
 import type { Principal } from "./caller.ts";
 import { endedSession } from "./errors.ts";
 import type { Issuers } from "./issuers.ts";
+import { defaultScope } from "./permissions.ts";
 import { type Provider, type ProviderOptions, type ProviderTokens, openProvider } from "./provider.ts";
 import { seal, unseal } from "./sealed.ts";
 import type { Tokens } from "./token-cache.ts";
@@ -157,7 +158,7 @@ export class Sessions {
     lifetimeSeconds: number,
     data: SessionData | object,
   ): NewToken {
-    const scope = permissions.join(" ");
+    const scope = defaultScope(permissions).join(" ");
     const fields = { name: undefined, username: username ?? "", passwordFingerprint, clientId: "browser", scope };
     const { accessToken, token } = createNewToken(this.#options.now(), { ...fields, lifetimeSeconds });
     return { accessToken, token: { ...token, session: seal(this.#options.key, token.hash, data) } };
@@ -200,7 +201,7 @@ export class Sessions {
     let principal = this.#principals.get(token);
     if (principal === undefined) {
       const { username, permissions } = this.#options.issuers.principalOf(issuer, claims);
-      principal = { username, permissions, token: { id: token.id, name: undefined } };
+      principal = { username, permissions: defaultScope(permissions), token: { id: token.id, name: undefined } };
       this.#principals.set(token, principal);
     }
     if (principal.username !== token.username) {

@@ -181,6 +181,15 @@ test("what the store keeps is valid for its own session only, and with its key",
   expect(await outcome(process, one, { ...mine })).toEqual(["read"]);
 });
 
+test("a session does not permit to deploy without approval, which a login has to ask for by name", async () => {
+  const permissions = ["read", "flows.deploy_unapproved"];
+  using process = await open(undefined, { rules: [{ claims: { groups: "people" }, permissions }] });
+  const sub = await signIn(process);
+  expect(stored(process.tokens, sub)?.scope).toBe("read");
+  expect(await outcome(process, sub)).toEqual(["read"]);
+  expect(process.sessions.createForUser("ada", ["*", "flows.deploy_unapproved"], key).token.scope).toBe("*");
+});
+
 test("a session that can't be renewed ends after an hour", async () => {
   using process = await open();
   provider.givesRefreshTokens = false;

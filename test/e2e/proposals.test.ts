@@ -10,11 +10,11 @@ import { ProposalsService, ProposalState } from "../../gen/flowgate/v1/proposals
 import { encryptCredentials } from "../flows/encrypt-credentials.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { type Node, reporter, tab } from "./flow-builders.ts";
-import { bearer, json, type Reply, v2 } from "./rest.ts";
+import { bearer, form, json, type Reply, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Service, startService, withoutRuntime } from "./service.ts";
 import { loginTool, startToolService, type ToolService } from "./tools.ts";
-import { login, user } from "./users.ts";
+import { login, tokenParameters, user } from "./users.ts";
 
 const comment = (id: string, z: string, name = id): Node => ({ id, type: "comment", z, x: 1, y: 1, name });
 const labelled = (id: string, label: string): Node => ({ ...tab(id), label });
@@ -39,6 +39,8 @@ type Proposal = {
   readonly reason?: string;
   readonly rev?: string;
 };
+
+type TokenResponse = { readonly access_token: string; readonly scope: string };
 
 const credentialSecret = "the secret of the credentials";
 const users = [
@@ -454,6 +456,11 @@ describe("approvals that are required for a tab", () => {
     const change = { flows: replaced("i1", { name: "emergency" }) };
     const withStar = bearer(await login(service, { username: "emergency", scope: "*" }));
     expect(await refused(tryDeploy(service, change, "nodes", withStar))).toBe(invoices);
+    const { scope: _scope, ...withoutScope } = tokenParameters({ username: "emergency" });
+    const body = new URLSearchParams(withoutScope).toString();
+    const issued = (await service.send("POST", "/auth/token", { headers: form, body })).json() as TokenResponse;
+    expect(issued.scope).toBe("*");
+    expect(await refused(tryDeploy(service, change, "nodes", bearer(issued.access_token)))).toBe(invoices);
     await expect(login(service, { username: "ada", scope: "* flows.deploy_unapproved" })).rejects.toThrow(
       "invalid_scope",
     );

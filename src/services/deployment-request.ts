@@ -57,14 +57,15 @@ export function readDeploymentCall(
   assertSingleKey(key, context);
   const startMs = performance.now();
   const timeoutMs = runtimeTimeoutMs(context.timeoutMs());
+  const authorize = createAuthorization(context, approvals);
   return {
     origin: originOf(context),
     conditions: readConditions(rev, context),
-    authorize: createAuthorization(context, approvals),
+    authorize,
     assertMayInstall(isRestored) {
-      // What was installed before is a part of undoing a deployment, unless it would change what other tabs run with.
+      // What was installed before is a part of undoing a deployment, unless tabs run with it that the caller may not change alone.
       if (
-        !(isRestored && context.values.get(tabAccessKey) === undefined) &&
+        !(isRestored && authorize === undefined) &&
         !allows(context.values.get(principalKey).permissions, "modules.write")
       ) {
         throw insufficientScope("modules.write", context.requestHeader.has("authorization"));

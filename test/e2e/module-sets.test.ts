@@ -211,6 +211,25 @@ describe("with a registry", () => {
     });
   });
 
+  test("undo installs with modules.write only where changes need an approval", async () => {
+    const users = [user("deployer", "flows.write"), user("admin", "*")];
+    const approvals = { required: ["Invoices"] };
+    await using service = await startService({ config: { ...configOf(own.url), adminAuth: { users }, approvals } });
+    const deployer = bearer(await login(service, { username: "deployer", scope: "flows.write" }));
+    const admin = bearer(await login(service, { username: "admin" }));
+    const undo = (headers: Readonly<Record<string, string>>) =>
+      service.send("POST", "/flows:undo", { headers: { ...json, ...headers }, body: "{}" });
+    for (const version of ["1.0.0", "2.0.0"]) {
+      expect((await setFlows(service, { flows, modules: one(version) }, admin)).status).toBe(200);
+    }
+    const refused = await undo(deployer);
+    expect(refused.status).toBe(401);
+    expect(refused.headers["www-authenticate"]).toContain('scope="modules.write"');
+    expect(await service.get("/version")).toBe("2.0.0");
+    expect((await undo(admin)).status).toBe(200);
+    expect(await service.get("/version")).toBe("1.0.0");
+  });
+
   test("a package that has another hash than the deployment names is refused", async () => {
     await using service = await startService({ config: configOf(own.url) });
     const named = [{ name: "contrib-one", version: "1.0.0", integrity: `sha512-${"a".repeat(86)}==` }];

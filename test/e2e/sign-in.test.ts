@@ -6,6 +6,7 @@ import { clientId, clientSecret, deviceClientId, openProvider, type OpenIdProvid
 import { freePort } from "../free-port.ts";
 import { createDatabase } from "../postgres/postgres.ts";
 import { CookieBrowser, type Visit } from "./cookie-browser.ts";
+import { sendRequest } from "./http-client.ts";
 import { bearer, form, json } from "./rest.ts";
 import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, user } from "./users.ts";
@@ -361,6 +362,13 @@ test("a form that is too long or something else is refused", async () => {
   const put = await browser.send(`${url}/sign-in`, "PUT", { headers: own() });
   expect([put.status, put.headers.allow]).toEqual([405, "GET, POST"]);
   expect((await browser.visit(`${url}/sign-in?issuer=another`)).status).toBe(404);
+});
+
+test.each(["constructor", "toString", "valueOf", "__proto__", "get"])("no page has the method %s", async (method) => {
+  const client = { name: "HTTP/2", url, httpVersion: "2" } as const;
+  for (const path of ["/sign-in", "/sign-in/callback", "/sign-out"]) {
+    expect((await sendRequest(client, method, path)).status).toBe(405);
+  }
 });
 
 test("someone signs out here and at the issuer", async () => {

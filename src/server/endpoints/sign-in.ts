@@ -23,10 +23,12 @@ type Handler = (request: RequestContext) => GatewayResponse | Promise<GatewayRes
  */
 export function createSignInEndpoints(options: SignInEndpointOptions): [string, RequestRoute][] {
   const { signIn } = options;
-  const page = (path: string, handlers: Readonly<Record<string, Handler>>): [string, RequestRoute] => {
-    const allowed = Object.keys(handlers).join(", ");
+  const page = (path: string, served: Readonly<Record<string, Handler>>): [string, RequestRoute] => {
+    // Over HTTP/2 a method can have any name, also that of a property which all objects have.
+    const handlers = new Map(Object.entries(served));
+    const allowed = [...handlers.keys()].join(", ");
     const serve: RequestRoute["serve"] = async (request) => {
-      const handle = handlers[request.httpMethod];
+      const handle = handlers.get(request.httpMethod);
       if (handle === undefined) {
         return errorResponse(405, `${path} supports only ${allowed}`, { headers: { allow: allowed } });
       }

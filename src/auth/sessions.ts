@@ -204,7 +204,8 @@ export class Sessions {
       principal = { username, permissions: defaultScope(permissions), token: { id: token.id, name: undefined } };
       this.#principals.set(token, principal);
     }
-    if (principal.username !== token.username) {
+    // Another issuer may have the name now.
+    if (principal.username !== token.username || claims.iss !== this.#providers.get(issuer)?.issuer.issuer) {
       throw endedSession();
     }
     return principal;

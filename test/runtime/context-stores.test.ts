@@ -174,6 +174,21 @@ describe("in the store of the service", () => {
     await expect.poll(values, { timeout: 60_000 }).not.toContainEqual(value("f:T", "mine", "1"));
   });
 
+  test("values that flows have forged keep no flows from starting", async () => {
+    const { database } = createDatabase([
+      value("constructor", "keys", "1"),
+      value("toString", "call", "1"),
+      value("__proto__", "toString", "1"),
+      value("global", "__proto__", `{"polluted": true}`),
+      value("global", "bad", `{"a": `),
+      value("global", "n", "4"),
+    ]);
+    await using runtime = await runtimeUnderTest({ contextStorage, contextDatabase: database });
+    await runtime.apply(revision(1, shared), "full");
+    expect(await runtime.get("/add")).toBe("5");
+    expect(await runtime.call(getContext, { scope: { kind: "global" }, key: "polluted" })).not.toHaveProperty("value");
+  });
+
   test("flows start when their values can be read", async () => {
     const { database, state } = createDatabase([value("global", "n", "4")]);
     state.isUsable = false;

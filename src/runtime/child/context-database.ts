@@ -57,11 +57,13 @@ export class DatabaseContext implements ContextStore {
 
   async open(): Promise<void> {}
 
-  /** Takes what is stored. Must be called before there are flows. */
+  /** Takes what is stored. Must be called before there are flows. Flows can have forged it: what is malformed is left out. */
   load(values: readonly SentValue[]): void {
     for (const [scope, key, json] of values) {
-      if (scope !== "__proto__" && key !== "__proto__" && json !== null) {
-        (this.data[scope] ??= {})[key] = JSON.parse(json);
+      const value = parseJson(json ?? "");
+      // No scope has the name of something that all objects inherit, which it would change.
+      if (value !== undefined && key !== "__proto__" && !(scope in Object.prototype)) {
+        (this.data[scope] ??= {})[key] = value;
       }
     }
     this.#isLoaded = true;
@@ -163,6 +165,15 @@ export class DatabaseContext implements ContextStore {
       this.#reported.add(place);
       this.#options.warn(`the value ${place} of context ${problem}: it is not kept in the store`);
     }
+    return undefined;
+  }
+}
+
+/** Undefined: it is no JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
     return undefined;
   }
 }

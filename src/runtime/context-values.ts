@@ -12,6 +12,9 @@ const maxBytes = 64 * 1024 * 1024;
 /** Of the changes in one message, which has parts. */
 const maxMessageBytes = 2 * contextLimits.valueBytes;
 
+/** What a part counts at least: there could be any number of empty ones. */
+const minPartBytes = 64;
+
 /** Of the changes in one transaction. */
 const batchLimits = { count: 500, bytes: 4 * 1024 * 1024 };
 const retryMs = 1_000;
@@ -64,7 +67,7 @@ export class ContextValues {
   /** Takes a part of a message with changes. Flows can forge it. */
   handlePart({ part, isLast }: ContextPart): void {
     this.#parts.push(part);
-    this.#partBytes += part.length;
+    this.#partBytes += Math.max(part.length, minPartBytes);
     if (!isLast && this.#partBytes <= 2 * maxMessageBytes) {
       return;
     }
@@ -88,7 +91,12 @@ export class ContextValues {
 
   #add(change: ContextChange): void {
     const place = placeOf(change);
-    if (this.#count(place, change.json)) {
+    const isPending = this.#pending.has(place);
+    if (change.json === undefined && !isPending && !this.#sizes.has(place)) {
+      return;
+    }
+    // Values that are added and removed again at once are not counted any more, but their removal has to be written.
+    if ((isPending || this.#pending.size < maxValues) && this.#count(place, change.json)) {
       this.#pending.set(place, change);
     } else if (!this.#isFull) {
       this.#isFull = true;

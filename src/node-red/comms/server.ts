@@ -1,6 +1,7 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
+import { clientKeyOf } from "../../auth/caller.ts";
 import { type Client, CommsSession, type SessionOptions, maxMessageBytes } from "./session.ts";
 
 export type CommsOptions = SessionOptions & {
@@ -9,8 +10,9 @@ export type CommsOptions = SessionOptions & {
   readonly clientOf: (request: IncomingMessage) => Client;
 };
 
-/** All clients together. */
+/** All clients together, and those of one source that have not authenticated. */
 const maxSessions = 500;
+const maxUnknown = 50;
 
 /** How long a client may take to close its side. */
 const closeMs = 1_000;
@@ -27,11 +29,17 @@ export function serveComms(server: Server, options: CommsOptions): AsyncDisposab
     perMessageDeflate: false,
   });
   const sessions = new Map<CommsSession, Promise<void>>();
+  const hasTooManyUnknown = ({ socket: { remoteAddress = "" } }: IncomingMessage): boolean => {
+    const source = clientKeyOf(remoteAddress);
+    const unknown = sessions.keys().filter((each) => !each.isAuthenticated && each.source === source);
+    return unknown.drop(maxUnknown - 1).some(() => true);
+  };
 
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on("error", () => socket.destroy());
     const [path] = (request.url ?? "").split("?", 1);
-    const status = path !== "/comms" ? 404 : sessions.size >= maxSessions ? 503 : options.refusalOf(request);
+    const isFull = sessions.size >= maxSessions || hasTooManyUnknown(request);
+    const status = path !== "/comms" ? 404 : isFull ? 503 : options.refusalOf(request);
     if (status !== undefined) {
       refuse(socket, status);
       return;

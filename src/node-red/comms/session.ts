@@ -2,7 +2,7 @@ import type { WebSocket } from "ws";
 import { createContextValues } from "@connectrpc/connect";
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
 import type { Authenticator } from "../../auth/authenticator.ts";
-import { type Peer, type Principal, peerKey, principalKey } from "../../auth/caller.ts";
+import { clientKeyOf, type Peer, type Principal, peerKey, principalKey } from "../../auth/caller.ts";
 import type { OpenCalls } from "../../auth/open-calls.ts";
 import { allows } from "../../auth/permissions.ts";
 import { FlowgateError } from "../../errors.ts";
@@ -61,6 +61,8 @@ export class CommsSession {
   #rev: string | undefined;
   #hasDebug = false;
   readonly #login: NodeJS.Timeout;
+  /** Ends the session with its token. */
+  #call: Disposable | undefined;
 
   constructor(socket: WebSocket, client: Client, options: SessionOptions) {
     this.#socket = socket;
@@ -72,6 +74,7 @@ export class CommsSession {
       clearTimeout(this.#login);
       clearInterval(keepAlive);
       clearTimeout(this.#timer);
+      this.#call?.[Symbol.dispose]();
     });
     socket.on("message", (data, isBinary) =>
       this.#enqueue(data instanceof Buffer && !isBinary ? data.toString() : undefined),
@@ -81,6 +84,15 @@ export class CommsSession {
     });
     socket.on("error", () => socket.terminate());
     socket.on("close", () => this.#resources.dispose());
+  }
+
+  get isAuthenticated(): boolean {
+    return this.#principal !== undefined;
+  }
+
+  /** The key under which its client is counted. */
+  get source(): string {
+    return clientKeyOf(this.#client.address);
   }
 
   /** The service is closing: editors connect again. */
@@ -94,6 +106,9 @@ export class CommsSession {
 
   /** One after another: what a client sends is read only after it is authenticated. */
   #enqueue(text: string | undefined): void {
+    if (this.#resources.disposed) {
+      return;
+    }
     this.#receiving += 1;
     if (text === undefined || this.#receiving > maxReceiving) {
       this.#close(policyViolation, "send single messages of text");
@@ -115,10 +130,13 @@ export class CommsSession {
       return;
     }
     if (typeof subscribe === "string") {
+      // Each answer can be long.
+      await this.#untilRead();
       this.#subscribe(subscribe);
     }
   }
 
+  /** The first time, and when a user logs in whose client was not authenticated before. */
   async #authenticate(authorization: string | null): Promise<boolean> {
     const { authenticator, calls, onDenied } = this.#options;
     let principal: Principal;
@@ -131,8 +149,15 @@ export class CommsSession {
       this.#refuse();
       return false;
     }
-    if (!allows(principal.permissions, "events.read")) {
+    if (this.#resources.disposed) {
+      return false;
+    }
+    const { permissions } = principal;
+    const mayRead = allows(permissions, "events.read");
+    if (!mayRead) {
       onDenied({ by: principal.username, token: principal.token, ...this.#client, protocol: "rest" });
+    }
+    if (!mayRead || (this.#hasDebug && !allows(permissions, "debug.read"))) {
       this.#refuse();
       return false;
     }
@@ -141,9 +166,11 @@ export class CommsSession {
     const values = createContextValues()
       .set(peerKey, { ...this.#client, authorization })
       .set(principalKey, principal);
-    const permissions = ["events.read", ...(this.#mayDebug ? ["debug.read"] : [])];
-    this.#resources.use(
-      calls.add({ values, requestHeader: new Headers() }, { permissions, end: () => this.#refuse() }),
+    const kept = ["events.read", ...(this.#mayDebug ? ["debug.read"] : [])];
+    this.#call?.[Symbol.dispose]();
+    this.#call = calls.add(
+      { values, requestHeader: new Headers() },
+      { permissions: kept, end: () => this.#refuse() },
     );
     if (authorization !== null) {
       this.#socket.send(JSON.stringify({ auth: "ok" }));
@@ -172,6 +199,9 @@ export class CommsSession {
     this.#resources.defer(leave);
     this.#feed = feed;
     await ready;
+    if (this.#resources.disposed) {
+      return;
+    }
     this.#follow(new Set(shownCases));
     this.#resources.use(this.#options.palette.subscribe((message) => this.#send([message])));
   }
@@ -199,9 +229,7 @@ export class CommsSession {
           if (this.#options.isShown(event) || event.kind.case === "dropped") {
             this.#send(this.#toNews(event));
           }
-          while (this.#isBehind && !this.#resources.disposed) {
-            await new Promise((resolve) => setTimeout(resolve, drainMs));
-          }
+          await this.#untilRead();
         }
         this.close();
       } catch {
@@ -223,6 +251,13 @@ export class CommsSession {
 
   get #isBehind(): boolean {
     return this.#waiting.length >= maxGroup || this.#socket.bufferedAmount > maxBufferedBytes;
+  }
+
+  /** Resolves when the client has read most of what was sent to it. */
+  async #untilRead(): Promise<void> {
+    while (this.#isBehind && !this.#resources.disposed) {
+      await new Promise((resolve) => setTimeout(resolve, drainMs));
+    }
   }
 
   #send(messages: readonly CommsMessage[]): void {

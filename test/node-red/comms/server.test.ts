@@ -155,6 +155,23 @@ test("a user who may not read debug messages gets all others", async () => {
   expect(client.messages.map(({ topic }) => topic)).toEqual(["status/n"]);
 });
 
+test("a source can't take the sessions of others without a token", async () => {
+  await using server = await start({ configured: users });
+  await using silent = new AsyncDisposableStack();
+  const clients: Awaited<ReturnType<typeof connect>>[] = [];
+  for (let n = 0; n < 50; n += 1) {
+    clients.push(silent.use(await connect(server.url)));
+  }
+  expect(await refused(`${server.url}/comms`)).toEqual([503]);
+  const [first] = clients;
+  first?.send({ auth: await server.issue("ada") });
+  await first?.until(() => first.auth.length > 0);
+  using client = await connect(server.url);
+  client.send({ auth: await server.issue("ada") });
+  await client.until(() => client.auth.length > 0);
+  expect(client.auth).toEqual(["ok"]);
+});
+
 test("a session ends when its token is revoked", async () => {
   await using server = await start({ configured: users });
   const token = await server.issue("ada");
@@ -165,6 +182,24 @@ test("a session ends when its token is revoked", async () => {
   expect(await client.closed).toBe(1000);
   expect(client.auth).toEqual(["ok", "fail"]);
   expect(server.hub.streamCount).toBe(0);
+});
+
+test("a session has the token that was sent last", async () => {
+  await using server = await start({ configured: users });
+  const [first, second] = [await server.issue("ada"), await server.issue("ada")];
+  using client = await connect(server.url);
+  client.send({ auth: first });
+  client.send({ auth: second });
+  await client.until(() => client.auth.length > 1);
+  await server.authenticator.revokeToken(first, origin);
+  client.send({ subscribe: "debug" });
+  await expect.poll(() => server.hub.wants("debug")).toBe(true);
+  server.hub.publish(debug("1"));
+  await client.untilTopic("debug");
+  // This user may not read what the session is sent.
+  client.send({ auth: await server.issue("viewer") });
+  expect(await client.closed).toBe(1000);
+  expect(client.auth).toEqual(["ok", "ok", "fail"]);
 });
 
 test("a deployment is reported once, whatever becomes of it", async () => {
@@ -193,6 +228,22 @@ test("messages that are too large, binary or too many end the session", async ()
     attempt(client.socket);
     expect(await client.closed).toBe(code);
   }
+});
+
+test("a client that asks for all states again and again without reading them is disconnected", async () => {
+  await using server = await start();
+  for (let n = 0; n < 100; n += 1) {
+    server.hub.publish(status(`n${n}`, "x".repeat(5_000)));
+  }
+  using client = await connect(server.url);
+  client.socket.pause();
+  for (let n = 0; n < 4; n += 1) {
+    Array.from({ length: 60 }).forEach(() => client.send({ subscribe: "status/#" }));
+    // The server has received these when it accepts another client.
+    using _ = await connect(server.url);
+  }
+  client.socket.resume();
+  expect(await client.closed).toBe(1008);
 });
 
 test("closing ends the sessions, so that editors connect again elsewhere", async () => {

@@ -45,8 +45,11 @@ export function documentContract(createLocation: () => Promise<StoreLocation>): 
     await using location = await createLocation();
     await using store = await location.open();
     await store.documents.put(greeting);
-    const large = { ...greeting, content: "x".repeat(documentLimits.totalBytes + 1) };
-    await expect(store.documents.put(large)).rejects.toMatchObject({ reason: "limit_exceeded" });
+    const large = "x".repeat(documentLimits.totalBytes);
+    // Lists contain the details of all documents.
+    for (const change of [{ content: large }, { details: JSON.stringify({ name: large }) }]) {
+      await expect(store.documents.put({ ...greeting, ...change })).rejects.toMatchObject({ reason: "limit_exceeded" });
+    }
     expect(await store.documents.find(greeting.name)).toEqual(greeting);
   });
 }

@@ -35,10 +35,11 @@ export async function putDocument(query: Query, { name, details, content, by }: 
   const { nowMs } = await lockAudit(query);
   await query("DELETE FROM flowgate.document WHERE name = $1", [name]);
   const [totals] = await query<{ last: number | null; count: number; bytes: number | null }>(
-    "SELECT max(seq) AS last, count(*) AS count, sum(length(content)) AS bytes FROM flowgate.document",
+    "SELECT max(seq) AS last, count(*) AS count, sum(length(details) + length(content)) AS bytes FROM flowgate.document",
   );
   const { last = 0, count = 0, bytes = 0 } = totals ?? {};
-  if (count >= documentLimits.count || Number(bytes) + content.length > documentLimits.totalBytes) {
+  const added = details.length + content.length;
+  if (count >= documentLimits.count || Number(bytes) + added > documentLimits.totalBytes) {
     throw new FlowgateError(
       "limit_exceeded",
       "the library is full: it has as many entries, or bytes, as the store permits",

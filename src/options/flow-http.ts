@@ -98,9 +98,10 @@ export const flowHttp = z
   .prefault({});
 
 /** Folders that would show secrets of the service, and to flows too. */
-export function* findFlowHttpConflicts({ dataDir, tls, runtime }: HttpPaths): Generator<Conflict> {
+export function* findFlowHttpConflicts(options: HttpPaths): Generator<Conflict> {
+  const { dataDir, runtime } = options;
   const { http } = runtime;
-  const secrets = [tls?.keyFile, http.tls?.keyFile].flatMap((path) => path ?? []);
+  const secrets = findSecrets(options);
   if (http.static.length === 0) {
     return;
   }
@@ -118,8 +119,25 @@ export function* findFlowHttpConflicts({ dataDir, tls, runtime }: HttpPaths): Ge
   }
 }
 
+/** The files of the service with secrets that can be outside of its directory. */
+function findSecrets({ store, tls, runtime, modules, adminAuth }: HttpPaths): string[] {
+  const database = store?.startsWith("sqlite:") === true ? store.slice("sqlite:".length) : undefined;
+  const ofIssuers = adminAuth?.issuers.map(({ signIn }) => signIn?.clientSecretFile) ?? [];
+  const files = [database, tls?.keyFile, runtime.http.tls?.keyFile, modules.npmrc, ...ofIssuers];
+  return files.filter((path) => path !== undefined);
+}
+
 type HttpPaths = {
   readonly dataDir: string;
+  readonly store?: string | undefined;
   readonly tls?: { readonly keyFile: string } | undefined;
+  readonly modules: { readonly npmrc?: string | undefined };
+  readonly adminAuth?:
+    | {
+        readonly issuers: readonly {
+          readonly signIn?: { readonly clientSecretFile?: string | undefined } | undefined;
+        }[];
+      }
+    | undefined;
   readonly runtime: { readonly dir?: string | undefined; readonly http: z.output<typeof flowHttp> };
 };

@@ -237,6 +237,17 @@ test.each<[http: unknown, string[]]>([
   expect(problems({ runtime: { http } })).toEqual(expected);
 });
 
+test("folders of files contain no secrets of the service", () => {
+  const http = { static: [{ path: "/srv/www" }] };
+  const problem =
+    "runtime.http.static[0].path: would show files of the service: choose a folder outside of dataDir without keys, or one in runtime.dir";
+  expect(problems({ runtime: { http }, store: "sqlite:/srv/www/flowgate.db" })).toEqual([problem]);
+  expect(problems({ runtime: { http }, modules: { npmrc: "/srv/www/npmrc" } })).toEqual([problem]);
+  expect(problems({ runtime: { http }, store: "sqlite:/srv/flowgate.db", modules: { npmrc: "/srv/npmrc" } })).toEqual(
+    [],
+  );
+});
+
 test.each<[runtime: unknown, string[]]>([
   [
     { globalContext: { a: { b: [1, null, "x"] } }, nodeSettings: { ui: { path: "u" }, globalFunctionTimeout: 0.5 } },

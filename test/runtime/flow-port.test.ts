@@ -179,6 +179,17 @@ describe("with files that need no user", () => {
   });
 });
 
+test("without nodes for WebSockets, a request to upgrade is answered like any other", async () => {
+  const auth = { username: "ada", password: await hashPassword("löwe") };
+  await using runtime = await runtimeUnderTest({ http: { root: "/", auth, static: [] } });
+  await runtime.apply(revision(1, endpoint("hello", `msg.payload = "hello"`)), "full");
+  const { httpPort } = runtime.status();
+  for (const protocol of ["websocket", "h2c"]) {
+    expect(await upgrade(httpPort, "/hello", { Upgrade: protocol })).toBe(401);
+    expect(await upgrade(httpPort, "/hello", { Upgrade: protocol, ...basic("ada", "löwe") })).toBe(200);
+  }
+});
+
 test("serves TLS, and changed certificates without a restart", async () => {
   const authority = createAuthority();
   const changes = createListeners<Certificate>();

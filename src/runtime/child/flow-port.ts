@@ -59,8 +59,10 @@ export class FlowPort {
   /** Returns the port. Rejects with the error of Node if it can't be opened. */
   async open({ host, httpPort, certificate }: Listen): Promise<number> {
     const { auth } = this.#options.http;
-    const plain = auth === undefined ? this.server : createHttpServer();
-    const listener = certificate === undefined ? plain : createHttpsServer(certificate);
+    // As Node does for a server without listeners: nothing would ever answer these, since nodes add theirs to `server`.
+    const upgrades = { shouldUpgradeCallback: () => this.server.listenerCount("upgrade") > 0 };
+    const plain = auth === undefined ? this.server : createHttpServer(upgrades);
+    const listener = certificate === undefined ? plain : createHttpsServer({ ...certificate, ...upgrades });
     if (listener !== this.server) {
       this.#forward(listener, auth && createUserCheck(auth));
     }

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf, requires, type RouteAccess } from "./access.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
+import { insufficientScope } from "../auth/errors.ts";
 import { FlowgateError } from "../errors.ts";
 import { callerHeaders } from "../runtime/node-permissions.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -45,8 +46,28 @@ export function addNodeRoutes(app: FastifyInstance, { runtime, runner, audit }: 
         return reply;
       },
     );
-    nodes.all("/*", { config: authenticated, bodyLimit }, serve);
+    nodes.all("/*", { config: authenticated, bodyLimit, onRequest: checkOtherRoute }, serve);
   });
+}
+
+/**
+ * Nodes need not say which permission a route requires, and what is sent to one usually changes something: callers who may only read can't.
+ * The path must be one that Express, in the process of the flows, and this listener read in the same way.
+ */
+function checkOtherRoute(request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void {
+  const { url = "" } = request.raw;
+  // Express ignores case, and reads backslashes as slashes in some places.
+  if (!/^\/[^\\#]*$/.test(url) || /^\/inject(?:\/|$)/i.test(url)) {
+    done(new FlowgateError("not_found", "no node has this route"));
+    return;
+  }
+  const { permissions } = callerOf(request);
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (isRead || permissions.some((permission) => !permission.endsWith(".read"))) {
+    done();
+  } else {
+    done(insufficientScope("flows.write", request.headers.authorization !== undefined));
+  }
 }
 
 /** Sends a request to the process of the flows, and its response to the client. */

@@ -216,6 +216,16 @@ describe("a service with users", () => {
     expect((await service.sendTool("POST", "/debug/d/enable", { headers: forged, body: "{}" })).status).toBe(401);
     const missing = await service.sendTool("GET", "/no-such-route", { headers: admin });
     expect([missing.status, codeOf(missing)]).toEqual([404, "not_found"]);
+    // Node-RED ignores case, and the audit log must not miss an injection.
+    expect((await service.sendTool("POST", "/INJECT/i", { headers: { ...admin, ...json }, body: "{}" })).status).toBe(
+      404,
+    );
+    // Whether or not the route requires a permission.
+    for (const method of ["POST", "PUT", "DELETE"]) {
+      const send = (headers: Record<string, string>) =>
+        service.sendTool(method, "/no-such-route", { headers: { ...headers, ...json }, body: "{}" });
+      expect([(await send(reader)).status, (await send(admin)).status]).toEqual([401, 404]);
+    }
   });
 
   test("settings of users and the library are kept in the store", async () => {

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { callerOf, requires } from "./access.ts";
+import { callerOf, requires, type RouteAccess } from "./access.ts";
 import { toolPermissions } from "../auth/audiences.ts";
 import { type Fields, isFields } from "../base/fields.ts";
 import { FlowgateError } from "../errors.ts";
@@ -16,6 +16,9 @@ export type SettingsRoutesOptions = {
   readonly editorSettings?: (() => Fields | Promise<Fields>) | undefined;
 };
 
+/** Who is not authenticated has none, unless nobody needs to be. */
+const ofUser: { readonly access: RouteAccess } = { access: { kind: "authenticated" } };
+
 /** Of the settings of a user. */
 const bodyLimit = 256 * 1024;
 
@@ -31,7 +34,7 @@ export function addSettingsRoutes(
     ...(await editorSettings()),
   }));
   app.get("/settings/user", { config: requires("settings.read") }, (request) => readUserSettings(documents, request));
-  app.post("/settings/user", { config: requires("settings.read"), bodyLimit }, async (request, reply) => {
+  app.post("/settings/user", { config: ofUser, bodyLimit }, async (request, reply) => {
     const { body } = request;
     if (!isFields(body) || Array.isArray(body)) {
       throw new FlowgateError("invalid_argument", "the body must be an object with settings");
@@ -84,7 +87,9 @@ async function readNodeSettings(runtime: SettingsRoutesOptions["runtime"], { raw
   try {
     const exported = await runtime.call(readEditorSettings, {}, { signal: disconnected.signal });
     const { context, ...settings } = Object.fromEntries(
-      Object.entries(exported).filter(([name]) => /^[a-z][a-z\d]*$/i.test(name) && !reserved.has(name)),
+      Object.entries(exported).filter(
+        ([name]) => /^[a-z][a-z\d]*$/i.test(name) && !reserved.has(name) && !(name in Object.prototype),
+      ),
     );
     return { ...settings, context: readStores(context) };
   } catch (error) {
@@ -154,7 +159,7 @@ async function readUserSettings(documents: DocumentStore, request: FastifyReques
   return document === undefined ? {} : (JSON.parse(document.content) as Fields);
 }
 
-/** Users that are not authenticated share theirs. */
+/** Without authentication, all users share theirs. */
 function nameOf(request: FastifyRequest): string {
   const { username } = callerOf(request);
   return username === undefined ? "settings" : `settings/${username}`;

@@ -328,6 +328,15 @@ describe("a service with users", () => {
   });
 });
 
+test("who is not authenticated can't store settings for others", async () => {
+  const adminAuth = { users: [user("admin", "*")], default: { permissions: "read" } };
+  await using service = await startToolService({ config: { ...withoutRuntime, adminAuth } });
+  expect((await service.sendTool("GET", "/settings/user")).json()).toEqual({});
+  expect((await service.sendTool("POST", "/settings/user", { headers: json, body: `{"a": 1}` })).status).toBe(401);
+  const headers = { ...bearer(await loginTool(service, "admin")), ...json };
+  expect((await service.sendTool("POST", "/settings/user", { headers, body: `{"a": 1}` })).status).toBe(204);
+});
+
 test("without the option, nothing is served", async () => {
   await using service = await startService();
   expect(service.log()).not.toContain("Node-RED's admin API");

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -112,6 +112,8 @@ function createHttpServer(handler: RequestListener, options: NodeRedListenerOpti
     connectionsCheckingInterval: 1_000,
     maxHeaderSize: headerBytes,
     noDelay: true,
+    // Clients that offer HTTP/2 (`h2c`) get their response in HTTP/1.1.
+    shouldUpgradeCallback: ({ headers }: IncomingMessage) => headers.upgrade?.toLowerCase() === "websocket",
   };
   const server = tls === undefined ? createServer(http, handler) : createTlsServer(tls, http, handler);
   server.maxHeadersCount = limits.headerFields;

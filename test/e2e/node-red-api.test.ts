@@ -345,6 +345,8 @@ test("without the option, nothing is served", async () => {
 test("without users, tools need no token, and a replica without flows answers what it can", async () => {
   await using service = await startToolService({ config: withoutRuntime });
   expect((await service.sendTool("GET", "/auth/login")).json()).toEqual({});
+  const upgrade = { connection: "upgrade", upgrade: "h2c" };
+  expect((await service.sendTool("GET", "/auth/login", { headers: upgrade })).json()).toEqual({});
   expect((await service.sendTool("GET", "/flows")).json()).toEqual([]);
   expect((await service.sendTool("GET", "/settings")).json()).not.toHaveProperty("user");
   const routes = await service.sendTool("GET", "/udp-ports/1");

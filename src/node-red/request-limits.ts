@@ -1,9 +1,13 @@
 import type { FastifyInstance } from "fastify";
+import { clientKeyOf } from "../auth/caller.ts";
 import { FlowgateError } from "../errors.ts";
 import { hasLongBody } from "./errors.ts";
 
 /** Requests in flight: of callers that were checked, those of them with a long body, which is in memory, and of all others. */
 const limits = { checked: 128, long: 4, open: 128 } as const;
+
+/** Of those to public routes, for each source: whose client reads slowly takes the time of a response. */
+const openOfSource = 32;
 
 /**
  * Limits how many requests are in flight. Must be called after `protectRoutes`. Requests to public routes are counted apart, so that they
@@ -11,17 +15,31 @@ const limits = { checked: 128, long: 4, open: 128 } as const;
  */
 export function limitRequests(app: FastifyInstance): void {
   const counts = { checked: 0, long: 0, open: 0 };
+  const sources = new Map<string, number>();
   app.addHook("onRequest", (request, reply, done) => {
     const isOpen = request.routeOptions.config.access?.kind === "public";
     const isLong = !isOpen && hasLongBody(request.headers);
     const kinds = [isOpen ? "open" : "checked", ...(isLong ? ["long"] : [])] as (keyof typeof limits)[];
-    if (kinds.some((kind) => counts[kind] >= limits[kind])) {
+    const source = clientKeyOf(request.ip);
+    const isTooMany = isOpen && (sources.get(source) ?? 0) >= openOfSource;
+    if (isTooMany || kinds.some((kind) => counts[kind] >= limits[kind])) {
       const headers = { "retry-after": "1" };
       done(new FlowgateError("overloaded", "too many requests are in progress: try again later", { headers }));
       return;
     }
-    kinds.forEach((kind) => (counts[kind] += 1));
-    reply.raw.once("close", () => kinds.forEach((kind) => (counts[kind] -= 1)));
+    const count = (change: 1 | -1): void => {
+      kinds.forEach((kind) => (counts[kind] += change));
+      if (isOpen) {
+        const left = (sources.get(source) ?? 0) + change;
+        if (left === 0) {
+          sources.delete(source);
+        } else {
+          sources.set(source, left);
+        }
+      }
+    };
+    count(1);
+    reply.raw.once("close", () => count(-1));
     done();
   });
 }

@@ -103,6 +103,13 @@ describe("a flow that controls its process, and a page that has the session of a
     }
   });
 
+  test("names that all objects have are no names of files", async () => {
+    for (const name of ["constructor", "__proto__", "toString.json"]) {
+      const { status, body } = await get(`/locales/${name}?lng=en-US`);
+      expect({ name, status, body }).toEqual({ name, status: 200, body: "{}" });
+    }
+  });
+
   test("the session of the editor is worth nothing at the API", async () => {
     for (const path of ["/tokens", "/flows", "/settings", "/audit"]) {
       expect((await service.send("GET", path, { headers: bearer(token) })).status).toBe(401);

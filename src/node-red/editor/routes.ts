@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FlowgateError } from "../../errors.ts";
 import { publicRoute } from "../access.ts";
-import { readCatalog, readLanguage } from "../palette/catalogs.ts";
+import { type CatalogFiles, readCatalog, readLanguage } from "../palette/catalogs.ts";
 import { Assets } from "./assets.ts";
 import type { EditorClient } from "./client-files.ts";
 import { mediaTypeOf } from "./client-files.ts";
@@ -49,7 +49,7 @@ export function addEditorRoutes(app: FastifyInstance, options: EditorRoutesOptio
     open,
     async ({ params, query: { lng } }) => {
       const namespace = params.namespace.replace(/\.json$/, "");
-      const files = catalogFiles(client, coreDir)[namespace];
+      const files = catalogFiles(client, coreDir).get(namespace);
       const language = readLanguage(typeof lng === "string" ? lng : undefined);
       return (files && (await readCatalog(files, language))) ?? {};
     },
@@ -96,17 +96,15 @@ function sendPage(reply: FastifyReply, html: string | Buffer, policy: string): F
     .send(html);
 }
 
-function catalogFiles({ localesDir }: EditorClient, coreDir: string): Readonly<Record<string, CatalogLocation>> {
-  const own = (name: string): CatalogLocation => ({ dir: localesDir, file: `${name}.json` });
-  return {
-    editor: own("editor"),
-    jsonata: own("jsonata"),
-    infotips: own("infotips"),
-    "node-red": { dir: join(coreDir, "locales"), file: "messages.json" },
-  };
+function catalogFiles({ localesDir }: EditorClient, coreDir: string): ReadonlyMap<string, CatalogFiles> {
+  const own = (name: string) => [name, { dir: localesDir, file: `${name}.json` }] as const;
+  return new Map([
+    own("editor"),
+    own("jsonata"),
+    own("infotips"),
+    ["node-red", { dir: join(coreDir, "locales"), file: "messages.json" }],
+  ]);
 }
-
-type CatalogLocation = { readonly dir: string; readonly file: string };
 
 const debugFiles: ReadonlySet<string> = new Set(["view.html", "debug.js", "debug-utils.js"]);
 

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
+import type { Readable } from "node:stream";
 import { type EditorClient, listFiles, mediaTypeOf } from "./client-files.ts";
 import { CompressedFiles, type Encoding } from "./compressed-files.ts";
 
@@ -9,7 +11,14 @@ export type Asset = {
   /** A validator for all encodings (RFC 9110, section 8.8.3). */
   readonly etag: string;
   /** Its content in this encoding, or without one. */
-  read(encoding: Encoding | undefined): Promise<{ readonly body: Buffer; readonly encoding: Encoding | undefined }>;
+  read(encoding: Encoding | undefined): Promise<AssetContent>;
+};
+
+type AssetContent = {
+  /** A stream if it is not compressed: clients may read slowly, and files have megabytes. */
+  readonly body: Buffer | Readable;
+  readonly bytes: number;
+  readonly encoding: Encoding | undefined;
 };
 
 /** The files that browsers load, by their paths. */
@@ -41,8 +50,8 @@ export class Assets {
         const used = CompressedFiles.accepts(path, bytes) ? encoding : undefined;
         const compressed = used && (await this.#compressed.read(file, hash, used));
         return compressed === undefined
-          ? { body: await readFile(file), encoding: undefined }
-          : { body: compressed, encoding: used };
+          ? { body: createReadStream(file), bytes, encoding: undefined }
+          : { body: compressed, bytes: compressed.length, encoding: used };
       },
     };
   }

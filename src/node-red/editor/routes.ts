@@ -82,11 +82,11 @@ async function sendAsset(
   if (headers["if-none-match"]?.includes(asset.etag) === true) {
     return reply.status(304).send();
   }
-  const { body, encoding } = await asset.read(chooseEncoding(headers["accept-encoding"]));
+  const { body, bytes, encoding } = await asset.read(chooseEncoding(headers["accept-encoding"]));
   if (encoding !== undefined) {
     reply.header("content-encoding", encoding);
   }
-  return reply.type(asset.type).send(body);
+  return reply.type(asset.type).header("content-length", bytes).send(body);
 }
 
 function sendPage(reply: FastifyReply, html: string | Buffer, policy: string): FastifyReply {

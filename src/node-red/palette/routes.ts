@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { createReadStream } from "node:fs";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FlowgateError } from "../../errors.ts";
 import { publicRoute, requires } from "../access.ts";
@@ -90,7 +90,8 @@ function languageOf({ lng }: Language["Querystring"]): string {
   return readLanguage(typeof lng === "string" ? lng : undefined);
 }
 
-async function sendFile(reply: FastifyReply, path: string | undefined, policy: string): Promise<FastifyReply> {
+/** As a stream: anyone can ask for it, and a module can have large files. */
+function sendFile(reply: FastifyReply, path: string | undefined, policy: string): FastifyReply {
   if (path === undefined) {
     throw new FlowgateError("not_found", "no module has this file");
   }
@@ -98,5 +99,5 @@ async function sendFile(reply: FastifyReply, path: string | undefined, policy: s
     .header("content-security-policy", policy)
     .header("cache-control", "no-cache")
     .type(mediaTypeOf(path))
-    .send(await readFile(path));
+    .send(createReadStream(path));
 }

@@ -158,10 +158,7 @@ test.each<[string, (process: Process) => unknown]>([
   ],
   ["no one signs in at the issuer any more", ({ issuer, replace }) => replace([{ ...issuer, signIn: undefined }])],
   ["the issuer was removed", ({ replace }) => replace([])],
-  [
-    "another issuer has the name",
-    ({ issuer, replace }) => replace([{ ...issuer, issuer: "https://another.example" }]),
-  ],
+  ["another issuer has the name", ({ issuer, replace }) => replace([{ ...issuer, issuer: "https://another.example" }])],
   ["it has expired", ({ clock }) => (clock.aheadMs = 43_200_000)],
 ])("a session is not valid when %s", async (_name, change) => {
   using process = await open();

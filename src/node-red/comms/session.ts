@@ -168,10 +168,7 @@ export class CommsSession {
       .set(principalKey, principal);
     const kept = ["events.read", ...(this.#mayDebug ? ["debug.read"] : [])];
     this.#call?.[Symbol.dispose]();
-    this.#call = calls.add(
-      { values, requestHeader: new Headers() },
-      { permissions: kept, end: () => this.#refuse() },
-    );
+    this.#call = calls.add({ values, requestHeader: new Headers() }, { permissions: kept, end: () => this.#refuse() });
     if (authorization !== null) {
       this.#socket.send(JSON.stringify({ auth: "ok" }));
     }

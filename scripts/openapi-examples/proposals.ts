@@ -1,5 +1,5 @@
 import type { Examples } from "@flowgate/gateway";
-import { diff, json, nodes, rev } from "./values.ts";
+import { diff, json, nodes, planText, rev } from "./values.ts";
 
 const proposal = {
   id: "8c1f52a09b7d3e64",
@@ -32,22 +32,25 @@ export const proposals: Examples = {
   },
   ProposalsService_PlanProposal: {
     responses: {
-      200: json({
-        plan: {
-          summary: "One node is changed",
-          value: {
-            rev,
-            diff,
-            nodes: [
-              { id: "7f3a1c8e5b2d4e33", type: "function", name: "greet", tab: "9b1c0f5e2d7a4c11", action: "restart" },
-            ],
-            missingTypes: [],
-            modules: [],
-            warnings: [],
-            activeOutcome: "running",
+      200: {
+        ...json({
+          plan: {
+            summary: "One node is changed",
+            value: {
+              rev,
+              diff,
+              nodes: [
+                { id: "7f3a1c8e5b2d4e33", type: "function", name: "greet", tab: "9b1c0f5e2d7a4c11", action: "restart" },
+              ],
+              missingTypes: [],
+              modules: [],
+              warnings: [],
+              activeOutcome: "running",
+            },
           },
-        },
-      }),
+        }),
+        "text/plain": { plan: { summary: "The same for people", value: planText } },
+      },
     },
   },
   ProposalsService_CreateProposal: {

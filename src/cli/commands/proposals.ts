@@ -53,7 +53,7 @@ export function defineProposalCommands(root: Command): void {
     )
     .option("--user <name>", "only those by this user")
     .option("-n, --limit <number>", "list at most this many", parseLimit, 20)
-    .action(clientAction(async () => (await import("../administration/proposals.ts")).listProposals));
+    .action(clientAction(async () => (await import("../deployment/proposals.ts")).listProposals));
 
   defineCommand(proposal, "show", {
     summary: "show a proposal, and what it would change",
@@ -66,7 +66,7 @@ export function defineProposalCommands(root: Command): void {
   })
     .argument("<id>", idDescription)
     .option(...fullFlag)
-    .action(clientAction(async () => (await import("../administration/proposals.ts")).showProposal));
+    .action(clientAction(async () => (await import("../deployment/proposals.ts")).showProposal));
 
   defineCommand(proposal, "approve", {
     summary: "approve the proposal of another user, and deploy it",
@@ -82,7 +82,7 @@ export function defineProposalCommands(root: Command): void {
     .option("-m, --message <text>", "comment to keep with the proposal")
     .option("-y, --yes", "do not ask")
     .option(...fullFlag)
-    .action(clientAction(async () => (await import("../administration/proposals.ts")).approveProposal));
+    .action(clientAction(async () => (await import("../deployment/proposals.ts")).approveProposal));
 
   defineCommand(proposal, "reject", {
     summary: "reject the proposal of another user",
@@ -91,7 +91,7 @@ export function defineProposalCommands(root: Command): void {
   })
     .argument("<id>", idDescription)
     .option("-m, --message <text>", "why")
-    .action(clientAction(async () => (await import("../administration/proposals.ts")).rejectProposal));
+    .action(clientAction(async () => (await import("../deployment/proposals.ts")).rejectProposal));
 
   defineCommand(proposal, "withdraw", {
     summary: "withdraw a proposal of yours",
@@ -100,7 +100,7 @@ export function defineProposalCommands(root: Command): void {
   })
     .argument("<id>", idDescription)
     .option("-m, --message <text>", "why")
-    .action(clientAction(async () => (await import("../administration/proposals.ts")).withdrawProposal));
+    .action(clientAction(async () => (await import("../deployment/proposals.ts")).withdrawProposal));
 }
 
 const idDescription = "id of a proposal, or its beginning";

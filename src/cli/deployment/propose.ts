@@ -1,5 +1,5 @@
 import { type PlanFlowsResponse, type Proposal, ProposalSchema } from "@flowgate/client";
-import { formatProposal } from "../administration/proposals.ts";
+import { formatProposal } from "./proposals.ts";
 import type { ClientContext } from "../client/action.ts";
 import { ifPermitted } from "../client/session.ts";
 import { UsageFailure } from "../failure.ts";

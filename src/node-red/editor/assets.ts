@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import { type EditorClient, listFiles, mediaTypeOf } from "./client-files.ts";
+import { mediaTypeOf } from "../media-types.ts";
+import { type EditorClient, listFiles } from "./client-files.ts";
 import { CompressedFiles, type Encoding } from "./compressed-files.ts";
 
 /** A file of the editor. */

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { FlowgateError } from "../../errors.ts";
 import { publicRoute } from "../access.ts";
+import { editorPolicy, pageHeaders } from "../content-security.ts";
+import { mediaTypeOf } from "../media-types.ts";
 import { type CatalogFiles, readCatalog, readLanguage } from "../palette/catalogs.ts";
 import { Assets } from "./assets.ts";
 import type { EditorClient } from "./client-files.ts";
-import { mediaTypeOf } from "./client-files.ts";
 import { chooseEncoding } from "./compressed-files.ts";
-import { editorPolicy, pageHeaders } from "./content-security.ts";
 import { cacheBusterOf, renderPage, theme } from "./page.ts";
 
 export type EditorRoutesOptions = {

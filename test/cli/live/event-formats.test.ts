@@ -12,6 +12,7 @@ import {
   EventsService,
   LogLevel,
   LogsService,
+  ProposalState,
   RuntimeState,
 } from "@flowgate/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -41,6 +42,29 @@ const cases: readonly (readonly [kind: KindInit, source: Partial<EventInit>, sho
     { case: "deployment", value: { outcome: DeploymentOutcome.FAILED, failure: "missing node types: x" } },
     {},
     "deployment  revision 4fGx0aQz: failed: missing node types: x",
+  ],
+  [
+    {
+      case: "proposal",
+      value: { id: "8c1f", state: ProposalState.OPEN, user: "bea", proposedBy: "bea", message: "tariff" },
+    },
+    {},
+    `proposal    8c1f proposed by bea "tariff"`,
+  ],
+  [
+    {
+      case: "proposal",
+      value: {
+        id: "8c1f",
+        state: ProposalState.REJECTED,
+        user: "ada",
+        tokenName: "ci",
+        proposedBy: "bea",
+        reason: "no",
+      },
+    },
+    {},
+    `proposal    8c1f of bea rejected by ada (token ci) "no"`,
   ],
   [
     { case: "runtimeState", value: { state: RuntimeState.RESTARTING, message: "a flow blocked it" } },
@@ -194,8 +218,8 @@ test("events are JSON objects of one line each, as the REST API has them", async
     .map((line) => JSON.parse(line) as JsonObject);
   const isShown = ({ kind }: EventInit): boolean => kind?.case !== "bookmark";
   expect(parsed.map(({ id }) => id)).toEqual(events.filter(isShown).map(({ id }) => id));
-  expect(parsed[6]).toEqual({
-    id: "id-6",
+  expect(parsed[8]).toEqual({
+    id: "id-8",
     time: "2026-03-01T09:30:00.250Z",
     rev: "4fGx0aQzW5",
     ...greet,
@@ -236,8 +260,8 @@ test("logs are the same lines, the last ones with the oldest first", async () =>
 });
 
 test.each([
-  ["the last entry of the list", ["-n", "3"], "id-18"],
-  ["the last one that was recorded, if the list is empty", ["--level", "trace"], "id-18"],
+  ["the last entry of the list", ["-n", "3"], "id-20"],
+  ["the last one that was recorded, if the list is empty", ["--level", "trace"], "id-20"],
 ])("logs -f continues after %s", async (_, flags, position) => {
   positions.length = 0;
   const { stdout } = await runCli(["logs", "-f", "-o", "json", ...flags], { env });
@@ -247,7 +271,7 @@ test.each([
     .trimEnd()
     .split("\n")
     .map((line) => (JSON.parse(line) as JsonObject)["id"]);
-  expect(ids.slice(flags[0] === "-n" ? 3 : 0)).toEqual(["id-14", "id-15", "id-16", "id-18"]);
+  expect(ids.slice(flags[0] === "-n" ? 3 : 0)).toEqual(["id-16", "id-17", "id-18", "id-20"]);
 });
 
 test("a stream has no deadline, whatever --timeout is", async () => {

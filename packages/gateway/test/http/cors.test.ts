@@ -120,7 +120,7 @@ describe("CORS", () => {
     expect(corsHeaders((await any.send("GET", "/flows", { headers: { origin: page } })).headers)).toEqual({
       "access-control-allow-origin": "*",
       "access-control-expose-headers":
-        "ETag, Location, Retry-After, WWW-Authenticate, Cache-Control, Service-Deployment-Outcome, Service-Deployment-Missing-Types, Service-Deployment-Undone-Rev, Service-Deployment-Merged-Rev",
+        "ETag, Location, Retry-After, WWW-Authenticate, Cache-Control, Service-Deployment-Outcome, Service-Deployment-Missing-Types, Service-Deployment-Undone-Rev, Service-Deployment-Merged-Rev, Service-Deployment-Outcome-Message",
       vary: "Service-API-Version",
     });
   });

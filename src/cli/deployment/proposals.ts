@@ -11,8 +11,8 @@ import {
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { type Session, unless } from "../client/session.ts";
-import { finishDeployment } from "../deployment/outcome.ts";
-import { showPreview } from "../deployment/plan.ts";
+import { finishDeployment } from "./outcome.ts";
+import { showPreview } from "./plan.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import { stylePlan } from "../output/changes.ts";
 import { fetchList, printList } from "../output/list.ts";

@@ -225,9 +225,9 @@ describe("with a registry", () => {
     const refused = await undo(deployer);
     expect(refused.status).toBe(401);
     expect(refused.headers["www-authenticate"]).toContain('scope="modules.write"');
-    expect(await service.get("/version")).toBe("2.0.0");
+    expect(await service.get("/version", admin)).toBe("2.0.0");
     expect((await undo(admin)).status).toBe(200);
-    expect(await service.get("/version")).toBe("1.0.0");
+    expect(await service.get("/version", admin)).toBe("1.0.0");
   });
 
   test("a package that has another hash than the deployment names is refused", async () => {

@@ -1,5 +1,5 @@
 import type { Examples } from "@flowgate/gateway";
-import { broker, diff, diffText, flowId, json, nodes, planText, rev, revision } from "./values.ts";
+import { broker, diff, flowId, json, nodes, planText, rev, revision } from "./values.ts";
 
 const planned = [
   ...nodes.map((node) =>

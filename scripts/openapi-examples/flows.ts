@@ -1,5 +1,5 @@
 import type { Examples } from "@flowgate/gateway";
-import { broker, diff, flowId, json, nodes, planText, rev, revision } from "./values.ts";
+import { broker, diff, diffText, flowId, json, nodes, rev, revision } from "./values.ts";
 
 const planned = [
   ...nodes.map((node) =>
@@ -9,6 +9,10 @@ const planned = [
 ];
 const flow = { label: "Greetings", nodes: nodes.slice(1) };
 const { clientAddress: _, requestId: __, tokenId: ___, ...summary } = revision;
+const planText = `nodes to start: 0, to stop: 0, to restart: 1
+warning: mqtt-broker "broker": no node uses this configuration node
+
+${diffText}`;
 
 export const flows: Examples = {
   FlowsService_GetFlows: {

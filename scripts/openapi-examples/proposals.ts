@@ -1,5 +1,5 @@
 import type { Examples } from "@flowgate/gateway";
-import { diff, json, nodes, planText, rev } from "./values.ts";
+import { diff, diffText, json, nodes, rev } from "./values.ts";
 
 const proposal = {
   id: "8c1f52a09b7d3e64",
@@ -49,7 +49,12 @@ export const proposals: Examples = {
             },
           },
         }),
-        "text/plain": { plan: { summary: "The same for people", value: planText } },
+        "text/plain": {
+          plan: {
+            summary: "The same for people",
+            value: `nodes to start: 0, to stop: 0, to restart: 1\n\n${diffText}`,
+          },
+        },
       },
     },
   },

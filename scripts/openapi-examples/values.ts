@@ -110,8 +110,3 @@ tab "Greetings" (9b1c0f5e2d7a4c11)
 export function json<T>(examples: T): { readonly "application/json": T } {
   return { "application/json": examples };
 }
-
-export const planText = `nodes to start: 0, to stop: 0, to restart: 1
-warning: mqtt-broker "broker": no node uses this configuration node
-
-${diffText}`;

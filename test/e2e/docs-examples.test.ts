@@ -290,6 +290,8 @@ test("proposals are answered as in their examples", async () => {
   check(await call("GET", `/proposals/${id}`), 200, "ProposalsService_GetProposal", "basic");
   check(await call("GET", `/proposals/${id}?view=FULL`), 200, "ProposalsService_GetProposal", "full");
   check(await call("GET", `/proposals/${id}:plan`), 200, "ProposalsService_PlanProposal", "plan");
+  const text = await call("GET", `/proposals/${id}:plan`, undefined, { accept: "text/plain" });
+  check(text, 200, "ProposalsService_PlanProposal", "plan", "text/plain");
   const withdrawal = sent("ProposalsService_WithdrawProposal", "reason");
   const withdrawn = await call("POST", `/proposals/${second.id}:withdraw`, withdrawal, headers);
   check(withdrawn, 200, "ProposalsService_WithdrawProposal", "withdrawn");

@@ -22,8 +22,8 @@ export type ClientOptions = {
   readonly kinds: readonly string[];
   /** Streams that share a connection, where the version of HTTP permits it. */
   readonly streamsPerConnection: number;
-  /** The longest time after which every other client disconnects, at random; undefined: none does. */
-  readonly leaveWithinMs: number | undefined;
+  /** The highest number of events after which every other client disconnects, at random; undefined: none does. */
+  readonly leaveWithin: number | undefined;
   readonly seed: number;
 };
 
@@ -37,7 +37,7 @@ export type ToClients = { readonly lastRev: string };
 type Open = (query: WatchQuery, signal: AbortSignal) => AsyncIterable<Seen>;
 
 const options = JSON.parse(process.argv[2] ?? "") as ClientOptions;
-const { groups, headers, kinds, streamsPerConnection, leaveWithinMs } = options;
+const { groups, headers, kinds, streamsPerConnection, leaveWithin } = options;
 const random = createRandom(options.seed);
 const until = new AbortController();
 setMaxListeners(0, until.signal);
@@ -48,14 +48,16 @@ const readers = groups.flatMap((group) => {
   const connections = Array.from({ length: Math.ceil(group.streams / streamsPerConnection) }, () => connect(group));
   return Array.from({ length: group.streams }, (_, at) => {
     const open = connections[Math.floor(at / streamsPerConnection)] as Open;
-    const isLeaving = leaveWithinMs !== undefined && at % 2 === 0;
+    const isLeaving = leaveWithin !== undefined && at % 2 === 0;
     return openReader({
       protocol: group.protocol,
       open(after, signal) {
         const query = { kinds, ...(after !== undefined && { after }) };
         const left = new AbortController();
         const events = keep(open(query, AbortSignal.any([signal, left.signal])));
-        return isLeaving ? leave(events, 100 + leaveWithinMs * random() ** 3, () => left.abort()) : events;
+        return isLeaving
+          ? leave(events, 1 + leaveWithin * random() ** 3, () => setTimeout(() => left.abort(), 100 * random()))
+          : events;
       },
       // Some are away for so long that what they have missed is not in memory any more.
       ...(isLeaving && { awayMs: () => Math.round(20 + 3_000 * random() ** 6) }),
@@ -106,11 +108,14 @@ async function* keep(events: AsyncIterable<Seen>): AsyncGenerator<Seen> {
   }
 }
 
-/** Disconnects some time after the first event, so that a slow machine does not get more connections than it serves. */
-async function* leave(events: AsyncIterable<Seen>, afterMs: number, disconnect: () => void): AsyncGenerator<Seen> {
-  let timer: NodeJS.Timeout | undefined;
+/** Counts events and not time, so that a slow machine gets as many new connections as a fast one. */
+async function* leave(events: AsyncIterable<Seen>, count: number, disconnect: () => void): AsyncGenerator<Seen> {
+  let left = Math.floor(count);
   for await (const each of events) {
-    timer ??= setTimeout(disconnect, afterMs);
+    left -= 1;
+    if (left === 0) {
+      disconnect();
+    }
     yield each;
   }
 }

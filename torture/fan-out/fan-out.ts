@@ -39,8 +39,8 @@ export type FanOut = {
 };
 
 export const sizes = {
-  quick: { deployments: 15, streams: 60, stopped: 4, leaveWithinMs: 1_500, maxMiB: 400 },
-  full: { deployments: 100, streams: 1_000, stopped: 40, leaveWithinMs: 60_000, maxMiB: 600 },
+  quick: { deployments: 15, streams: 60, stopped: 4, leaveWithin: 20, maxMiB: 400 },
+  full: { deployments: 100, streams: 1_000, stopped: 40, leaveWithin: 60, maxMiB: 600 },
 } as const satisfies Record<Size, object>;
 
 /** With the version of HTTP that its clients use. */
@@ -80,14 +80,14 @@ export async function fanOut({ size, random, progress, createFolder }: Context, 
       httpClient: clientOf(service, proxy, version),
       streams: count / Object.keys(protocols).length,
     }));
-  const { streams, stopped, leaveWithinMs } = sizes[size];
-  const open = (options: Pick<ClientOptions, "groups" | "kinds" | "streamsPerConnection" | "leaveWithinMs">) =>
+  const { streams, stopped, leaveWithin } = sizes[size];
+  const open = (options: Pick<ClientOptions, "groups" | "kinds" | "streamsPerConnection" | "leaveWithin">) =>
     stack.use(openClients({ ...options, headers, seed: Math.floor(2 ** 31 * random()) }));
   const reading = groupsOf(streams).map((group) =>
-    open({ groups: [group], kinds: ["deployment"], streamsPerConnection: 10, leaveWithinMs }),
+    open({ groups: [group], kinds: ["deployment"], streamsPerConnection: 10, leaveWithin }),
   );
   // Those that stop would block others on the same connection.
-  const stopping = open({ groups: groupsOf(stopped), kinds: [], streamsPerConnection: 1, leaveWithinMs: undefined });
+  const stopping = open({ groups: groupsOf(stopped), kinds: [], streamsPerConnection: 1, leaveWithin: undefined });
   const clients = [...reading, stopping];
   progress("clients connect");
   await Promise.all(clients.map(({ started }) => started));

@@ -1,13 +1,4 @@
-import {
-  create,
-  type DescMessage,
-  type DescMethod,
-  type DescMethodStreaming,
-  type DescMethodUnary,
-  getOption,
-} from "@bufbuild/protobuf";
-import { ConnectError, type Transport } from "@connectrpc/connect";
-import { http } from "@flowgate/gateway/gen/google/api/annotations_pb.js";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { access } from "../../../gen/flowgate/v1/access_pb.ts";
@@ -17,6 +8,7 @@ import { bearer, json } from "../rest.ts";
 import { rpcProtocols } from "../rpc.ts";
 import { type Service, startService, withoutRuntime } from "../service.ts";
 import { login, tokenParameters, user } from "../users.ts";
+import { callRest, callRpc } from "./any-call.ts";
 
 // The matrix of all operations, roles and protocols. The operations and their permissions are those of the contract.
 
@@ -97,65 +89,21 @@ type Call = (method: DescMethod, headers: Readonly<Record<string, string>>) => P
 /** Return "permitted", whatever else the outcome is, or the reason why the caller may not call. */
 const protocols: Readonly<Record<string, Call>> = {
   async REST(method, headers) {
-    const { pattern } = getOption(method, http);
-    if (pattern.case === undefined || pattern.case === "custom") {
-      throw new Error(`${method.name} has no path`);
-    }
-    const path = pattern.value.replaceAll(/\{[^}]*\}/g, "x");
-    const body = pattern.case === "get" || pattern.case === "delete" ? {} : { headers: json, body: "{}" };
-    const controller = new AbortController();
-    const response = await fetch(service.url + path, {
-      method: pattern.case.toUpperCase(),
-      ...body,
-      headers: { ...body.headers, ...headers },
-      signal: controller.signal,
-    });
+    const response = await callRest(service.url, method, headers);
     const challenge = response.headers.get("www-authenticate");
-    // Ends a stream.
-    controller.abort();
     return response.status === 401 ? (/error="(\w+)"/.exec(challenge ?? "")?.[1] ?? "no_token") : "permitted";
   },
   ...Object.fromEntries(
     Object.entries(rpcProtocols).map(([name, createTransport]) => [
       name,
-      ((method, headers) => callRpc(createTransport(service.url), method, headers)) satisfies Call,
+      (async (method, headers) => {
+        const error = await callRpc(createTransport(service.url), method, headers);
+        const reason = error?.findDetails(ErrorInfoSchema)[0]?.reason ?? "";
+        return ["no_token", "invalid_token", "insufficient_scope"].includes(reason) ? reason : "permitted";
+      }) satisfies Call,
     ]),
   ),
 };
-
-async function callRpc(
-  transport: Transport,
-  method: DescMethod,
-  headers: Readonly<Record<string, string>>,
-): Promise<string> {
-  const controller = new AbortController();
-  const input = create<DescMessage>(method.input);
-  try {
-    if (method.methodKind === "unary") {
-      await transport.unary(method as DescMethodUnary, controller.signal, undefined, headers, input);
-    } else if (method.methodKind === "server_streaming") {
-      const { message } = await transport.stream(
-        method as DescMethodStreaming,
-        controller.signal,
-        undefined,
-        headers,
-        only(input),
-      );
-      await message[Symbol.asyncIterator]().next();
-      controller.abort();
-    } else {
-      throw new Error(`${method.name} is a stream of requests`);
-    }
-    return "permitted";
-  } catch (error) {
-    const reason = ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason ?? "";
-    return ["no_token", "invalid_token", "insufficient_scope"].includes(reason) ? reason : "permitted";
-  }
-}
-
-async function* only<T>(item: T): AsyncGenerator<T> {
-  yield item;
-}
 
 const callers = [...Object.keys(expected), "nobody"];
 

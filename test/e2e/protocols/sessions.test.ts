@@ -1,24 +1,15 @@
-import {
-  create,
-  type DescMessage,
-  type DescMethod,
-  type DescMethodStreaming,
-  type DescMethodUnary,
-  getOption,
-} from "@bufbuild/protobuf";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { ConnectError, type Transport } from "@connectrpc/connect";
-import { http } from "@flowgate/gateway/gen/google/api/annotations_pb.js";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { access } from "../../../gen/flowgate/v1/access_pb.ts";
 import { services } from "../../../src/services/api.ts";
 import { freePort } from "../../free-port.ts";
 import { CookieBrowser } from "../cookie-browser.ts";
-import { json } from "../rest.ts";
 import { rpcProtocols } from "../rpc.ts";
 import { type Service, startService, withoutRuntime } from "../service.ts";
 import { passwordOf, user } from "../users.ts";
+import { callRest, callRpc } from "./any-call.ts";
 
 // The matrix of all operations that a session authenticates, and protocols. The operations are those of the contract.
 
@@ -46,56 +37,22 @@ type Headers = Readonly<Record<string, string>>;
 /** Return the reason of an error; undefined: there is none. */
 const protocols: Readonly<Record<string, (method: DescMethod, headers: Headers) => Promise<string | undefined>>> = {
   async REST(method, headers) {
-    const { pattern } = getOption(method, http);
-    if (pattern.case === undefined || pattern.case === "custom") {
-      throw new Error(`${method.name} has no path`);
-    }
-    const path = pattern.value.replaceAll(/\{[^}]*\}/g, "x");
-    const body = pattern.case === "get" || pattern.case === "delete" ? {} : { headers: json, body: "{}" };
-    const controller = new AbortController();
-    const response = await fetch(service.url + path, {
-      method: pattern.case.toUpperCase(),
-      ...body,
-      headers: { ...body.headers, ...headers },
-      signal: controller.signal,
-    });
-    if (response.ok) {
-      // Ends a stream.
-      controller.abort();
+    const { ok, status, text } = await callRest(service.url, method, headers);
+    if (ok) {
       return undefined;
     }
-    const text = await response.text();
-    return response.status === 401 ? "unauthorized" : (JSON.parse(text) as { code?: string }).code;
+    return status === 401 ? "unauthorized" : (JSON.parse(text) as { code?: string }).code;
   },
   ...Object.fromEntries(
     Object.entries(rpcProtocols).map(([name, createTransport]) => [
       name,
-      (method: DescMethod, headers: Headers) => callRpc(createTransport(service.url), method, headers),
+      async (method: DescMethod, headers: Headers) => {
+        const error = await callRpc(createTransport(service.url), method, headers);
+        return error?.findDetails(ErrorInfoSchema)[0]?.reason ?? error?.message;
+      },
     ]),
   ),
 };
-
-async function callRpc(transport: Transport, method: DescMethod, headers: Headers): Promise<string | undefined> {
-  const controller = new AbortController();
-  const input = create<DescMessage>(method.input);
-  try {
-    if (method.methodKind === "unary") {
-      await transport.unary(method as DescMethodUnary, controller.signal, undefined, headers, input);
-    } else {
-      const streaming = method as DescMethodStreaming;
-      const { message } = await transport.stream(streaming, controller.signal, undefined, headers, only(input));
-      await message[Symbol.asyncIterator]().next();
-      controller.abort();
-    }
-    return undefined;
-  } catch (error) {
-    return ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason ?? ConnectError.from(error).message;
-  }
-}
-
-async function* only<T>(item: T): AsyncGenerator<T> {
-  yield item;
-}
 
 const header = { "x-csrf-protection": "1" };
 

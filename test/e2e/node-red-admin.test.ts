@@ -107,7 +107,6 @@ const commands: readonly { args: readonly string[]; answers?: readonly string[];
 test("node-red-admin prints the same against both", async () => {
   for (const { args, answers, prints } of commands) {
     // The commands depend on one another.
-    // oxlint-disable-next-line no-await-in-loop
     const [own, other] = await Promise.all([ofService(args, answers), ofNodeRed(args, answers)]);
     expect([args, own]).toEqual([args, other]);
     expect([args, own]).toEqual([args, expect.stringContaining(prints)]);

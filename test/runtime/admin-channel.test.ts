@@ -46,7 +46,6 @@ describe("the routes of nodes", () => {
 
   test("are answered any number of times, and at the same time up to a number", async () => {
     for (let count = 0; count < 40; count += 1) {
-      // oxlint-disable-next-line no-await-in-loop
       expect(await send(runtime, "GET", "/udp-ports/1", "flows.read")).toMatchObject({ status: 200 });
     }
     const open: Duplex[] = [];

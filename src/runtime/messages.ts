@@ -133,7 +133,7 @@ export type Ready = {
 };
 
 /** The child has received a deployment and starts to replace the previous one. */
-export type DeployStarted = { readonly kind: "deploy-started"; readonly id: number };
+type DeployStarted = { readonly kind: "deploy-started"; readonly id: number };
 
 export type Deployed = {
   readonly kind: "deployed";

@@ -15,14 +15,7 @@ import {
 import { ExitReport } from "./exit-report.ts";
 import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
-import {
-  type Crashed,
-  type DeployStarted,
-  type Deployed,
-  type FromChild,
-  type Ready,
-  heartbeatIntervalMs,
-} from "./messages.ts";
+import { type Crashed, type Deployed, type FromChild, type Ready, heartbeatIntervalMs } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { stopLimitMs } from "./restarts.ts";
 
@@ -244,7 +237,7 @@ export class RuntimeInstance {
         this.#handleReady(message);
         return;
       case "deploy-started":
-        this.#handleDeployStarted(message);
+        this.#isDeployStarted ||= message.id === this.#deploymentId;
         return;
       case "deployed":
         this.#handleDeployed(message);
@@ -271,10 +264,6 @@ export class RuntimeInstance {
     this.#startSpan = undefined;
     this.#enter("idle");
     this.#events.onReady(ready);
-  }
-
-  #handleDeployStarted({ id }: DeployStarted): void {
-    this.#isDeployStarted ||= id === this.#deploymentId;
   }
 
   #handleDeployed(deployed: Deployed): void {

@@ -48,7 +48,7 @@ export type ProposalEntry = ProposedDeployment & {
 
 export type ProposalContent = {
   readonly flows: FlowsDocument;
-  /** The credentials of the request, in the form of whoever creates the proposal. */
+  /** The credentials of the request, as a text that the store encrypts and does not interpret. */
   readonly credentials: string;
 };
 

@@ -10,8 +10,8 @@ import { createUpgradeCheck } from "./comms/upgrade-check.ts";
 import { handleErrors, sendError } from "./errors.ts";
 import { limitRequests } from "./request-limits.ts";
 import { addRoutes, type RoutesOptions } from "./routes.ts";
-import { clientKeyOf } from "../auth/caller.ts";
 import { addressOf, listen } from "../base/addresses.ts";
+import { createClientCounter } from "../server/http/client-counter.ts";
 import type { ListenerLimits } from "../server/http/listener-options.ts";
 import type { TlsOptions } from "../server/http/tls.ts";
 import { createTrust } from "../server/pipeline/client.ts";
@@ -146,27 +146,18 @@ function limitConnections(
   server: Server,
   { limits: { connections, connectionsPerSource }, trustedProxies }: NodeRedListenerOptions,
 ): void {
-  const isProxy = createTrust(trustedProxies);
-  const open = new Map<string, number>();
+  const clients = createClientCounter(connectionsPerSource, createTrust(trustedProxies));
   let total = 0;
   server.on("connection", (socket: Socket) => {
-    const { remoteAddress = "" } = socket;
-    const source = clientKeyOf(remoteAddress);
-    const ofSource = (open.get(source) ?? 0) + 1;
-    if (total >= connections || (ofSource > connectionsPerSource && !isProxy(remoteAddress))) {
+    const release = total < connections ? clients.admit(socket.remoteAddress) : undefined;
+    if (release === undefined) {
       socket.resetAndDestroy();
       return;
     }
     total += 1;
-    open.set(source, ofSource);
     socket.once("close", () => {
       total -= 1;
-      const left = (open.get(source) ?? 1) - 1;
-      if (left === 0) {
-        open.delete(source);
-      } else {
-        open.set(source, left);
-      }
+      release();
     });
   });
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
-import { clientKeyOf } from "../auth/caller.ts";
 import { FlowgateError } from "../errors.ts";
 import { hasLongBody } from "./errors.ts";
+import { createClientCounter } from "../server/http/client-counter.ts";
 
 /** Requests in flight: of callers that were checked, those of them with a long body, which is in memory, and of all others. */
 const limits = { checked: 128, long: 4, open: 128 } as const;
@@ -15,31 +15,24 @@ const openOfSource = 32;
  */
 export function limitRequests(app: FastifyInstance): void {
   const counts = { checked: 0, long: 0, open: 0 };
-  const sources = new Map<string, number>();
+  // Addresses are those of clients, not of proxies.
+  const sources = createClientCounter(openOfSource, () => false);
   app.addHook("onRequest", (request, reply, done) => {
     const isOpen = request.routeOptions.config.access?.kind === "public";
     const isLong = !isOpen && hasLongBody(request.headers);
     const kinds = [isOpen ? "open" : "checked", ...(isLong ? ["long"] : [])] as (keyof typeof limits)[];
-    const source = clientKeyOf(request.ip);
-    const isTooMany = isOpen && (sources.get(source) ?? 0) >= openOfSource;
-    if (isTooMany || kinds.some((kind) => counts[kind] >= limits[kind])) {
+    const isFull = kinds.some((kind) => counts[kind] >= limits[kind]);
+    const release = isOpen && !isFull ? sources.admit(request.ip) : undefined;
+    if (isFull || (isOpen && release === undefined)) {
       const headers = { "retry-after": "1" };
       done(new FlowgateError("overloaded", "too many requests are in progress: try again later", { headers }));
       return;
     }
-    const count = (change: 1 | -1): void => {
-      kinds.forEach((kind) => (counts[kind] += change));
-      if (isOpen) {
-        const left = (sources.get(source) ?? 0) + change;
-        if (left === 0) {
-          sources.delete(source);
-        } else {
-          sources.set(source, left);
-        }
-      }
-    };
-    count(1);
-    reply.raw.once("close", () => count(-1));
+    kinds.forEach((kind) => (counts[kind] += 1));
+    reply.raw.once("close", () => {
+      kinds.forEach((kind) => (counts[kind] -= 1));
+      release?.();
+    });
     done();
   });
 }

@@ -146,7 +146,10 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
     await editor.deployButton.click();
     await editor.page.locator("#red-ui-deploy-dialog-confirm-deploy-review:not(.disabled)").waitFor();
     await expect.poll(() => editor.page.locator("#red-ui-deploy-dialog-confirm-deploy-merge.disabled").count()).toBe(1);
-    const overwritten = editor.page.waitForResponse((each) => each.url().endsWith("/flows") && each.status() === 200);
+    // Not the response to the editor's GET, which it sends to show the differences.
+    const overwritten = editor.page.waitForResponse(
+      (each) => each.url().endsWith("/flows") && each.request().method() === "POST" && each.status() === 200,
+    );
     await editor.page.locator("#red-ui-deploy-dialog-confirm-deploy-overwrite").click();
     await overwritten;
     expect(await find("mine")).toMatchObject({ name: "once more" });

@@ -144,7 +144,28 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
 
   // Runs in browsers.
   "packages/client/src": { ".": ["", "packages/client/gen/* @bufbuild/protobuf* @connectrpc/connect"] },
+
+  // The web console.
+  "packages/console/src": {
+    texts: [""],
+    api: ["", "@bufbuild/protobuf* @connectrpc/* @flowgate/client @tanstack/react-query react"],
+    components: [
+      "api texts",
+      "@bufbuild/protobuf* @codemirror/* @connectrpc/* @flowgate/client @tanstack/* codemirror radix-ui react uplot*",
+    ],
+    "session.tsx": ["api components texts", "@connectrpc/connect-query @flowgate/client react"],
+    pages: [
+      "api components session.tsx texts",
+      "@bufbuild/protobuf* @connectrpc/* @flowgate/client @tanstack/* react wouter",
+    ],
+    "app.tsx": ["api components pages session.tsx texts", "react wouter"],
+    "main.tsx": ["styles.css api app.tsx session.tsx", "@connectrpc/connect-query @tanstack/react-query react* wouter"],
+  },
 };
 
 /** These import nothing of Node.js. */
-export const browserLayers: ReadonlySet<string> = new Set(["packages/gateway/src/client", "packages/client/src"]);
+export const browserLayers: ReadonlySet<string> = new Set([
+  "packages/gateway/src/client",
+  "packages/client/src",
+  ...["api", "components", "pages", "texts"].map((folder) => `packages/console/src/${folder}`),
+]);

@@ -1,0 +1,21 @@
+/**
+ * The path of the console, such as `/console`, and what precedes it: the service can be below a path prefix of a proxy. Its own files
+ * are at `assets/` in it.
+ */
+const { origin, pathname } = new URL(import.meta.url);
+const end = pathname.lastIndexOf("/console/");
+
+export const consolePath = `${pathname.slice(0, end)}/console`;
+
+/** The URL of the API, without a slash at its end. */
+export const apiUrl = origin + pathname.slice(0, end);
+
+/** Where people sign in, from where they come back to this page. */
+export function signInUrl(): string {
+  const here = location.pathname + location.search;
+  return `${apiUrl}/sign-in?return=${encodeURIComponent(here.slice(end))}`;
+}
+
+export const signOutUrl = `${apiUrl}/sign-out`;
+
+export const docsUrl = `${apiUrl}/docs`;

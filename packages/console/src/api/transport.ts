@@ -1,0 +1,40 @@
+import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-web";
+import { QueryClient } from "@tanstack/react-query";
+import { apiUrl } from "./paths.ts";
+
+/** Which pages of other origins can't send: the service requires it of calls with the cookie of a session that change something. */
+const protectFromForgery: Interceptor = (next) => (request) => {
+  request.header.set("X-CSRF-Protection", "1");
+  return next(request);
+};
+
+export function createTransport(): Transport {
+  return createConnectTransport({ baseUrl: apiUrl, useBinaryFormat: true, interceptors: [protectFromForgery] });
+}
+
+/** What the pages have read of the API. Events refresh it (live.ts), so that it is not polled. */
+export function createQueries(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: 30_000,
+        retry: (failures, error) => isTemporary(error) && failures < 3,
+      },
+    },
+  });
+}
+
+function isTemporary(error: Error): boolean {
+  const { code } = ConnectError.from(error);
+  return code === Code.Unavailable || code === Code.Unknown || code === Code.ResourceExhausted;
+}
+
+export function isUnauthenticated(error: unknown): boolean {
+  return error !== null && error !== undefined && ConnectError.from(error).code === Code.Unauthenticated;
+}
+
+/** What an error says, without its code. */
+export function messageOf(error: unknown): string {
+  return ConnectError.from(error).rawMessage;
+}

@@ -1,0 +1,133 @@
+import { type ComponentType, lazy, type ReactNode, Suspense, useState } from "react";
+import { Link, Route, Switch, useLocation, useRoute } from "wouter";
+import { useIsLive } from "./api/live.tsx";
+import { docsUrl, signInUrl, signOutUrl } from "./api/paths.ts";
+import { useSession } from "./session.tsx";
+import { ErrorBoundary } from "./components/error-boundary.tsx";
+import { Loading, Notice } from "./components/notice.tsx";
+import { texts } from "./texts/app.ts";
+
+type Page = {
+  readonly name: keyof typeof texts.pages;
+  /** Each page decides about the rest of its path. */
+  readonly path: string;
+  /** Without this permission it is not in the navigation. */
+  readonly permission: string;
+  readonly Component: ComponentType;
+};
+
+const pages: readonly Page[] = [
+  page("overview", "/", "runtime.read", async () => (await import("./pages/overview/page.tsx")).OverviewPage),
+  page("flows", "/flows", "flows.read", async () => (await import("./pages/flows/page.tsx")).FlowsPage),
+  page("history", "/history", "revisions.read", async () => (await import("./pages/history/page.tsx")).HistoryPage),
+  page("deploy", "/deploy", "flows.read", async () => (await import("./pages/deploy/page.tsx")).DeployPage),
+  page("proposals", "/proposals", "flows.read", async () => (await import("./pages/proposals/page.tsx")).ProposalsPage),
+  page("logs", "/logs", "logs.read", async () => (await import("./pages/logs/page.tsx")).LogsPage),
+  page("modules", "/modules", "modules.read", async () => (await import("./pages/modules/page.tsx")).ModulesPage),
+  page("context", "/context", "context.read", async () => (await import("./pages/context/page.tsx")).ContextPage),
+  page("tokens", "/tokens", "tokens.read", async () => (await import("./pages/tokens/page.tsx")).TokensPage),
+  page("audit", "/audit", "audit.read", async () => (await import("./pages/audit/page.tsx")).AuditPage),
+  page("settings", "/settings", "settings.read", async () => (await import("./pages/settings/page.tsx")).SettingsPage),
+];
+
+/** Its code is loaded when it is first opened. */
+function page(name: Page["name"], path: string, permission: string, load: () => Promise<ComponentType>): Page {
+  return { name, path, permission, Component: lazy(async () => ({ default: await load() })) };
+}
+
+export function App(): ReactNode {
+  const [location] = useLocation();
+  return (
+    <div className="app">
+      <a className="skip" href="#content">
+        {texts.skip}
+      </a>
+      <Header />
+      <main id="content" tabIndex={-1}>
+        <ErrorBoundary key={location}>
+          <Suspense fallback={<Loading />}>
+            <Switch>
+              {pages.map(({ name, path, Component }) => (
+                <Route key={name} path={path === "/" ? path : `${path}/*?`} component={Component} />
+              ))}
+              <Route>
+                <Notice title={texts.notFound}>{texts.notFoundHint}</Notice>
+              </Route>
+            </Switch>
+          </Suspense>
+        </ErrorBoundary>
+      </main>
+    </div>
+  );
+}
+
+function Header(): ReactNode {
+  const [isOpen, setOpen] = useState(false);
+  const { can } = useSession();
+  return (
+    <header className="app-header" data-open={isOpen}>
+      <div className="app-title">
+        <Link href="/" className="product">
+          {texts.product}
+        </Link>
+        <LiveSign />
+        <button
+          type="button"
+          className="menu-button"
+          aria-expanded={isOpen}
+          aria-controls="navigation"
+          onClick={() => setOpen(!isOpen)}
+        >
+          {texts.more}
+        </button>
+      </div>
+      <div id="navigation" className="app-menu">
+        <nav aria-label={texts.navigation}>
+          <ul>
+            {pages
+              .filter(({ permission }) => can(permission))
+              .map(({ name, path }) => (
+                <li key={name}>
+                  <PageLink name={name} path={path} onClick={() => setOpen(false)} />
+                </li>
+              ))}
+          </ul>
+        </nav>
+        <Account />
+      </div>
+    </header>
+  );
+}
+
+function PageLink({ name, path, onClick }: Pick<Page, "name" | "path"> & { readonly onClick: () => void }): ReactNode {
+  const [isCurrent] = useRoute(path === "/" ? path : `${path}/*?`);
+  return (
+    <Link href={path} onClick={onClick} aria-current={isCurrent ? "page" : undefined}>
+      {texts.pages[name]}
+    </Link>
+  );
+}
+
+function LiveSign(): ReactNode {
+  const { can } = useSession();
+  const isLive = useIsLive();
+  if (!can("events.read")) {
+    return null;
+  }
+  return (
+    <output className="live-sign" data-live={isLive}>
+      {isLive ? texts.live : texts.notLive}
+    </output>
+  );
+}
+
+function Account(): ReactNode {
+  const { username } = useSession();
+  return (
+    <div className="account">
+      <a href={docsUrl}>{texts.apiReference}</a>
+      {username === "" ? null : <span>{texts.signedInAs(username)}</span>}
+      {username === "" ? <a href={signInUrl()}>{texts.signIn}</a> : <a href={signOutUrl}>{texts.signOut}</a>}
+    </div>
+  );
+}

@@ -1,0 +1,101 @@
+import { type ReactNode, useState } from "react";
+import { Dialog as RadixDialog } from "radix-ui";
+import { texts } from "../texts/app.ts";
+import { Problem } from "./notice.tsx";
+
+/** A modal dialog. It keeps the focus, and Escape closes it. */
+export function Dialog({
+  title,
+  description,
+  isOpen,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  readonly description?: ReactNode;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}): ReactNode {
+  return (
+    <RadixDialog.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
+      <RadixDialog.Portal>
+        <RadixDialog.Overlay className="dialog-overlay" />
+        <RadixDialog.Content className="dialog" {...(description === undefined && { "aria-describedby": undefined })}>
+          <RadixDialog.Title asChild>
+            <h2>{title}</h2>
+          </RadixDialog.Title>
+          {description === undefined ? null : (
+            <RadixDialog.Description asChild>
+              <div>{description}</div>
+            </RadixDialog.Description>
+          )}
+          {children}
+        </RadixDialog.Content>
+      </RadixDialog.Portal>
+    </RadixDialog.Root>
+  );
+}
+
+/** A button that asks before it does something. The dialog stays open while it is done, and shows why it has failed. */
+export function ConfirmButton({
+  label,
+  title,
+  description,
+  confirm,
+  isDangerous = false,
+  isDisabled = false,
+  onConfirm,
+}: {
+  readonly label: ReactNode;
+  readonly title: string;
+  readonly description: ReactNode;
+  /** The label of the button that does it: a verb. */
+  readonly confirm: string;
+  readonly isDangerous?: boolean;
+  readonly isDisabled?: boolean;
+  readonly onConfirm: () => Promise<unknown>;
+}): ReactNode {
+  const [isOpen, setOpen] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const close = (): void => {
+    setOpen(false);
+    setError(undefined);
+  };
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onConfirm();
+      close();
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <button type="button" className={isDangerous ? "danger" : ""} disabled={isDisabled} onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>
+        {error === undefined ? null : <Problem error={error} />}
+        <div className="dialog-actions">
+          <button type="button" onClick={close}>
+            {texts.cancel}
+          </button>
+          <button
+            type="button"
+            className={isDangerous ? "danger" : "primary"}
+            disabled={isBusy}
+            onClick={() => void run()}
+          >
+            {confirm}
+          </button>
+        </div>
+      </Dialog>
+    </>
+  );
+}

@@ -1,0 +1,46 @@
+import { type ReactNode, useEffect, useState } from "react";
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+const absolute = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
+
+const units = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+] as const;
+
+/** How long ago something was; the exact time is its title. */
+export function Time({ at }: { readonly at: Timestamp | undefined }): ReactNode {
+  const now = useNow();
+  if (at === undefined) {
+    return null;
+  }
+  const date = timestampDate(at);
+  return (
+    <time dateTime={date.toISOString()} title={absolute.format(date)}>
+      {formatAge((date.getTime() - now) / 1000)}
+    </time>
+  );
+}
+
+/** The exact time. */
+export function ExactTime({ at }: { readonly at: Timestamp | undefined }): ReactNode {
+  return at === undefined ? null : (
+    <time dateTime={timestampDate(at).toISOString()}>{absolute.format(timestampDate(at))}</time>
+  );
+}
+
+function formatAge(seconds: number): string {
+  const [unit, size] = units.find(([, each]) => Math.abs(seconds) >= each) ?? (["second", 1] as const);
+  return relative.format(Math.round(seconds / size), unit);
+}
+
+function useNow(): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 20_000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}

@@ -1,0 +1,7 @@
+import type { ReactNode } from "react";
+import { Page } from "../../components/page.tsx";
+import { texts } from "../../texts/app.ts";
+
+export function ProposalsPage(): ReactNode {
+  return <Page title={texts.pages.proposals}>{null}</Page>;
+}

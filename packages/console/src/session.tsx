@@ -1,0 +1,70 @@
+import { createContext, type ReactNode, useContext, useMemo } from "react";
+import { useQuery } from "@connectrpc/connect-query";
+import { AuthService } from "@flowgate/client";
+import { isUnauthenticated } from "./api/transport.ts";
+import { signInUrl } from "./api/paths.ts";
+import { Loading, Notice, Problem } from "./components/notice.tsx";
+import { texts } from "./texts/app.ts";
+
+export type Session = {
+  /** Empty: no one has to sign in. */
+  readonly username: string;
+  /** Whether the caller has a permission such as `flows.write`, at least on some tabs. */
+  readonly can: (permission: string) => boolean;
+};
+
+const SessionContext = createContext<Session | undefined>(undefined);
+
+/** Shows its children to those who are signed in, or do not have to. */
+export function SessionProvider({ children }: { readonly children: ReactNode }): ReactNode {
+  const { data, error, isPending, refetch } = useQuery(AuthService.method.getIdentity, {}, { refetchInterval: 60_000 });
+  const session = useMemo(
+    (): Session | undefined =>
+      data && {
+        username: data.username,
+        can: (permission) => data.permissions.some((granted) => includes(granted, permission)),
+      },
+    [data],
+  );
+  if (isUnauthenticated(error)) {
+    return (
+      <Notice title={texts.signedOut}>
+        <a className="button primary" href={signInUrl()}>
+          {texts.signIn}
+        </a>
+      </Notice>
+    );
+  }
+  if (session !== undefined) {
+    return <SessionContext value={session}>{children}</SessionContext>;
+  }
+  return isPending ? (
+    <Loading />
+  ) : (
+    <Notice title={texts.unreachable}>
+      <Problem error={error} onRetry={() => void refetch()} />
+    </Notice>
+  );
+}
+
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (session === undefined) {
+    throw new TypeError("there is no SessionProvider");
+  }
+  return session;
+}
+
+/** What "read" does not include, since it may contain the data that flows process. */
+const sensitive: ReadonlySet<string> = new Set(["context.read", "debug.read", "logs.read"]);
+
+/** The rules of the service: they decide which controls are shown, the service decides what is done. */
+function includes(granted: string, permission: string): boolean {
+  if (granted === "*") {
+    return permission !== "flows.deploy_unapproved";
+  }
+  if (granted === "read") {
+    return permission.endsWith(".read") && !sensitive.has(permission);
+  }
+  return granted === permission || granted.startsWith(`${permission}@tab:`);
+}

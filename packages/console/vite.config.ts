@@ -2,7 +2,7 @@ import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
 /** The service that `npm run dev` asks: one that runs on its default port. */
-const service = "http://127.0.0.1:1880";
+const service = "http://127.0.0.1:8080";
 
 export default defineConfig(({ command }) => ({
   plugins: [react()],

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
+import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 const executablePath = "/usr/bin/chromium";
 
@@ -8,11 +8,11 @@ export const missingBrowser = existsSync(executablePath) ? undefined : `${execut
 
 /** A real browser. Its pages share neither cookies nor caches. */
 export type Browser = AsyncDisposable & {
-  openTab(): Promise<Tab>;
+  openTab(options?: BrowserContextOptions): Promise<Tab>;
 };
 
 /** A page with its console output and requests. */
-type Tab = AsyncDisposable & {
+export type Tab = AsyncDisposable & {
   readonly page: Page;
   /** Warnings and errors of its console, and uncaught exceptions. */
   readonly complaints: readonly string[];
@@ -36,7 +36,8 @@ export async function openBrowser(args: readonly string[] = []): Promise<Browser
     ],
   });
   return {
-    openTab: async () => watch(await browser.newContext({ viewport: { width: 1280, height: 1000 } })),
+    openTab: async (options) =>
+      watch(await browser.newContext({ viewport: { width: 1280, height: 1000 }, ...options })),
     [Symbol.asyncDispose]: () => browser.close(),
   };
 }

@@ -1,9 +1,7 @@
 import type { Locator, Page } from "playwright-core";
-import type { Browser } from "./browser.ts";
+import type { Browser, Tab } from "./browser.ts";
 import { eventually, type Service } from "./service.ts";
 import { passwordOf } from "./users.ts";
-
-type Tab = Awaited<ReturnType<Browser["openTab"]>>;
 
 /** The URL of the listener of Node-RED's tools. */
 export function toolsUrl(service: Pick<Service, "log">): string {

@@ -1,0 +1,75 @@
+import AxeBuilder from "@axe-core/playwright";
+import type { Page } from "playwright-core";
+import type { Browser, Tab } from "../browser.ts";
+import type { Service } from "../service.ts";
+import { passwordOf } from "../users.ts";
+
+export type Screen = {
+  /** In CSS pixels. Defaults to a desktop's. */
+  readonly viewport?: { readonly width: number; readonly height: number };
+  readonly colorScheme?: "light" | "dark";
+};
+
+/** The narrowest screen for which the console is made. */
+export const phone: Screen = { viewport: { width: 390, height: 844 } };
+
+/** The web console in a browser, used as by a person. */
+export class Console implements AsyncDisposable {
+  readonly page: Page;
+  readonly #tab: Tab;
+  readonly #url: string;
+
+  private constructor(tab: Tab, url: string) {
+    this.#tab = tab;
+    this.#url = url;
+    this.page = tab.page;
+    // Busy machines take long.
+    this.page.setDefaultTimeout(120_000);
+  }
+
+  /** Signs in, unless `username` is undefined, and opens a page such as `/history`. */
+  static async open(
+    browser: Browser,
+    { url }: Pick<Service, "url">,
+    { username, path = "", ...screen }: Screen & { readonly username?: string; readonly path?: string } = {},
+  ): Promise<Console> {
+    const console = new Console(await browser.openTab(screen), url);
+    await console.goto(path);
+    if (username !== undefined) {
+      await console.signIn(username);
+    }
+    return console;
+  }
+
+  /** Opens a page by its address. Links are followed by `page`. */
+  async goto(path: string): Promise<void> {
+    await this.page.goto(`${this.#url}/console${path}`);
+  }
+
+  /** By the link of the page that is shown. Returns to it. */
+  async signIn(username: string, password = passwordOf(username)): Promise<void> {
+    const { page } = this;
+    await page.getByRole("link", { name: "Sign in" }).click();
+    await page.getByLabel("Username").fill(username);
+    await page.getByLabel("Password").fill(password);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText(`Signed in as ${username}`).waitFor({ state: "attached" });
+  }
+
+  /** What the browser has complained about, such as violations of the Content Security Policy. */
+  get complaints(): readonly string[] {
+    return this.#tab.complaints;
+  }
+
+  /** What violates WCAG 2.2 AA on the page that is shown: the rules, with the elements. */
+  async violations(): Promise<string[]> {
+    const { violations } = await new AxeBuilder({ page: this.page })
+      .withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"])
+      .analyze();
+    return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(", ")}`);
+  }
+
+  [Symbol.asyncDispose](): PromiseLike<void> {
+    return this.#tab[Symbol.asyncDispose]();
+  }
+}

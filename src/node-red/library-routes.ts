@@ -1,10 +1,11 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf, requires } from "./access.ts";
 import { FlowgateError } from "../errors.ts";
 import { isFields } from "../base/fields.ts";
+import type { Palette } from "./palette/palette.ts";
 import type { DocumentStore, StoredDocument } from "../store/document-store.ts";
 
-export type LibraryRoutesOptions = { readonly documents: DocumentStore };
+export type LibraryRoutesOptions = { readonly documents: DocumentStore; readonly palette: Palette };
 
 type EntryRequest = FastifyRequest<{ Params: { library: string; type: string; "*"?: string } }>;
 
@@ -12,19 +13,22 @@ type EntryRequest = FastifyRequest<{ Params: { library: string; type: string; "*
 const bodyLimit = 1024 * 1024;
 const maxPathChars = 255;
 
-/** The library of Node-RED's editor, whose entries all users share. It is in the store. The library of examples is empty. */
-export function addLibraryRoutes(app: FastifyInstance, { documents }: LibraryRoutesOptions): void {
-  const read = async (request: EntryRequest, reply: { type(value: string): unknown }): Promise<unknown> => {
+/** The libraries of Node-RED's editor: one in the store, whose entries all users share, and the example flows of modules. */
+export function addLibraryRoutes(app: FastifyInstance, { documents, palette }: LibraryRoutesOptions): void {
+  const read = async (request: EntryRequest, reply: FastifyReply): Promise<unknown> => {
     const { isLocal, type, path } = parseEntry(request);
-    const document = path === "" || !isLocal ? undefined : await findEntry(documents, type, path);
+    if (!isLocal) {
+      return type === "flows" ? readExamples(palette, path, reply) : [];
+    }
+    const document = path === "" ? undefined : await findEntry(documents, type, path);
     if (document !== undefined) {
       reply.type(type === "flows" ? "application/json" : "text/plain");
       return document.content;
     }
     const folder = prefixOf(type, path);
-    const entries = isLocal ? toListing(await documents.list(folder), folder) : [];
+    const entries = toListing(await documents.list(folder), folder);
     if (entries.length === 0 && path !== "" && !path.endsWith("/")) {
-      throw new FlowgateError("not_found", "the library has no such entry");
+      throw notFound();
     }
     return entries;
   };
@@ -47,6 +51,21 @@ export function addLibraryRoutes(app: FastifyInstance, { documents }: LibraryRou
     await documents.put({ name: nameOf(type, path), details: JSON.stringify(details), content, by });
     return reply.status(204).send();
   });
+}
+
+/** The names of modules, of what a folder contains, or an example itself. */
+async function readExamples(palette: Palette, path: string, reply: FastifyReply): Promise<unknown> {
+  if (path === "") {
+    return palette.modulesWithExamples();
+  }
+  const [, module = "", rest = ""] = /^((?:@[^/]+\/)?[^/]+)\/?(.*)$/s.exec(path) ?? [];
+  const found = await palette.findExample(module, rest.replace(/\/$/, ""));
+  if (found === undefined) {
+    throw notFound();
+  }
+  return typeof found === "string"
+    ? reply.type("application/json").send(found)
+    : [...found.folders, ...found.examples.map((fn) => ({ fn }))];
 }
 
 /** Of a function, the body has its text and other properties. Flows are the body itself. */
@@ -91,6 +110,10 @@ function prefixOf(type: string, path: string): string {
 /** As Node-RED names files. */
 function nameOf(type: string, path: string): string {
   return `library/${type}/${type === "flows" && !path.endsWith(".json") ? `${path}.json` : path}`;
+}
+
+function notFound(): FlowgateError {
+  return new FlowgateError("not_found", "the library has no such entry");
 }
 
 function parseEntry({ params: { library, type, "*": path = "" } }: EntryRequest) {

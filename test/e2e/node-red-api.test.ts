@@ -253,6 +253,25 @@ describe("a service with users", () => {
     expect((await read("flows/none")).status).toBe(404);
   });
 
+  test("the examples of modules are a library, which can only be read", async () => {
+    const read = (path: string) => service.sendTool("GET", `/library/examples/${path}`, { headers: reader });
+    expect((await read("flows")).json()).toEqual(["node-red"]);
+    expect((await read("flows/node-red/")).json()).toEqual(expect.arrayContaining(["common", "function"]));
+    expect((await read("flows/node-red/function/")).json()).toEqual(expect.arrayContaining(["switch", "delay"]));
+    const [first] = (await read("flows/node-red/function/delay")).json() as { fn: string }[];
+    const example = await read(`flows/node-red/function/delay/${encodeURIComponent(first?.fn ?? "")}`);
+    expect(example.headers["content-type"]).toMatch(/^application\/json/);
+    expect(example.json()).toEqual(expect.arrayContaining([expect.objectContaining({ type: "delay" })]));
+
+    expect((await read("functions")).json()).toEqual([]);
+    for (const path of ["none", "node-red/none", "node-red/function/delay/none", "node-red/..%2F..%2Fpackage"]) {
+      expect([path, (await read(`flows/${path}`)).status >= 400]).toEqual([path, true]);
+    }
+    const body = JSON.stringify([tab("t")]);
+    const write = await service.sendTool("POST", "/library/examples/flows/x", { headers: { ...admin, ...json }, body });
+    expect(write.status).toBe(400);
+  });
+
   test("values of the context are read as the editor shows them, and removed", async () => {
     await deploy(service, { flows: endpoint("/set", `global.set("n", 5); flow.set("t", "text")`) }, "full", {
       ...bearer(await login(service, { username: "admin" })),

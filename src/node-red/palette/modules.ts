@@ -1,4 +1,4 @@
-import { readdir, stat } from "node:fs/promises";
+import { glob, readdir, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, join } from "node:path";
 import semver from "semver";
@@ -52,6 +52,8 @@ export type PaletteModule = {
   readonly sets: readonly NodeSet[];
   readonly icons: readonly { readonly dir: string; readonly files: readonly string[] }[];
   readonly resourcesDir: string | undefined;
+  /** Has its example flows; undefined: there are none. */
+  readonly examplesDir: string | undefined;
 };
 
 export const coreModule = "node-red";
@@ -147,7 +149,8 @@ class PaletteReader {
       });
     }
     const others = { isLocal: false, isUser: false, isEnabled: true, resourcesDir: undefined };
-    return { name: coreModule, version, sets, icons: await readIcons(iconDirs), ...others };
+    const examplesDir = await findExamples(coreDir);
+    return { examplesDir, name: coreModule, version, sets, icons: await readIcons(iconDirs), ...others };
   }
 
   async readModule(
@@ -174,6 +177,7 @@ class PaletteReader {
       sets,
       icons: await readIcons(iconDirs),
       resourcesDir: (await isFolder(resourcesDir)) ? resourcesDir : undefined,
+      examplesDir: await findExamples(dir),
     };
   }
 
@@ -283,4 +287,13 @@ function isFile(path: string): Promise<boolean> {
     (found) => found.isFile(),
     () => false,
   );
+}
+
+async function findExamples(moduleDir: string): Promise<string | undefined> {
+  const dir = join(moduleDir, "examples");
+  // A folder without flows is not offered.
+  for await (const _ of glob("**/*.json", { cwd: dir })) {
+    return dir;
+  }
+  return undefined;
 }

@@ -1,4 +1,4 @@
-import { realpath, stat } from "node:fs/promises";
+import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isWithin } from "../../runtime/folders.ts";
 import { signModules } from "../../modules/catalog.ts";
@@ -33,6 +33,10 @@ export type SetInfo = {
   readonly version: string;
   readonly err?: object | string;
 };
+
+export type ExampleFolder = { readonly folders: readonly string[]; readonly examples: readonly string[] };
+
+const maxExampleBytes = 4 * 1024 * 1024;
 
 /** Languages are few, but clients can ask for any. */
 const maxPages = 8;
@@ -126,15 +130,24 @@ export class Palette {
   /** A file that a module has for the editor. */
   async findResource(moduleName: string, path: string): Promise<string | undefined> {
     const dir = (await this.#read()).find(({ name }) => name === moduleName)?.resourcesDir;
-    if (dir === undefined || path.includes("\0")) {
+    const file = dir && (await findWithin(dir, path));
+    return file && (await stat(file)).isFile() ? file : undefined;
+  }
+
+  /** The names of the modules that have example flows. */
+  async modulesWithExamples(): Promise<string[]> {
+    return (await this.#read()).filter(({ examplesDir }) => examplesDir !== undefined).map(({ name }) => name);
+  }
+
+  /** An example as JSON, by its path without `.json`, or what a folder of examples contains; undefined: there is neither. */
+  async findExample(moduleName: string, path: string): Promise<string | ExampleFolder | undefined> {
+    const dir = (await this.#read()).find(({ name }) => name === moduleName)?.examplesDir;
+    if (dir === undefined) {
       return undefined;
     }
-    try {
-      const [root, file] = await Promise.all([realpath(dir), realpath(join(dir, path))]);
-      return isWithin(root, file) && (await stat(file)).isFile() ? file : undefined;
-    } catch {
-      return undefined;
-    }
+    const file = path === "" ? undefined : await findWithin(dir, `${path}.json`);
+    const text = file && (await readText(file, maxExampleBytes));
+    return text ?? readFolder(await findWithin(dir, path));
   }
 
   async #all(kind: Kind): Promise<Found[]> {
@@ -155,6 +168,31 @@ export class Palette {
     }
     return this.#modules;
   }
+}
+
+/** The path of what is in a folder, also by its links; undefined: there is nothing, or it is elsewhere. */
+async function findWithin(dir: string, path: string): Promise<string | undefined> {
+  if (path.includes("\0")) {
+    return undefined;
+  }
+  try {
+    const [root, found] = await Promise.all([realpath(dir), realpath(join(dir, path))]);
+    return isWithin(root, found) ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readFolder(dir: string | undefined): Promise<ExampleFolder | undefined> {
+  const entries = dir === undefined ? undefined : await readdir(dir, { withFileTypes: true }).catch(() => undefined);
+  return (
+    entries && {
+      folders: entries.filter((each) => each.isDirectory()).map(({ name }) => name),
+      examples: entries
+        .filter((each) => each.isFile() && each.name.endsWith(".json"))
+        .map(({ name }) => name.replace(/\.json$/, "")),
+    }
+  );
 }
 
 function setsOf(modules: readonly PaletteModule[], kind: Kind): Found[] {

@@ -151,7 +151,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     api: ["", "@bufbuild/protobuf* @connectrpc/* @flowgate/client @tanstack/react-query react"],
     components: [
       "api texts",
-      "@bufbuild/protobuf* @codemirror/* @connectrpc/* @flowgate/client @tanstack/* codemirror radix-ui react uplot*",
+      "@bufbuild/protobuf* @codemirror/* @connectrpc/* @flowgate/client @tanstack/* codemirror radix-ui react uplot* wouter",
     ],
     "session.tsx": ["api components texts", "@connectrpc/connect-query @flowgate/client react"],
     pages: [

@@ -1,9 +1,9 @@
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useRef, useState } from "react";
 import { Dialog as RadixDialog } from "radix-ui";
 import { texts } from "../texts/app.ts";
 import { Problem } from "./notice.tsx";
 
-/** A modal dialog. It keeps the focus, and Escape closes it. */
+/** A modal dialog. It keeps the focus, and gives it back. Escape closes it. */
 export function Dialog({
   title,
   description,
@@ -17,11 +17,22 @@ export function Dialog({
   readonly onClose: () => void;
   readonly children: ReactNode;
 }): ReactNode {
+  const opener = useRef<Element>(null);
   return (
     <RadixDialog.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
       <RadixDialog.Portal>
         <RadixDialog.Overlay className="dialog-overlay" />
-        <RadixDialog.Content className="dialog" {...(description === undefined && { "aria-describedby": undefined })}>
+        <RadixDialog.Content
+          className="dialog"
+          onOpenAutoFocus={() => {
+            opener.current = document.activeElement;
+          }}
+          onCloseAutoFocus={(event) => {
+            event.preventDefault();
+            focusAgain(opener.current);
+          }}
+          {...(description === undefined && { "aria-describedby": undefined })}
+        >
           <RadixDialog.Title asChild>
             <h2>{title}</h2>
           </RadixDialog.Title>
@@ -37,6 +48,14 @@ export function Dialog({
   );
 }
 
+/** What the dialog has removed can't have the focus: the page has it then, and not the body, so that Tab goes on there. */
+function focusAgain(element: Element | null): void {
+  const target = element?.isConnected === true ? element : document.querySelector("#content");
+  if (target instanceof HTMLElement) {
+    target.focus();
+  }
+}
+
 /** A button that asks before it does something. The dialog stays open while it is done, and shows why it has failed. */
 export function ConfirmButton({
   label,
@@ -44,6 +63,7 @@ export function ConfirmButton({
   description,
   confirm,
   isDangerous = false,
+  isPlain = false,
   isDisabled = false,
   onConfirm,
 }: {
@@ -53,6 +73,8 @@ export function ConfirmButton({
   /** The label of the button that does it: a verb. */
   readonly confirm: string;
   readonly isDangerous?: boolean;
+  /** Of many of the same kind, which would be too loud in the colours of danger. */
+  readonly isPlain?: boolean;
   readonly isDisabled?: boolean;
   readonly onConfirm: () => Promise<unknown>;
 }): ReactNode {
@@ -77,7 +99,12 @@ export function ConfirmButton({
   };
   return (
     <>
-      <button type="button" className={isDangerous ? "danger" : ""} disabled={isDisabled} onClick={() => setOpen(true)}>
+      <button
+        type="button"
+        className={isDangerous && !isPlain ? "danger" : ""}
+        disabled={isDisabled}
+        onClick={() => setOpen(true)}
+      >
         {label}
       </button>
       <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>

@@ -36,4 +36,6 @@ export const texts = {
   cancel: "Cancel",
   copy: "Copy",
   copied: "Copied",
+  copyFailed: "The browser does not permit it: select the text, and copy it.",
+  loadMore: "Load more",
 } as const;

@@ -1,0 +1,31 @@
+import { type ReactNode, useState } from "react";
+import { texts } from "../texts/app.ts";
+
+/** Copies a text to the clipboard, and says so. */
+export function CopyButton({
+  text,
+  label = texts.copy,
+}: {
+  readonly text: string;
+  readonly label?: string;
+}): ReactNode {
+  const [state, setState] = useState<"idle" | "copied" | "failed">("idle");
+  const copy = async (): Promise<void> => {
+    try {
+      // Absent where the page is loaded without TLS from another machine.
+      await navigator.clipboard.writeText(text);
+      setState("copied");
+    } catch {
+      setState("failed");
+    }
+  };
+  return (
+    <>
+      <button type="button" onClick={() => void copy()}>
+        {state === "copied" ? texts.copied : label}
+      </button>
+      <output className="visually-hidden">{state === "copied" ? texts.copied : ""}</output>
+      {state === "failed" ? <span role="alert">{texts.copyFailed}</span> : null}
+    </>
+  );
+}

@@ -1,0 +1,138 @@
+import { type ReactNode, useEffect, useId, useState } from "react";
+import { useSearchParams } from "wouter";
+
+/** The filters of a page by their names; empty: not set. They are parameters of its address, so that it can be shared. */
+export type Filters<Name extends string> = Readonly<Record<Name, string>>;
+
+/** Returns the filters, and what changes some of them. */
+export function useFilters<Name extends string>(
+  names: readonly Name[],
+): readonly [Filters<Name>, (changes: Partial<Filters<Name>>) => void] {
+  const [parameters, setParameters] = useSearchParams();
+  const filters = Object.fromEntries(names.map((name) => [name, parameters.get(name) ?? ""])) as Filters<Name>;
+  const change = (changes: Partial<Filters<Name>>): void =>
+    setParameters(
+      (previous) => {
+        const next = new URLSearchParams(previous);
+        for (const [name, value] of Object.entries<string>(changes as Filters<Name>)) {
+          if (value === "") {
+            next.delete(name);
+          } else {
+            next.set(name, value);
+          }
+        }
+        return next;
+      },
+      { replace: true },
+    );
+  return [filters, change];
+}
+
+const pauseMs = 300;
+
+/** Takes effect when there is a pause in the typing. */
+export function TextFilter({
+  label,
+  value,
+  suggestions = [],
+  onChange,
+}: {
+  readonly label: string;
+  readonly value: string;
+  readonly suggestions?: readonly string[];
+  readonly onChange: (value: string) => void;
+}): ReactNode {
+  const [typed, setTyped] = useState<string>();
+  const list = useId();
+  useEffect(() => {
+    if (typed === undefined) {
+      return undefined;
+    }
+    const timer = setTimeout(() => {
+      onChange(typed.trim());
+      setTyped(undefined);
+    }, pauseMs);
+    return () => clearTimeout(timer);
+  }, [typed, onChange]);
+  return (
+    <label>
+      {label}
+      <input
+        type="search"
+        autoComplete="off"
+        spellCheck={false}
+        value={typed ?? value}
+        list={suggestions.length === 0 ? undefined : list}
+        onChange={(event) => setTyped(event.target.value)}
+      />
+      {suggestions.length === 0 ? null : (
+        <datalist id={list}>
+          {suggestions.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </datalist>
+      )}
+    </label>
+  );
+}
+
+export function SelectFilter({
+  label,
+  value,
+  all,
+  options,
+  onChange,
+}: {
+  readonly label: string;
+  readonly value: string;
+  /** What is selected if the filter is not set. */
+  readonly all: string;
+  readonly options: readonly { readonly value: string; readonly label: string }[];
+  readonly onChange: (value: string) => void;
+}): ReactNode {
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={(event) => onChange(event.target.value)}>
+        <option value="">{all}</option>
+        {options.map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** A time of the viewer's time zone; the filter has it in UTC, as in RFC 3339. */
+export function TimeFilter({
+  label,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}): ReactNode {
+  return (
+    <label>
+      {label}
+      <input
+        type="datetime-local"
+        value={toLocal(value)}
+        onChange={({ target }) => onChange(target.value === "" ? "" : new Date(target.value).toISOString())}
+      />
+    </label>
+  );
+}
+
+/** Such as `2026-11-26T23:50`; empty for what is no time. */
+function toLocal(time: string): string {
+  const ms = Date.parse(time);
+  if (Number.isNaN(ms)) {
+    return "";
+  }
+  const offsetMs = new Date(ms).getTimezoneOffset() * 60_000;
+  return new Date(ms - offsetMs).toISOString().slice(0, 16);
+}

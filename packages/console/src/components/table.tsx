@@ -1,0 +1,81 @@
+import type { ReactNode } from "react";
+import { texts } from "../texts/app.ts";
+import { Problem } from "./notice.tsx";
+
+export type Column<Row> = {
+  readonly title: string;
+  /** The title is not shown, such as that of a column of buttons. */
+  readonly isUntitled?: boolean;
+  readonly cell: (row: Row) => ReactNode;
+};
+
+/** Rows with columns; each row is a card with titled values where there is no room for the columns. */
+export function Table<Row>({
+  label,
+  columns,
+  rows,
+  keyOf,
+  empty,
+}: {
+  /** What the rows are, for those who do not see the page. */
+  readonly label: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string | number;
+  /** In place of a table without rows. */
+  readonly empty: ReactNode;
+}): ReactNode {
+  if (rows.length === 0) {
+    return <p className="muted">{empty}</p>;
+  }
+  return (
+    <table className="table" aria-label={label}>
+      <thead>
+        <tr>
+          {columns.map(({ title, isUntitled = false }) => (
+            <th key={title} scope="col">
+              {isUntitled ? <span className="visually-hidden">{title}</span> : title}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={keyOf(row)}>
+            {columns.map(({ title, isUntitled = false, cell }) => (
+              <td key={title} data-title={isUntitled ? undefined : title}>
+                {cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** Loads the next page of a list, if there is one. */
+export function LoadMore({
+  of: { hasNextPage, isFetchingNextPage, isFetchNextPageError, error, fetchNextPage },
+}: {
+  /** What `useInfiniteQuery` returns. */
+  readonly of: {
+    readonly hasNextPage: boolean;
+    readonly isFetchingNextPage: boolean;
+    readonly isFetchNextPageError: boolean;
+    readonly error: unknown;
+    readonly fetchNextPage: () => Promise<unknown>;
+  };
+}): ReactNode {
+  if (!hasNextPage) {
+    return null;
+  }
+  const load = (): void => void fetchNextPage();
+  return isFetchNextPageError ? (
+    <Problem error={error} onRetry={load} />
+  ) : (
+    <button type="button" className="load-more" aria-disabled={isFetchingNextPage} onClick={load}>
+      {isFetchingNextPage ? texts.loading : texts.loadMore}
+    </button>
+  );
+}

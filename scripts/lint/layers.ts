@@ -153,9 +153,11 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "api texts",
       "@bufbuild/protobuf* @codemirror/* @connectrpc/* @flowgate/client @tanstack/* codemirror radix-ui react uplot* wouter",
     ],
+    // How flows and their differences are drawn.
+    "flow-view": ["texts", "@flowgate/client react"],
     "session.tsx": ["api components texts", "@connectrpc/connect-query @flowgate/client react"],
     pages: [
-      "api components session.tsx texts",
+      "api components flow-view session.tsx texts",
       "@bufbuild/protobuf* @connectrpc/* @flowgate/client @tanstack/* react wouter",
     ],
     "app.tsx": ["api components pages session.tsx texts", "react wouter"],
@@ -167,5 +169,5 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
 export const browserLayers: ReadonlySet<string> = new Set([
   "packages/gateway/src/client",
   "packages/client/src",
-  ...["api", "components", "pages", "texts"].map((folder) => `packages/console/src/${folder}`),
+  ...["api", "components", "flow-view", "pages", "texts"].map((folder) => `packages/console/src/${folder}`),
 ]);

@@ -1,0 +1,101 @@
+import { grow, measures, union, type Box, type Curve } from "./geometry.ts";
+import type { IconName } from "./icons.ts";
+
+/** The width of a text in the font of labels. */
+export type MeasureText = (text: string) => number;
+
+/** How a difference marks an element. */
+export type ChangeMark = "added" | "removed" | "changed";
+
+type Base = {
+  /** Of the node, or for wires `<id>:<output>:<id>`. Unique among the elements of its kind. */
+  readonly id: string;
+  readonly box: Box;
+  readonly change?: ChangeMark;
+};
+
+export type GroupElement = Base & {
+  readonly kind: "group";
+  readonly stroke: string | undefined;
+  readonly strokeOpacity: number;
+  readonly fill: string | undefined;
+  readonly fillOpacity: number;
+  readonly label: readonly string[];
+  readonly labelColor: string | undefined;
+  /** A corner or the middle of the upper or lower side, as in `nw`. */
+  readonly labelPosition: string;
+  readonly isDisabled: boolean;
+};
+
+export type WireElement = Base & {
+  /** `link`: the invisible wire between link nodes, which is shown if one of them is selected. */
+  readonly kind: "wire" | "link";
+  readonly curve: Curve;
+  readonly from: string;
+  readonly to: string;
+  readonly isDisabled: boolean;
+};
+
+/** What a link node is linked to on another tab, which is shown if it is selected. */
+export type StubElement = Base & {
+  readonly kind: "stub";
+  /** The link node. */
+  readonly of: string;
+  readonly side: "left" | "right";
+  /** The tab. */
+  readonly label: string;
+};
+
+export type NodeElement = Base & {
+  readonly kind: "node";
+  readonly type: string;
+  readonly color: string;
+  readonly icon: IconName | undefined;
+  readonly iconSide: "left" | "right";
+  /** Empty: not shown. */
+  readonly label: readonly string[];
+  readonly isItalic: boolean;
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly button: "press" | "on" | "off" | undefined;
+  readonly isDisabled: boolean;
+};
+
+export type JunctionElement = Base & { readonly kind: "junction"; readonly isDisabled: boolean };
+
+/** A port of the subflow that is drawn. */
+export type SubflowPortElement = Base & {
+  readonly kind: "port";
+  readonly direction: "in" | "out" | "status";
+  readonly label: string;
+  /** Of an output, from 1. */
+  readonly number: number | undefined;
+};
+
+/** Where a node was before it was moved. */
+export type MoveElement = Base & { readonly kind: "move"; readonly from: Box; readonly to: Box };
+
+export type Element =
+  | GroupElement
+  | WireElement
+  | StubElement
+  | NodeElement
+  | JunctionElement
+  | SubflowPortElement
+  | MoveElement;
+
+/** The picture of a tab or subflow. */
+export type Drawing = {
+  readonly container: string;
+  /** From the bottom to the top. */
+  readonly elements: readonly Element[];
+  /** Undefined: nothing to see. */
+  readonly bounds: Box | undefined;
+};
+
+/** What has to be in view for all to be seen. */
+export function boundsOf(elements: readonly Element[]): Box | undefined {
+  const visible = elements.filter(({ kind }) => kind !== "link" && kind !== "stub");
+  const box = union(visible.map((each) => each.box));
+  return box && grow(box, 2 * measures.grid);
+}

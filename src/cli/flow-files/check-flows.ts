@@ -1,6 +1,6 @@
 import { createRegistry } from "@bufbuild/protobuf";
 import { createJsonReaders, RequestError } from "@flowgate/gateway/json";
-import { formatPath, type JsonPath } from "@flowgate/gateway/json-path";
+import { formatPath, type JsonPath, splitPath } from "@flowgate/gateway/json-path";
 import {
   type Credentials,
   type FlowModule,
@@ -14,7 +14,7 @@ import { mergeCredentials } from "../../flows/credentials.ts";
 import { findTypesOf } from "../../flows/document.ts";
 import { findViolations, parseFlows } from "../../flows/parse-flows.ts";
 import type { FileValue, FlowFiles } from "./read-file.ts";
-import { type FileProblem, FlowFilesFailure, problemAt, splitPath } from "./source.ts";
+import { type FileProblem, FlowFilesFailure, problemAt } from "./source.ts";
 
 /** The fields of a SetFlowsRequest that files contain. */
 type CheckedFlows = {

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { parseJson, RequestError } from "@flowgate/gateway/json";
-import type { JsonPath } from "@flowgate/gateway/json-path";
+import { type JsonPath, splitPath } from "@flowgate/gateway/json-path";
 import { CliFailure } from "../failure.ts";
 import { printable } from "../printable.ts";
 import { parseYaml, type Position, type Problem, type YamlDocument } from "../yaml.ts";
@@ -105,29 +105,6 @@ export function failureAt(source: FlowSource, path: JsonPath, message: string): 
 
 export function problemAt({ file, positionOf }: FlowSource, path: JsonPath, message: string): FileProblem {
   return { file, ...positionOf(path), message };
-}
-
-const step = /\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|(?:^|\.)([A-Za-z_$][\w$-]*)/y;
-
-/** Splits an error message into the JSON path that it begins with, as `formatPath` writes it, and the rest. */
-export function splitPath(message: string): { readonly path: JsonPath; readonly rest: string } {
-  const path: (string | number)[] = [];
-  let end = 0;
-  for (step.lastIndex = 0; ; end = step.lastIndex) {
-    const match = step.exec(message);
-    if (match === null) {
-      break;
-    }
-    const [, index, quoted, name = ""] = match;
-    path.push(index === undefined ? (quoted === undefined ? name : unescapeName(quoted)) : Number(index));
-  }
-  return message.startsWith(": ", end) ? { path, rest: message.slice(end + 2) } : { path: [], rest: message };
-}
-
-/** The inverse of what `formatPath` does to a quoted name. */
-function unescapeName(quoted: string): string {
-  const json = quoted.replaceAll(/\\.|"/g, (text) => (text === '"' ? '\\"' : text === String.raw`\'` ? "'" : text));
-  return JSON.parse(`"${json}"`) as string;
 }
 
 /** What is wrong at a place in a file. */

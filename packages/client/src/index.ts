@@ -1,4 +1,4 @@
-// The services, and an interceptor that retries calls, to be used with a Connect transport
+// The services, nodes as JSON, and an interceptor that retries calls, to be used with a Connect transport
 export {
   type AuditEntry,
   AuditKind,
@@ -46,6 +46,7 @@ export {
   GetFlowsResponseSchema,
   ModuleState,
   type Node,
+  NodeSchema,
   OnFailure,
   type PlanFlowsResponse,
   PlanFlowsResponseSchema,
@@ -116,4 +117,5 @@ export {
   TokensService,
 } from "../gen/flowgate/v1/tokens_pb.ts";
 export { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+export { NodeJsonError, nodeCredentialsFromJson, nodeFromJson, nodeToJson } from "./node-json.ts";
 export { retryInterceptor, type RetryOptions } from "./retry.ts";

@@ -26,7 +26,20 @@ export {
   LogLevelSchema,
   type NodeStatusEvent,
 } from "../gen/flowgate/v1/events_pb.ts";
-export { ContainerKind, FlowsDiffSchema, NodeChangeSchema } from "../gen/flowgate/v1/diff_pb.ts";
+export {
+  type ContainerDiff,
+  ContainerDiffSchema,
+  ContainerKind,
+  type CredentialNames,
+  type FlowsDiff,
+  FlowsDiffSchema,
+  NodeAspect,
+  NodeChange,
+  NodeChangeSchema,
+  type NodeDiff,
+  NodeRole,
+  type PropertyChange,
+} from "../gen/flowgate/v1/diff_pb.ts";
 export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
 export {
   type ChangeFlowResponse,
@@ -46,8 +59,10 @@ export {
   GetFlowsResponseSchema,
   ModuleState,
   type Node,
+  NodeAction,
   NodeSchema,
   OnFailure,
+  type PlannedNode,
   type PlanFlowsResponse,
   PlanFlowsResponseSchema,
   PlanWarningKind,

@@ -1,0 +1,41 @@
+import { javascript } from "@codemirror/lang-javascript";
+import { json } from "@codemirror/lang-json";
+import { syntaxHighlighting } from "@codemirror/language";
+import { EditorState, type Extension } from "@codemirror/state";
+import { EditorView, highlightSpecialChars, lineNumbers } from "@codemirror/view";
+import { classHighlighter } from "@lezer/highlight";
+import type { CodeLanguage } from "./code-language.ts";
+import "./code-editor.css";
+
+/** CodeMirror adds a style element, which the Content Security Policy permits with the nonce of the page. */
+const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
+
+/** What all editors have. Control and format characters in code are visible. */
+export function editorExtensions(language: CodeLanguage, label: string): Extension[] {
+  return [
+    EditorView.cspNonce.of(nonce),
+    EditorView.lineWrapping,
+    EditorView.contentAttributes.of({ "aria-label": label }),
+    lineNumbers(),
+    highlightSpecialChars(),
+    // The colours are in the style sheet, which follows the colour scheme.
+    syntaxHighlighting(classHighlighter),
+    ...languages[language],
+  ];
+}
+
+/** For code that is shown only. It can be focused, so that it is scrolled by keyboard. */
+export function viewerExtensions(language: CodeLanguage, label: string): Extension[] {
+  return [
+    ...editorExtensions(language, label),
+    EditorState.readOnly.of(true),
+    EditorView.editable.of(false),
+    EditorView.contentAttributes.of({ tabindex: "0" }),
+  ];
+}
+
+const languages: Readonly<Record<CodeLanguage, readonly Extension[]>> = {
+  javascript: [javascript()],
+  json: [json()],
+  text: [],
+};

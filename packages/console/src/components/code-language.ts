@@ -1,0 +1,14 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+
+export type CodeLanguage = "javascript" | "json" | "text";
+
+/** Of function nodes. */
+const scripts: ReadonlySet<string> = new Set(["func", "initialize", "finalize"]);
+
+/** The language of a property of a node, by its name and its values. */
+export function detectLanguage(property: string, values: readonly (JsonValue | undefined)[]): CodeLanguage {
+  if (scripts.has(property)) {
+    return "javascript";
+  }
+  return values.every((value) => typeof value !== "string" || /^\s*[[{]/.test(value)) ? "json" : "text";
+}

@@ -88,7 +88,28 @@ export const runtime: Examples = {
       200: json({
         running: {
           summary: "A node has logged errors",
-          value: { runtime: runtimeState, rev, outcome: "running", started: true, failingNodes: 1 },
+          value: {
+            runtime: runtimeState,
+            rev,
+            outcome: "running",
+            started: true,
+            failingNodes: 1,
+            runtimeProcess: {
+              heapBytes: 41_523_872,
+              heapLimitBytes: 4_345_298_944,
+              rssBytes: 118_075_392,
+              eventLoopDelayMs: 11.5,
+              cpuShare: 0.013,
+            },
+            serviceProcess: {
+              heapBytes: 33_141_880,
+              heapLimitBytes: 4_345_298_944,
+              rssBytes: 102_416_384,
+              eventLoopDelayMs: 4.2,
+              cpuShare: 0.006,
+            },
+            disk: { freeBytes: 31_604_957_184, totalBytes: 63_278_391_296 },
+          },
         },
       }),
     },

@@ -137,6 +137,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     live,
     analysis,
     ...runtimes,
+    stats,
     tracing,
     certificates,
     metrics,

@@ -16,6 +16,7 @@ import { publishTokens } from "../live/token-events.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import type { ProtectedPorts } from "../runtime/protected-ports.ts";
+import type { FlowStats } from "../runtime/flow-stats.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { ReadinessOptions } from "../server/endpoints/health.ts";
 import type { Certificates } from "../server/http/certificates.ts";
@@ -36,6 +37,7 @@ import { tokensService } from "../services/tokens.ts";
 import type { Store } from "../store/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
+import { OwnUsage } from "../telemetry/own-usage.ts";
 import type { Tracing } from "../telemetry/trace.ts";
 import {
   type Authentication,
@@ -55,6 +57,8 @@ export type Components = Runtimes & {
   readonly store: Store;
   readonly live: Live;
   readonly analysis: Analysis;
+  /** Undefined without metrics. */
+  readonly stats: FlowStats | undefined;
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
@@ -134,6 +138,7 @@ function openRoutes(
     probations,
     modules,
     moduleSets,
+    stats,
     ...others
   }: ServiceComponents,
   stack: AsyncDisposableStack,
@@ -198,6 +203,8 @@ function openRoutes(
       outcomes,
       cluster,
       nodes: live.flows.nodes,
+      stats,
+      usage: stack.use(new OwnUsage(options.dataDir)),
     }),
     settings: settingsService({ version, runtime, cluster }),
     tokens: tokensService(authenticator, store.tokens),

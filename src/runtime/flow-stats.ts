@@ -1,8 +1,8 @@
+import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
 import { Series } from "../telemetry/series.ts";
 import {
   type Measurements,
   type NodeMeasurement,
-  type ProcessMeasurement,
   type ResponseClass,
   type TabMeasurement,
   maxMeasuredIdChars,

@@ -1,4 +1,5 @@
 import { type Fields, isFields } from "../base/fields.ts";
+import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
 import { type Durations, buckets } from "../telemetry/series.ts";
 import { cutText } from "./node-events.ts";
 
@@ -26,14 +27,6 @@ export type NodeMeasurement = {
   readonly errors: number;
   readonly count: number;
   readonly seconds: number;
-};
-
-export type ProcessMeasurement = {
-  readonly heapBytes: number;
-  /** The longest delay of the event loop in the last 10 to 20 seconds. */
-  readonly lagSeconds: number;
-  /** Since the last report. */
-  readonly cpuSeconds: number;
 };
 
 export type Measurements = {
@@ -67,8 +60,11 @@ export function parseMeasurements({ process, tabs, nodes }: Fields): Measurement
     kind: "measurements",
     process: {
       heapBytes: parseNumber(process["heapBytes"], Number.MAX_SAFE_INTEGER),
+      heapLimitBytes: parseNumber(process["heapLimitBytes"], Number.MAX_SAFE_INTEGER),
+      rssBytes: parseNumber(process["rssBytes"], Number.MAX_SAFE_INTEGER),
       lagSeconds: parseNumber(process["lagSeconds"]),
       cpuSeconds: parseNumber(process["cpuSeconds"]),
+      seconds: parseNumber(process["seconds"]),
     },
     tabs: tabs.slice(0, maxReportedTabs).filter(isFields).map(parseTab),
     nodes: nodes.slice(0, maxReportedNodes).filter(isFields).map(parseNode),

@@ -1,10 +1,14 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
+import type { ProcessUsageSchema, RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { originOf } from "../auth/caller.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import type { NodeStates } from "../live/node-states.ts";
+import type { FlowStats } from "../runtime/flow-stats.ts";
 import { type Runtime, pending } from "../runtime/runtime.ts";
+import type { OwnUsage } from "../telemetry/own-usage.ts";
+import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { runtimeTimeoutMs } from "./deployment-request.ts";
 import { type InjectOptions, injectMethods } from "./inject.ts";
@@ -19,20 +23,25 @@ type RuntimeServiceOptions = ControlOptions &
     readonly runtime: Pick<Runtime, "restart" | "lastResult">;
     /** What its nodes do. */
     readonly nodes: Pick<NodeStates, "all" | "countFailing">;
+    /** What its process measures; undefined without metrics. */
+    readonly stats: Pick<FlowStats, "process"> | undefined;
+    readonly usage: OwnUsage;
   };
 
 export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<typeof RuntimeService> {
-  const { store, desired, audit, runtime, cluster, nodes } = options;
+  const { store, desired, audit, runtime, cluster, nodes, stats, usage } = options;
   return {
     ...controlMethods(options),
     ...injectMethods(options),
 
-    getRuntime() {
+    async getRuntime() {
+      const disk = await usage.disk();
       const { rev } = store.active();
       const replica = nameOfSelf(cluster);
       const { isStarted, by, atMs } = desired.current();
       const last = runtime.lastResult();
       const { outcome, missingTypes } = last?.revision.rev === rev ? last.result : pending;
+      const flows = stats?.process();
       return {
         runtime: toRuntime(runtime.status()),
         rev,
@@ -42,6 +51,9 @@ export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<type
         ...(!isStarted && { stoppedBy: by ?? "", ...(atMs !== undefined && { stopTime: timestampFromMs(atMs) }) }),
         failingNodes: nodes.countFailing(),
         ...(replica !== undefined && { replica }),
+        ...(flows !== undefined && { runtimeProcess: toProcessUsage(flows) }),
+        serviceProcess: toProcessUsage(usage.process()),
+        ...(disk !== undefined && { disk }),
       };
     },
 
@@ -79,5 +91,21 @@ export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<type
         ...(replica !== undefined && { replica }),
       };
     },
+  };
+}
+
+function toProcessUsage({
+  heapBytes,
+  heapLimitBytes,
+  rssBytes,
+  lagSeconds,
+  cpuSeconds,
+  seconds,
+}: ProcessMeasurement): MessageInitShape<typeof ProcessUsageSchema> {
+  return {
+    heapBytes,
+    heapLimitBytes,
+    rssBytes,
+    ...(seconds > 0 && { eventLoopDelayMs: lagSeconds * 1_000, cpuShare: cpuSeconds / seconds }),
   };
 }

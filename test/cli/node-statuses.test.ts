@@ -64,6 +64,16 @@ test("status says how many nodes have errors", async () => {
   );
 });
 
+test("status shows what the process of the flows uses, and the disk", async () => {
+  const lines = await until(/^Process /m, "status");
+  expect(lines).toContainEqual(
+    expect.stringMatching(
+      /^Process {2,}heap [1-9]\d* of [1-9]\d+ MiB, RSS [1-9]\d* MiB, CPU \d+ %, event loop delay \d+ ms$/,
+    ),
+  );
+  expect(lines).toContainEqual(expect.stringMatching(/^Disk {2,}\d+\.\d of \d+\.\d GiB free$/));
+});
+
 test("status shows what this user may read, also without a login", async () => {
   const adminAuth = { users: [user("ada", "*")], default: { permissions: "settings.read" } };
   await using other = await startService({ config: { ...withoutRuntime, adminAuth } });

@@ -9,7 +9,7 @@ const noDurations = { count: 0, seconds: 0, counts: [] };
 function report(tabs: readonly Partial<TabMeasurement>[], nodes: readonly object[] = [], cpuSeconds = 1): Measurements {
   const tab = { tab: "T", label: "Orders", messages: 1, errors: 0, durations: noDurations, responses: {} };
   const parsed = parseMeasurements({
-    process: { heapBytes: 5, lagSeconds: 0.1, cpuSeconds },
+    process: { heapBytes: 5, heapLimitBytes: 50, rssBytes: 9, lagSeconds: 0.1, cpuSeconds, seconds: 1 },
     tabs: tabs.map((init) => ({ ...tab, responseDurations: noDurations, ...init })),
     nodes: nodes.map((init) => ({ tab: "T", type: "function", messages: 1, errors: 0, count: 0, seconds: 0, ...init })),
   });
@@ -53,7 +53,14 @@ test("forgets the state of a process that no longer reports", () => {
   expect(stats.process()).toBeUndefined();
   pass(hourMs);
   stats.add(report([]));
-  expect(stats.process()).toMatchObject({ heapBytes: 5, lagSeconds: 0.1 });
+  expect(stats.process()).toEqual({
+    heapBytes: 5,
+    heapLimitBytes: 50,
+    rssBytes: 9,
+    lagSeconds: 0.1,
+    cpuSeconds: 1,
+    seconds: 1,
+  });
   pass(10_000);
   expect(stats.process()).toBeUndefined();
 });
@@ -86,7 +93,7 @@ test("a report of the process is checked, since flows can write it too", () => {
   const parse = (fields: object) => parseFromChild({ kind: "measurements", ...fields });
   expect(parse({})).toBeUndefined();
   expect(parse({ process: {}, tabs: [{ tab: 7 }, null, "x"], nodes: [{}] })).toMatchObject({
-    process: { heapBytes: 0, lagSeconds: 0, cpuSeconds: 0 },
+    process: { heapBytes: 0, heapLimitBytes: 0, rssBytes: 0, lagSeconds: 0, cpuSeconds: 0, seconds: 0 },
     tabs: [{ tab: "", label: "", messages: 0, responses: {}, durations: { count: 0 } }],
     nodes: [{ node: "", messages: 0 }],
   });

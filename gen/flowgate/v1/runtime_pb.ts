@@ -21,7 +21,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiSwoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkSDwoHc3RhcnRlZBgDIAEoCCIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCSITChFHZXRSdW50aW1lUmVxdWVzdCKgAgoSR2V0UnVudGltZVJlc3BvbnNlEiUKB3J1bnRpbWUYASABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIZCgdzdGFydGVkGAUgASgIQgja47KsCgIoARISCgpzdG9wcGVkX2J5GAYgASgJEi0KCXN0b3BfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHwoNZmFpbGluZ19ub2RlcxgIIAEoDUII2uOyrAoCKAESDwoHcmVwbGljYRgJIAEoCSJsChdMaXN0Tm9kZVN0YXR1c2VzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRILCgN0YWIYAyABKAkSDAoEbm9kZRgEIAEoCRIPCgdmYWlsaW5nGAUgASgIIpUBChhMaXN0Tm9kZVN0YXR1c2VzUmVzcG9uc2USLwoFbm9kZXMYASADKAsyFi5mbG93Z2F0ZS52MS5Ob2RlU3RhdGVCCNrjsqwKAigBEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIvCgVmbG93cxgDIAMoCzIWLmZsb3dnYXRlLnYxLkZsb3dTdGF0ZUII2uOyrAoCKAEimgMKCU5vZGVTdGF0ZRIPCgdub2RlX2lkGAEgASgJEhEKCW5vZGVfdHlwZRgCIAEoCRIRCglub2RlX25hbWUYAyABKAkSDwoHZmxvd19pZBgEIAEoCRISCgpmbG93X2xhYmVsGAUgASgJEhQKDHN1YmZsb3dfcGF0aBgGIAMoCRIsCgZzdGF0dXMYByABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlU3RhdHVzRXZlbnQSGAoGZXJyb3JzGAggASgNQgja47KsCgIoARIaCgh3YXJuaW5ncxgJIAEoDUII2uOyrAoCKAESLwoKbGFzdF9lcnJvchgKIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50EjMKD2xhc3RfZXJyb3JfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGgoIbWVzc2FnZXMYDCABKAFCCNrjsqwKAigBEjUKEWxhc3RfbWVzc2FnZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLZAgoJRmxvd1N0YXRlEg8KB2Zsb3dfaWQYASABKAkSEgoKZmxvd19sYWJlbBgCIAEoCRIXCgVub2RlcxgDIAEoDUII2uOyrAoCKAESHwoNZmFpbGluZ19ub2RlcxgEIAEoDUII2uOyrAoCKAESGAoGZXJyb3JzGAUgASgNQgja47KsCgIoARIaCgh3YXJuaW5ncxgGIAEoDUII2uOyrAoCKAESGgoIbWVzc2FnZXMYByABKAFCCNrjsqwKAigBEi8KCmxhc3RfZXJyb3IYCCABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEWxhc3RfbWVzc2FnZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDKdBwoOUnVudGltZVNlcnZpY2USiAEKClN0YXJ0Rmxvd3MSHi5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVxdWVzdBofLmZsb3dnYXRlLnYxLlN0YXJ0Rmxvd3NSZXNwb25zZSI5kAICwoIZDxoNcnVudGltZS53cml0ZYLT5JMCEzoBKiIOL3J1bnRpbWU6c3RhcnTa47KsCgRYgIAEEoQBCglTdG9wRmxvd3MSHS5mbG93Z2F0ZS52MS5TdG9wRmxvd3NSZXF1ZXN0Gh4uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVzcG9uc2UiOJACAsKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhI6ASoiDS9ydW50aW1lOnN0b3Da47KsCgRYgIAEEpkBCgpHZXRSdW50aW1lEh4uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlcXVlc3QaHy5mbG93Z2F0ZS52MS5HZXRSdW50aW1lUmVzcG9uc2UiSpACAcKCGQ4aDHJ1bnRpbWUucmVhZILT5JMCChIIL3J1bnRpbWXa47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEErEBChBMaXN0Tm9kZVN0YXR1c2VzEiQuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QaJS5mbG93Z2F0ZS52MS5MaXN0Tm9kZVN0YXR1c2VzUmVzcG9uc2UiUJACAcKCGQ4aDHJ1bnRpbWUucmVhZILT5JMCEBIOL3J1bnRpbWUvbm9kZXPa47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEEpMBCg5SZXN0YXJ0UnVudGltZRIiLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVxdWVzdBojLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVzcG9uc2UiOMKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhU6ASoiEC9ydW50aW1lOnJlc3RhcnTa47KsCgRYgIAEEpIBCgpJbmplY3ROb2RlEh4uZmxvd2dhdGUudjEuSW5qZWN0Tm9kZVJlcXVlc3QaHy5mbG93Z2F0ZS52MS5JbmplY3ROb2RlUmVzcG9uc2UiQ8KCGRAaDnJ1bnRpbWUuaW5qZWN0gtPkkwIfOgEqIhovcnVudGltZS9ub2Rlcy97aWR9OmluamVjdNrjsqwKBFiAgEBCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiSwoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkSDwoHc3RhcnRlZBgDIAEoCCIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCSITChFHZXRSdW50aW1lUmVxdWVzdCKuAwoSR2V0UnVudGltZVJlc3BvbnNlEiUKB3J1bnRpbWUYASABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIZCgdzdGFydGVkGAUgASgIQgja47KsCgIoARISCgpzdG9wcGVkX2J5GAYgASgJEi0KCXN0b3BfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHwoNZmFpbGluZ19ub2RlcxgIIAEoDUII2uOyrAoCKAESDwoHcmVwbGljYRgJIAEoCRIyCg9ydW50aW1lX3Byb2Nlc3MYCiABKAsyGS5mbG93Z2F0ZS52MS5Qcm9jZXNzVXNhZ2USMgoPc2VydmljZV9wcm9jZXNzGAsgASgLMhkuZmxvd2dhdGUudjEuUHJvY2Vzc1VzYWdlEiQKBGRpc2sYDCABKAsyFi5mbG93Z2F0ZS52MS5EaXNrVXNhZ2UirwEKDFByb2Nlc3NVc2FnZRISCgpoZWFwX2J5dGVzGAEgASgBEhgKEGhlYXBfbGltaXRfYnl0ZXMYAiABKAESEQoJcnNzX2J5dGVzGAMgASgBEiAKE2V2ZW50X2xvb3BfZGVsYXlfbXMYBCABKAFIAIgBARIWCgljcHVfc2hhcmUYBSABKAFIAYgBAUIWChRfZXZlbnRfbG9vcF9kZWxheV9tc0IMCgpfY3B1X3NoYXJlIkgKCURpc2tVc2FnZRIcCgpmcmVlX2J5dGVzGAEgASgBQgja47KsCgIoARIdCgt0b3RhbF9ieXRlcxgCIAEoAUII2uOyrAoCKAEibAoXTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSCwoDdGFiGAMgASgJEgwKBG5vZGUYBCABKAkSDwoHZmFpbGluZxgFIAEoCCKVAQoYTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlEi8KBW5vZGVzGAEgAygLMhYuZmxvd2dhdGUudjEuTm9kZVN0YXRlQgja47KsCgIoARIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSLwoFZmxvd3MYAyADKAsyFi5mbG93Z2F0ZS52MS5GbG93U3RhdGVCCNrjsqwKAigBIpoDCglOb2RlU3RhdGUSDwoHbm9kZV9pZBgBIAEoCRIRCglub2RlX3R5cGUYAiABKAkSEQoJbm9kZV9uYW1lGAMgASgJEg8KB2Zsb3dfaWQYBCABKAkSEgoKZmxvd19sYWJlbBgFIAEoCRIUCgxzdWJmbG93X3BhdGgYBiADKAkSLAoGc3RhdHVzGAcgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50EhgKBmVycm9ycxgIIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYCSABKA1CCNrjsqwKAigBEi8KCmxhc3RfZXJyb3IYCiABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKCG1lc3NhZ2VzGAwgASgBQgja47KsCgIoARI1ChFsYXN0X21lc3NhZ2VfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2QIKCUZsb3dTdGF0ZRIPCgdmbG93X2lkGAEgASgJEhIKCmZsb3dfbGFiZWwYAiABKAkSFwoFbm9kZXMYAyABKA1CCNrjsqwKAigBEh8KDWZhaWxpbmdfbm9kZXMYBCABKA1CCNrjsqwKAigBEhgKBmVycm9ycxgFIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYBiABKA1CCNrjsqwKAigBEhoKCG1lc3NhZ2VzGAcgASgBQgja47KsCgIoARIvCgpsYXN0X2Vycm9yGAggASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnQSMwoPbGFzdF9lcnJvcl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X21lc3NhZ2VfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAynQcKDlJ1bnRpbWVTZXJ2aWNlEogBCgpTdGFydEZsb3dzEh4uZmxvd2dhdGUudjEuU3RhcnRGbG93c1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVzcG9uc2UiOZACAsKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhM6ASoiDi9ydW50aW1lOnN0YXJ02uOyrAoEWICABBKEAQoJU3RvcEZsb3dzEh0uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlN0b3BGbG93c1Jlc3BvbnNlIjiQAgLCghkPGg1ydW50aW1lLndyaXRlgtPkkwISOgEqIg0vcnVudGltZTpzdG9w2uOyrAoEWICABBKZAQoKR2V0UnVudGltZRIeLmZsb3dnYXRlLnYxLkdldFJ1bnRpbWVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlc3BvbnNlIkqQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAgoSCC9ydW50aW1l2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKxAQoQTGlzdE5vZGVTdGF0dXNlcxIkLmZsb3dnYXRlLnYxLkxpc3ROb2RlU3RhdHVzZXNSZXF1ZXN0GiUuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlIlCQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAhASDi9ydW50aW1lL25vZGVz2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKTAQoOUmVzdGFydFJ1bnRpbWUSIi5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlcXVlc3QaIy5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlc3BvbnNlIjjCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ02uOyrAoEWICABBKSAQoKSW5qZWN0Tm9kZRIeLmZsb3dnYXRlLnYxLkluamVjdE5vZGVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuSW5qZWN0Tm9kZVJlc3BvbnNlIkPCghkQGg5ydW50aW1lLmluamVjdILT5JMCHzoBKiIaL3J1bnRpbWUvbm9kZXMve2lkfTppbmplY3Ta47KsCgRYgIBAQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.InjectNodeRequest
@@ -295,6 +295,27 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
    * @generated from field: string replica = 9;
    */
   replica: string;
+
+  /**
+   * What the process of the flows uses; absent if it has not reported that in the last seconds, or `metrics.enabled` is false.
+   *
+   * @generated from field: flowgate.v1.ProcessUsage runtime_process = 10;
+   */
+  runtimeProcess?: ProcessUsage | undefined;
+
+  /**
+   * What the process of the service uses.
+   *
+   * @generated from field: flowgate.v1.ProcessUsage service_process = 11;
+   */
+  serviceProcess?: ProcessUsage | undefined;
+
+  /**
+   * The file system of the data directory; absent if it does not report its size.
+   *
+   * @generated from field: flowgate.v1.DiskUsage disk = 12;
+   */
+  disk?: DiskUsage | undefined;
 };
 
 /**
@@ -303,6 +324,78 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
  */
 export const GetRuntimeResponseSchema: GenMessage<GetRuntimeResponse> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_runtime, 9);
+
+/**
+ * What a process uses. Bytes are doubles, since they can exceed 32 bits and have to be numbers in JSON.
+ *
+ * @generated from message flowgate.v1.ProcessUsage
+ */
+export type ProcessUsage = Message<"flowgate.v1.ProcessUsage"> & {
+  /**
+   * The heap of JavaScript in use.
+   *
+   * @generated from field: double heap_bytes = 1;
+   */
+  heapBytes: number;
+
+  /**
+   * The size of the heap at which the process ends.
+   *
+   * @generated from field: double heap_limit_bytes = 2;
+   */
+  heapLimitBytes: number;
+
+  /**
+   * The resident memory.
+   *
+   * @generated from field: double rss_bytes = 3;
+   */
+  rssBytes: number;
+
+  /**
+   * The longest delay of the event loop in about the last 10 to 20 seconds. Absent before it is known: the service measures itself while
+   * it is asked at least once per minute, from the first call on.
+   *
+   * @generated from field: optional double event_loop_delay_ms = 4;
+   */
+  eventLoopDelayMs?: number | undefined;
+
+  /**
+   * The CPU time per time since the previous measurement, a second before or longer: 1 is one core. Absent before it is known.
+   *
+   * @generated from field: optional double cpu_share = 5;
+   */
+  cpuShare?: number | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.ProcessUsage.
+ * Use `create(ProcessUsageSchema)` to create a new message.
+ */
+export const ProcessUsageSchema: GenMessage<ProcessUsage> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 10);
+
+/**
+ * @generated from message flowgate.v1.DiskUsage
+ */
+export type DiskUsage = Message<"flowgate.v1.DiskUsage"> & {
+  /**
+   * @generated from field: double free_bytes = 1;
+   */
+  freeBytes: number;
+
+  /**
+   * @generated from field: double total_bytes = 2;
+   */
+  totalBytes: number;
+};
+
+/**
+ * Describes the message flowgate.v1.DiskUsage.
+ * Use `create(DiskUsageSchema)` to create a new message.
+ */
+export const DiskUsageSchema: GenMessage<DiskUsage> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 11);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesRequest
@@ -349,7 +442,7 @@ export type ListNodeStatusesRequest = Message<"flowgate.v1.ListNodeStatusesReque
  * Use `create(ListNodeStatusesRequestSchema)` to create a new message.
  */
 export const ListNodeStatusesRequestSchema: GenMessage<ListNodeStatusesRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 10);
+  messageDesc(file_flowgate_v1_runtime, 12);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesResponse
@@ -380,7 +473,7 @@ export type ListNodeStatusesResponse = Message<"flowgate.v1.ListNodeStatusesResp
  * Use `create(ListNodeStatusesResponseSchema)` to create a new message.
  */
 export const ListNodeStatusesResponseSchema: GenMessage<ListNodeStatusesResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 11);
+  messageDesc(file_flowgate_v1_runtime, 13);
 
 /**
  * What is known of a node since it was started.
@@ -471,7 +564,7 @@ export type NodeState = Message<"flowgate.v1.NodeState"> & {
  * Use `create(NodeStateSchema)` to create a new message.
  */
 export const NodeStateSchema: GenMessage<NodeState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 12);
+  messageDesc(file_flowgate_v1_runtime, 14);
 
 /**
  * The states of the nodes of a flow, summed up.
@@ -541,7 +634,7 @@ export type FlowState = Message<"flowgate.v1.FlowState"> & {
  * Use `create(FlowStateSchema)` to create a new message.
  */
 export const FlowStateSchema: GenMessage<FlowState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 13);
+  messageDesc(file_flowgate_v1_runtime, 15);
 
 /**
  * The flow runtime.

@@ -99,12 +99,15 @@ export {
   RevisionView,
 } from "../gen/flowgate/v1/revisions_pb.ts";
 export {
+  type DiskUsage,
   type FlowState,
+  type GetRuntimeResponse,
   GetRuntimeResponseSchema,
   type ListNodeStatusesResponse,
   ListNodeStatusesResponseSchema,
   type NodeState,
   InjectNodeResponseSchema,
+  type ProcessUsage,
   RestartRuntimeResponseSchema,
   RuntimeService,
   StartFlowsResponseSchema,

@@ -5,9 +5,12 @@ import {
   GetRuntimeResponseSchema,
   type GetSettingsResponse,
   GetSettingsResponseSchema,
+  type DiskUsage,
+  type GetRuntimeResponse,
   type Isolation,
   IsolationLevelSchema,
   ListNodeStatusesResponseSchema,
+  type ProcessUsage,
   type Replica,
   type Revision,
   RevisionSchema,
@@ -50,7 +53,7 @@ export async function showStatus(
     },
     () =>
       [
-        describe(connection.server, settings, { revision, failingNodes: runtime?.failingNodes ?? 0 }, output),
+        describe(connection.server, settings, { revision, runtime }, output),
         ...advice,
         ...(statuses === undefined ? [] : ["", describeNodeStatuses(statuses, active, output)]),
       ].join("\n"),
@@ -133,7 +136,7 @@ function isTroubled(state: RuntimeState): boolean {
 function describe(
   server: string,
   { version, runtime, user, replicas }: GetSettingsResponse,
-  { revision, failingNodes }: { readonly revision: Revision | undefined; readonly failingNodes: number },
+  known: { readonly revision: Revision | undefined; readonly runtime: GetRuntimeResponse | undefined },
   output: Output,
 ): string {
   const state = runtime?.state ?? RuntimeState.UNSPECIFIED;
@@ -143,9 +146,11 @@ function describe(
       ["Server", server],
       ["Flowgate", version],
       ["Runtime", [runtime?.name, runtime?.version].filter(Boolean).join(" ")],
-      ["Flows", [describeState(state), describeFailing(failingNodes)]],
+      ["Flows", [describeState(state), describeFailing(known.runtime?.failingNodes ?? 0)]],
       ["Reason", runtime?.message ?? ""],
-      ...(revision === undefined ? [] : describeRevision(revision)),
+      ...(known.revision === undefined ? [] : describeRevision(known.revision)),
+      ["Process", describeProcess(known.runtime?.runtimeProcess)],
+      ["Disk", describeDisk(known.runtime?.disk)],
       ["Isolation", describeIsolation(runtime?.isolation)],
       ["HTTP-in nodes", port === 0 ? "" : `port ${port}`],
       ["User", user?.username ?? ""],
@@ -162,6 +167,32 @@ function describeState(state: RuntimeState): Styled {
 /** `, 3 nodes with errors`, after the state of the flows. */
 function describeFailing(nodes: number): Styled {
   return { style: "red", text: nodes === 0 ? "" : `, ${nodes} ${nodes === 1 ? "node" : "nodes"} with errors` };
+}
+
+/** `heap 40 of 4144 MiB, RSS 113 MiB, CPU 1 %, event loop delay 12 ms`, of the flows. */
+function describeProcess(usage: ProcessUsage | undefined): string {
+  if (usage === undefined) {
+    return "";
+  }
+  const { heapBytes, heapLimitBytes, rssBytes, cpuShare, eventLoopDelayMs } = usage;
+  return [
+    `heap ${toMib(heapBytes)} of ${toMib(heapLimitBytes)} MiB`,
+    `RSS ${toMib(rssBytes)} MiB`,
+    ...(cpuShare === undefined ? [] : [`CPU ${Math.round(cpuShare * 100)} %`]),
+    ...(eventLoopDelayMs === undefined ? [] : [`event loop delay ${Math.round(eventLoopDelayMs)} ms`]),
+  ].join(", ");
+}
+
+function describeDisk(disk: DiskUsage | undefined): string {
+  return disk === undefined ? "" : `${toGib(disk.freeBytes)} of ${toGib(disk.totalBytes)} GiB free`;
+}
+
+function toGib(bytes: number): string {
+  return (bytes / 1024 ** 3).toFixed(1);
+}
+
+function toMib(bytes: number): number {
+  return Math.round(bytes / 1024 ** 2);
 }
 
 function describeIsolation(isolation: Isolation | undefined): string {

@@ -1,10 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { monitorEventLoopDelay } from "node:perf_hooks";
+import { ProcessMeter } from "../../telemetry/process-meter.ts";
 import { Series } from "../../telemetry/series.ts";
 import {
   type Measurements,
   type NodeMeasurement,
-  type ProcessMeasurement,
   type ResponseClass,
   type TabMeasurement,
   maxMeasuredIdChars,
@@ -272,34 +271,5 @@ class NodeMeter implements Meter<NodeMeasurement> {
     };
     this.#messages = this.#errors = this.#count = this.#seconds = 0;
     return taken;
-  }
-}
-
-/** The reports after which a new window of the event loop delay begins. */
-const windowReports = 10;
-
-const resolutionMs = 20;
-
-class ProcessMeter {
-  readonly #delays = monitorEventLoopDelay({ resolution: resolutionMs });
-  #cpu = process.cpuUsage();
-  #lastMaxSeconds = 0;
-  #reports = 0;
-
-  constructor() {
-    this.#delays.enable();
-  }
-
-  take(): ProcessMeasurement {
-    const { user, system } = process.cpuUsage(this.#cpu);
-    this.#cpu = process.cpuUsage();
-    const maxSeconds = Math.max(0, this.#delays.max / 1e9 - resolutionMs / 1e3);
-    const lagSeconds = Math.max(maxSeconds, this.#lastMaxSeconds);
-    this.#reports += 1;
-    if (this.#reports % windowReports === 0) {
-      this.#lastMaxSeconds = maxSeconds;
-      this.#delays.reset();
-    }
-    return { heapBytes: process.memoryUsage().heapUsed, lagSeconds, cpuSeconds: (user + system) / 1e6 };
   }
 }

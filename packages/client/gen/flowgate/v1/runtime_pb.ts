@@ -18,7 +18,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiSwoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkSDwoHc3RhcnRlZBgDIAEoCCIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCSITChFHZXRSdW50aW1lUmVxdWVzdCKMAgoSR2V0UnVudGltZVJlc3BvbnNlEiUKB3J1bnRpbWUYASABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdzdGFydGVkGAUgASgIEhIKCnN0b3BwZWRfYnkYBiABKAkSLQoJc3RvcF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1mYWlsaW5nX25vZGVzGAggASgNEg8KB3JlcGxpY2EYCSABKAkibAoXTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSCwoDdGFiGAMgASgJEgwKBG5vZGUYBCABKAkSDwoHZmFpbGluZxgFIAEoCCKBAQoYTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlEiUKBW5vZGVzGAEgAygLMhYuZmxvd2dhdGUudjEuTm9kZVN0YXRlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIlCgVmbG93cxgDIAMoCzIWLmZsb3dnYXRlLnYxLkZsb3dTdGF0ZSL8AgoJTm9kZVN0YXRlEg8KB25vZGVfaWQYASABKAkSEQoJbm9kZV90eXBlGAIgASgJEhEKCW5vZGVfbmFtZRgDIAEoCRIPCgdmbG93X2lkGAQgASgJEhIKCmZsb3dfbGFiZWwYBSABKAkSFAoMc3ViZmxvd19wYXRoGAYgAygJEiwKBnN0YXR1cxgHIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVTdGF0dXNFdmVudBIOCgZlcnJvcnMYCCABKA0SEAoId2FybmluZ3MYCSABKA0SLwoKbGFzdF9lcnJvchgKIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50EjMKD2xhc3RfZXJyb3JfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIbWVzc2FnZXMYDCABKAESNQoRbGFzdF9tZXNzYWdlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqcCCglGbG93U3RhdGUSDwoHZmxvd19pZBgBIAEoCRISCgpmbG93X2xhYmVsGAIgASgJEg0KBW5vZGVzGAMgASgNEhUKDWZhaWxpbmdfbm9kZXMYBCABKA0SDgoGZXJyb3JzGAUgASgNEhAKCHdhcm5pbmdzGAYgASgNEhAKCG1lc3NhZ2VzGAcgASgBEi8KCmxhc3RfZXJyb3IYCCABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEWxhc3RfbWVzc2FnZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDKZBAoOUnVudGltZVNlcnZpY2USUgoKU3RhcnRGbG93cxIeLmZsb3dnYXRlLnYxLlN0YXJ0Rmxvd3NSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuU3RhcnRGbG93c1Jlc3BvbnNlIgOQAgISTwoJU3RvcEZsb3dzEh0uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlN0b3BGbG93c1Jlc3BvbnNlIgOQAgISUgoKR2V0UnVudGltZRIeLmZsb3dnYXRlLnYxLkdldFJ1bnRpbWVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlc3BvbnNlIgOQAgESZAoQTGlzdE5vZGVTdGF0dXNlcxIkLmZsb3dnYXRlLnYxLkxpc3ROb2RlU3RhdHVzZXNSZXF1ZXN0GiUuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlIgOQAgESWQoOUmVzdGFydFJ1bnRpbWUSIi5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlcXVlc3QaIy5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlc3BvbnNlEk0KCkluamVjdE5vZGUSHi5mbG93Z2F0ZS52MS5JbmplY3ROb2RlUmVxdWVzdBofLmZsb3dnYXRlLnYxLkluamVjdE5vZGVSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiSwoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkSDwoHc3RhcnRlZBgDIAEoCCIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCSITChFHZXRSdW50aW1lUmVxdWVzdCKaAwoSR2V0UnVudGltZVJlc3BvbnNlEiUKB3J1bnRpbWUYASABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdzdGFydGVkGAUgASgIEhIKCnN0b3BwZWRfYnkYBiABKAkSLQoJc3RvcF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1mYWlsaW5nX25vZGVzGAggASgNEg8KB3JlcGxpY2EYCSABKAkSMgoPcnVudGltZV9wcm9jZXNzGAogASgLMhkuZmxvd2dhdGUudjEuUHJvY2Vzc1VzYWdlEjIKD3NlcnZpY2VfcHJvY2VzcxgLIAEoCzIZLmZsb3dnYXRlLnYxLlByb2Nlc3NVc2FnZRIkCgRkaXNrGAwgASgLMhYuZmxvd2dhdGUudjEuRGlza1VzYWdlIq8BCgxQcm9jZXNzVXNhZ2USEgoKaGVhcF9ieXRlcxgBIAEoARIYChBoZWFwX2xpbWl0X2J5dGVzGAIgASgBEhEKCXJzc19ieXRlcxgDIAEoARIgChNldmVudF9sb29wX2RlbGF5X21zGAQgASgBSACIAQESFgoJY3B1X3NoYXJlGAUgASgBSAGIAQFCFgoUX2V2ZW50X2xvb3BfZGVsYXlfbXNCDAoKX2NwdV9zaGFyZSI0CglEaXNrVXNhZ2USEgoKZnJlZV9ieXRlcxgBIAEoARITCgt0b3RhbF9ieXRlcxgCIAEoASJsChdMaXN0Tm9kZVN0YXR1c2VzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRILCgN0YWIYAyABKAkSDAoEbm9kZRgEIAEoCRIPCgdmYWlsaW5nGAUgASgIIoEBChhMaXN0Tm9kZVN0YXR1c2VzUmVzcG9uc2USJQoFbm9kZXMYASADKAsyFi5mbG93Z2F0ZS52MS5Ob2RlU3RhdGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEiUKBWZsb3dzGAMgAygLMhYuZmxvd2dhdGUudjEuRmxvd1N0YXRlIvwCCglOb2RlU3RhdGUSDwoHbm9kZV9pZBgBIAEoCRIRCglub2RlX3R5cGUYAiABKAkSEQoJbm9kZV9uYW1lGAMgASgJEg8KB2Zsb3dfaWQYBCABKAkSEgoKZmxvd19sYWJlbBgFIAEoCRIUCgxzdWJmbG93X3BhdGgYBiADKAkSLAoGc3RhdHVzGAcgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50Eg4KBmVycm9ycxgIIAEoDRIQCgh3YXJuaW5ncxgJIAEoDRIvCgpsYXN0X2Vycm9yGAogASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnQSMwoPbGFzdF9lcnJvcl90aW1lGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghtZXNzYWdlcxgMIAEoARI1ChFsYXN0X21lc3NhZ2VfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAipwIKCUZsb3dTdGF0ZRIPCgdmbG93X2lkGAEgASgJEhIKCmZsb3dfbGFiZWwYAiABKAkSDQoFbm9kZXMYAyABKA0SFQoNZmFpbGluZ19ub2RlcxgEIAEoDRIOCgZlcnJvcnMYBSABKA0SEAoId2FybmluZ3MYBiABKA0SEAoIbWVzc2FnZXMYByABKAESLwoKbGFzdF9lcnJvchgIIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50EjMKD2xhc3RfZXJyb3JfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbGFzdF9tZXNzYWdlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wMpkECg5SdW50aW1lU2VydmljZRJSCgpTdGFydEZsb3dzEh4uZmxvd2dhdGUudjEuU3RhcnRGbG93c1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVzcG9uc2UiA5ACAhJPCglTdG9wRmxvd3MSHS5mbG93Z2F0ZS52MS5TdG9wRmxvd3NSZXF1ZXN0Gh4uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVzcG9uc2UiA5ACAhJSCgpHZXRSdW50aW1lEh4uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlcXVlc3QaHy5mbG93Z2F0ZS52MS5HZXRSdW50aW1lUmVzcG9uc2UiA5ACARJkChBMaXN0Tm9kZVN0YXR1c2VzEiQuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QaJS5mbG93Z2F0ZS52MS5MaXN0Tm9kZVN0YXR1c2VzUmVzcG9uc2UiA5ACARJZCg5SZXN0YXJ0UnVudGltZRIiLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVxdWVzdBojLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVzcG9uc2USTQoKSW5qZWN0Tm9kZRIeLmZsb3dnYXRlLnYxLkluamVjdE5vZGVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuSW5qZWN0Tm9kZVJlc3BvbnNlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.InjectNodeRequest
@@ -292,6 +292,27 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
    * @generated from field: string replica = 9;
    */
   replica: string;
+
+  /**
+   * What the process of the flows uses; absent if it has not reported that in the last seconds, or `metrics.enabled` is false.
+   *
+   * @generated from field: flowgate.v1.ProcessUsage runtime_process = 10;
+   */
+  runtimeProcess?: ProcessUsage | undefined;
+
+  /**
+   * What the process of the service uses.
+   *
+   * @generated from field: flowgate.v1.ProcessUsage service_process = 11;
+   */
+  serviceProcess?: ProcessUsage | undefined;
+
+  /**
+   * The file system of the data directory; absent if it does not report its size.
+   *
+   * @generated from field: flowgate.v1.DiskUsage disk = 12;
+   */
+  disk?: DiskUsage | undefined;
 };
 
 /**
@@ -300,6 +321,78 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
  */
 export const GetRuntimeResponseSchema: GenMessage<GetRuntimeResponse> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_runtime, 9);
+
+/**
+ * What a process uses. Bytes are doubles, since they can exceed 32 bits and have to be numbers in JSON.
+ *
+ * @generated from message flowgate.v1.ProcessUsage
+ */
+export type ProcessUsage = Message<"flowgate.v1.ProcessUsage"> & {
+  /**
+   * The heap of JavaScript in use.
+   *
+   * @generated from field: double heap_bytes = 1;
+   */
+  heapBytes: number;
+
+  /**
+   * The size of the heap at which the process ends.
+   *
+   * @generated from field: double heap_limit_bytes = 2;
+   */
+  heapLimitBytes: number;
+
+  /**
+   * The resident memory.
+   *
+   * @generated from field: double rss_bytes = 3;
+   */
+  rssBytes: number;
+
+  /**
+   * The longest delay of the event loop in about the last 10 to 20 seconds. Absent before it is known: the service measures itself while
+   * it is asked at least once per minute, from the first call on.
+   *
+   * @generated from field: optional double event_loop_delay_ms = 4;
+   */
+  eventLoopDelayMs?: number | undefined;
+
+  /**
+   * The CPU time per time since the previous measurement, a second before or longer: 1 is one core. Absent before it is known.
+   *
+   * @generated from field: optional double cpu_share = 5;
+   */
+  cpuShare?: number | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.ProcessUsage.
+ * Use `create(ProcessUsageSchema)` to create a new message.
+ */
+export const ProcessUsageSchema: GenMessage<ProcessUsage> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 10);
+
+/**
+ * @generated from message flowgate.v1.DiskUsage
+ */
+export type DiskUsage = Message<"flowgate.v1.DiskUsage"> & {
+  /**
+   * @generated from field: double free_bytes = 1;
+   */
+  freeBytes: number;
+
+  /**
+   * @generated from field: double total_bytes = 2;
+   */
+  totalBytes: number;
+};
+
+/**
+ * Describes the message flowgate.v1.DiskUsage.
+ * Use `create(DiskUsageSchema)` to create a new message.
+ */
+export const DiskUsageSchema: GenMessage<DiskUsage> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_runtime, 11);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesRequest
@@ -346,7 +439,7 @@ export type ListNodeStatusesRequest = Message<"flowgate.v1.ListNodeStatusesReque
  * Use `create(ListNodeStatusesRequestSchema)` to create a new message.
  */
 export const ListNodeStatusesRequestSchema: GenMessage<ListNodeStatusesRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 10);
+  messageDesc(file_flowgate_v1_runtime, 12);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesResponse
@@ -377,7 +470,7 @@ export type ListNodeStatusesResponse = Message<"flowgate.v1.ListNodeStatusesResp
  * Use `create(ListNodeStatusesResponseSchema)` to create a new message.
  */
 export const ListNodeStatusesResponseSchema: GenMessage<ListNodeStatusesResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 11);
+  messageDesc(file_flowgate_v1_runtime, 13);
 
 /**
  * What is known of a node since it was started.
@@ -468,7 +561,7 @@ export type NodeState = Message<"flowgate.v1.NodeState"> & {
  * Use `create(NodeStateSchema)` to create a new message.
  */
 export const NodeStateSchema: GenMessage<NodeState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 12);
+  messageDesc(file_flowgate_v1_runtime, 14);
 
 /**
  * The states of the nodes of a flow, summed up.
@@ -538,7 +631,7 @@ export type FlowState = Message<"flowgate.v1.FlowState"> & {
  * Use `create(FlowStateSchema)` to create a new message.
  */
 export const FlowStateSchema: GenMessage<FlowState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 13);
+  messageDesc(file_flowgate_v1_runtime, 15);
 
 /**
  * The flow runtime.

@@ -1,0 +1,58 @@
+import { statfs } from "node:fs/promises";
+import { type ProcessMeasurement, ProcessMeter } from "./process-meter.ts";
+
+type DiskSpace = { readonly freeBytes: number; readonly totalBytes: number };
+
+/** Callers within this time get the same measurement: over shorter times, the CPU usage means nothing. */
+const leastMs = 1_000;
+
+/** When nobody has asked for so long, the measuring ends. */
+const idleMs = 60_000;
+
+/** What the process of the service uses, measured only while somebody asks for it. */
+export class OwnUsage implements Disposable {
+  readonly #dataDir: string;
+  #meter: ProcessMeter | undefined;
+  #measurement: ProcessMeasurement | undefined;
+  #measuredMs = 0;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir;
+  }
+
+  /** The first measurement after a pause covers no time: `seconds` is 0 then. */
+  process(): ProcessMeasurement {
+    const nowMs = performance.now();
+    this.#idle ??= setTimeout(() => this.#end(), idleMs).unref();
+    this.#idle.refresh();
+    if (this.#measurement === undefined || nowMs - this.#measuredMs >= leastMs) {
+      const isFirst = this.#meter === undefined;
+      this.#meter ??= new ProcessMeter();
+      const measurement = this.#meter.take();
+      this.#measurement = isFirst ? { ...measurement, seconds: 0 } : measurement;
+      this.#measuredMs = nowMs;
+    }
+    return this.#measurement;
+  }
+
+  /** That of the data directory, for users without privileges; undefined if the file system does not report it. */
+  async disk(): Promise<DiskSpace | undefined> {
+    try {
+      const { bsize, bavail, blocks } = await statfs(this.#dataDir);
+      return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+    } catch {
+      return undefined;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#end();
+  }
+
+  #end(): void {
+    clearTimeout(this.#idle);
+    this.#meter?.stop();
+    this.#idle = this.#meter = this.#measurement = undefined;
+  }
+}

@@ -1,0 +1,31 @@
+import { expect, test, vi } from "vitest";
+import { OwnUsage } from "../../src/telemetry/own-usage.ts";
+
+test("the process is measured while somebody asks, at most once per second", () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  try {
+    using usage = new OwnUsage(".");
+    const first = usage.process();
+    expect(first).toMatchObject({ seconds: 0 });
+    expect(first.heapBytes).toBeGreaterThan(0);
+    expect(first.heapLimitBytes).toBeGreaterThan(first.heapBytes);
+    expect(first.rssBytes).toBeGreaterThan(0);
+    vi.advanceTimersByTime(999);
+    expect(usage.process()).toBe(first);
+    vi.advanceTimersByTime(4_001);
+    expect(usage.process()).toMatchObject({ seconds: 5 });
+    vi.advanceTimersByTime(60_000);
+    expect(usage.process(), "begins again").toMatchObject({ seconds: 0 });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("the space of the disk is unknown where there is no directory", async () => {
+  using usage = new OwnUsage(import.meta.dirname);
+  const { freeBytes, totalBytes } = (await usage.disk()) ?? { freeBytes: 0, totalBytes: 0 };
+  expect(totalBytes).toBeGreaterThan(0);
+  expect(freeBytes).toBeLessThanOrEqual(totalBytes);
+  using missing = new OwnUsage(`${import.meta.dirname}/missing`);
+  expect(await missing.disk()).toBeUndefined();
+});

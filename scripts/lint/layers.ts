@@ -65,8 +65,13 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "errors.ts telemetry auth server/http server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
+    // What browsers open.
+    "server/pages": [
+      "errors.ts auth server/http server/pipeline",
+      "@fastify/cookie @fastify/static @flowgate/gateway fastify light-my-request pino",
+    ],
     server: [
-      "base/decoding-limit.ts errors.ts telemetry auth server/endpoints server/http server/memory server/pipeline server/pipeline/guards",
+      "base/decoding-limit.ts errors.ts telemetry auth server/endpoints server/http server/memory server/pages server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
     // Node-RED's tools, on a listener of their own.

@@ -8,7 +8,6 @@ import { deriveSessionKey } from "../auth/sealed.ts";
 import { Sessions } from "../auth/sessions.ts";
 import { SignIn } from "../auth/sign-in.ts";
 import type { Tokens } from "../auth/token-cache.ts";
-import { createSignInEndpoints } from "../server/endpoints/sign-in.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { SessionCookies } from "../server/pipeline/session-cookie.ts";
 import { readKey } from "../store/credentials.ts";
@@ -40,12 +39,11 @@ export async function openSessions({
     serve(authenticator, audit) {
       const signIn = new SignIn({ ...common, authenticator, sessions, tokens, audit });
       const cookies = new SessionCookies(settings.url);
-      const endpoints = createSignInEndpoints({
+      return {
         signIn,
         cookies,
         onError: (err, { requestId }) => log.error({ requestId, err }, "a sign-in failed unexpectedly"),
-      });
-      return { cookies, endpoints };
+      };
     },
   };
 }

@@ -8,15 +8,14 @@ import type { PermissionCheck } from "../auth/gate.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Tracing, activateTrace } from "../telemetry/trace.ts";
-import { createDocs } from "./endpoints/docs.ts";
 import { createErrorLog, type Gate, toConnectError, toFailure } from "./pipeline/errors.ts";
 import { gatewayOptions } from "./pipeline/gateway-options.ts";
 import { createHealth, createHealthEndpoints, limitHealthWatches, type ReadinessOptions } from "./endpoints/health.ts";
 import type { ListenerOptions } from "./http/listener-options.ts";
 import { createMetricsEndpoint } from "./endpoints/metrics.ts";
-import type { RequestRoute } from "./pipeline/request-context.ts";
 import { createRouter } from "./pipeline/router.ts";
-import type { SessionCookies } from "./pipeline/session-cookie.ts";
+import type { PageOptions } from "./pages/app.ts";
+import { createPages } from "./pages/pages.ts";
 
 export type HandlerOptions = ReadinessOptions & {
   readonly log: Logger;
@@ -37,9 +36,7 @@ export type HandlerOptions = ReadinessOptions & {
   /** Serves the API description at /openapi.json and /docs. Defaults to false. */
   readonly docs?: boolean;
   /** What lets browsers sign in. Absent: they have no sessions. */
-  readonly signIn?:
-    | { readonly cookies: SessionCookies; readonly endpoints: readonly (readonly [string, RequestRoute])[] }
-    | undefined;
+  readonly signIn?: PageOptions["signIn"];
   /** Serves gRPC server reflection. Defaults to false. */
   readonly reflection?: boolean;
   /** Serves `/metrics` to callers that `checkPermission` allows. Absent: not on this port. */
@@ -73,8 +70,7 @@ export function createHandlers(
   const findRoute = createRouter({
     endpoints: new Map([
       ...createHealthEndpoints(health),
-      ...(options.docs === true ? createDocs(options.signIn !== undefined) : []),
-      ...(options.signIn?.endpoints ?? []),
+      ...createPages({ docs: options.docs ?? false, signIn: options.signIn, log }),
       ...(options.metrics === undefined
         ? []
         : [createMetricsEndpoint(options.metrics.metrics, options.metrics.checkPermission)]),

@@ -6,14 +6,14 @@ import { errorResponse } from "../http/error-response.ts";
 import type { RequestContext, RequestRoute } from "./request-context.ts";
 
 export type RouterOptions = {
-  /** Endpoints that are no RPCs, by path. */
+  /** Endpoints that are no RPCs, by path. One that ends with a slash, such as `/docs/`, has all paths below it. */
   readonly endpoints: ReadonlyMap<string, RequestRoute>;
   readonly gateway: Gateway;
   /** Methods exempt from load shedding. */
   readonly exempt: ReadonlySet<DescMethod>;
 };
 
-/** Finds the route of a request: an endpoint by its exact path first, then by the gateway. Never throws. */
+/** Finds the route of a request: an endpoint by its path first, then by the gateway. Never throws. */
 export function createRouter({ endpoints, gateway, exempt }: RouterOptions): (request: RequestContext) => RequestRoute {
   const isValidHost = createHostValidator();
   /** Cache of the routes without variables, by HTTP method and path. Limited to these methods, as clients can send any. */
@@ -26,7 +26,7 @@ export function createRouter({ endpoints, gateway, exempt }: RouterOptions): (re
     if (decoded === undefined) {
       return malformed;
     }
-    const endpoint = endpoints.get(decoded);
+    const endpoint = endpoints.get(decoded) ?? endpoints.get(firstFolderOf(decoded));
     if (endpoint !== undefined) {
       return endpoint;
     }
@@ -46,6 +46,11 @@ export function createRouter({ endpoints, gateway, exempt }: RouterOptions): (re
 
 function createRoute({ kind, method, template, respond }: GatewayMatch, exempt: RouterOptions["exempt"]): RequestRoute {
   return { kind, method, template, isExempt: method !== undefined && exempt.has(method), serve: respond };
+}
+
+/** The first segment of a path with its slashes; empty if it has one segment. */
+function firstFolderOf(path: string): string {
+  return path.slice(0, path.indexOf("/", 1) + 1);
 }
 
 /** The path of a match without variables. */
@@ -74,11 +79,18 @@ function createErrorRoute(status: number, message: string): RequestRoute {
   return { kind: "endpoint", method: undefined, isExempt: false, serve: () => errorResponse(status, message) };
 }
 
-/** Returns the response to GET and HEAD; for HEAD its body is not sent. */
+/** Returns the response; for HEAD its body is not sent. */
 export type EndpointHandler = (request: RequestContext) => GatewayResponse | Promise<GatewayResponse>;
 
-/** A route that supports GET and HEAD. `isExempt`: exempt from load shedding. */
-export function createEndpoint(path: string, isExempt: boolean, read: EndpointHandler): [string, RequestRoute] {
+/** A route that supports GET and HEAD, or these methods. `isExempt`: exempt from load shedding. */
+export function createEndpoint(
+  path: string,
+  isExempt: boolean,
+  serve: EndpointHandler,
+  methods: readonly string[] = ["GET", "HEAD"],
+): [string, RequestRoute] {
+  // HEAD is a GET without a body.
+  const supported = methods.filter((method) => method !== "HEAD").join(", ");
   return [
     path,
     {
@@ -86,9 +98,11 @@ export function createEndpoint(path: string, isExempt: boolean, read: EndpointHa
       method: undefined,
       isExempt,
       serve: (request) =>
-        request.httpMethod === "GET" || request.httpMethod === "HEAD"
-          ? read(request)
-          : errorResponse(405, `${path} supports only GET`, { headers: { Allow: "GET, HEAD" } }),
+        methods.includes(request.httpMethod)
+          ? serve(request)
+          : errorResponse(405, `${request.path} supports only ${supported}`, {
+              headers: { allow: methods.join(", ") },
+            }),
     },
   ];
 }

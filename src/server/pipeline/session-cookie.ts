@@ -13,34 +13,16 @@ export class SessionCookies {
   readonly session: string;
   /** The name of the cookie that a browser keeps while it signs in. */
   readonly transaction: string;
-  readonly #attributes: string;
+  readonly attributes: { readonly path: "/"; readonly httpOnly: true; readonly secure: boolean };
 
   constructor(origin: string) {
-    const isSecure = origin.startsWith("https:");
+    const secure = origin.startsWith("https:");
     // With the prefix, neither plain HTTP nor another host of the domain can set it (RFC 6265bis, section 4.1.3.2).
-    const prefix = isSecure ? "__Host-" : "";
+    const prefix = secure ? "__Host-" : "";
     this.origin = origin;
     this.session = `${prefix}flowgate-session`;
     this.transaction = `${prefix}flowgate-sign-in`;
-    this.#attributes = `; Path=/; HttpOnly${isSecure ? "; Secure" : ""}`;
-  }
-
-  /** The value of Set-Cookie for a session. No other site can make a browser send it. */
-  setSession(value: string, maxAgeSeconds: number): string {
-    return `${this.session}=${value}; Max-Age=${maxAgeSeconds}; SameSite=Strict${this.#attributes}`;
-  }
-
-  /** The same while a browser signs in: it must send it when a provider sends it back. */
-  setTransaction(value: string, maxAgeSeconds: number): string {
-    return `${this.transaction}=${value}; Max-Age=${maxAgeSeconds}; SameSite=Lax${this.#attributes}`;
-  }
-
-  clearSession(): string {
-    return this.setSession("", 0);
-  }
-
-  clearTransaction(): string {
-    return this.setTransaction("", 0);
+    this.attributes = { path: "/", httpOnly: true, secure };
   }
 
   /** The session in the cookie of a request; undefined: there is none. */

@@ -1,0 +1,74 @@
+// Loaded when the first page is requested.
+import { Readable } from "node:stream";
+import fastifyStatic from "@fastify/static";
+import type { GatewayResponse } from "@flowgate/gateway";
+import { fastify, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Logger } from "pino";
+import { errorResponse } from "../http/error-response.ts";
+import { internalMessage } from "../pipeline/errors.ts";
+import type { RequestContext } from "../pipeline/request-context.ts";
+import { addDocs } from "./docs.ts";
+import { contextOf, forward } from "./forward.ts";
+import { addSignIn, type SignInPages } from "./sign-in.ts";
+
+export type PageOptions = {
+  /** Serves the API description at /openapi.json and /docs. */
+  readonly docs: boolean;
+  /** Absent: browsers can't sign in. */
+  readonly signIn: SignInPages | undefined;
+  readonly log: Logger;
+};
+
+export type ServePage = (request: RequestContext) => Promise<GatewayResponse>;
+
+/** The pages, as a Fastify app without a port: the pipeline passes it the requests, which have passed all guards. */
+export async function createPageApp({ docs, signIn, log }: PageOptions): Promise<ServePage> {
+  const app = fastify();
+  app.removeAllContentTypeParsers();
+  app.setNotFoundHandler((_, reply) => sendError(reply, errorResponse(404, "there is no such page")));
+  app.setErrorHandler((error, request, reply) => {
+    const { requestId } = contextOf(request);
+    const { statusCode = 500, code } = error as { statusCode?: number; code?: string };
+    // A path with empty or relative segments.
+    if (code === "FST_STATIC_FORBIDDEN_PATH") {
+      return reply.callNotFound();
+    }
+    if (statusCode < 500) {
+      return sendError(reply, errorResponse(statusCode, "the request is not one that pages send"));
+    }
+    log.error({ requestId, err: error }, "a page failed unexpectedly");
+    return sendError(reply, errorResponse(500, internalMessage(requestId)));
+  });
+  app.addHook("onSend", async (request, reply, payload) =>
+    isKnown(request, reply) ? omitBody(reply, payload) : payload,
+  );
+  await app.register(fastifyStatic, { serve: false, etag: false, lastModified: false, cacheControl: false });
+  if (docs) {
+    await app.register((scope) => addDocs(scope, { hasSignIn: signIn !== undefined }));
+  }
+  if (signIn !== undefined) {
+    await app.register((scope) => addSignIn(scope, signIn));
+  }
+  await app.ready();
+  return (request) => forward(app, request);
+}
+
+function sendError(reply: FastifyReply, { status, headers, body }: GatewayResponse): FastifyReply {
+  return reply.status(status).headers(headers).send(body);
+}
+
+/** Whether the client has this version of a file, by weak comparison with If-None-Match (RFC 9110, section 13.1.2). */
+function isKnown({ headers }: FastifyRequest, reply: FastifyReply): boolean {
+  const known = headers["if-none-match"];
+  const etag = reply.getHeader("etag");
+  const isFile = reply.statusCode === 200 && typeof etag === "string";
+  return isFile && known !== undefined && (known.trim() === "*" || known.includes(etag.replace(/^W\//, "")));
+}
+
+function omitBody(reply: FastifyReply, payload: unknown): null {
+  if (payload instanceof Readable) {
+    payload.destroy();
+  }
+  reply.status(304).removeHeader("content-type").removeHeader("content-length");
+  return null;
+}

@@ -1,0 +1,26 @@
+import { createEndpoint } from "../pipeline/router.ts";
+import type { RequestContext, RequestRoute } from "../pipeline/request-context.ts";
+import { signInPaths } from "../../auth/sessions.ts";
+import type { PageOptions, ServePage } from "./app.ts";
+
+/** The routes of what browsers open. The pages are loaded when the first one is requested. */
+export function createPages(options: PageOptions): [string, RequestRoute][] {
+  let app: Promise<ServePage> | undefined;
+  const serve = async (request: RequestContext) => {
+    app ??= import("./app.ts").then(({ createPageApp }) => createPageApp(options));
+    return (await app)(request);
+  };
+  const route = (path: string, methods?: readonly string[]) => createEndpoint(path, false, serve, methods);
+  const { signIn, callback, signOut, protectedResource } = signInPaths;
+  return [
+    ...(options.docs ? ["/", "/openapi.json", "/docs", "/docs/"].map((path) => route(path)) : []),
+    ...(options.signIn === undefined
+      ? []
+      : [
+          route(signIn, ["GET", "POST"]),
+          route(callback, ["GET"]),
+          route(signOut, ["GET", "POST"]),
+          route(protectedResource),
+        ]),
+  ];
+}

@@ -1,0 +1,173 @@
+import fastifyCookie from "@fastify/cookie";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { signInPaths } from "../../auth/sessions.ts";
+import { type NewSession, type SignIn, transactionSeconds } from "../../auth/sign-in.ts";
+import { FlowgateError, type Reason } from "../../errors.ts";
+import type { RequestContext } from "../pipeline/request-context.ts";
+import { readCookie, type SessionCookies } from "../pipeline/session-cookie.ts";
+import { contextOf } from "./forward.ts";
+import { continueTo, escapeHtml, refreshTo, renderSignIn, renderSignOut, sendPage } from "./sign-in-page.ts";
+
+export type SignInPages = {
+  readonly signIn: SignIn;
+  readonly cookies: SessionCookies;
+  /** Called with an error that a browser can do nothing about. */
+  readonly onError: (error: unknown, request: RequestContext) => void;
+};
+
+/**
+ * The pages by which browsers sign in and out, and the document that describes this to other clients (RFC 9728). GET `/sign-in` offers
+ * what is configured and, with `issuer`, sends the browser to that issuer; POST is for a user name and password.
+ */
+export async function addSignIn(app: FastifyInstance, pages: SignInPages): Promise<void> {
+  const { signIn } = pages;
+  // It writes cookies. `readCookie` reads them, as it does for calls.
+  await app.register(fastifyCookie, { hook: false });
+  app.addContentTypeParser("application/x-www-form-urlencoded", async (request: FastifyRequest) => {
+    const body = await contextOf(request).readBody(maxFormBytes);
+    return new URLSearchParams(Buffer.from(body).toString());
+  });
+  app.addContentTypeParser("*", async () => {
+    throw new FlowgateError("invalid_argument", "The body must be a form: application/x-www-form-urlencoded.");
+  });
+  app.setErrorHandler((error, request, reply) => showError(pages, error, request, reply));
+  const ownForm = { onRequest: async (request: FastifyRequest) => assertOwnForm(pages.cookies, request) };
+  app.get(signInPaths.signIn, (request, reply) => begin(pages, request, reply));
+  app.post(signInPaths.signIn, ownForm, (request, reply) => signInWithPassword(pages, request, reply));
+  app.get(signInPaths.callback, (request, reply) => complete(pages, request, reply));
+  app.get(signInPaths.signOut, (_, reply) => sendPage(reply, 200, "Sign out", renderSignOut()));
+  app.post(signInPaths.signOut, ownForm, (request, reply) => signOut(pages, request, reply));
+  app.get(signInPaths.protectedResource, (_, reply) =>
+    reply.header("cache-control", "no-cache").type("application/json").send(JSON.stringify(signIn.protectedResource())),
+  );
+}
+
+async function begin({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+  const parameters = parametersOf(request);
+  const returnTo = parameters.get("return") ?? undefined;
+  const issuer = parameters.get("issuer");
+  // Also with a single issuer, or a sign-out would end in another sign-in.
+  if (issuer === null) {
+    return sendPage(reply, 200, "Sign in", renderSignIn(signIn, returnTo));
+  }
+  const { location, transaction } = await signIn.begin(issuer, returnTo);
+  // The browser must send it when the provider sends it back.
+  reply.setCookie(cookies.transaction, transaction, {
+    ...cookies.attributes,
+    sameSite: "lax",
+    maxAge: transactionSeconds,
+  });
+  return reply.header("cache-control", "no-store").redirect(location);
+}
+
+async function complete({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+  const { cookie } = request.headers;
+  const kept = readCookie(cookie, cookies.transaction);
+  const previous = readCookie(cookie, cookies.session);
+  const { target } = contextOf(request);
+  const { session, returnTo } = await signIn.complete(target, kept, previous, originOf(request));
+  return showSignedIn(signIn, cookies, session, returnTo, reply);
+}
+
+async function signInWithPassword({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+  const form = formOf(request);
+  const returnTo = form.get("return") ?? undefined;
+  const login = { username: form.get("username") ?? "", password: form.get("password") ?? "" };
+  const previous = readCookie(request.headers.cookie, cookies.session);
+  try {
+    const client = { origin: originOf(request), kind: await contextOf(request).clientKind() };
+    const session = await signIn.withPassword(login, previous, client);
+    return showSignedIn(signIn, cookies, session, returnTo, reply);
+  } catch (error) {
+    if (error instanceof FlowgateError && error.reason === "invalid_grant") {
+      return sendPage(reply, 403, "Sign in", renderSignIn(signIn, returnTo, error.message));
+    }
+    throw error;
+  }
+}
+
+async function signOut({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+  const url = await signIn.end(readCookie(request.headers.cookie, cookies.session), originOf(request));
+  const next = url ?? signIn.origin + signInPaths.signIn;
+  reply.clearCookie(cookies.session, { ...cookies.attributes, sameSite: "strict" });
+  return sendPage(reply, 200, "Signed out", `<p>You are signed out.</p>${continueTo(next)}`, refreshTo(next));
+}
+
+/** Pages of other origins must neither sign a browser in as someone else, nor sign it out. Browsers send Origin with each POST. */
+function assertOwnForm(cookies: SessionCookies, { headers }: FastifyRequest): void {
+  if (cookies.isForeign(headers) || (headers.origin ?? headers["sec-fetch-site"]) === undefined) {
+    throw new FlowgateError("foreign_origin", `This form can be sent by pages of ${cookies.origin} only.`);
+  }
+}
+
+const maxFormBytes = 16 * 1024;
+
+function formOf({ body }: FastifyRequest): URLSearchParams {
+  return body instanceof URLSearchParams ? body : new URLSearchParams();
+}
+
+function parametersOf(request: FastifyRequest): URLSearchParams {
+  const { target } = contextOf(request);
+  const query = target.indexOf("?");
+  return new URLSearchParams(query === -1 ? "" : target.slice(query));
+}
+
+function originOf(request: FastifyRequest) {
+  const { address, requestId } = contextOf(request);
+  return { by: undefined, address, protocol: "rest", requestId };
+}
+
+/**
+ * Sends the browser on by the page, not by a redirect: a session cookie is not sent with a navigation that another site has begun, which
+ * a redirect would continue.
+ */
+function showSignedIn(
+  signIn: SignIn,
+  cookies: SessionCookies,
+  { value, maxAgeSeconds }: NewSession,
+  returnTo: string | undefined,
+  reply: FastifyReply,
+): FastifyReply {
+  const url = signIn.returnUrl(returnTo);
+  // No other site can make a browser send it.
+  reply.setCookie(cookies.session, value, { ...cookies.attributes, sameSite: "strict", maxAge: maxAgeSeconds });
+  reply.clearCookie(cookies.transaction, { ...cookies.attributes, sameSite: "lax" });
+  return sendPage(reply, 200, "Signed in", `<p>You are signed in.</p>${continueTo(url)}`, refreshTo(url));
+}
+
+/** Errors of the sign-in itself, and their statuses. All others are failures of this service. */
+const statuses: Partial<Record<Reason, number>> = {
+  invalid_token: 403,
+  auth_disabled: 404,
+  not_found: 404,
+  invalid_argument: 415,
+  foreign_origin: 403,
+  temporarily_unavailable: 429,
+  limit_exceeded: 429,
+  unavailable: 503,
+  overloaded: 503,
+};
+
+function showError(
+  { cookies, signIn, onError }: SignInPages,
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const known = error instanceof FlowgateError ? statuses[error.reason] : undefined;
+  // Of a body that is too long, not received, or not a form.
+  const { status: rejected, statusCode = rejected } = Object(error) as { status?: unknown; statusCode?: unknown };
+  if (known === undefined && typeof statusCode !== "number") {
+    onError(error, contextOf(request));
+  }
+  const status = known ?? (typeof statusCode === "number" ? statusCode : 500);
+  const text = known === undefined ? "The request has failed." : (error as FlowgateError).message;
+  if (error instanceof FlowgateError && error.headers["retry-after"] !== undefined) {
+    reply.header("retry-after", error.headers["retry-after"]);
+  }
+  if (contextOf(request).path === signInPaths.callback) {
+    reply.clearCookie(cookies.transaction, { ...cookies.attributes, sameSite: "lax" });
+  }
+  const again = continueTo(signIn.origin + signInPaths.signIn, "Start again");
+  return sendPage(reply, status, "Not signed in", `<p role="alert">${escapeHtml(text)}</p>${again}`);
+}

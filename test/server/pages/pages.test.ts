@@ -1,0 +1,75 @@
+import { once } from "node:events";
+import { connect } from "node:http2";
+import { readdirSync, readlinkSync } from "node:fs";
+import { expect, test, vi } from "vitest";
+import { openServer } from "../../../src/server/open-server.ts";
+import { createLog } from "../../../src/telemetry/log.ts";
+import { type HttpClient, sendRequest } from "../../e2e/http-client.ts";
+
+const open = () =>
+  openServer({
+    host: "127.0.0.1",
+    port: 0,
+    log: createLog({ level: "silent" }),
+    routes: () => {},
+    gate: () => {},
+    interceptors: [],
+    ready: () => ({ ready: true }),
+    limits: { bodyBytes: 1024 },
+    docs: true,
+  });
+
+test.each(["1.1", "2"] as const)("pages and their files are served over HTTP/%s", async (httpVersion) => {
+  await using server = await open();
+  const client: HttpClient = { name: httpVersion, url: server.url, httpVersion };
+  const script = await sendRequest(client, "GET", "/docs/swagger-ui-bundle.js");
+  expect([script.status, script.headers["content-length"]]).toEqual([200, String(Buffer.byteLength(script.body))]);
+  expect(script.headers).not.toHaveProperty("transfer-encoding");
+  const etag = String(script.headers.etag);
+  const known = await sendRequest(client, "GET", "/docs/swagger-ui-bundle.js", { headers: { "if-none-match": etag } });
+  expect([known.status, known.body, known.headers.etag]).toEqual([304, "", etag]);
+  const head = await sendRequest(client, "HEAD", "/docs/swagger-ui-bundle.js");
+  expect([head.status, head.body, head.headers["content-length"]]).toEqual([200, "", script.headers["content-length"]]);
+  const post = await sendRequest(client, "POST", "/docs/start.js", { body: "{}" });
+  expect([post.status, post.headers.allow]).toEqual([405, "GET, HEAD"]);
+});
+
+test.each([
+  "/docs/",
+  "/docs/missing.js",
+  "/docs/index.html",
+  "/docs/swagger-ui.js",
+  "/docs/../package.json",
+  "/docs/%2e%2e/package.json",
+  "/docs/..%2fpackage.json",
+  "/docs/..%5cpackage.json",
+  "/docs//style.css",
+  "/docs/./style.css/",
+  "/docs/style.css%00",
+  "/docs/style.css/..",
+])("there is nothing at %s", async (path) => {
+  await using server = await open();
+  for (const httpVersion of ["1.1", "2"] as const) {
+    const response = await sendRequest({ name: httpVersion, url: server.url, httpVersion }, "GET", path);
+    expect([response.status, response.json()]).toEqual([404, expect.objectContaining({ code: "not_found" })]);
+  }
+});
+
+test.runIf(process.platform === "linux")("a file is closed when the client disconnects before it is sent", async () => {
+  await using server = await open();
+  const openFiles = () =>
+    readdirSync("/proc/self/fd").filter((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`).endsWith("/swagger-ui-bundle.js");
+      } catch {
+        return false;
+      }
+    });
+  // It receives less than the file has.
+  const session = connect(server.url, { settings: { initialWindowSize: 1_000 } });
+  const stream = session.request({ ":path": "/docs/swagger-ui-bundle.js" });
+  await once(stream, "response");
+  expect(openFiles()).toHaveLength(1);
+  session.destroy();
+  await vi.waitFor(() => expect(openFiles()).toEqual([]));
+});

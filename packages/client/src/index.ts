@@ -1,6 +1,7 @@
 // The services, nodes as JSON, and an interceptor that retries calls, to be used with a Connect transport
 export {
   type AuditEntry,
+  AuditEntrySchema,
   AuditKind,
   AuditKindSchema,
   AuditService,

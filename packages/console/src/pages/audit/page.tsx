@@ -1,7 +1,159 @@
-import type { ReactNode } from "react";
-import { Page } from "../../components/page.tsx";
-import { texts } from "../../texts/app.ts";
+import "./audit.css";
+import { type ReactNode, useState } from "react";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
+import { type AuditEntry, AuditService } from "@flowgate/client";
+import { useRefresh } from "../../api/refresh.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import { SelectFilter, TextFilter, TimeFilter, useFilters } from "../../components/filters.tsx";
+import { Page, Result } from "../../components/page.tsx";
+import { type Column, LoadMore, Table } from "../../components/table.tsx";
+import { ExactTime } from "../../components/time.tsx";
+import { texts as appTexts } from "../../texts/app.ts";
+import { texts } from "../../texts/audit.ts";
+import { ExportAudit } from "./export-dialog.tsx";
+import { filterNames, kinds, labelOfKind, nameOfKind, toRequest } from "./filters.ts";
+import { VerifyAudit } from "./verify-dialog.tsx";
+
+const pageSize = 100;
 
 export function AuditPage(): ReactNode {
-  return <Page title={texts.pages.audit}>{null}</Page>;
+  const [filters, setFilters] = useFilters(filterNames);
+  const refresh = useRefresh(AuditService.method.listAuditEntries);
+  const list = useInfiniteQuery(
+    AuditService.method.listAuditEntries,
+    { ...toRequest(filters), pageSize, pageToken: "" },
+    { pageParamKey: "pageToken", getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined },
+  );
+  const entries = list.data?.pages.flatMap((page) => page.entries) ?? [];
+  return (
+    <Page
+      title={texts.title}
+      actions={
+        <>
+          <button type="button" onClick={() => void refresh()}>
+            {texts.refresh}
+          </button>
+          <VerifyAudit />
+          <ExportAudit />
+        </>
+      }
+    >
+      <p className="muted">{texts.intro}</p>
+      <div className="filters">
+        <TextFilter
+          label={texts.user}
+          value={filters.user}
+          suggestions={[...new Set(entries.map(({ user }) => user))].filter((user) => user !== "")}
+          onChange={(user) => setFilters({ user })}
+        />
+        <SelectFilter
+          label={texts.kind}
+          value={filters.kind}
+          all={texts.allKinds}
+          options={kinds}
+          onChange={(kind) => setFilters({ kind })}
+        />
+        <TimeFilter label={texts.since} value={filters.since} onChange={(since) => setFilters({ since })} />
+        <TimeFilter label={texts.until} value={filters.until} onChange={(until) => setFilters({ until })} />
+      </div>
+      <Result of={list}>
+        {() => (
+          <>
+            <Table label={texts.table} columns={columns} rows={entries} keyOf={({ seq }) => seq} empty={texts.none} />
+            <LoadMore of={list} />
+          </>
+        )}
+      </Result>
+    </Page>
+  );
+}
+
+const columns: readonly Column<AuditEntry>[] = [
+  { title: texts.time, cell: ({ time }) => <ExactTime at={time} /> },
+  {
+    title: texts.what,
+    cell: ({ kind, count }) => (count > 1 ? `${labelOfKind(kind)}, ${texts.times(count)}` : labelOfKind(kind)),
+  },
+  { title: texts.user, cell: (entry) => <Caller of={entry} /> },
+  { title: texts.from, cell: ({ address }) => address },
+  {
+    title: texts.subject,
+    cell: ({ subject, detail }) => (
+      <>
+        {subject === "" ? null : <code>{shorten(subject)}</code>} {shorten(detail)}
+      </>
+    ),
+  },
+  { title: texts.details, isUntitled: true, cell: (entry) => <Details of={entry} /> },
+];
+
+function Caller({ of: { user, tokenName } }: { readonly of: AuditEntry }): ReactNode {
+  if (user === "") {
+    return <span className="muted">{texts.nobody}</span>;
+  }
+  return (
+    <>
+      {user} {tokenName === "" ? null : <span className="muted">({texts.byToken(tokenName)})</span>}
+    </>
+  );
+}
+
+function Details({ of: entry }: { readonly of: AuditEntry }): ReactNode {
+  const [isOpen, setOpen] = useState(false);
+  const close = (): void => setOpen(false);
+  return (
+    <>
+      <button type="button" onClick={() => setOpen(true)}>
+        {texts.details} <span className="visually-hidden">{texts.entry(entry.seq)}</span>
+      </button>
+      <Dialog title={texts.entry(entry.seq)} isOpen={isOpen} onClose={close}>
+        <dl className="facts">
+          <dt>{texts.fields.time}</dt>
+          <dd>
+            <ExactTime at={entry.time} />
+          </dd>
+          <dt>{texts.fields.kind}</dt>
+          <dd>
+            {labelOfKind(entry.kind)} <code>{nameOfKind(entry.kind)}</code>
+          </dd>
+          {facts(entry).map(([title, value]) => (
+            <div key={title} className="audit-fact">
+              <dt>{title}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+        <div className="dialog-actions">
+          <button type="button" onClick={close}>
+            {appTexts.close}
+          </button>
+        </div>
+      </Dialog>
+    </>
+  );
+}
+
+/** What an entry has of the rest. */
+function facts(entry: AuditEntry): readonly (readonly [title: string, value: string])[] {
+  const { user, tokenId, tokenName, address, protocol, requestId, subject, detail, count, digest, hash } = entry;
+  const { fields } = texts;
+  const all = [
+    [fields.user, user],
+    [fields.token, `${tokenName} ${tokenId}`.trim()],
+    [fields.address, address],
+    [fields.protocol, protocol],
+    [fields.requestId, requestId],
+    [fields.subject, subject],
+    [fields.detail, detail],
+    [fields.count, String(count)],
+    [fields.digest, digest],
+    [fields.hash, hash],
+  ] as const;
+  return all.filter(([, value]) => value !== "");
+}
+
+const shownChars = 120;
+
+function shorten(text: string): string {
+  return text.length > shownChars ? `${text.slice(0, shownChars)} …` : text;
 }

@@ -38,6 +38,7 @@ const outdated: Partial<Record<EventCase, readonly DescMethod[]>> = {
     RuntimeService.method.getRuntime,
     RuntimeService.method.listNodeStatuses,
     SettingsService.method.getSettings,
+    ModulesService.method.listModules,
   ],
   module: [ModulesService.method.listModules],
   proposal: [ProposalsService.method.listProposals, ProposalsService.method.getProposal],

@@ -8,6 +8,7 @@ import { SelectFilter, TextFilter, TimeFilter, useFilters } from "../../componen
 import { Page, Result } from "../../components/page.tsx";
 import { type Column, LoadMore, Table } from "../../components/table.tsx";
 import { ExactTime } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/audit.ts";
 import { ExportAudit } from "./export-dialog.tsx";
@@ -93,7 +94,8 @@ function Caller({ of: { user, tokenName } }: { readonly of: AuditEntry }): React
   }
   return (
     <>
-      {user} {tokenName === "" ? null : <span className="muted">({texts.byToken(tokenName)})</span>}
+      {visibleText(user)}{" "}
+      {tokenName === "" ? null : <span className="muted">({visibleText(texts.byToken(tokenName))})</span>}
     </>
   );
 }
@@ -119,7 +121,7 @@ function Details({ of: entry }: { readonly of: AuditEntry }): ReactNode {
           {facts(entry).map(([title, value]) => (
             <div key={title} className="audit-fact">
               <dt>{title}</dt>
-              <dd>{value}</dd>
+              <dd>{visibleText(value)}</dd>
             </div>
           ))}
         </dl>
@@ -155,5 +157,5 @@ function facts(entry: AuditEntry): readonly (readonly [title: string, value: str
 const shownChars = 120;
 
 function shorten(text: string): string {
-  return text.length > shownChars ? `${text.slice(0, shownChars)} …` : text;
+  return visibleText(text.length > shownChars ? `${text.slice(0, shownChars)} …` : text);
 }

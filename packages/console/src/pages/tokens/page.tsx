@@ -9,6 +9,7 @@ import { Page, Result } from "../../components/page.tsx";
 import { Sign } from "../../components/sign.tsx";
 import { type Column, LoadMore, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/tokens.ts";
 import { CreateToken } from "./create-token.tsx";
@@ -58,7 +59,7 @@ export function TokensPage(): ReactNode {
 function columns(ownId: string, canRevoke: boolean): readonly Column<Token>[] {
   const all: readonly Column<Token>[] = [
     { title: texts.name, cell: (token) => <Name token={token} isOwn={token.id === ownId} /> },
-    { title: texts.user, cell: ({ user }) => user },
+    { title: texts.user, cell: ({ user }) => visibleText(user) },
     { title: texts.scope, cell: ({ scope }) => <Scope scope={scope} /> },
     { title: texts.created, cell: ({ createTime }) => <Time at={createTime} /> },
     {
@@ -83,9 +84,9 @@ function columns(ownId: string, canRevoke: boolean): readonly Column<Token>[] {
 /** What a token is, in the words of people. */
 function nameOf({ name, clientId }: Token): string {
   if (name !== "") {
-    return name;
+    return visibleText(name);
   }
-  return clientId === "browser" ? texts.browserSession : texts.login(clientId);
+  return clientId === "browser" ? texts.browserSession : texts.login(visibleText(clientId));
 }
 
 function Name({ token, isOwn }: { readonly token: Token; readonly isOwn: boolean }): ReactNode {
@@ -105,7 +106,9 @@ function Name({ token, isOwn }: { readonly token: Token; readonly isOwn: boolean
 const shownPermissions = 3;
 
 function Scope({ scope }: { readonly scope: string }): ReactNode {
-  const names = scope.split(" ").filter((name) => name !== "");
+  const names = visibleText(scope)
+    .split(" ")
+    .filter((name) => name !== "");
   if (names.length <= shownPermissions) {
     return <code>{names.join(" ")}</code>;
   }

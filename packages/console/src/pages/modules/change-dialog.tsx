@@ -1,0 +1,139 @@
+import { type FormEvent, type ReactNode, useState } from "react";
+import { type ChangeModuleResponse, ModulesService } from "@flowgate/client";
+import { useEvents } from "../../api/live.tsx";
+import { useRefresh } from "../../api/refresh.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import { Problem } from "../../components/notice.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { texts as appTexts } from "../../texts/app.ts";
+import { texts } from "../../texts/modules.ts";
+
+export type ChangeAction = "install" | "update" | "remove" | "enable" | "disable";
+
+/** What a change has resulted in. */
+export type Change = { readonly action: ChangeAction; readonly response: ChangeModuleResponse };
+
+/** A button with a dialog in which modules are changed. */
+export function ChangeDialog({
+  label,
+  title,
+  description,
+  action,
+  isMain = false,
+  isReady = true,
+  run,
+  onChange,
+  children,
+}: {
+  readonly label: ReactNode;
+  readonly title: string;
+  readonly description: string;
+  readonly action: ChangeAction;
+  readonly isMain?: boolean;
+  /** Whether the form is filled in so far that it can be sent. */
+  readonly isReady?: boolean;
+  readonly run: (deferRestart: boolean) => Promise<ChangeModuleResponse>;
+  readonly onChange: (change: Change) => void;
+  /** The rest of the form. */
+  readonly children?: ReactNode;
+}): ReactNode {
+  const [isOpen, setOpen] = useState(false);
+  const close = (): void => setOpen(false);
+  return (
+    <>
+      <button type="button" className={isMain ? "primary" : ""} onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>
+        <ChangeForm
+          isReady={isReady}
+          confirm={texts[action]}
+          isDangerous={action === "remove"}
+          run={async (deferRestart) => {
+            onChange({ action, response: await run(deferRestart) });
+            close();
+          }}
+          onClose={close}
+        >
+          {children}
+        </ChangeForm>
+      </Dialog>
+    </>
+  );
+}
+
+function ChangeForm({
+  confirm,
+  isDangerous,
+  isReady,
+  run,
+  onClose,
+  children,
+}: {
+  readonly confirm: string;
+  readonly isDangerous: boolean;
+  readonly isReady: boolean;
+  readonly run: (deferRestart: boolean) => Promise<void>;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}): ReactNode {
+  const refresh = useRefresh(ModulesService.method.listModules);
+  const [restarts, setRestarts] = useState(true);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const change = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await run(!restarts);
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setBusy(false);
+      await refresh();
+    }
+  };
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    void change();
+  };
+  return (
+    <form className="modules-form" onSubmit={submit}>
+      {children}
+      <div>
+        <label className="inline">
+          <input type="checkbox" checked={restarts} onChange={(event) => setRestarts(event.target.checked)} />
+          {texts.restartNow}
+        </label>
+        <p className="muted">{texts.restartNowHint}</p>
+      </div>
+      {error === undefined ? null : <Problem error={error} />}
+      {isBusy ? (
+        <div>
+          <Progress />
+          <p className="muted">{texts.goesOn}</p>
+        </div>
+      ) : null}
+      <div className="dialog-actions">
+        <button type="button" onClick={onClose}>
+          {isBusy ? appTexts.close : appTexts.cancel}
+        </button>
+        <button type="submit" className={isDangerous ? "danger" : "primary"} disabled={isBusy || !isReady}>
+          {isBusy ? texts.working : confirm}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** The step of the change in progress, whoever has begun it. Nothing if there is none. */
+export function Progress(): ReactNode {
+  const [step, setStep] = useState("");
+  useEvents(["module"], ({ kind: { value } }) => {
+    const module = value.version === "" ? value.name : `${value.name}@${value.version}`;
+    setStep(
+      value.state === "running" ? [texts.progress(value.action, module), value.message].filter(Boolean).join(": ") : "",
+    );
+  });
+  return <output className="modules-progress">{visibleText(step)}</output>;
+}

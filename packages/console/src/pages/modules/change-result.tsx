@@ -1,0 +1,94 @@
+import { type ReactNode, useState } from "react";
+import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
+import {
+  type ChangeModuleResponse,
+  DeploymentOutcome,
+  DeploymentOutcomeSchema,
+  ModulesService,
+  RuntimeService,
+} from "@flowgate/client";
+import { useRefresh } from "../../api/refresh.ts";
+import { Problem } from "../../components/notice.tsx";
+import { Sign } from "../../components/sign.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { useSession } from "../../session.tsx";
+import { texts as appTexts } from "../../texts/app.ts";
+import { texts } from "../../texts/modules.ts";
+import type { Change } from "./change-dialog.tsx";
+
+type Restart = Pick<ChangeModuleResponse, "outcome" | "missingTypes">;
+
+/** What a change has resulted in: whether the flows run with it, or have to be restarted. */
+export function ChangeResult({
+  of: { action, response },
+  onChange,
+  onClose,
+}: {
+  readonly of: Change;
+  readonly onChange: (change: Change) => void;
+  readonly onClose: () => void;
+}): ReactNode {
+  const { can } = useSession();
+  const { outcome, missingTypes } = response;
+  const { name = "", version = "" } = response.module ?? {};
+  const scripts = response.scriptsNotRun.filter((each) => !response.scriptsNeverRun.includes(each));
+  const isDeferred = outcome === DeploymentOutcome.UNSPECIFIED;
+  return (
+    <section className="card" aria-label={texts.result}>
+      <output>
+        {visibleText(texts.changed[action](`${name} ${version}`))}{" "}
+        {isDeferred ? texts.deferred : <Started outcome={outcome} />}
+      </output>
+      {missingTypes.length === 0 ? null : <p>{visibleText(texts.stillMissing(missingTypes.join(", ")))}</p>}
+      {scripts.length === 0 ? null : <p>{visibleText(texts.scriptsNotRun(scripts.join(", ")))}</p>}
+      {response.scriptsNeverRun.length === 0 ? null : (
+        <p>{visibleText(texts.scriptsNeverRun(response.scriptsNeverRun.join(", ")))}</p>
+      )}
+      <div className="actions">
+        {isDeferred && can("runtime.write") ? (
+          <RestartButton onRestart={(restart) => onChange({ action, response: { ...response, ...restart } })} />
+        ) : null}
+        <button type="button" onClick={onClose}>
+          {appTexts.close}
+        </button>
+      </div>
+    </section>
+  );
+}
+
+function Started({ outcome }: { readonly outcome: DeploymentOutcome }): ReactNode {
+  const word = DeploymentOutcomeSchema.value[outcome]?.localName.toLowerCase() ?? "";
+  return (
+    <>
+      {texts.startedAgain} <Sign tone={outcome === DeploymentOutcome.RUNNING ? "good" : "warn"}>{word}</Sign>
+    </>
+  );
+}
+
+function RestartButton({ onRestart }: { readonly onRestart: (restart: Restart) => void }): ReactNode {
+  const transport = useTransport();
+  const refresh = useRefresh(ModulesService.method.listModules);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const restart = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      const restarted = await callUnaryMethod(transport, RuntimeService.method.restartRuntime, {});
+      onRestart({ outcome: restarted.outcome, missingTypes: restarted.missingTypes });
+      await refresh();
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      {error === undefined ? null : <Problem error={error} />}
+      <button type="button" className="primary" disabled={isBusy} onClick={() => void restart()}>
+        {isBusy ? texts.restarting : texts.restart}
+      </button>
+    </>
+  );
+}

@@ -5,7 +5,7 @@ import type { IconName } from "./icons.ts";
 export type MeasureText = (text: string) => number;
 
 /** How a difference marks an element. */
-export type ChangeMark = "added" | "removed" | "changed";
+export type ChangeMark = "added" | "removed" | "changed" | "moved";
 
 type Base = {
   /** Of the node, or for wires `<id>:<output>:<id>`. Unique among the elements of its kind. */

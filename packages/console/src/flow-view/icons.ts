@@ -47,8 +47,6 @@ const glyphs = {
 
 export type IconName = keyof typeof glyphs;
 
-export const iconNames = Object.keys(glyphs) as readonly IconName[];
-
 export function isIconName(name: string): name is IconName {
   return Object.hasOwn(glyphs, name);
 }

@@ -16,10 +16,10 @@ const groupFont = `16px ${family}`;
 
 const glyphPaths = new Map<IconName, Path2D>();
 
-/** A node with its icon, label, ports and button; without details, only its shape. */
-export function paintNode(canvas: Canvas, node: NodeElement, theme: Theme, hasDetails: boolean): void {
+/** A node with its icon, label, ports and button. */
+export function paintNode(canvas: Canvas, node: NodeElement, theme: Theme): void {
   const { box, inputs, outputs } = node;
-  if (hasDetails && node.button !== undefined) {
+  if (node.button !== undefined) {
     paintButton(canvas, node, theme);
   }
   canvas.lineWidth = 1;
@@ -32,9 +32,6 @@ export function paintNode(canvas: Canvas, node: NodeElement, theme: Theme, hasDe
   canvas.globalAlpha = 1;
   canvas.stroke();
   canvas.setLineDash([]);
-  if (!hasDetails) {
-    return;
-  }
   paintIcon(canvas, node, theme);
   paintLabel(canvas, node, theme);
   if (inputs > 0) {

@@ -16,7 +16,7 @@ export type Scene = { readonly drawing: Drawing; readonly index: SpatialIndex<El
 /** What is painted of each element: all; what can be seen of a small picture; or only blocks of colour and lines. */
 type Detail = "full" | "shapes" | "blocks";
 
-const detailScales = { full: 0.45, shapes: 0.22 } as const;
+const detailScales = { full: 0.5, shapes: 0.25 } as const;
 
 export function createScene(drawing: Drawing): Scene {
   return { drawing, index: new SpatialIndex(drawing.elements) };
@@ -118,12 +118,12 @@ function paintElements(
     }
   }
   paintWires(canvas, wires, detail, theme, selected, scale);
-  if (detail === "blocks") {
-    paintBlocks(canvas, nodes);
+  if (detail !== "full") {
+    paintBlocks(canvas, nodes, detail === "shapes" ? theme.border : undefined);
   }
   for (const element of elements) {
-    if (element.kind === "node" && detail !== "blocks") {
-      paintNode(canvas, element, theme, detail === "full");
+    if (element.kind === "node" && detail === "full") {
+      paintNode(canvas, element, theme);
     } else if (element.kind === "junction" && detail !== "blocks") {
       paintJunction(canvas, element, theme);
     } else if (element.kind === "port") {
@@ -192,6 +192,7 @@ function wireColor(style: string, theme: Theme): string {
     case "added":
     case "removed":
     case "changed":
+    case "moved":
       return theme.change[style];
     case "selected":
       return theme.selection;
@@ -218,12 +219,22 @@ function traceCurve(canvas: Canvas, curve: readonly number[], isStraight: boolea
   }
 }
 
-function paintBlocks(canvas: Canvas, nodes: readonly NodeElement[]): void {
+/** One path for all nodes of a color, and one for all borders. */
+function paintBlocks(canvas: Canvas, nodes: readonly NodeElement[], border: string | undefined): void {
   for (const [color, same] of Map.groupBy(nodes, (node) => node.color)) {
     canvas.fillStyle = color;
     for (const { box } of same) {
       canvas.fillRect(box.x, box.y, box.width, box.height);
     }
+  }
+  if (border !== undefined) {
+    canvas.beginPath();
+    for (const { box } of nodes) {
+      canvas.rect(box.x, box.y, box.width, box.height);
+    }
+    canvas.lineWidth = 1;
+    canvas.strokeStyle = border;
+    canvas.stroke();
   }
 }
 

@@ -21,7 +21,7 @@ export type Theme = {
   readonly error: string;
   readonly onError: string;
   readonly status: Readonly<Record<string, string>>;
-  readonly change: Readonly<Record<ChangeMark | "moved", string>>;
+  readonly change: Readonly<Record<ChangeMark, string>>;
 };
 
 const status = {
@@ -76,7 +76,7 @@ export const darkTheme: Theme = {
 };
 
 /** The sign of a change beside its colour. */
-export const changeSigns: Readonly<Record<ChangeMark | "moved", string>> = {
+export const changeSigns: Readonly<Record<ChangeMark, string>> = {
   added: "+",
   removed: "−",
   changed: "~",

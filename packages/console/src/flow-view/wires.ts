@@ -24,7 +24,8 @@ export function* drawWires(placed: readonly FlowNode[], bodies: Bodies): Generat
   }
 }
 
-function drawWire(
+/** The wire from an output of a node, of which it has `outputs`, to the input of another. */
+export function drawWire(
   kind: "wire" | "link",
   source: NodeElement | JunctionElement,
   port: number,

@@ -1,0 +1,94 @@
+import { type ReactNode, useMemo, useState } from "react";
+import { texts } from "../texts/flow-view.ts";
+import type { FlowNode, FlowNodes } from "./flow-nodes.ts";
+import { nameOf } from "./labels.ts";
+import type { Overlays } from "./overlays.ts";
+
+/** A longer list is of no use to anyone; the filter is. */
+const maxEntries = 200;
+
+/** The nodes of a tab or subflow as a list: what the drawing shows, for screen readers and the keyboard. */
+export function Outline({
+  nodes,
+  container,
+  overlays,
+  onSelect,
+}: {
+  readonly nodes: FlowNodes;
+  readonly container: string;
+  readonly overlays: Overlays;
+  readonly onSelect: (id: string) => void;
+}): ReactNode {
+  const [filter, setFilter] = useState("");
+  const entries = useMemo(
+    () =>
+      nodes
+        .in(container)
+        .filter(({ type }) => type !== "junction")
+        .map((node) => ({ node, name: nameOf(node, nodes) }))
+        .toSorted((one, other) => readingOrder(one.node, other.node)),
+    [nodes, container],
+  );
+  const words = filter.toLowerCase();
+  const found = entries.filter(({ node, name }) => `${name}\n${node.type}\n${node.id}`.toLowerCase().includes(words));
+  return (
+    <details className="flow-outline">
+      <summary>
+        {texts.nodes} <span className="muted">{texts.nodeCount(entries.length)}</span>
+      </summary>
+      <label>
+        {texts.filter}
+        <input type="search" value={filter} onChange={(event) => setFilter(event.target.value)} />
+      </label>
+      {found.length === 0 ? <p className="muted">{texts.noNodes}</p> : null}
+      <ul>
+        {found.slice(0, maxEntries).map(({ node, name }) => (
+          <li key={node.id}>
+            <Entry node={node} name={name} overlays={overlays} onSelect={onSelect} />
+          </li>
+        ))}
+      </ul>
+      {found.length > maxEntries ? <p className="muted">{texts.more(found.length - maxEntries)}</p> : null}
+    </details>
+  );
+}
+
+function Entry({
+  node,
+  name,
+  overlays,
+  onSelect,
+}: {
+  readonly node: FlowNode;
+  readonly name: string;
+  readonly overlays: Overlays;
+  readonly onSelect: (id: string) => void;
+}): ReactNode {
+  const errors = overlays.errors.get(node.id) ?? 0;
+  const status = overlays.statuses.get(node.id);
+  const notes = [
+    node.type,
+    node.isDisabled ? texts.disabled : "",
+    errors > 0 ? texts.errors(errors) : "",
+    status?.text ?? status?.fill ?? "",
+  ].filter((note) => note !== "" && note !== name);
+  return (
+    <button
+      type="button"
+      className="plain"
+      aria-current={overlays.selected === node.id ? "true" : undefined}
+      onClick={() => onSelect(node.id)}
+    >
+      <span>{name}</span>
+      <span className="muted">{notes.join(" · ")}</span>
+    </button>
+  );
+}
+
+/** By rows from the top, as flows are read. */
+function readingOrder(one: FlowNode, other: FlowNode): number {
+  const [a, b] = [one.position ?? origin, other.position ?? origin];
+  return Math.round(a.y / 60) - Math.round(b.y / 60) || a.x - b.x;
+}
+
+const origin = { x: 0, y: 0 };

@@ -18,6 +18,7 @@ export {
   SetContextResponseSchema,
 } from "../gen/flowgate/v1/context_pb.ts";
 export {
+  type DeploymentEvent,
   type Event,
   EventKind,
   EventKindSchema,
@@ -25,6 +26,7 @@ export {
   EventsService,
   LogLevel,
   LogLevelSchema,
+  type NodeErrorEvent,
   type NodeStatusEvent,
 } from "../gen/flowgate/v1/events_pb.ts";
 export {
@@ -47,6 +49,7 @@ export {
   ChangeFlowResponseSchema,
   type ConcurrentChange,
   type Credentials,
+  CredentialsSchema,
   DeploymentErrorReason,
   DeploymentErrorSchema,
   DeploymentOutcome,
@@ -56,6 +59,7 @@ export {
   type Flow,
   FlowSchema,
   type FlowModule,
+  FlowModuleSchema,
   FlowsService,
   GetFlowsResponseSchema,
   ModuleState,
@@ -66,12 +70,14 @@ export {
   type PlannedNode,
   type PlanFlowsResponse,
   PlanFlowsResponseSchema,
+  type PlanWarning,
   PlanWarningKind,
   type RequiredModule,
   type Revision,
   RevisionCause,
   RevisionCauseSchema,
   RevisionSchema,
+  SetFlowsRequestSchema,
   type SetFlowsResponse,
   SetFlowsResponseSchema,
 } from "../gen/flowgate/v1/flows_pb.ts";

@@ -1,0 +1,193 @@
+import { type ReactNode, useReducer, useState } from "react";
+import { type ConcurrentChange, DeploymentOutcome, NodeChange, type SetFlowsResponse } from "@flowgate/client";
+import { Link } from "wouter";
+import { useEvents } from "../api/live.tsx";
+import { texts as diffTexts } from "../texts/flows-diff.ts";
+import { texts } from "../texts/plan.ts";
+import {
+  addEvent,
+  type DeployedRevision,
+  type Deployments,
+  type FailingNode,
+  noDeployments,
+} from "./deployment-events.ts";
+import { Sign, type Tone } from "./sign.tsx";
+import { type Column, Table } from "./table.tsx";
+import { visibleText } from "./visible-text.ts";
+import "./plan.css";
+
+/** What is deployed and which nodes fail while the component is mounted. */
+export function useDeployments(): Deployments {
+  const [deployments, add] = useReducer(addEvent, noDeployments);
+  useEvents(["deployment", "nodeError"], add);
+  return deployments;
+}
+
+const tones: Readonly<Record<number, Tone>> = {
+  [DeploymentOutcome.RUNNING]: "good",
+  [DeploymentOutcome.FAILED]: "bad",
+  [DeploymentOutcome.CRASHED]: "bad",
+  [DeploymentOutcome.UNDONE]: "bad",
+  [DeploymentOutcome.REPLACED]: "warn",
+  [DeploymentOutcome.STOPPED]: "warn",
+};
+
+const sentences: Readonly<Record<number, string>> = {
+  [DeploymentOutcome.RUNNING]: texts.outcomes.running,
+  [DeploymentOutcome.FAILED]: texts.outcomes.failed,
+  [DeploymentOutcome.CRASHED]: texts.outcomes.crashed,
+  [DeploymentOutcome.UNDONE]: texts.outcomes.undone,
+  [DeploymentOutcome.REPLACED]: texts.outcomes.replaced,
+  [DeploymentOutcome.STOPPED]: texts.outcomes.stopped,
+};
+
+/** The outcome in words. */
+export function OutcomeSign({ outcome }: { readonly outcome: DeploymentOutcome }): ReactNode {
+  return <Sign tone={tones[outcome] ?? "info"}>{sentences[outcome] ?? texts.outcomes.pending}</Sign>;
+}
+
+/** What has become of a deployment, and then what becomes of its flows. */
+export function Outcome({
+  response,
+  deployments,
+}: {
+  readonly response: Pick<
+    SetFlowsResponse,
+    "rev" | "outcome" | "outcomeMessage" | "missingTypes" | "undoneRev" | "mergedRev" | "mergedChanges"
+  >;
+  /** Of a component that was mounted before the deployment. */
+  readonly deployments: Deployments;
+}): ReactNode {
+  const { rev, undoneRev, mergedRev, mergedChanges, missingTypes } = response;
+  const { outcome, reason } = useLatest(response, deployments);
+  const deployedRev = undoneRev || rev;
+  const failing = deployments.failing.filter((node) => node.rev === deployedRev);
+  return (
+    <div className="outcome">
+      <output className="outcome-title">
+        <span>
+          {texts.deployed} <RevisionLink rev={deployedRev} />
+          {mergedRev === "" ? null : (
+            <>
+              , {texts.mergedWith} <RevisionLink rev={mergedRev} />
+            </>
+          )}
+          .
+        </span>{" "}
+        <OutcomeSign outcome={outcome} />
+      </output>
+      {reason === "" ? null : (
+        <p>
+          {texts.reason}: {visibleText(reason)}
+        </p>
+      )}
+      {missingTypes.length === 0 ? null : (
+        <p>
+          {texts.missingTypes} <code>{visibleText(missingTypes.join(", "))}</code>
+        </p>
+      )}
+      {undoneRev === "" ? null : (
+        <p>
+          {texts.undoneBy} <RevisionLink rev={rev} />.
+        </p>
+      )}
+      <FailingNodes nodes={failing} />
+      {mergedChanges.length === 0 ? null : (
+        <details>
+          <summary>{texts.merged}</summary>
+          <ConcurrentChanges changes={mergedChanges} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+/** The response is later than the events before it, unless it did not wait for the outcome; the events after it are later. */
+function useLatest(
+  {
+    rev,
+    outcome,
+    outcomeMessage,
+    undoneRev,
+  }: Pick<SetFlowsResponse, "rev" | "outcome" | "outcomeMessage" | "undoneRev">,
+  { revisions }: Deployments,
+): { readonly outcome: DeploymentOutcome; readonly reason: string } {
+  const [later, setLater] = useState<DeployedRevision>();
+  useEvents(["deployment"], ({ rev: of, kind: { value } }) => {
+    if (of === rev && undoneRev === "") {
+      setLater({ rev, parent: value.parent, outcome: value.outcome, failure: value.failure });
+    }
+  });
+  const isPending = outcome === DeploymentOutcome.PENDING || outcome === DeploymentOutcome.UNSPECIFIED;
+  const event = later ?? (isPending ? revisions.find((each) => each.rev === rev) : undefined);
+  return event === undefined ? { outcome, reason: outcomeMessage } : { outcome: event.outcome, reason: event.failure };
+}
+
+export function RevisionLink({ rev }: { readonly rev: string }): ReactNode {
+  return (
+    <Link href={`/history/${encodeURIComponent(rev)}`}>
+      <code>{visibleText(rev.slice(0, 8))}</code>
+    </Link>
+  );
+}
+
+function FailingNodes({ nodes }: { readonly nodes: readonly FailingNode[] }): ReactNode {
+  return nodes.length === 0 ? null : (
+    <section aria-label={texts.failingNodes}>
+      <h3>{texts.failingNodes}</h3>
+      <ul className="failing-nodes">
+        {nodes.map(({ id, type, name, flow, message, count }) => (
+          <li key={id}>
+            <Link href={`/flows/${encodeURIComponent(flow)}?node=${encodeURIComponent(id)}`}>
+              {visibleText(name || `${type} ${id}`)}
+            </Link>{" "}
+            <span className="muted">
+              {visibleText(type)}, {texts.errorsOf(count)}
+            </span>
+            <div>{visibleText(message)}</div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const changeWords: Readonly<Record<number, string>> = {
+  [NodeChange.ADDED]: diffTexts.changes.added,
+  [NodeChange.REMOVED]: diffTexts.changes.removed,
+  [NodeChange.CHANGED]: diffTexts.changes.changed,
+};
+
+const changeColumns: readonly Column<ConcurrentChange>[] = [
+  {
+    title: texts.node,
+    cell: ({ nodeId, type, name }) => (
+      <>
+        {visibleText(type)} {name === "" ? null : <bdi>{visibleText(name)} </bdi>}
+        <code>{visibleText(nodeId)}</code>
+      </>
+    ),
+  },
+  { title: texts.yours, cell: ({ yours }) => changeWords[yours] ?? texts.unchanged },
+  { title: texts.theirs, cell: ({ theirs }) => changeWords[theirs] ?? texts.unchanged },
+  {
+    title: texts.conflict,
+    cell: ({ conflict }) => (conflict === "" ? null : <span className="conflict">{visibleText(conflict)}</span>),
+  },
+];
+
+/** What two sides have changed, node by node. */
+export function ConcurrentChanges({
+  changes,
+  more = 0,
+}: {
+  readonly changes: readonly ConcurrentChange[];
+  readonly more?: number;
+}): ReactNode {
+  return (
+    <>
+      <Table label={texts.merged} columns={changeColumns} rows={changes} keyOf={({ nodeId }) => nodeId} empty={null} />
+      {more === 0 ? null : <p className="muted">{texts.noLongerListed(more)}</p>}
+    </>
+  );
+}

@@ -1,0 +1,194 @@
+import { type ReactNode, useMemo } from "react";
+import {
+  DeploymentOutcome,
+  type FlowModule,
+  ModuleState,
+  NodeAction,
+  type PlanFlowsResponse,
+  type PlannedNode,
+  type PlanWarning,
+  PlanWarningKind,
+  type RequiredModule,
+} from "@flowgate/client";
+import { texts } from "../texts/plan.ts";
+import { DiffFlows } from "./flows-diff/flows-diff.tsx";
+import { visibleText } from "./visible-text.ts";
+import "./plan.css";
+
+/** What a deployment would do: first what it would break, then what it stops and starts, then what it changes. */
+export function Plan({
+  plan,
+  modules = [],
+}: {
+  readonly plan: PlanFlowsResponse;
+  /** Those that the deployment installs. */
+  readonly modules?: readonly FlowModule[];
+}): ReactNode {
+  return (
+    <>
+      <section className="plan-effect" aria-label={texts.effect}>
+        <Harm plan={plan} modules={modules} />
+        <Restarts nodes={plan.nodes} />
+        <Modules required={plan.modules} modules={modules} />
+        <Warnings title={texts.warnings} tone="warn" warnings={plan.warnings.filter((each) => !isLoss(each))} />
+      </section>
+      <section className="plan-changes">
+        <h2>{texts.changes}</h2>
+        {plan.diff === undefined ? null : <DiffFlows diff={plan.diff} />}
+      </section>
+    </>
+  );
+}
+
+/** Why flows would not run or credentials would be lost; nothing otherwise. */
+export function Harm({
+  plan,
+  modules = [],
+}: {
+  readonly plan: Pick<PlanFlowsResponse, "missingTypes" | "warnings" | "activeOutcome" | "activeOutcomeMessage">;
+  readonly modules?: readonly FlowModule[];
+}): ReactNode {
+  // They may be those of modules that the deployment installs.
+  const missing = modules.length === 0 ? plan.missingTypes : [];
+  return (
+    <>
+      {missing.length === 0 ? null : (
+        <div className="plan-note" data-tone="bad">
+          <p>{texts.missingTypes}</p>
+          <ul>
+            {missing.map(({ type, nodeIds }) => (
+              <li key={type}>
+                <code>{visibleText(type)}</code> {texts.nodes(nodeIds.length)}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      <Warnings title={texts.losses} tone="bad" warnings={plan.warnings.filter(isLoss)} />
+      {plan.activeOutcome === DeploymentOutcome.FAILED || plan.activeOutcome === DeploymentOutcome.CRASHED ? (
+        <div className="plan-note" data-tone="warn">
+          <p>
+            {texts.activeFails} {visibleText(plan.activeOutcomeMessage)}
+          </p>
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+/** Whether someone should confirm that they want it all the same. */
+export function isHarmful(
+  { missingTypes, warnings }: Pick<PlanFlowsResponse, "missingTypes" | "warnings">,
+  modules: readonly FlowModule[] = [],
+): boolean {
+  return (missingTypes.length > 0 && modules.length === 0) || warnings.some(isLoss);
+}
+
+/** Whether the deployment would change or install anything. */
+export function hasChanges(
+  { diff, modules: required }: PlanFlowsResponse,
+  modules: readonly FlowModule[] = [],
+): boolean {
+  return (diff?.containers.length ?? 0) > 0 || required.some((each) => isInstalled(each, modules));
+}
+
+function isLoss({ kind }: PlanWarning): boolean {
+  return kind === PlanWarningKind.LOST_CREDENTIALS;
+}
+
+function Warnings({
+  title,
+  tone,
+  warnings,
+}: {
+  readonly title: string;
+  readonly tone: "bad" | "warn";
+  readonly warnings: readonly PlanWarning[];
+}): ReactNode {
+  return warnings.length === 0 ? null : (
+    <div className="plan-note" data-tone={tone}>
+      <p>{title}</p>
+      <ul>
+        {warnings.map(({ kind, nodeId, message }) => (
+          <li key={`${kind} ${nodeId} ${message}`}>{visibleText(message)}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** More are counted only. */
+const maxNodes = 200;
+
+const actions: Readonly<Record<number, keyof typeof texts.actions>> = {
+  [NodeAction.STOP]: "stop",
+  [NodeAction.START]: "start",
+  [NodeAction.RESTART]: "restart",
+};
+
+function Restarts({ nodes }: { readonly nodes: readonly PlannedNode[] }): ReactNode {
+  const [stop = 0, start = 0, restart = 0] = useMemo(
+    () =>
+      [NodeAction.STOP, NodeAction.START, NodeAction.RESTART].map(
+        (action) => nodes.filter((node) => node.action === action).length,
+      ),
+    [nodes],
+  );
+  if (nodes.length === 0) {
+    return <p>{texts.nothingRestarts}</p>;
+  }
+  return (
+    <details>
+      <summary>{texts.restarts(stop, start, restart)}</summary>
+      <ul className="plan-nodes" aria-label={texts.whichNodes}>
+        {nodes.slice(0, maxNodes).map(({ id, type, name = "", instances, action }) => (
+          <li key={[...instances, id].join("/")}>
+            <span className="muted">{texts.actions[actions[action] ?? "restart"]}</span>{" "}
+            <span>{visibleText(type)}</span> {name === "" ? null : <bdi>{visibleText(name)}</bdi>}{" "}
+            <code>{visibleText([...instances, id].join("/"))}</code>
+          </li>
+        ))}
+        {nodes.length > maxNodes ? <li className="muted">{texts.moreNodes(nodes.length - maxNodes)}</li> : null}
+      </ul>
+    </details>
+  );
+}
+
+function Modules({
+  required,
+  modules,
+}: {
+  readonly required: readonly RequiredModule[];
+  readonly modules: readonly FlowModule[];
+}): ReactNode {
+  const shown = required.filter((each) => each.state !== ModuleState.PRESENT || isInstalled(each, modules));
+  return shown.length === 0 ? null : (
+    <div className="plan-note" data-tone={shown.every((each) => isInstalled(each, modules)) ? "info" : "bad"}>
+      <p>{texts.modules}</p>
+      <ul>
+        {shown.map((each) => (
+          <li key={each.name}>
+            <code>{visibleText(`${each.name} ${each.version ?? ""}`.trimEnd())}</code>{" "}
+            {describeModule(each, isInstalled(each, modules))}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function isInstalled({ name, state }: RequiredModule, modules: readonly FlowModule[]): boolean {
+  return state !== ModuleState.PRESENT && modules.some((each) => each.name === name);
+}
+
+function describeModule({ state, installedVersion = "" }: RequiredModule, isInstalled: boolean): string {
+  const installed = visibleText(installedVersion);
+  switch (state) {
+    case ModuleState.MISSING:
+      return isInstalled ? texts.moduleStates.installs : texts.moduleStates.missing;
+    case ModuleState.UPGRADED:
+      return isInstalled ? texts.moduleStates.replaces(installed) : texts.moduleStates.upgraded(installed);
+    default:
+      return texts.moduleStates.present;
+  }
+}

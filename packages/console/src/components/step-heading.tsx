@@ -1,0 +1,12 @@
+import { type ReactNode, useEffect, useRef } from "react";
+
+/** The heading of a step that someone has come to: it gets the focus, so that what follows is read from here. */
+export function StepHeading({ children }: { readonly children: ReactNode }): ReactNode {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  return (
+    <h2 ref={heading} tabIndex={-1} className="step-heading">
+      {children}
+    </h2>
+  );
+}

@@ -9,8 +9,20 @@ const protectFromForgery: Interceptor = (next) => (request) => {
   return next(request);
 };
 
-export function createTransport(): Transport {
-  return createConnectTransport({ baseUrl: apiUrl, useBinaryFormat: true, interceptors: [protectFromForgery] });
+/**
+ * `fields` are encoded fields that requests have besides those of their messages: encoded messages that follow each other are one. A worker
+ * has encoded them, since they are so large that the page would not respond in the meantime.
+ */
+export function createTransport(fields?: Blob): Transport {
+  return createConnectTransport({
+    baseUrl: apiUrl,
+    useBinaryFormat: true,
+    interceptors: [protectFromForgery],
+    ...(fields !== undefined && {
+      fetch: (input, init) =>
+        fetch(input, { ...init, body: new Blob([init?.body as Uint8Array<ArrayBuffer>, fields]) }),
+    }),
+  });
 }
 
 /** What the pages have read of the API. Events refresh it (live.ts), so that it is not polled. */

@@ -1,0 +1,71 @@
+import type { ReactNode } from "react";
+import { Problem } from "../../components/notice.tsx";
+import { ConcurrentChanges, RevisionLink } from "../../components/outcome.tsx";
+import { StepHeading } from "../../components/step-heading.tsx";
+import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { texts } from "../../texts/deploy.ts";
+import type { Conflict } from "./failures.ts";
+
+/** What both sides have changed, and what can be done about it. */
+export function ConflictStep({
+  conflict: { active, changes, more, canMerge },
+  error,
+  isBusy,
+  onMerge,
+  onPlanAgain,
+  onGiveUp,
+}: {
+  readonly conflict: Conflict;
+  /** Why the last choice has failed. */
+  readonly error: unknown;
+  readonly isBusy: boolean;
+  /** Undefined for those who may not deploy. */
+  readonly onMerge: (() => void) | undefined;
+  readonly onPlanAgain: () => void;
+  readonly onGiveUp: () => void;
+}): ReactNode {
+  return (
+    <section className="card">
+      <StepHeading>{texts.steps.conflict}</StepHeading>
+      <p role="alert">{canMerge ? texts.conflict.changed : texts.conflict.unmergeable}</p>
+      <dl className="facts">
+        <dt>{texts.conflict.active}</dt>
+        <dd>
+          <RevisionLink rev={active.rev} />{" "}
+          {active.user === "" ? texts.conflict.bySomeone : texts.conflict.by(visibleText(active.user))},{" "}
+          <Time at={active.createTime} />
+          {active.message === "" ? null : <div>{visibleText(active.message)}</div>}
+        </dd>
+      </dl>
+      {changes.length === 0 ? null : (
+        <>
+          <h3>{texts.conflict.both}</h3>
+          <ConcurrentChanges changes={changes} more={more} />
+        </>
+      )}
+      {error === undefined ? null : <Problem error={error} />}
+      <div className="choices">
+        {canMerge && onMerge !== undefined ? (
+          <div>
+            <button type="button" className="primary" disabled={isBusy} onClick={onMerge}>
+              {texts.conflict.merge}
+            </button>
+            <span className="muted">{texts.conflict.mergeHint}</span>
+          </div>
+        ) : null}
+        <div>
+          <button type="button" disabled={isBusy} onClick={onPlanAgain}>
+            {texts.conflict.planAgain}
+          </button>
+          <span className="muted">{texts.conflict.planAgainHint}</span>
+        </div>
+        <div>
+          <button type="button" disabled={isBusy} onClick={onGiveUp}>
+            {texts.conflict.giveUp}
+          </button>
+        </div>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,107 @@
+import type { ReactNode } from "react";
+import { DeploymentType, OnFailure } from "@flowgate/client";
+import { texts } from "../../texts/deploy.ts";
+
+/** How flows are deployed, as someone has typed it. */
+export type Options = {
+  readonly type: DeploymentType;
+  readonly message: string;
+  /** Seconds; empty: not at all. */
+  readonly wait: string;
+  /** Empty: none. */
+  readonly maxErrors: string;
+  readonly undo: boolean;
+};
+
+export const defaultOptions: Options = {
+  type: DeploymentType.FULL,
+  message: "",
+  wait: "10",
+  maxErrors: "",
+  undo: false,
+};
+
+/** The fields of a request that have the options. */
+export function optionFields({ type, message, wait, maxErrors, undo }: Options) {
+  return {
+    deploymentType: type,
+    message: message.trim(),
+    ...(wait !== "" && { wait: Number(wait) }),
+    ...(maxErrors !== "" && { maxErrors: Number(maxErrors) }),
+    ...(undo && { onFailure: OnFailure.UNDO }),
+  };
+}
+
+const types = [
+  [DeploymentType.FULL, texts.types.full],
+  [DeploymentType.FLOWS, texts.types.flows],
+  [DeploymentType.NODES, texts.types.nodes],
+] as const;
+
+/** Of the service, in seconds. */
+const maxWait = 600;
+
+export function OptionFields({
+  options,
+  onChange,
+}: {
+  readonly options: Options;
+  readonly onChange: (options: Options) => void;
+}): ReactNode {
+  return (
+    <fieldset className="deploy-options">
+      <legend>{texts.options}</legend>
+      <label className="deploy-message">
+        {texts.message}
+        <input
+          type="text"
+          maxLength={1000}
+          value={options.message}
+          onChange={({ target }) => onChange({ ...options, message: target.value })}
+        />
+      </label>
+      <label>
+        {texts.type}
+        <select
+          value={options.type}
+          onChange={({ target }) => onChange({ ...options, type: Number(target.value) as DeploymentType })}
+        >
+          {types.map(([type, label]) => (
+            <option key={type} value={type}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {texts.wait}
+        <input
+          type="number"
+          min={0}
+          max={maxWait}
+          step={1}
+          value={options.wait}
+          onChange={({ target }) => onChange({ ...options, wait: target.value })}
+        />
+      </label>
+      <label>
+        {texts.maxErrors}
+        <input
+          type="number"
+          min={0}
+          step={1}
+          value={options.maxErrors}
+          onChange={({ target }) => onChange({ ...options, maxErrors: target.value })}
+        />
+      </label>
+      <label className="inline">
+        <input
+          type="checkbox"
+          checked={options.undo}
+          onChange={({ target }) => onChange({ ...options, undo: target.checked })}
+        />
+        {texts.undo}
+      </label>
+    </fieldset>
+  );
+}

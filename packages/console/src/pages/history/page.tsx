@@ -1,7 +1,16 @@
 import type { ReactNode } from "react";
-import { Page } from "../../components/page.tsx";
-import { texts } from "../../texts/app.ts";
+import { Route, Switch } from "wouter";
+import { RevisionList } from "./revision-list.tsx";
+import { RevisionPage } from "./revision-page.tsx";
+import "./history.css";
 
 export function HistoryPage(): ReactNode {
-  return <Page title={texts.pages.history}>{null}</Page>;
+  return (
+    <Switch>
+      <Route path="/history">
+        <RevisionList />
+      </Route>
+      <Route path="/history/:rev">{({ rev }) => <RevisionPage key={rev} rev={rev} />}</Route>
+    </Switch>
+  );
 }

@@ -1,0 +1,91 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { DeploymentOutcome, DeploymentType, type Revision, RevisionCause } from "@flowgate/client";
+import { texts } from "../texts/revision.ts";
+import { Sign, type Tone } from "./sign.tsx";
+import { visibleText } from "./visible-text.ts";
+
+/** The beginning of a rev, which is unambiguous in practice. */
+export function shortRev(rev: string): string {
+  return rev.slice(0, 8);
+}
+
+export function RevisionLink({ rev }: { readonly rev: string }): ReactNode {
+  return (
+    <Link href={`/history/${encodeURIComponent(rev)}`}>
+      <code>{shortRev(rev)}</code>
+    </Link>
+  );
+}
+
+/** Who deployed, and by which token. */
+export function RevisionAuthor({
+  of: { user, tokenName, approvedBy },
+}: {
+  readonly of: Pick<Revision, "user" | "tokenName" | "approvedBy">;
+}): ReactNode {
+  return (
+    <span className="revision-author">
+      {user === "" ? <span className="muted">{texts.anonymous}</span> : <bdi>{visibleText(user)}</bdi>}
+      {tokenName === "" ? null : <span className="muted"> {texts.byToken(visibleText(tokenName))}</span>}
+      {approvedBy === "" ? null : <span className="muted"> {texts.approvedBy(visibleText(approvedBy))}</span>}
+    </span>
+  );
+}
+
+const causes: Readonly<Record<number, string>> = {
+  [RevisionCause.DEPLOYMENT]: texts.causes.deployment,
+  [RevisionCause.MERGE]: texts.causes.merge,
+  [RevisionCause.FLOW]: texts.causes.flow,
+  [RevisionCause.RESTORE]: texts.causes.restore,
+  [RevisionCause.UNDO]: texts.causes.undo,
+  [RevisionCause.AUTOMATIC_UNDO]: texts.causes.automaticUndo,
+};
+
+/** How its flows were made; if they are those of an earlier revision, of which one. */
+export function RevisionCauseText({
+  of: { cause, restoredRev },
+}: {
+  readonly of: Pick<Revision, "cause" | "restoredRev">;
+}): ReactNode {
+  const word = causes[cause] ?? texts.causes.unknown;
+  return restoredRev === "" ? (
+    word
+  ) : (
+    <>
+      {word}, {texts.back} <RevisionLink rev={restoredRev} />
+    </>
+  );
+}
+
+const outcomes: Readonly<Record<number, { readonly tone: Tone; readonly word: string }>> = {
+  [DeploymentOutcome.RUNNING]: { tone: "good", word: texts.outcomes.running },
+  [DeploymentOutcome.FAILED]: { tone: "bad", word: texts.outcomes.failed },
+  [DeploymentOutcome.CRASHED]: { tone: "bad", word: texts.outcomes.crashed },
+  [DeploymentOutcome.PENDING]: { tone: "info", word: texts.outcomes.pending },
+  [DeploymentOutcome.REPLACED]: { tone: "neutral", word: texts.outcomes.replaced },
+  [DeploymentOutcome.UNDONE]: { tone: "bad", word: texts.outcomes.undone },
+  [DeploymentOutcome.STOPPED]: { tone: "warn", word: texts.outcomes.stopped },
+};
+
+/** How a deployment went, and why it failed. */
+export function RevisionOutcome({
+  of: { outcome, outcomeMessage },
+}: {
+  readonly of: Pick<Revision, "outcome" | "outcomeMessage">;
+}): ReactNode {
+  const { tone, word } = outcomes[outcome] ?? { tone: "neutral", word: texts.outcomes.unknown };
+  return (
+    <span className="revision-outcome">
+      <Sign tone={tone}>{word}</Sign>
+      {outcomeMessage === "" ? null : <span className="muted"> {visibleText(outcomeMessage)}</span>}
+    </span>
+  );
+}
+
+/** Which nodes deployments restart. */
+export const deploymentTypes: Readonly<Record<number, string>> = {
+  [DeploymentType.FULL]: texts.types.full,
+  [DeploymentType.NODES]: texts.types.nodes,
+  [DeploymentType.FLOWS]: texts.types.flows,
+};

@@ -1,0 +1,103 @@
+import type { ReactNode } from "react";
+import { DeploymentType, OnFailure } from "@flowgate/client";
+import { texts as appTexts } from "../../texts/app.ts";
+import { texts } from "../../texts/history.ts";
+
+export type RestoreChoices = {
+  readonly message: string;
+  readonly type: DeploymentType;
+  readonly onFailure: OnFailure;
+};
+
+const types = [
+  [DeploymentType.FULL, texts.restartOptions.full],
+  [DeploymentType.FLOWS, texts.restartOptions.flows],
+  [DeploymentType.NODES, texts.restartOptions.nodes],
+] as const;
+
+const failures = [
+  [OnFailure.KEEP, texts.onFailureOptions.keep],
+  [OnFailure.UNDO, texts.onFailureOptions.undo],
+] as const;
+
+/** How the flows are deployed, and the buttons of the dialog. */
+export function RestoreForm({
+  choices,
+  submit,
+  hint,
+  isReady,
+  isBusy,
+  onChange,
+  onSubmit,
+  onClose,
+}: {
+  readonly choices: RestoreChoices;
+  /** The label of the button that does it. */
+  readonly submit: string;
+  readonly hint: string | undefined;
+  /** Whether the plan is shown. Nothing is deployed before. */
+  readonly isReady: boolean;
+  readonly isBusy: boolean;
+  readonly onChange: (choices: RestoreChoices) => void;
+  readonly onSubmit: () => void;
+  readonly onClose: () => void;
+}): ReactNode {
+  return (
+    <form
+      className="history-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    >
+      <label>
+        {texts.reason}
+        <input
+          maxLength={1_000}
+          placeholder={texts.reasonHint}
+          value={choices.message}
+          onChange={({ target }) => onChange({ ...choices, message: target.value })}
+        />
+      </label>
+      <div className="filters">
+        <label>
+          {texts.restartChoice}
+          <select
+            value={choices.type}
+            onChange={({ target }) => onChange({ ...choices, type: Number(target.value) as DeploymentType })}
+          >
+            {types.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label title={texts.onFailureHint}>
+          {texts.onFailure}
+          <select
+            value={choices.onFailure}
+            onChange={({ target }) => onChange({ ...choices, onFailure: Number(target.value) as OnFailure })}
+          >
+            {failures.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      {choices.onFailure === OnFailure.UNDO ? <p className="muted">{texts.onFailureHint}</p> : null}
+      {hint === undefined ? null : <p className="muted">{hint}</p>}
+      {isBusy ? <output>{choices.onFailure === OnFailure.UNDO ? texts.waiting : texts.deploying}</output> : null}
+      <div className="dialog-actions">
+        <button type="button" onClick={onClose}>
+          {appTexts.cancel}
+        </button>
+        <button type="submit" className="primary" disabled={!isReady || isBusy}>
+          {submit}
+        </button>
+      </div>
+    </form>
+  );
+}

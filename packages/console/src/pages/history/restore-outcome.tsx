@@ -1,0 +1,164 @@
+import { type ReactNode, useEffect, useRef } from "react";
+import { useQuery } from "@connectrpc/connect-query";
+import {
+  DeploymentOutcome,
+  type Proposal,
+  type Revision,
+  RevisionsService,
+  type SetFlowsResponse,
+} from "@flowgate/client";
+import { Link } from "wouter";
+import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
+import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { texts } from "../../texts/history.ts";
+
+const sentences: Readonly<Record<number, string>> = {
+  [DeploymentOutcome.RUNNING]: texts.resultRunning,
+  [DeploymentOutcome.FAILED]: texts.resultFailed,
+  [DeploymentOutcome.CRASHED]: texts.resultFailed,
+  [DeploymentOutcome.PENDING]: texts.resultPending,
+  [DeploymentOutcome.REPLACED]: texts.resultReplaced,
+  [DeploymentOutcome.STOPPED]: texts.resultStopped,
+};
+
+/** What came of the deployment. Later events change it: flows can fail after the response. */
+export function RestoreOutcome({
+  response: { rev, outcome, outcomeMessage, undoneRev },
+  onClose,
+}: {
+  readonly response: SetFlowsResponse;
+  readonly onClose: () => void;
+}): ReactNode {
+  const { data } = useQuery(RevisionsService.method.getRevision, { rev });
+  const isUndone = outcome === DeploymentOutcome.UNDONE;
+  const latest = data ?? { outcome, outcomeMessage };
+  return (
+    <Ending onClose={onClose}>
+      <p>
+        <output className="restore-result">{isUndone ? texts.resultUndone : (sentences[latest.outcome] ?? "")}</output>
+      </p>
+      <p>
+        <RevisionLink rev={rev} /> <RevisionOutcome of={latest} />
+      </p>
+      {isUndone ? (
+        <p>
+          {texts.failedRevision} <RevisionLink rev={undoneRev} />
+          {outcomeMessage === "" ? null : <span>: {visibleText(outcomeMessage)}</span>}
+        </p>
+      ) : null}
+    </Ending>
+  );
+}
+
+/** Another deployment was made since the plan. */
+export function Conflict({
+  active,
+  canPlanAgain,
+  onPlanAgain,
+  onClose,
+}: {
+  readonly active: Revision;
+  /** Whether the page knows the revision that is active now. */
+  readonly canPlanAgain: boolean;
+  readonly onPlanAgain: () => void;
+  readonly onClose: () => void;
+}): ReactNode {
+  return (
+    <Ending
+      onClose={onClose}
+      action={
+        canPlanAgain ? (
+          <button type="button" className="primary" onClick={onPlanAgain}>
+            {texts.planAgain}
+          </button>
+        ) : null
+      }
+    >
+      <p>
+        <strong>{texts.conflict}</strong>
+      </p>
+      <p>
+        {texts.conflictBy} <RevisionLink rev={active.rev} />{" "}
+        {active.message === "" ? null : <q>{visibleText(active.message)}</q>} (<RevisionAuthor of={active} />,{" "}
+        <Time at={active.createTime} />)
+      </p>
+    </Ending>
+  );
+}
+
+export function NeedsApproval({
+  canPropose,
+  isBusy,
+  onPropose,
+  onClose,
+}: {
+  readonly canPropose: boolean;
+  readonly isBusy: boolean;
+  readonly onPropose: () => void;
+  readonly onClose: () => void;
+}): ReactNode {
+  return (
+    <Ending
+      onClose={onClose}
+      action={
+        canPropose ? (
+          <button type="button" className="primary" disabled={isBusy} onClick={onPropose}>
+            {texts.propose}
+          </button>
+        ) : null
+      }
+    >
+      <p>
+        <strong>{texts.approvalRequired}</strong>
+      </p>
+      {canPropose ? <p>{texts.proposalHint}</p> : null}
+    </Ending>
+  );
+}
+
+export function Proposed({
+  proposal: { id },
+  onClose,
+}: {
+  readonly proposal: Proposal;
+  readonly onClose: () => void;
+}): ReactNode {
+  return (
+    <Ending onClose={onClose}>
+      <p>
+        <strong>{texts.proposed}</strong>
+      </p>
+      <p>
+        <Link href={`/proposals/${encodeURIComponent(id)}`}>{texts.showProposal}</Link>
+      </p>
+    </Ending>
+  );
+}
+
+/** In place of the plan. It gets the focus, which the form had. */
+function Ending({
+  action,
+  children,
+  onClose,
+}: {
+  readonly action?: ReactNode;
+  readonly children: ReactNode;
+  readonly onClose: () => void;
+}): ReactNode {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => place.current?.focus(), []);
+  return (
+    <>
+      <div ref={place} tabIndex={-1} className="restore-part">
+        {children}
+      </div>
+      <div className="dialog-actions">
+        {action}
+        <button type="button" onClick={onClose}>
+          {texts.done}
+        </button>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,82 @@
+import type { ReactNode } from "react";
+import type { Revision } from "@flowgate/client";
+import { Link } from "wouter";
+import {
+  deploymentTypes,
+  RevisionAuthor,
+  RevisionCauseText,
+  RevisionLink,
+  RevisionOutcome,
+} from "../../components/revision.tsx";
+import { ExactTime, Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { texts } from "../../texts/history.ts";
+
+/** What is known of a revision, apart from its message. */
+export function RevisionFacts({ revision }: { readonly revision: Revision }): ReactNode {
+  const { rev, parent, createTime, deploymentType, missingTypes, approvedBy, proposalId } = revision;
+  const { nodeCount, sizeBytes, clientAddress, protocol, requestId, tokenId } = revision;
+  const { approvedByTokenId, approvedByTokenName } = revision;
+  return (
+    <dl className="facts">
+      <Fact name={texts.fact.outcome}>
+        <RevisionOutcome of={revision} />
+      </Fact>
+      {missingTypes.length === 0 ? null : (
+        <Fact name={texts.fact.missingTypes}>{missingTypes.map(visibleText).join(", ")}</Fact>
+      )}
+      <Fact name={texts.fact.author}>
+        <RevisionAuthor of={{ ...revision, approvedBy: "" }} />
+        {tokenId === "" ? null : <span className="muted"> ({tokenId})</span>}
+      </Fact>
+      {approvedBy === "" ? null : (
+        <Fact name={texts.fact.approved}>
+          <RevisionAuthor of={{ user: approvedBy, tokenName: approvedByTokenName, approvedBy: "" }} />
+          {approvedByTokenId === "" ? null : <span className="muted"> ({approvedByTokenId})</span>}
+        </Fact>
+      )}
+      {proposalId === "" ? null : (
+        <Fact name={texts.fact.proposal}>
+          <Link href={`/proposals/${encodeURIComponent(proposalId)}`}>{proposalId}</Link>
+        </Fact>
+      )}
+      <Fact name={texts.fact.time}>
+        <ExactTime at={createTime} />{" "}
+        <span className="muted">
+          (<Time at={createTime} />)
+        </span>
+      </Fact>
+      <Fact name={texts.fact.cause}>
+        <RevisionCauseText of={revision} />
+      </Fact>
+      <Fact name={texts.fact.type}>{deploymentTypes[deploymentType] ?? ""}</Fact>
+      <Fact name={texts.fact.rev}>
+        <code>{rev}</code>
+      </Fact>
+      <Fact name={texts.fact.parent}>{parent === "" ? texts.first : <RevisionLink rev={parent} />}</Fact>
+      <Fact name={texts.fact.size}>{texts.size(nodeCount, formatBytes(sizeBytes))}</Fact>
+      <Fact name={texts.fact.origin}>{visibleText(texts.origin(clientAddress, protocol))}</Fact>
+      {requestId === "" ? null : (
+        <Fact name={texts.fact.request}>
+          <code>{visibleText(requestId)}</code>
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }): ReactNode {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  );
+}
+
+const bytes = new Intl.NumberFormat("en", { style: "unit", unit: "byte", unitDisplay: "narrow" });
+const kilobytes = new Intl.NumberFormat("en", { style: "unit", unit: "kilobyte", maximumFractionDigits: 1 });
+
+function formatBytes(size: number): string {
+  return size < 1_000 ? bytes.format(size) : kilobytes.format(size / 1_000);
+}

@@ -1,0 +1,131 @@
+import type { KeyboardEvent, ReactNode } from "react";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
+import { type Revision, RevisionsService } from "@flowgate/client";
+import { Link } from "wouter";
+import { SelectFilter, TextFilter, TimeFilter, useFilters } from "../../components/filters.tsx";
+import { Page, Result } from "../../components/page.tsx";
+import {
+  deploymentTypes,
+  RevisionAuthor,
+  RevisionCauseText,
+  RevisionOutcome,
+  shortRev,
+} from "../../components/revision.tsx";
+import { Sign } from "../../components/sign.tsx";
+import { type Column, LoadMore, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { texts } from "../../texts/history.ts";
+import { texts as revisionTexts } from "../../texts/revision.ts";
+import { filterNames, outcomeNames, requestOf, type RevisionFilters, typeNames } from "./filters.ts";
+import { UndoButton } from "./restore-button.tsx";
+
+/** All revisions, newest first. */
+export function RevisionList(): ReactNode {
+  const [filters, change] = useFilters(filterNames);
+  const request = { ...requestOf(filters), pageSize: 50, pageToken: "" };
+  const list = useInfiniteQuery(RevisionsService.method.listRevisions, request, {
+    pageParamKey: "pageToken",
+    getNextPageParam: ({ nextPageToken }) => (nextPageToken === "" ? undefined : nextPageToken),
+  });
+  return (
+    <Page title={texts.title} actions={<UndoButton />}>
+      <FilterForm filters={filters} onChange={change} />
+      <Result of={list}>
+        {({ pages }) => (
+          <>
+            <Table
+              label={texts.revisions}
+              columns={columns}
+              rows={pages.flatMap(({ revisions }) => revisions)}
+              keyOf={({ rev }) => rev}
+              empty={texts.noRevisions}
+            />
+            <LoadMore of={list} />
+          </>
+        )}
+      </Result>
+    </Page>
+  );
+}
+
+const columns: readonly Column<Revision>[] = [
+  { title: texts.columns.message, cell: (revision) => <Title revision={revision} /> },
+  { title: texts.columns.author, cell: (revision) => <RevisionAuthor of={revision} /> },
+  { title: texts.columns.cause, cell: (revision) => <RevisionCauseText of={revision} /> },
+  { title: texts.columns.outcome, cell: (revision) => <RevisionOutcome of={revision} /> },
+  { title: texts.columns.nodes, cell: ({ nodeCount }) => nodeCount },
+  { title: texts.columns.age, cell: ({ createTime }) => <Time at={createTime} /> },
+];
+
+function Title({ revision: { rev, message, active, pinned } }: { readonly revision: Revision }): ReactNode {
+  return (
+    <span className="revision-title">
+      <Link href={`/history/${encodeURIComponent(rev)}`} className="revision-link" onKeyDown={moveByArrow}>
+        {message === "" ? revisionTexts.rev(shortRev(rev)) : <bdi>{visibleText(message)}</bdi>}
+      </Link>
+      {message === "" ? null : <code className="muted">{shortRev(rev)}</code>}
+      {active ? <Sign tone="info">{texts.active}</Sign> : null}
+      {pinned ? <Sign tone="neutral">{texts.pinned}</Sign> : null}
+    </span>
+  );
+}
+
+/** The arrow keys move the focus to the revision above or below. */
+function moveByArrow(event: KeyboardEvent<HTMLAnchorElement>): void {
+  const row = event.currentTarget.closest("tr");
+  const next =
+    event.key === "ArrowDown"
+      ? row?.nextElementSibling
+      : event.key === "ArrowUp"
+        ? row?.previousElementSibling
+        : undefined;
+  const link = next?.querySelector<HTMLElement>(".revision-link");
+  if (link !== null && link !== undefined) {
+    event.preventDefault();
+    link.focus();
+  }
+}
+
+function FilterForm({
+  filters,
+  onChange,
+}: {
+  readonly filters: RevisionFilters;
+  readonly onChange: (changes: Partial<RevisionFilters>) => void;
+}): ReactNode {
+  return (
+    <search className="filters" aria-label={texts.filters.legend}>
+      <TextFilter label={texts.filters.user} value={filters.user} onChange={(user) => onChange({ user })} />
+      <SelectFilter
+        label={texts.filters.outcome}
+        value={filters.outcome}
+        all={texts.filters.any}
+        options={Array.from(outcomeNames.keys(), (value) => ({
+          value,
+          label: revisionTexts.outcomes[value as keyof typeof revisionTexts.outcomes],
+        }))}
+        onChange={(outcome) => onChange({ outcome })}
+      />
+      <SelectFilter
+        label={texts.filters.type}
+        value={filters.type}
+        all={texts.filters.any}
+        options={Array.from(typeNames, ([value, type]) => ({ value, label: deploymentTypes[type] ?? value }))}
+        onChange={(type) => onChange({ type })}
+      />
+      <SelectFilter
+        label={texts.filters.pinned}
+        value={filters.pinned}
+        all={texts.filters.any}
+        options={[
+          { value: "yes", label: texts.filters.onlyPinned },
+          { value: "no", label: texts.filters.notPinned },
+        ]}
+        onChange={(pinned) => onChange({ pinned })}
+      />
+      <TimeFilter label={texts.filters.since} value={filters.since} onChange={(since) => onChange({ since })} />
+      <TimeFilter label={texts.filters.until} value={filters.until} onChange={(until) => onChange({ until })} />
+    </search>
+  );
+}

@@ -1,6 +1,8 @@
 import type { ReactNode } from "react";
+import type { DeploymentOutcome, RuntimeState } from "@flowgate/client";
+import { describeOutcome, describeState, type Tone } from "./describe.ts";
 
-export type Tone = "good" | "bad" | "warn" | "info" | "neutral";
+export type { Tone };
 
 /** A short word in colour, such as an outcome. The word says it too, for those who do not see the colour. */
 export function Sign({ tone, children }: { readonly tone: Tone; readonly children: ReactNode }): ReactNode {
@@ -9,4 +11,14 @@ export function Sign({ tone, children }: { readonly tone: Tone; readonly childre
       {children}
     </span>
   );
+}
+
+export function StateSign({ state }: { readonly state: RuntimeState }): ReactNode {
+  const [word, tone] = describeState(state);
+  return <Sign tone={tone}>{word}</Sign>;
+}
+
+export function OutcomeSign({ outcome }: { readonly outcome: DeploymentOutcome }): ReactNode {
+  const [word, tone] = describeOutcome(outcome);
+  return <Sign tone={tone}>{word}</Sign>;
 }

@@ -31,7 +31,9 @@ export function ExactTime({ at }: { readonly at: Timestamp | undefined }): React
   );
 }
 
-function formatAge(seconds: number): string {
+/** What is a little in the future is later than the last tick of this page's clock, or by the clock of another machine. */
+function formatAge(ahead: number): string {
+  const seconds = ahead > 0 && ahead < 60 ? 0 : ahead;
   const [unit, size] = units.find(([, each]) => Math.abs(seconds) >= each) ?? (["second", 1] as const);
   return relative.format(Math.round(seconds / size), unit);
 }

@@ -1,7 +1,128 @@
-import type { ReactNode } from "react";
-import { Page } from "../../components/page.tsx";
+import "./overview.css";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useQuery } from "@connectrpc/connect-query";
+import {
+  ProposalsService,
+  ProposalState,
+  RevisionsService,
+  RuntimeService,
+  RuntimeState,
+  SettingsService,
+} from "@flowgate/client";
+import { useEvents, useIsLive } from "../../api/live.tsx";
+import { useRefresh } from "../../api/refresh.ts";
+import { Page, Result } from "../../components/page.tsx";
+import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/app.ts";
+import { ActiveRevision } from "./active-revision.tsx";
+import { AlertList } from "./alert-list.tsx";
+import { findAlerts } from "./alerts.ts";
+import { RuntimeControls, RuntimeCard } from "./runtime-card.tsx";
+import { TabList } from "./tab-list.tsx";
+import { Timeline } from "./timeline.tsx";
+import { Usage } from "./usage.tsx";
+
+/** For what has no events: the load, and replicas that are lost. Queries pause while the page is not visible. */
+const pollMs = 5_000;
+
+const maxFailingNodes = 200;
 
 export function OverviewPage(): ReactNode {
-  return <Page title={texts.pages.overview}>{null}</Page>;
+  const { can } = useSession();
+  const runtime = useQuery(RuntimeService.method.getRuntime, {}, { refetchInterval: pollMs });
+  const settings = useQuery(
+    SettingsService.method.getSettings,
+    {},
+    { enabled: can("settings.read"), refetchInterval: pollMs },
+  );
+  const newest = useQuery(RevisionsService.method.listRevisions, { pageSize: 1 }, { enabled: can("revisions.read") });
+  const proposals = useQuery(
+    ProposalsService.method.listProposals,
+    { state: ProposalState.OPEN, pageSize: 100 },
+    { enabled: can("proposals.read") },
+  );
+  const isUp = runtime.data?.started === true && runsFlows(runtime.data.runtime?.state);
+  const nodes = useQuery(
+    RuntimeService.method.listNodeStatuses,
+    { failing: true, pageSize: maxFailingNodes },
+    { enabled: isUp, refetchInterval: 2 * pollMs },
+  );
+  useRefreshOnErrors();
+  const [lostReplicas, forget] = useLostReplicas(settings.data?.replicas.map(({ name }) => name));
+  const isLive = useIsLiveOrNew();
+  const alerts = findAlerts({
+    runtime: runtime.data,
+    settings: settings.data,
+    openProposals: proposals.data?.proposals.length ?? 0,
+    lostReplicas,
+    isLive: isLive || !can("events.read"),
+  });
+  return (
+    <Page
+      title={texts.pages.overview}
+      actions={runtime.data !== undefined && can("runtime.write") ? <RuntimeControls runtime={runtime.data} /> : null}
+    >
+      <AlertList alerts={alerts} onDismiss={forget} />
+      <Result of={runtime}>
+        {(data) => (
+          <>
+            <div className="overview-cards">
+              <RuntimeCard runtime={data} replicas={settings.data?.replicas ?? []} version={settings.data?.version} />
+              {can("revisions.read") ? (
+                <Result of={newest}>{({ revisions }) => <ActiveRevision revision={revisions[0]} />}</Result>
+              ) : null}
+            </div>
+            <TabList nodes={isUp ? nodes.data : undefined} isUp={isUp} />
+            <Timeline />
+            <Usage runtime={data} updatedMs={runtime.dataUpdatedAt} />
+          </>
+        )}
+      </Result>
+    </Page>
+  );
+}
+
+function runsFlows(state: RuntimeState | undefined): boolean {
+  return state !== RuntimeState.STANDBY && state !== RuntimeState.DISABLED && state !== RuntimeState.STOPPED;
+}
+
+const settleMs = 2_500;
+
+/** An error is known at once, the counts follow within seconds: the states of nodes are read again at both times. */
+function useRefreshOnErrors(): void {
+  const refresh = useRefresh(RuntimeService.method.listNodeStatuses, RuntimeService.method.getRuntime);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEvents(["nodeError"], () => {
+    if (timer.current === undefined) {
+      void refresh();
+      timer.current = setTimeout(() => {
+        timer.current = undefined;
+        void refresh();
+      }, settleMs);
+    }
+  });
+  useEffect(() => () => clearTimeout(timer.current), []);
+}
+
+/** The replicas that were there since the page was opened and are not listed any more, and what forgets one. */
+function useLostReplicas(names: readonly string[] | undefined): readonly [string[], (name: string) => void] {
+  const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
+  if (names?.some((name) => !seen.has(name)) === true) {
+    setSeen(new Set([...seen, ...names]));
+  }
+  const lost = names === undefined ? [] : [...seen].filter((name) => !names.includes(name));
+  return [lost, (name) => setSeen(new Set([...seen].filter((each) => each !== name)))];
+}
+
+const connectMs = 5_000;
+
+/** False once the page had time to connect, and is not connected. */
+function useIsLiveOrNew(): boolean {
+  const isLive = useIsLive();
+  const [isNew, setNew] = useState(true);
+  useEffect(() => {
+    const timer = setTimeout(() => setNew(false), connectMs);
+    return () => clearTimeout(timer);
+  }, []);
+  return isLive || isNew;
 }

@@ -1,0 +1,108 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { FlowState, ListNodeStatusesResponse, NodeState } from "@flowgate/client";
+import { formatCount } from "../../components/format.ts";
+import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { texts as all } from "../../texts/overview.ts";
+
+const texts = all.tabs;
+
+/** Those that are named in the row of a tab. */
+const maxNamed = 5;
+
+/** The tabs whose nodes do something, those that fail first, the last error before the others. */
+export function TabList({
+  nodes,
+  isUp,
+}: {
+  readonly nodes: ListNodeStatusesResponse | undefined;
+  readonly isUp: boolean;
+}): ReactNode {
+  return (
+    <section className="card" aria-labelledby="overview-tabs">
+      <h2 id="overview-tabs">{texts.title}</h2>
+      {isUp && nodes === undefined ? null : (
+        <Table
+          label={texts.label}
+          rows={(nodes?.flows ?? []).toSorted(byUrgency)}
+          keyOf={({ flowId }) => flowId}
+          empty={isUp ? texts.none : texts.notRunning}
+          columns={columns(Map.groupBy(nodes?.nodes ?? [], ({ flowId }) => flowId))}
+        />
+      )}
+      {(nodes?.flows.length ?? 0) > 0 ? <p className="muted">{texts.hint}</p> : null}
+    </section>
+  );
+}
+
+/** `failing` are the nodes with errors, by the id of their tab. */
+const columns = (failing: ReadonlyMap<string, readonly NodeState[]>): readonly Column<FlowState>[] => [
+  { title: texts.tab, cell: (flow) => <TabLink flow={flow} /> },
+  { title: texts.errors, cell: ({ errors }) => <Count value={errors} tone="bad" /> },
+  { title: texts.warnings, cell: ({ warnings }) => <Count value={warnings} tone="warn" /> },
+  { title: texts.messages, cell: ({ messages }) => formatCount(messages) },
+  {
+    title: texts.failing,
+    cell: ({ flowId }) => {
+      const nodes = failing.get(flowId);
+      return nodes === undefined ? null : <FailingNodes nodes={nodes} />;
+    },
+  },
+  {
+    title: texts.lastError,
+    cell: ({ lastError, lastErrorTime }) =>
+      lastError === undefined ? null : (
+        <>
+          <span className="overview-error">{lastError.message}</span>{" "}
+          <span className="muted">
+            <Time at={lastErrorTime} />
+          </span>
+        </>
+      ),
+  },
+];
+
+function byUrgency(one: FlowState, other: FlowState): number {
+  return urgency(other) - urgency(one) || one.flowLabel.localeCompare(other.flowLabel);
+}
+
+function urgency({ errors, lastErrorTime }: FlowState): number {
+  return errors === 0 || lastErrorTime === undefined ? 0 : timestampMs(lastErrorTime);
+}
+
+function TabLink({ flow: { flowId, flowLabel } }: { readonly flow: FlowState }): ReactNode {
+  return <Link href={pathOf(flowId)}>{flowId === "" ? texts.globalNodes : flowLabel || flowId}</Link>;
+}
+
+function pathOf(flowId: string): string {
+  return `/flows/${flowId === "" ? "global" : encodeURIComponent(flowId)}`;
+}
+
+function Count({ value, tone }: { readonly value: number; readonly tone: "bad" | "warn" }): ReactNode {
+  return (
+    <span className="overview-count" data-tone={value > 0 ? tone : undefined}>
+      {formatCount(value)}
+    </span>
+  );
+}
+
+function FailingNodes({ nodes }: { readonly nodes: readonly NodeState[] }): ReactNode {
+  return (
+    <ul className="overview-nodes">
+      {nodes
+        .toSorted((one, other) => other.errors - one.errors)
+        .slice(0, maxNamed)
+        .map(({ nodeId, nodeName, nodeType, flowId, subflowPath, errors }) => (
+          <li key={[...subflowPath, nodeId].join("/")}>
+            <Link href={`${pathOf(flowId)}?node=${encodeURIComponent(subflowPath[0] ?? nodeId)}`}>
+              {nodeName === "" ? `${nodeType} ${nodeId}` : nodeName}
+            </Link>{" "}
+            <span className="muted">×{formatCount(errors)}</span>
+          </li>
+        ))}
+      {nodes.length > maxNamed ? <li className="muted">{texts.more(nodes.length - maxNamed)}</li> : null}
+    </ul>
+  );
+}

@@ -1,0 +1,132 @@
+import { type ReactNode, useState } from "react";
+import type { GetRuntimeResponse, ProcessUsage } from "@flowgate/client";
+import { Chart, type Series } from "../../components/chart.tsx";
+import { formatBytes, formatNumber } from "../../components/format.ts";
+import { type Column, Table } from "../../components/table.tsx";
+import { texts as all } from "../../texts/overview.ts";
+
+const texts = all.usage;
+
+/** What was known at one time. */
+type Sample = {
+  readonly seconds: number;
+  readonly flows: ProcessUsage | undefined;
+  readonly service: ProcessUsage | undefined;
+};
+
+/** An hour of them. */
+const maxSamples = 720;
+
+type Process = { readonly name: string; readonly usage: ProcessUsage | undefined };
+
+const columns: readonly Column<Process>[] = [
+  { title: texts.process, cell: ({ name }) => name },
+  { title: texts.heap, cell: ({ usage }) => (usage === undefined ? texts.unknown : formatHeap(usage)) },
+  { title: texts.rss, cell: ({ usage }) => formatKnown(usage?.rssBytes, formatBytes) },
+  { title: texts.cpu, cell: ({ usage }) => formatKnown(usage?.cpuShare, formatShare) },
+  { title: texts.delay, cell: ({ usage }) => formatKnown(usage?.eventLoopDelayMs, formatMs) },
+];
+
+/** What the processes use, since the page was opened. */
+export function Usage({
+  runtime,
+  updatedMs,
+}: {
+  readonly runtime: GetRuntimeResponse;
+  readonly updatedMs: number;
+}): ReactNode {
+  const samples = useSamples(runtime, updatedMs);
+  const { runtimeProcess: flows, serviceProcess: service, disk } = runtime;
+  const times = samples.map(({ seconds }) => seconds);
+  return (
+    <section className="card" aria-labelledby="overview-usage">
+      <h2 id="overview-usage">{texts.title}</h2>
+      <div className="overview-charts">
+        <UsageChart title={texts.heap} now={[flows?.heapBytes, service?.heapBytes]} format={formatBytes}>
+          {{ times, series: toSeries(samples, (usage) => usage?.heapBytes) }}
+        </UsageChart>
+        <UsageChart title={texts.delay} now={[flows?.eventLoopDelayMs, service?.eventLoopDelayMs]} format={formatMs}>
+          {{ times, series: toSeries(samples, (usage) => usage?.eventLoopDelayMs) }}
+        </UsageChart>
+      </div>
+      <Table
+        label={texts.title}
+        rows={[
+          { name: texts.flows, usage: flows },
+          { name: texts.service, usage: service },
+        ]}
+        keyOf={({ name }) => name}
+        empty=""
+        columns={columns}
+      />
+      {disk === undefined ? null : (
+        <p>
+          {texts.disk}: {texts.of(formatBytes(disk.freeBytes), formatBytes(disk.totalBytes))}
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** Adds what is read each time to what was read before. */
+function useSamples({ runtimeProcess, serviceProcess }: GetRuntimeResponse, updatedMs: number): readonly Sample[] {
+  const [samples, setSamples] = useState<readonly Sample[]>([]);
+  const seconds = updatedMs / 1_000;
+  if (samples.at(-1)?.seconds !== seconds) {
+    setSamples([...samples.slice(1 - maxSamples), { seconds, flows: runtimeProcess, service: serviceProcess }]);
+  }
+  return samples;
+}
+
+function toSeries(
+  samples: readonly Sample[],
+  read: (usage: ProcessUsage | undefined) => number | undefined,
+): readonly Series[] {
+  return [
+    { name: texts.flows, color: "--accent", values: samples.map(({ flows }) => read(flows) ?? null) },
+    { name: texts.service, color: "--warn", values: samples.map(({ service }) => read(service) ?? null) },
+  ];
+}
+
+function UsageChart({
+  title,
+  now: [flows, service],
+  format,
+  children: { times, series },
+}: {
+  readonly title: string;
+  readonly now: readonly [number | undefined, number | undefined];
+  readonly format: (value: number) => string;
+  readonly children: { readonly times: readonly number[]; readonly series: readonly Series[] };
+}): ReactNode {
+  return (
+    <figure>
+      <figcaption>
+        <h3>{title}</h3>
+        <span className="overview-key" data-series="flows">
+          {texts.flows} {formatKnown(flows, format)}
+        </span>
+        <span className="overview-key" data-series="service">
+          {texts.service} {formatKnown(service, format)}
+        </span>
+      </figcaption>
+      <Chart times={times} series={series} format={format} />
+    </figure>
+  );
+}
+
+function formatKnown(value: number | undefined, format: (value: number) => string): string {
+  return value === undefined ? texts.unknown : format(value);
+}
+
+function formatHeap({ heapBytes, heapLimitBytes }: ProcessUsage): string {
+  return texts.of(formatBytes(heapBytes), formatBytes(heapLimitBytes));
+}
+
+function formatMs(ms: number): string {
+  return `${formatNumber(ms)} ms`;
+}
+
+function formatShare(share: number): string {
+  return `${formatNumber(Math.round(share * 1_000) / 10)} %`;
+}

@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import type { AdminAuth } from "../auth/accounts.ts";
 import { type AuditRecorder, openAuditRecorder } from "../auth/audit-recorder.ts";
 import { Authenticator } from "../auth/authenticator.ts";
+import type { EditorSignIn } from "../auth/editor-sign-in.ts";
 import type { Issuers } from "../auth/issuers.ts";
 import { createLimiter } from "../auth/limiter.ts";
 import type { AccessRule } from "../auth/permissions.ts";
@@ -42,6 +43,8 @@ export type Authentication = {
   readonly authenticator: Authenticator;
   /** undefined: browsers have no sessions. */
   readonly signIn: ServerOptions["signIn"];
+  /** undefined: people do not sign in at Node-RED's editor. */
+  readonly editorSignIn: EditorSignIn | undefined;
   readonly users: UserReload;
 };
 
@@ -55,7 +58,7 @@ export async function openAuthentication(
   const tokens = stack.use(openTokenCache(store.tokens));
   let issuers: Issuers | undefined;
   stack.defer(() => issuers?.[Symbol.dispose]());
-  const { adminAuth, credentialSecret, dataDir } = options;
+  const { adminAuth, credentialSecret, dataDir, nodeRed } = options;
   const settings = adminAuth?.signIn;
   if (settings !== undefined) {
     issuers = new (await import("../auth/issuers.ts")).Issuers({ log });
@@ -63,7 +66,17 @@ export async function openAuthentication(
   const browsers =
     settings &&
     issuers &&
-    (await (await import("./sign-in.ts")).openSessions({ settings, credentialSecret, dataDir, tokens, issuers, log }));
+    (await (
+      await import("./sign-in.ts")
+    ).openSessions({
+      settings,
+      editorUrl: nodeRed.url,
+      credentialSecret,
+      dataDir,
+      tokens,
+      issuers,
+      log,
+    }));
   /** Loads what authenticates JWTs when the first issuer is configured. */
   const openIssuers = async (adminAuth: AdminAuth | undefined): Promise<Issuers | undefined> => {
     if (adminAuth !== undefined && (issuers !== undefined || adminAuth.issuers.length > 0)) {
@@ -99,6 +112,7 @@ export async function openAuthentication(
     audit,
     authenticator,
     signIn: browsers?.serve(authenticator, audit),
+    editorSignIn: browsers?.editor,
     users: createUserReload({ options, replace, audit, onReload: onUsersReload, log }),
   };
 }

@@ -145,7 +145,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     onRuntimeAbuse,
     toolsPort: () => toolsPort,
   };
-  const { serverOptions, users, authenticator, audit } = await openServices(components, stack);
+  const { serverOptions, users, authenticator, editorSignIn, audit } = await openServices(components, stack);
   const server = listen ? stack.use(await openServer(serverOptions)) : createNoServer();
   if (listen) {
     protectedPorts.add(server.port);
@@ -155,7 +155,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const mount = createMount({ ...serverOptions, options, shutdownSignal: closing.signal });
   const shutdownSignal = closing.signal;
   const nodeRed = await openNodeRed(
-    { options, serverOptions, authenticator, audit, store, runtime, live, log, shutdownSignal },
+    { options, serverOptions, authenticator, editorSignIn, audit, store, runtime, live, log, shutdownSignal },
     stack,
   );
   toolsPort = nodeRed?.port;

@@ -2,6 +2,7 @@ import { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
+import type { EditorSignIn } from "../auth/editor-sign-in.ts";
 import { createGate } from "../auth/gate.ts";
 import { ToolAuthenticator } from "../auth/tool-authenticator.ts";
 import type { NodeRedListener } from "../node-red/listener.ts";
@@ -18,6 +19,7 @@ export type NodeRedOptions = {
   readonly options: Options;
   readonly serverOptions: ServerOptions;
   readonly authenticator: Authenticator;
+  readonly editorSignIn: EditorSignIn | undefined;
   readonly audit: AuditRecorder;
   readonly store: Store;
   readonly runtime: Runtime;
@@ -28,7 +30,18 @@ export type NodeRedOptions = {
 
 /** Opens the listener of Node-RED's tools if its port is configured. Its code is loaded only then. */
 export async function openNodeRed(
-  { options, serverOptions, authenticator, audit, store, runtime, live, log, shutdownSignal }: NodeRedOptions,
+  {
+    options,
+    serverOptions,
+    authenticator,
+    editorSignIn: signIn,
+    audit,
+    store,
+    runtime,
+    live,
+    log,
+    shutdownSignal,
+  }: NodeRedOptions,
   stack: AsyncDisposableStack,
 ): Promise<NodeRedListener | undefined> {
   const { port } = options.nodeRed;
@@ -51,13 +64,14 @@ export async function openNodeRed(
       ...editor,
       host,
       port,
-      hosts,
+      hosts: signIn === undefined ? hosts : [...hosts, new URL(signIn.url).hostname],
       tls,
       trustedProxies,
       limits,
       log,
       audit,
       authenticator: tools,
+      signIn,
       store: store.flows,
       documents: store.documents,
       httpNodeRoot: options.runtime.http.root,

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { SignInSettings } from "../auth/accounts.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
+import { EditorSignIn } from "../auth/editor-sign-in.ts";
 import type { Issuers } from "../auth/issuers.ts";
 import { deriveSessionKey } from "../auth/sealed.ts";
 import { Sessions } from "../auth/sessions.ts";
@@ -14,17 +15,21 @@ import { readKey } from "../store/credentials.ts";
 
 type BrowserSessions = {
   readonly sessions: Sessions;
+  /** Undefined: people do not sign in at Node-RED's editor. */
+  readonly editor: EditorSignIn | undefined;
   /** What the server needs for them. */
   serve(authenticator: Authenticator, audit: AuditRecorder): ServerOptions["signIn"];
 };
 
 export async function openSessions({
   settings,
+  editorUrl,
   credentialSecret,
   dataDir,
   ...shared
 }: {
   readonly settings: SignInSettings;
+  readonly editorUrl: string | undefined;
   readonly credentialSecret: string | undefined;
   readonly dataDir: string;
   readonly tokens: Tokens;
@@ -34,10 +39,13 @@ export async function openSessions({
   const { tokens, log } = shared;
   const common = { settings, key: deriveSessionKey(await readKey({ credentialSecret, dataDir })), now: Date.now };
   const sessions = new Sessions({ ...common, ...shared });
+  const editor =
+    editorUrl === undefined ? undefined : new EditorSignIn({ ...common, url: editorUrl, sessions, tokens });
   return {
     sessions,
+    editor,
     serve(authenticator, audit) {
-      const signIn = new SignIn({ ...common, authenticator, sessions, tokens, audit });
+      const signIn = new SignIn({ ...common, authenticator, sessions, editor, tokens, audit });
       const cookies = new SessionCookies(settings.url);
       return {
         signIn,

@@ -3,8 +3,10 @@ import type { StoredToken } from "../store/token-store.ts";
 /** Where a token is accepted: by the API, or on the listener of Node-RED's tools. Never by both. */
 export type Audience = "api" | "tools";
 
+export const editorClientId = "node-red-editor";
+
 /** The values of `client_id` that Node-RED's tools send. */
-export const toolClientIds: readonly string[] = ["node-red-admin", "node-red-editor"];
+export const toolClientIds: readonly string[] = ["node-red-admin", editorClientId];
 
 /**
  * What tokens of tools permit at most. The editor's pages run code of modules, which can use its token: so a token of a tool manages no

@@ -176,7 +176,8 @@ export class Authenticator {
   /** Stores the token or session of a login. */
   async insertLogin(token: StoredToken, origin: Origin): Promise<void> {
     await this.#removeExpired();
-    const detail = token.session && "a session of a browser";
+    const detail =
+      token.session && (audienceOf(token) === "tools" ? "a session of Node-RED's editor" : "a session of a browser");
     const entry = { kind: "sign_in", origin: { ...origin, by: token.username }, subject: token.id, detail } as const;
     await this.#options.tokens.insert(token, entry);
   }
@@ -223,8 +224,8 @@ export class Authenticator {
   /**
    * Returns the caller with this Authorization header; null: there is none. Throws or rejects with `invalid_token`, also
    * if a request without a token would be allowed. Without a token, the session determines the caller, and without one the workload
-   * identity; the caller is anonymous if no rule matches it. Returns a promise only if the token has to be looked up in the store. A
-   * token is valid for its own audience only, JWTs and sessions for the API only.
+   * identity; the caller is anonymous if no rule matches it. Returns a promise only if the token has to be looked up in the store, or
+   * the claims of a session have to be renewed. A token is valid for its own audience only, JWTs for the API only.
    */
   authenticate(
     authorization: string | null,
@@ -307,7 +308,7 @@ export class Authenticator {
   /** A token is no session, and a session no token: cookies are sent in other circumstances. */
   #ofSession(token: StoredToken | undefined): Principal | Promise<Principal> {
     const { sessions, uses } = this.#options;
-    if (token?.session === undefined || sessions === undefined) {
+    if (token?.session === undefined || sessions === undefined || audienceOf(token) !== "api") {
       throw endedSession();
     }
     const principal = this.#users?.accounts.principalOf(token) ?? sessions.principalOf(token);
@@ -315,13 +316,22 @@ export class Authenticator {
     return principal;
   }
 
-  #toPrincipal({ accounts }: Users, token: StoredToken | undefined, audience: Audience): Principal {
-    const isOf = token?.session === undefined && token !== undefined && audienceOf(token) === audience;
-    const principal = isOf ? accounts.principalOf(token) : undefined;
+  #toPrincipal(
+    { accounts }: Users,
+    token: StoredToken | undefined,
+    audience: Audience,
+  ): Principal | Promise<Principal> {
+    const { sessions, uses } = this.#options;
+    // Sessions of the API have a cookie, those of the editor a token.
+    const isOf =
+      token !== undefined && audienceOf(token) === audience && (token.session === undefined || audience === "tools");
+    const principal = isOf
+      ? (accounts.principalOf(token) ?? (token.session && sessions?.principalOf(token)))
+      : undefined;
     if (token === undefined || principal === undefined) {
       throw invalidToken();
     }
-    this.#options.uses.record(token, this.#now());
+    uses.record(token, this.#now());
     return principal;
   }
 

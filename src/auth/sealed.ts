@@ -10,6 +10,11 @@ export function deriveSessionKey(credentialKey: Buffer): Buffer {
   return Buffer.from(hkdfSync("sha256", credentialKey, "", "flowgate sessions v1", 32));
 }
 
+/** Derives an access token from two texts. Nobody without the key can derive it. */
+export function deriveAccessToken(key: Buffer, first: string, second: string): string {
+  return Buffer.from(hkdfSync("sha256", key, first, `access token v1 ${second}`, 32)).toString("base64url");
+}
+
 /** Encrypts a value as JSON (AES-256-GCM: version, nonce, tag, text). It can be read with the same context only. */
 export function seal(key: Buffer, context: string | Uint8Array, value: unknown): Buffer {
   const nonce = randomBytes(nonceBytes);

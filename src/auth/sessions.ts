@@ -3,10 +3,11 @@ import { FlowgateError } from "../errors.ts";
 import { systemOrigin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import type { SignInSettings, TokenIssuer } from "./accounts.ts";
+import { editorClientId, toolPermissions } from "./audiences.ts";
 import type { Principal } from "./caller.ts";
-import { endedSession } from "./errors.ts";
+import { endedSession, invalidToken } from "./errors.ts";
 import type { Issuers } from "./issuers.ts";
-import { defaultScope } from "./permissions.ts";
+import { defaultScope, narrow } from "./permissions.ts";
 import { type Provider, type ProviderOptions, type ProviderTokens, openProvider } from "./provider.ts";
 import { seal, unseal } from "./sealed.ts";
 import type { Tokens } from "./token-cache.ts";
@@ -23,6 +24,12 @@ type SessionData = {
   /** Until then, no process begins a renewal. */
   readonly pausedUntilMs?: number | undefined;
 };
+
+/** A session of Node-RED's editor, which gets its token until this time, once. */
+export type Handover = { readonly accessToken: string; readonly untilMs: number };
+
+/** Those of a user with a password have no data. */
+type KeptData = Partial<SessionData> & { readonly handoverUntilMs?: number | undefined };
 
 type Session = SessionData & { readonly claims: JWTPayload };
 
@@ -51,7 +58,10 @@ const pauseMs = 10_000;
 /** How long known claims stay in use while the provider does not respond. */
 const maxOverdueMs = 10 * 60_000;
 
-/** The sessions of browsers: tokens that a cookie contains, with what renews them at an issuer. */
+/**
+ * The sessions of browsers: tokens that a cookie contains, with what renews them at an issuer. Those with a handover are sessions of
+ * Node-RED's editor, whose token its page sends.
+ */
 export class Sessions {
   readonly #options: SessionsOptions;
   #providers: ReadonlyMap<string, Provider> = new Map();
@@ -90,13 +100,18 @@ export class Sessions {
   }
 
   /** Creates the session of a user with a password, whose hash has this fingerprint. */
-  createForUser(username: string, permissions: readonly string[], passwordFingerprint: Buffer): NewToken {
+  createForUser(
+    username: string,
+    permissions: readonly string[],
+    passwordFingerprint: Buffer,
+    handover?: Handover,
+  ): NewToken {
     const { lifetimeSeconds } = this.#options.settings;
-    return this.#create({ username, permissions }, passwordFingerprint, lifetimeSeconds, {});
+    return this.#create({ username, permissions }, passwordFingerprint, lifetimeSeconds, {}, handover);
   }
 
   /** Creates a session with the response of an issuer. Rejects with `invalid_token` if no rule of the issuer applies to it. */
-  async createForIssuer(provider: Provider, tokens: ProviderTokens): Promise<NewToken> {
+  async createForIssuer(provider: Provider, tokens: ProviderTokens, handover?: Handover): Promise<NewToken> {
     const { name, signIn } = provider.issuer;
     const { issuers, settings } = this.#options;
     const { idToken = "", refreshToken } = tokens;
@@ -106,7 +121,18 @@ export class Sessions {
         ? Math.min(settings.lifetimeSeconds, maxSecondsWithoutRenewal)
         : settings.lifetimeSeconds;
     const data: SessionData = { issuer: name, idToken, refreshToken, renewAtMs: this.#renewAtMs(tokens) };
-    return this.#create(principal, sha256(`issuer ${name}`), lifetimeSeconds, data);
+    return this.#create(principal, sha256(`issuer ${name}`), lifetimeSeconds, data, handover);
+  }
+
+  /** Whether the token of a session is handed over now: it exists, and was not handed over before. */
+  async handOver(accessToken: string): Promise<boolean> {
+    const { key, tokens, now } = this.#options;
+    const hash = sha256(accessToken);
+    const { session: from } = (await tokens.findStored(hash)) ?? {};
+    const { handoverUntilMs = 0, ...data } = (from && (unseal(key, hash, from) as KeptData | undefined)) ?? {};
+    return from !== undefined && handoverUntilMs > now()
+      ? tokens.updateSession({ hash, from, to: seal(key, hash, data) })
+      : false;
   }
 
   /** Whether it is the session of someone who may still use it, as far as is known. */
@@ -157,11 +183,27 @@ export class Sessions {
     passwordFingerprint: Buffer,
     lifetimeSeconds: number,
     data: SessionData | object,
+    handover?: Handover,
   ): NewToken {
-    const scope = defaultScope(permissions).join(" ");
-    const fields = { name: undefined, username: username ?? "", passwordFingerprint, clientId: "browser", scope };
-    const { accessToken, token } = createNewToken(this.#options.now(), { ...fields, lifetimeSeconds });
-    return { accessToken, token: { ...token, session: seal(this.#options.key, token.hash, data) } };
+    const permitted = defaultScope(permissions);
+    const scope = handover === undefined ? permitted : narrow(permitted, toolPermissions);
+    if (handover !== undefined && scope.length === 0) {
+      throw invalidToken("You have no permission that Node-RED's editor can use: ask an administrator for one.");
+    }
+    const { accessToken, token } = createNewToken(
+      this.#options.now(),
+      {
+        name: undefined,
+        username: username ?? "",
+        passwordFingerprint,
+        clientId: handover === undefined ? "browser" : editorClientId,
+        scope: scope.join(" "),
+        lifetimeSeconds,
+      },
+      handover?.accessToken,
+    );
+    const kept: KeptData = { ...data, handoverUntilMs: handover?.untilMs };
+    return { accessToken, token: { ...token, session: seal(this.#options.key, token.hash, kept) } };
   }
 
   #renewAtMs({ refreshToken, expiresInSeconds = defaultRenewalSeconds }: ProviderTokens): number | undefined {

@@ -4,10 +4,11 @@ import type { SignInSettings } from "./accounts.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { Authenticator } from "./authenticator.ts";
 import type { ClientKind } from "./caller.ts";
+import type { EditorSignIn } from "./editor-sign-in.ts";
 import { invalidToken } from "./errors.ts";
 import type { Challenge } from "./provider.ts";
 import { seal, unseal } from "./sealed.ts";
-import type { Sessions } from "./sessions.ts";
+import type { Handover, Sessions } from "./sessions.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type NewToken, revocation, sha256 } from "./tokens.ts";
 
@@ -17,18 +18,28 @@ export type SignInOptions = {
   readonly key: Buffer;
   readonly authenticator: Pick<Authenticator, "issuesTokens" | "verifyLogin" | "insertLogin">;
   readonly sessions: Sessions;
+  /** Undefined: people do not sign in at Node-RED's editor. */
+  readonly editor?: EditorSignIn | undefined;
   readonly tokens: Tokens;
   readonly audit: Pick<AuditRecorder, "record">;
   readonly now: () => number;
 };
 
 /** A session that has begun, for the cookie of a browser. */
-export type NewSession = { readonly value: string; readonly maxAgeSeconds: number };
+type NewSession = { readonly value: string; readonly maxAgeSeconds: number };
+
+/** Where a browser continues: at a page of this service, or in Node-RED's editor, which has sent it with this request. */
+export type Destination = { readonly returnTo?: string | undefined; readonly editor?: string | undefined };
+
+/** Where a browser continues that has signed in. Without a session if that is the editor. */
+export type SignedIn = { readonly session: NewSession | undefined; readonly url: string };
 
 /** What a browser keeps between the beginning of a sign-in at an issuer and its completion. */
 type Transaction = Challenge & {
   readonly issuer: string;
   readonly returnTo: string | undefined;
+  /** That of the editor. */
+  readonly secret: string | undefined;
   readonly expiresAtMs: number;
 };
 
@@ -60,15 +71,16 @@ export class SignIn {
   /** Begins a sign-in at an issuer: where to send the browser, and what it must keep until it comes back. */
   async begin(
     issuer: string,
-    returnTo: string | undefined,
+    { returnTo, editor }: Destination,
   ): Promise<{ readonly location: string; readonly transaction: string }> {
     const provider = this.#options.sessions.providers.get(issuer);
     if (provider === undefined) {
       throw new FlowgateError("not_found", "There is no such issuer to sign in at.");
     }
+    const secret = this.#secretOf(editor);
     const { location, challenge } = await provider.begin();
     const expiresAtMs = this.#options.now() + transactionSeconds * 1000;
-    const transaction: Transaction = { ...challenge, issuer, returnTo, expiresAtMs };
+    const transaction: Transaction = { ...challenge, issuer, returnTo, secret, expiresAtMs };
     return { location, transaction: seal(this.#options.key, "sign-in", transaction).toString("base64url") };
   }
 
@@ -81,7 +93,7 @@ export class SignIn {
     kept: string | undefined,
     previous: string | undefined,
     origin: Origin,
-  ): Promise<{ readonly session: NewSession; readonly returnTo: string | undefined }> {
+  ): Promise<SignedIn> {
     const { key, sessions, audit, now } = this.#options;
     const transaction = unseal(key, "sign-in", Buffer.from(kept ?? "", "base64url")) as Transaction | undefined;
     const provider = sessions.providers.get(transaction?.issuer ?? "");
@@ -90,8 +102,12 @@ export class SignIn {
     }
     try {
       const tokens = await provider.complete(new URL(target, this.origin), transaction);
-      const created = await sessions.createForIssuer(provider, tokens);
-      return { session: await this.#insert(created, previous, origin), returnTo: transaction.returnTo };
+      const { secret, returnTo } = transaction;
+      return await this.#insert(
+        (handover) => sessions.createForIssuer(provider, tokens, handover),
+        { secret, returnTo, previous },
+        origin,
+      );
     } catch (error) {
       if (error instanceof FlowgateError && error.reason === "invalid_token") {
         const detail = `issuer ${transaction.issuer}: ${error.message}`;
@@ -104,12 +120,17 @@ export class SignIn {
   /** Signs in a user with a password. `previous` is as for `complete`. Rejects with an error of RFC 6749. */
   async withPassword(
     login: { readonly username: string; readonly password: string },
-    previous: string | undefined,
+    { returnTo, editor, previous }: Destination & { readonly previous: string | undefined },
     { origin, kind }: { readonly origin: Origin; readonly kind: ClientKind },
-  ): Promise<NewSession> {
-    const { username, permissions, password } = await this.#options.authenticator.verifyLogin(login, { origin, kind });
-    const created = this.#options.sessions.createForUser(username, permissions, sha256(password));
-    return this.#insert(created, previous, origin);
+  ): Promise<SignedIn> {
+    const { authenticator, sessions } = this.#options;
+    const secret = this.#secretOf(editor);
+    const { username, permissions, password } = await authenticator.verifyLogin(login, { origin, kind });
+    return this.#insert(
+      (handover) => sessions.createForUser(username, permissions, sha256(password), handover),
+      { secret, returnTo, previous },
+      origin,
+    );
   }
 
   /** Ends a session, if there is one. Resolves with the URL at which the browser signs out at its issuer, if there is one. */
@@ -119,7 +140,7 @@ export class SignIn {
   }
 
   /** Where to send a browser after a sign-in: a URL of this service, since others must not be able to choose one. */
-  returnUrl(returnTo: string | undefined): string {
+  #returnUrl(returnTo: string | undefined): string {
     const url = returnTo === undefined || returnTo.length > maxReturnChars ? null : URL.parse(returnTo, this.origin);
     // As a whole, since a path such as //other.example would be another origin by itself.
     return url?.origin === this.origin && returnTo?.startsWith("/") === true ? url.href : `${this.origin}/`;
@@ -141,13 +162,38 @@ export class SignIn {
     };
   }
 
-  async #insert({ accessToken, token }: NewToken, previous: string | undefined, origin: Origin): Promise<NewSession> {
-    await this.#options.authenticator.insertLogin(token, origin);
+  /** The secret in the request of the editor; undefined: the browser signs in at this service. */
+  #secretOf(request: string | undefined): string | undefined {
+    const { editor } = this.#options;
+    if (request !== undefined && editor === undefined) {
+      throw new FlowgateError("not_found", "People do not sign in at Node-RED's editor here: nodeRed.url is not set.");
+    }
+    return request === undefined ? undefined : editor?.readRequest(request);
+  }
+
+  async #insert(
+    create: (handover?: Handover) => NewToken | Promise<NewToken>,
+    {
+      secret,
+      returnTo,
+      previous,
+    }: Pick<Transaction, "secret" | "returnTo"> & { readonly previous: string | undefined },
+    origin: Origin,
+  ): Promise<SignedIn> {
+    const { authenticator, editor, now } = this.#options;
+    if (secret !== undefined && editor !== undefined) {
+      const { url, ...handover } = editor.createHandover(secret);
+      const { token } = await create(handover);
+      await authenticator.insertLogin(token, origin);
+      return { session: undefined, url };
+    }
+    const { accessToken, token } = await create();
+    await authenticator.insertLogin(token, origin);
     if (previous !== undefined) {
       await this.#remove(previous, origin);
     }
-    const maxAgeSeconds = Math.floor((token.expiresAtMs - this.#options.now()) / 1000);
-    return { value: accessToken, maxAgeSeconds };
+    const maxAgeSeconds = Math.floor((token.expiresAtMs - now()) / 1000);
+    return { session: { value: accessToken, maxAgeSeconds }, url: this.#returnUrl(returnTo) };
   }
 
   /** Resolves with the session that was removed. */

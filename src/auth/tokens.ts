@@ -72,8 +72,11 @@ type NewTokenFields = Omit<StoredToken, "id" | "hash" | "createdAtMs" | "expires
 };
 
 /** Creates an access token, and what is stored of it. */
-export function createNewToken(nowMs: number, { lifetimeSeconds, ...fields }: NewTokenFields): NewToken {
-  const accessToken = randomBytes(32).toString("base64url");
+export function createNewToken(
+  nowMs: number,
+  { lifetimeSeconds, ...fields }: NewTokenFields,
+  accessToken = randomBytes(32).toString("base64url"),
+): NewToken {
   const token: StoredToken = {
     ...fields,
     // In hexadecimal, so that it does not begin with a dash.

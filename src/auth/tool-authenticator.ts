@@ -24,6 +24,10 @@ export class ToolAuthenticator {
     return this.#authenticator.acceptsTokens;
   }
 
+  get issuesTokens(): boolean {
+    return this.#authenticator.issuesTokens;
+  }
+
   login(): ReturnType<Authenticator["login"]> {
     return this.#authenticator.login();
   }

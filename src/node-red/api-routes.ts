@@ -4,12 +4,13 @@ import { createNodeHandler, type NodeRequest } from "@flowgate/gateway/node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { publicRoute, requires, type RouteAccess } from "./access.ts";
+import { requires } from "./access.ts";
+import { addAuthRoutes, type AuthRoutesOptions } from "./auth-routes.ts";
 import type { ServiceCalls } from "./service-calls.ts";
 import { authService, type LoginAuthenticator } from "../services/auth.ts";
 
-export type ApiRoutesOptions = {
-  readonly authenticator: LoginAuthenticator;
+export type ApiRoutesOptions = Pick<AuthRoutesOptions, "signIn"> & {
+  readonly authenticator: LoginAuthenticator & { readonly issuesTokens: boolean };
   readonly calls: ServiceCalls;
   /** The options of the API's own gateway, with the gate of this listener. */
   readonly gateway: Omit<GatewayOptions, "routes">;
@@ -21,13 +22,11 @@ const renamedHeaders: Readonly<Record<string, string>> = {
   "node-red-deployment-type": "service-deployment-type",
 };
 
-const authenticated: { readonly access: RouteAccess } = { access: { kind: "authenticated" } };
-
 /**
  * The paths that the API has too, with the same bodies and status codes: tokens, and flows. They are served by a gateway of the same
  * implementations, so that deployments pass the same checks, limits and threads.
  */
-export function addApiRoutes(app: FastifyInstance, { authenticator, calls, gateway }: ApiRoutesOptions): void {
+export function addApiRoutes(app: FastifyInstance, { authenticator, calls, gateway, signIn }: ApiRoutesOptions): void {
   const { getFlows, setFlows, getFlow, createFlow, updateFlow, deleteFlow } = FlowsService.method;
   const values = new WeakMap<NodeRequest, FastifyRequest["values"]>();
   const handle = createNodeHandler({
@@ -61,9 +60,7 @@ export function addApiRoutes(app: FastifyInstance, { authenticator, calls, gatew
     // Bodies stay unread until the gate of the gateway has accepted the call.
     api.removeAllContentTypeParsers();
     api.addContentTypeParser(/^/, (_request, _payload, parsed) => parsed(null));
-    api.get("/auth/login", { config: publicRoute }, serve);
-    api.post("/auth/token", { config: publicRoute }, serve);
-    api.post("/auth/revoke", { config: authenticated }, serve);
+    addAuthRoutes(api, serve, { signIn, takesPasswords: () => authenticator.issuesTokens });
     api.get("/flows", { config: requires("flows.read") }, serve);
     api.post("/flows", { config: requires("flows.write") }, serve);
     api.post("/flow", { config: requires("flows.write") }, serve);

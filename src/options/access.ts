@@ -1,11 +1,10 @@
 import * as z from "zod";
 import { toolClientIds } from "../auth/audiences.ts";
-import { hostOf, isLoopback } from "../base/addresses.ts";
 import { parsePasswordHash } from "../base/password-hash.ts";
 import { isSpiffePattern } from "../auth/workload.ts";
 import type { tls } from "./connections.ts";
 import type { Permissions } from "./permissions.ts";
-import { rejectDuplicates, text, wholeNumber } from "./values.ts";
+import { isConfidentialUrl, origin, rejectDuplicates, text, wholeNumber } from "./values.ts";
 
 const user = (permissions: Permissions) =>
   z.strictObject({
@@ -165,14 +164,7 @@ export const adminAuth = (permissions: Permissions) =>
         .describe("Issuers of JWTs that callers can authenticate with, besides the tokens of this service."),
       signIn: z
         .strictObject({
-          url: z
-            .string("must be a URL")
-            .refine(
-              (url) => isConfidentialUrl(url) && URL.parse(url)?.href === `${URL.parse(url)?.origin}/`,
-              "must be an https URL such as https://flows.example, or an http URL of this machine, without a path",
-            )
-            .transform((url) => new URL(url).origin)
-            .describe("URL at which browsers reach this service."),
+          url: origin.describe("URL at which browsers reach this service."),
           lifetimeSeconds: wholeNumber(60, 31_536_000)
             .default(43_200)
             .describe("Longest lifetime of a session. The default is 12 hours."),
@@ -226,15 +218,6 @@ export const adminAuth = (permissions: Permissions) =>
         }
       }
     });
-
-/** Keys that are sent in plain text over a network could be replaced, and secrets be read. */
-function isConfidentialUrl(text: string): boolean {
-  const url = URL.parse(text);
-  if (url === null || url.username !== "" || url.password !== "") {
-    return false;
-  }
-  return url.protocol === "https:" || (url.protocol === "http:" && isLoopback(hostOf(url)));
-}
 
 const identityRule = (permissions: Permissions) =>
   z.strictObject({

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Conflict } from "./access.ts";
-import { flag, port } from "./values.ts";
+import { flag, origin, port } from "./values.ts";
 
 /** The port of the listener if only the editor is configured. */
 export const editorPort = 1881;
@@ -18,6 +18,11 @@ export const nodeRed = z
       .describe(
         "Whether Node-RED's editor is served on this port, from the package `@node-red/editor-client`, which is to be installed beside the service. `read-only`: nothing can be changed on this port, whatever the permissions of its users are.",
       ),
+    url: origin
+      .optional()
+      .describe(
+        "URL at which browsers reach the editor. With it and `adminAuth.signIn`, people sign in at the editor by the issuers with a `signIn`. Absent: they log in with a password.",
+      ),
     catalogue: z
       .string("must be a URL")
       .refine((url) => /^https?:$/.test(URL.parse(url)?.protocol ?? ""), "must be an http or https URL")
@@ -30,7 +35,13 @@ export const nodeRed = z
 
 type NodeRedOptions = {
   readonly nodeRed: z.output<typeof nodeRed>;
-  readonly adminAuth?: { readonly users: readonly unknown[] } | undefined;
+  readonly adminAuth?:
+    | {
+        readonly users: readonly unknown[];
+        readonly issuers: readonly { readonly signIn?: unknown }[];
+        readonly signIn?: { readonly url: string } | undefined;
+      }
+    | undefined;
   readonly identity?: unknown;
 };
 
@@ -38,10 +49,18 @@ type NodeRedOptions = {
 export function* findNodeRedConflicts({ nodeRed, adminAuth, identity }: NodeRedOptions): Generator<Conflict> {
   const isOpen = adminAuth === undefined && identity === undefined;
   const isServed = nodeRed.port !== undefined || nodeRed.editor !== false;
-  if (isServed && !isOpen && (adminAuth?.users ?? []).length === 0) {
+  const { users = [], issuers = [], signIn } = adminAuth ?? {};
+  if (nodeRed.url !== undefined && (nodeRed.editor === false || signIn === undefined)) {
+    yield ["nodeRed.url", "requires nodeRed.editor and adminAuth.signIn, by which people sign in at the editor"];
+  }
+  if (nodeRed.url !== undefined && nodeRed.url === signIn?.url) {
+    yield ["nodeRed.url", "must be another origin than adminAuth.signIn.url: pages of the editor run code of modules"];
+  }
+  const isSignedInAt = nodeRed.url !== undefined && issuers.some((issuer) => issuer.signIn !== undefined);
+  if (isServed && !isOpen && users.length === 0 && !isSignedInAt) {
     yield [
       "nodeRed.port",
-      "requires adminAuth.users: Node-RED's tools log in with a name and a password, and have no other identity",
+      "requires adminAuth.users: Node-RED's tools log in with a name and a password. People can also sign in at the editor by adminAuth.issuers with a signIn, if nodeRed.url is set",
     ];
   }
 }

@@ -1,5 +1,6 @@
 import { isAbsolute, join } from "node:path";
 import * as z from "zod";
+import { hostOf, isLoopback } from "../base/addresses.ts";
 import { hasCode } from "../base/error-code.ts";
 import { hasWildcard } from "../runtime/sandbox.ts";
 
@@ -15,6 +16,24 @@ export const paths = z
     "must be a list of paths",
   )
   .readonly();
+
+/** Keys that are sent in plain text over a network could be replaced, and secrets be read. */
+export function isConfidentialUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.username !== "" || url.password !== "") {
+    return false;
+  }
+  return url.protocol === "https:" || (url.protocol === "http:" && isLoopback(hostOf(url)));
+}
+
+/** An origin at which browsers reach this service. */
+export const origin = z
+  .string("must be a URL")
+  .refine(
+    (url) => isConfidentialUrl(url) && URL.parse(url)?.href === `${URL.parse(url)?.origin}/`,
+    "must be an https URL such as https://flows.example, or an http URL of this machine, without a path",
+  )
+  .transform((url) => new URL(url).origin);
 
 export function wholeNumber(min: number, max: number) {
   const error = `must be a whole number from ${min} to ${max}`;

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { TokenIssuer } from "../../src/auth/accounts.ts";
+import { EditorSignIn } from "../../src/auth/editor-sign-in.ts";
 import { Issuers } from "../../src/auth/issuers.ts";
 import { Sessions } from "../../src/auth/sessions.ts";
 import { SignIn } from "../../src/auth/sign-in.ts";
@@ -13,6 +14,7 @@ import { createMemoryTokens, type MemoryTokens } from "./memory-tokens.ts";
 import { clientId, clientSecret, openProvider, type OpenIdProvider } from "./openid-provider.ts";
 
 const url = "http://127.0.0.1:8080";
+const editorUrl = "http://127.0.0.1:1881";
 const audience = "https://flows.example";
 
 let provider: OpenIdProvider;
@@ -55,8 +57,19 @@ async function open(tokens = createMemoryTokens(), overrides: Partial<TokenIssue
   await replace([issuer]);
   const insert = (token: StoredToken) => tokens.insert(token, { kind: "sign_in", origin });
   const authenticator = { issuesTokens: true, verifyLogin: () => Promise.reject(new Error()), insertLogin: insert };
-  const signIn = new SignIn({ settings, key, authenticator, sessions, tokens, audit: collectEvents().audit, now });
-  return { clock, sessions, signIn, tokens, issuer, replace, [Symbol.dispose]: () => issuers[Symbol.dispose]() };
+  const shared = { settings, key, sessions, tokens, now };
+  const editor = new EditorSignIn({ ...shared, url: editorUrl });
+  const signIn = new SignIn({ ...shared, authenticator, editor, audit: collectEvents().audit });
+  return {
+    clock,
+    sessions,
+    signIn,
+    editor,
+    tokens,
+    issuer,
+    replace,
+    [Symbol.dispose]: () => issuers[Symbol.dispose](),
+  };
 }
 
 type Process = Awaited<ReturnType<typeof open>>;
@@ -66,7 +79,7 @@ async function signIn({ signIn }: Process): Promise<string> {
   const sub = randomBytes(6).toString("hex");
   provider.people.set(sub, { preferred_username: "ada", groups: ["people"] });
   provider.visitor = sub;
-  const { location, transaction } = await signIn.begin("company", undefined);
+  const { location, transaction } = await signIn.begin("company", {});
   const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
   const { pathname, search } = new URL(callback.url);
   await signIn.complete(pathname + search, transaction, undefined, origin);
@@ -205,7 +218,7 @@ test("a provider that does not respond in time is not asked again for some secon
   provider.intercept = () => true;
   const begin = async () => {
     try {
-      return await process.signIn.begin("company", undefined);
+      return await process.signIn.begin("company", {});
     } catch (error) {
       return (error as FlowgateError).reason;
     }
@@ -232,12 +245,12 @@ test.each<[string, object]>([
     response.writeHead(200, { "content-type": "application/json" }).end(changed);
     return true;
   };
-  await expect(process.signIn.begin("company", undefined)).rejects.toMatchObject({ reason: "unavailable" });
+  await expect(process.signIn.begin("company", {})).rejects.toMatchObject({ reason: "unavailable" });
 });
 
 test("a sign-in that takes too long is not completed", async () => {
   using process = await open();
-  const { location, transaction } = await process.signIn.begin("company", undefined);
+  const { location, transaction } = await process.signIn.begin("company", {});
   provider.people.set("late", { preferred_username: "late", groups: ["people"] });
   provider.visitor = "late";
   const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
@@ -254,5 +267,42 @@ test("a file with the secret of the client must exist", async () => {
   const signIn = { clientId, clientSecretFile: "/nowhere/secret", scopes: ["openid"], parameters: {} };
   await expect(process.replace([{ ...issuer, signIn }])).rejects.toThrow(
     "adminAuth.issuers: clientSecretFile of company can't be used: ENOENT",
+  );
+});
+
+/** Signs in someone at the editor; the code and the secret with which it gets its token. */
+async function signInAtEditor(process: Process): Promise<[code: string, secret: string]> {
+  const { location: offered, secret } = process.editor.begin();
+  const editor = new URL(offered).searchParams.get("editor") ?? "";
+  const { location, transaction } = await process.signIn.begin("company", { editor });
+  const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
+  const { pathname, search } = new URL(callback.url);
+  const signedIn = await process.signIn.complete(pathname + search, transaction, undefined, origin);
+  expect([signedIn.session, new URL(signedIn.url).origin]).toEqual([undefined, editorUrl]);
+  return [new URL(signedIn.url).searchParams.get("code") ?? "", secret];
+}
+
+test("the editor gets a token for a code once, from any process, and only for a minute", async () => {
+  using one = await open();
+  using two = await open(one.tokens);
+  provider.people.set("editor", { preferred_username: "ada", groups: ["people"] });
+  provider.visitor = "editor";
+  const [code, secret] = await signInAtEditor(one);
+  const [other] = await signInAtEditor(one);
+  expect(await two.editor.redeem(code, "another")).toBeUndefined();
+  const tokens = await Promise.all([one, two, one].map(({ editor }) => editor.redeem(code, secret)));
+  expect(tokens.filter((token) => token !== undefined)).toEqual([expect.stringMatching(/^[\w-]{43}$/)]);
+  const [late, ofLate] = await signInAtEditor(two);
+  two.clock.aheadMs = 60_000;
+  expect(await two.editor.redeem(late, ofLate)).toBeUndefined();
+  expect(await two.editor.redeem(other, secret)).toBeUndefined();
+});
+
+test("a request of the editor can be used for ten minutes", async () => {
+  using process = await open();
+  const editor = new URL(process.editor.begin().location).searchParams.get("editor") ?? "";
+  process.clock.aheadMs = 600_000;
+  await expect(process.signIn.begin("company", { editor })).rejects.toThrow(
+    "The sign-in has taken too long: open the editor, and start again there.",
   );
 });

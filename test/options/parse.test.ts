@@ -497,6 +497,7 @@ test("no user has the name of a caller of an issuer", () => {
 
 const files = { certFile: "tls.crt", keyFile: "tls.key" };
 const mutual = { ...files, clientCaFile: "ca.crt", clientCertificate: "require" };
+const browsers = { url: "https://flows.example" };
 const rule = { id: "spiffe://example.org/ns/prod/sa/deployer", permissions: "read" } as const;
 const forwarded = { source: "forwarded", rules: [rule] } as const;
 const subnet = "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, but not all addresses";
@@ -583,8 +584,23 @@ test.each<[unknown, string[]]>([
   [
     { nodeRed: { port: 8081 }, identity: { ...forwarded, rules: [rule] }, trustedProxies: ["::1"] },
     [
-      "nodeRed.port: requires adminAuth.users: Node-RED's tools log in with a name and a password, and have no other identity",
+      "nodeRed.port: requires adminAuth.users: Node-RED's tools log in with a name and a password. People can also sign in at the editor by adminAuth.issuers with a signIn, if nodeRed.url is set",
     ],
+  ],
+  [
+    { nodeRed: { port: 8081, url: "https://editor.example" } },
+    ["nodeRed.url: requires nodeRed.editor and adminAuth.signIn, by which people sign in at the editor"],
+  ],
+  [
+    {
+      nodeRed: { editor: true, url: "https://flows.example/" },
+      adminAuth: { users: [ada], signIn: browsers },
+    },
+    ["nodeRed.url: must be another origin than adminAuth.signIn.url: pages of the editor run code of modules"],
+  ],
+  [
+    { nodeRed: { editor: true, url: "http://editor.example" }, adminAuth: { users: [ada], signIn: browsers } },
+    ["nodeRed.url: must be an https URL such as https://flows.example, or an http URL of this machine, without a path"],
   ],
   [
     { adminAuth: { users: [ada], clientIds: ["node-red-admin"] } },

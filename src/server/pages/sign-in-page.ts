@@ -1,20 +1,24 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply } from "fastify";
 import { signInPaths } from "../../auth/sessions.ts";
-import type { SignIn } from "../../auth/sign-in.ts";
+import type { Destination, SignIn } from "../../auth/sign-in.ts";
 
 /** The choices of someone who signs in, as HTML. `problem` is why the last attempt has failed. */
 export function renderSignIn(
   { issuers, takesPasswords }: SignIn,
-  returnTo: string | undefined,
+  { returnTo, editor }: Destination,
   problem?: string,
 ): string {
-  const query = returnTo === undefined ? "" : `&return=${encodeURIComponent(returnTo)}`;
+  const kept = Object.entries({ return: returnTo, editor }).flatMap(([name, value = ""]) =>
+    value === "" ? [] : [[name, value] as const],
+  );
+  const query = kept.map(([name, value]) => `&${name}=${encodeURIComponent(value)}`).join("");
   const links = issuers.map(
     (name) => `<a href="${signInPaths.signIn}?issuer=${name}${escapeHtml(query)}">Sign in with ${name}</a>`,
   );
+  const hidden = kept.map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`);
   const form = `<form method="post" action="${signInPaths.signIn}">
-<input type="hidden" name="return" value="${escapeHtml(returnTo ?? "")}">
+${hidden.join("\n")}
 <label>Username <input name="username" autocomplete="username" required></label>
 <label>Password <input name="password" type="password" autocomplete="current-password" required></label>
 <button>Sign in</button>

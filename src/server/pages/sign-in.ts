@@ -1,7 +1,7 @@
 import fastifyCookie from "@fastify/cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { signInPaths } from "../../auth/sessions.ts";
-import { type NewSession, type SignIn, transactionSeconds } from "../../auth/sign-in.ts";
+import { type Destination, type SignedIn, type SignIn, transactionSeconds } from "../../auth/sign-in.ts";
 import { FlowgateError, type Reason } from "../../errors.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import { readCookie, type SessionCookies } from "../pipeline/session-cookie.ts";
@@ -44,13 +44,15 @@ export async function addSignIn(app: FastifyInstance, pages: SignInPages): Promi
 
 async function begin({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
   const parameters = parametersOf(request);
-  const returnTo = parameters.get("return") ?? undefined;
-  const issuer = parameters.get("issuer");
-  // Also with a single issuer, or a sign-out would end in another sign-in.
-  if (issuer === null) {
-    return sendPage(reply, 200, "Sign in", renderSignIn(signIn, returnTo));
+  const destination = destinationOf(parameters);
+  const { issuers, takesPasswords } = signIn;
+  const [only] = issuers.length === 1 && !takesPasswords && destination.editor !== undefined ? issuers : [];
+  const issuer = parameters.get("issuer") ?? only;
+  // Also with a single issuer, or a sign-out would end in another sign-in. The editor has a button of its own.
+  if (issuer === undefined) {
+    return sendPage(reply, 200, "Sign in", renderSignIn(signIn, destination));
   }
-  const { location, transaction } = await signIn.begin(issuer, returnTo);
+  const { location, transaction } = await signIn.begin(issuer, destination);
   // The browser must send it when the provider sends it back.
   reply.setCookie(cookies.transaction, transaction, {
     ...cookies.attributes,
@@ -65,22 +67,20 @@ async function complete({ signIn, cookies }: SignInPages, request: FastifyReques
   const kept = readCookie(cookie, cookies.transaction);
   const previous = readCookie(cookie, cookies.session);
   const { target } = contextOf(request);
-  const { session, returnTo } = await signIn.complete(target, kept, previous, originOf(request));
-  return showSignedIn(signIn, cookies, session, returnTo, reply);
+  return showSignedIn(cookies, await signIn.complete(target, kept, previous, originOf(request)), reply);
 }
 
 async function signInWithPassword({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
   const form = formOf(request);
-  const returnTo = form.get("return") ?? undefined;
+  const destination = destinationOf(form);
   const login = { username: form.get("username") ?? "", password: form.get("password") ?? "" };
   const previous = readCookie(request.headers.cookie, cookies.session);
   try {
     const client = { origin: originOf(request), kind: await contextOf(request).clientKind() };
-    const session = await signIn.withPassword(login, previous, client);
-    return showSignedIn(signIn, cookies, session, returnTo, reply);
+    return showSignedIn(cookies, await signIn.withPassword(login, { ...destination, previous }, client), reply);
   } catch (error) {
     if (error instanceof FlowgateError && error.reason === "invalid_grant") {
-      return sendPage(reply, 403, "Sign in", renderSignIn(signIn, returnTo, error.message));
+      return sendPage(reply, 403, "Sign in", renderSignIn(signIn, destination, error.message));
     }
     throw error;
   }
@@ -112,6 +112,10 @@ function parametersOf(request: FastifyRequest): URLSearchParams {
   return new URLSearchParams(query === -1 ? "" : target.slice(query));
 }
 
+function destinationOf(parameters: URLSearchParams): Destination {
+  return { returnTo: parameters.get("return") ?? undefined, editor: parameters.get("editor") ?? undefined };
+}
+
 function originOf(request: FastifyRequest) {
   const { address, requestId } = contextOf(request);
   return { by: undefined, address, protocol: "rest", requestId };
@@ -121,16 +125,12 @@ function originOf(request: FastifyRequest) {
  * Sends the browser on by the page, not by a redirect: a session cookie is not sent with a navigation that another site has begun, which
  * a redirect would continue.
  */
-function showSignedIn(
-  signIn: SignIn,
-  cookies: SessionCookies,
-  { value, maxAgeSeconds }: NewSession,
-  returnTo: string | undefined,
-  reply: FastifyReply,
-): FastifyReply {
-  const url = signIn.returnUrl(returnTo);
-  // No other site can make a browser send it.
-  reply.setCookie(cookies.session, value, { ...cookies.attributes, sameSite: "strict", maxAge: maxAgeSeconds });
+function showSignedIn(cookies: SessionCookies, { session, url }: SignedIn, reply: FastifyReply): FastifyReply {
+  if (session !== undefined) {
+    const { value, maxAgeSeconds: maxAge } = session;
+    // No other site can make a browser send it.
+    reply.setCookie(cookies.session, value, { ...cookies.attributes, sameSite: "strict", maxAge });
+  }
   reply.clearCookie(cookies.transaction, { ...cookies.attributes, sameSite: "lax" });
   return sendPage(reply, 200, "Signed in", `<p>You are signed in.</p>${continueTo(url)}`, refreshTo(url));
 }

@@ -1,0 +1,96 @@
+import { randomBytes } from "node:crypto";
+import type { Origin } from "../store/audit-store.ts";
+import type { SignInSettings } from "./accounts.ts";
+import { invalidToken } from "./errors.ts";
+import { deriveAccessToken, seal, unseal } from "./sealed.ts";
+import { type Handover, type Sessions, signInPaths } from "./sessions.ts";
+import type { Tokens } from "./token-cache.ts";
+import { revocation, sha256 } from "./tokens.ts";
+
+export type EditorSignInOptions = {
+  readonly settings: SignInSettings;
+  /** The origin at which browsers reach Node-RED's editor. */
+  readonly url: string;
+  /** Encrypts what the editor sends to the sign-in, 32 bytes. */
+  readonly key: Buffer;
+  readonly sessions: Sessions;
+  readonly tokens: Tokens;
+  readonly now: () => number;
+};
+
+/** What the editor sends to the sign-in, encrypted. */
+type EditorRequest = { readonly secret: string; readonly expiresAtMs: number };
+
+/** How long a browser may take to sign in. */
+export const editorRequestSeconds = 600;
+/** How long the page of the editor may take to load, and to send the code. */
+const handoverMs = 60_000;
+
+/**
+ * Signs people in at Node-RED's editor by the pages of the API's origin: neither a password nor a response of a provider reaches the
+ * editor's origin, whose pages run code of modules. The editor gets its token for a code in its URL and a secret in a cookie of the
+ * browser that has begun the sign-in. Neither is enough, so that no one can be signed in as someone else.
+ */
+export class EditorSignIn {
+  readonly #options: EditorSignInOptions;
+
+  constructor(options: EditorSignInOptions) {
+    this.#options = options;
+  }
+
+  /** The origin at which browsers reach the editor. */
+  get url(): string {
+    return this.#options.url;
+  }
+
+  /** The names of the issuers at which people can sign in. */
+  get issuers(): readonly string[] {
+    return [...this.#options.sessions.providers.keys()];
+  }
+
+  /** Where to send a browser to sign in, and the secret that it must keep until it is back. */
+  begin(): { readonly location: string; readonly secret: string } {
+    const { settings, key, now } = this.#options;
+    const secret = randomBytes(32).toString("base64url");
+    const request: EditorRequest = { secret, expiresAtMs: now() + editorRequestSeconds * 1000 };
+    const query = new URLSearchParams({ editor: seal(key, "editor", request).toString("base64url") });
+    return { location: `${settings.url}${signInPaths.signIn}?${query.toString()}`, secret };
+  }
+
+  /** The secret in a request of the editor. Throws `invalid_token` if the editor has not sent it, or some time ago. */
+  readRequest(sealed: string): string {
+    const { key, now } = this.#options;
+    const request = unseal(key, "editor", Buffer.from(sealed, "base64url")) as EditorRequest | undefined;
+    if (request === undefined || request.expiresAtMs <= now()) {
+      throw invalidToken("The sign-in has taken too long: open the editor, and start again there.");
+    }
+    return request.secret;
+  }
+
+  /** The token of a new session, and the URL with its code. */
+  createHandover(secret: string): Handover & { readonly url: string } {
+    const { key, now, url } = this.#options;
+    const code = randomBytes(32).toString("base64url");
+    const accessToken = deriveAccessToken(key, secret, code);
+    return { accessToken, untilMs: now() + handoverMs, url: `${url}/?code=${code}` };
+  }
+
+  /** Resolves with the token of a code, once; undefined: the code was used before, or is not for a browser with this secret. */
+  async redeem(code: string, secret: string): Promise<string | undefined> {
+    const { key, sessions } = this.#options;
+    const accessToken = deriveAccessToken(key, secret, code);
+    return (await sessions.handOver(accessToken)) ? accessToken : undefined;
+  }
+
+  /** Ends a session. Resolves with the URL at which the browser signs out at its issuer, if there is one. */
+  async end(accessToken: string, origin: Origin): Promise<string | undefined> {
+    const { sessions, tokens } = this.#options;
+    const hash = sha256(accessToken);
+    const token = await tokens.find(hash);
+    if (token === undefined) {
+      return undefined;
+    }
+    await tokens.remove({ hash }, revocation(token, origin));
+    return token.session && sessions.endAtProvider(token);
+  }
+}

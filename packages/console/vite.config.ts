@@ -1,8 +1,8 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
-/** The service that `npm run dev` asks: one that runs on its default port. */
-const service = "http://127.0.0.1:8080";
+/** The service that `npm run dev` asks, as the command line finds it. */
+const service = process.env["FLOWGATE_SERVER"] ?? "http://127.0.0.1:8080";
 
 export default defineConfig(({ command }) => ({
   plugins: [react()],

@@ -19,6 +19,9 @@ export default defineConfig(({ command }) => ({
     chunkSizeWarningLimit: 1_000,
   },
   server: {
-    proxy: { "^/(?:flowgate\\.v1\\.|sign-in|sign-out|docs|openapi\\.json)": service },
+    // With the host of this server, since the service refuses calls of pages of other origins.
+    proxy: {
+      "^/(?:flowgate\\.v1\\.|sign-in|sign-out|docs|openapi\\.json)": { target: service, changeOrigin: false },
+    },
   },
 }));

@@ -1,4 +1,6 @@
 import { type ComponentType, lazy, type ReactNode, Suspense, useState } from "react";
+import { useQuery } from "@connectrpc/connect-query";
+import { AuthService } from "@flowgate/client";
 import { Link, Route, Switch, useLocation, useRoute } from "wouter";
 import { useIsLive } from "./api/live.tsx";
 import { docsUrl, signInUrl, signOutUrl } from "./api/paths.ts";
@@ -78,7 +80,7 @@ function Header(): ReactNode {
           aria-controls="navigation"
           onClick={() => setOpen(!isOpen)}
         >
-          {texts.more}
+          {texts.menu}
         </button>
       </div>
       <div id="navigation" className="app-menu">
@@ -123,11 +125,19 @@ function LiveSign(): ReactNode {
 
 function Account(): ReactNode {
   const { username } = useSession();
+  const { data: login } = useQuery(AuthService.method.getLogin, {}, { enabled: username === "" });
   return (
     <div className="account">
       <a href={docsUrl}>{texts.apiReference}</a>
-      {username === "" ? null : <span>{texts.signedInAs(username)}</span>}
-      {username === "" ? <a href={signInUrl()}>{texts.signIn}</a> : <a href={signOutUrl}>{texts.signOut}</a>}
+      {username === "" ? (
+        // Without authentication there is nothing to sign in to.
+        login !== undefined && login.type !== "" && <a href={signInUrl()}>{texts.signIn}</a>
+      ) : (
+        <>
+          <span>{texts.signedInAs(username)}</span>
+          <a href={signOutUrl}>{texts.signOut}</a>
+        </>
+      )}
     </div>
   );
 }

@@ -16,7 +16,7 @@ export const texts = {
     audit: "Audit",
     settings: "Settings",
   },
-  more: "More",
+  menu: "Menu",
   apiReference: "API reference",
   signIn: "Sign in",
   signOut: "Sign out",

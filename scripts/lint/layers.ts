@@ -170,7 +170,10 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "api components session.tsx texts",
       "@bufbuild/protobuf* @connectrpc/* @flowgate/client @flowgate/gateway/json @flowgate/gateway/json-path @tanstack/* react wouter",
     ],
-    "app.tsx": ["api components pages pages/deploy session.tsx texts", "react wouter"],
+    "app.tsx": [
+      "api components pages pages/deploy session.tsx texts",
+      "@connectrpc/connect-query @flowgate/client react wouter",
+    ],
     "main.tsx": ["styles.css api app.tsx session.tsx", "@connectrpc/connect-query @tanstack/react-query react* wouter"],
   },
 };

@@ -46,7 +46,7 @@ export function App(): ReactNode {
       </a>
       <Header />
       <main id="content" tabIndex={-1}>
-        <ErrorBoundary key={location}>
+        <ErrorBoundary key={location.split("/", 2)[1]}>
           <Suspense fallback={<Loading />}>
             <Switch>
               {pages.map(({ name, path, Component }) => (

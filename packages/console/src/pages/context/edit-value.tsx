@@ -1,0 +1,94 @@
+import { type FormEvent, type ReactNode, useState } from "react";
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
+import { ContextService } from "@flowgate/client";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field } from "../../components/field.tsx";
+import { Problem } from "../../components/notice.tsx";
+import { texts as appTexts } from "../../texts/app.ts";
+import { texts } from "../../texts/context.ts";
+
+/** Changes a value, which is written as JSON. */
+export function EditValue({
+  title,
+  description,
+  json: before,
+  store,
+  place,
+  children,
+  onSaved,
+  onClose,
+}: {
+  readonly title: string;
+  readonly description: string;
+  readonly json: string;
+  readonly store: string;
+  /** Such as `global/counter`; empty: not complete. */
+  readonly place: string;
+  /** Fields for the place. */
+  readonly children?: ReactNode;
+  readonly onSaved: () => Promise<unknown>;
+  readonly onClose: () => void;
+}): ReactNode {
+  const transport = useTransport();
+  const [json, setJson] = useState(before);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      const value = fromJson(ValueSchema, parseJson(json));
+      await callUnaryMethod(transport, ContextService.method.setContext, { scope: place, store, content: { value } });
+      await onSaved();
+      onClose();
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    void save();
+  };
+
+  return (
+    <Dialog title={title} description={description} isOpen onClose={onClose}>
+      <form className="context-form" onSubmit={submit}>
+        {children}
+        <Field label={texts.json} hint={texts.jsonHint}>
+          {(attributes) => (
+            <textarea
+              {...attributes}
+              required
+              rows={8}
+              spellCheck={false}
+              value={json}
+              onChange={(event) => setJson(event.target.value)}
+            />
+          )}
+        </Field>
+        {error === undefined ? null : <Problem error={error} />}
+        <div className="dialog-actions">
+          <button type="button" onClick={onClose}>
+            {appTexts.cancel}
+          </button>
+          <button type="submit" className="primary" disabled={isBusy || place === ""}>
+            {isBusy ? texts.saving : texts.save}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function parseJson(text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw new Error(texts.notJson((error as SyntaxError).message), { cause: error });
+  }
+}

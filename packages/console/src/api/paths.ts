@@ -19,3 +19,7 @@ export function signInUrl(): string {
 export const signOutUrl = `${apiUrl}/sign-out`;
 
 export const docsUrl = `${apiUrl}/docs`;
+
+export const openApiUrl = `${apiUrl}/openapi.json`;
+
+export const metricsUrl = `${apiUrl}/metrics`;

@@ -1,7 +1,234 @@
-import type { ReactNode } from "react";
-import { Page } from "../../components/page.tsx";
-import { texts } from "../../texts/app.ts";
+import "./flows.css";
+import { type ReactNode, useCallback, useDeferredValue, useMemo, useState } from "react";
+import { useQuery } from "@connectrpc/connect-query";
+import { FlowsService, type Node, nodeToJson } from "@flowgate/client";
+import { Link, useLocation, useParams, useSearchParams } from "wouter";
+import { Page, Result } from "../../components/page.tsx";
+import { Sign } from "../../components/sign.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { type FlowContainer, type FlowNodes, parseFlowNodes } from "../../flow-view/flow-nodes.ts";
+import { FlowView } from "../../flow-view/flow-view.tsx";
+import type { Overlays } from "../../flow-view/overlays.ts";
+import { useSession } from "../../session.tsx";
+import { texts } from "../../texts/flows.ts";
+import { NodePanel } from "./node-panel.tsx";
+import { type NodeStates, useNodeStates } from "./node-states.ts";
+import { type Found, NodeSearch } from "./search.ts";
+import { TabSwitch } from "./tab-switch.tsx";
 
 export function FlowsPage(): ReactNode {
-  return <Page title={texts.pages.flows}>{null}</Page>;
+  const flows = useQuery(FlowsService.method.getFlows, {});
+  return (
+    <Page title={texts.title}>
+      <Result of={flows}>{(data) => <Flows flows={data} />}</Result>
+    </Page>
+  );
+}
+
+type ActiveFlows = { readonly flows: readonly Node[]; readonly rev: string };
+
+/** Parsed once for each answer of the service: the page is shown anew for each tab. */
+const parsed = new WeakMap<ActiveFlows, FlowNodes>();
+
+function nodesOf(flows: ActiveFlows): FlowNodes {
+  const known = parsed.get(flows);
+  if (known !== undefined) {
+    return known;
+  }
+  const nodes = parseFlowNodes(flows.flows.map(nodeToJson));
+  parsed.set(flows, nodes);
+  return nodes;
+}
+
+function Flows({ flows }: { readonly flows: ActiveFlows }): ReactNode {
+  const nodes = nodesOf(flows);
+  const { "*": path = "" } = useParams();
+  const [parameters] = useSearchParams();
+  const { can } = useSession();
+  const selected = parameters.get("node") ?? undefined;
+  const first = nodes.containers[0];
+  const container = path === "" ? (containerOf(nodes, selected) ?? first) : nodes.container(decodeURIComponent(path));
+  const states = useNodeStates(container?.kind === "tab" ? container.id : undefined, can("runtime.read"));
+  const [query, setQuery] = useState("");
+  const found = useFound(nodes, query);
+  if (first === undefined) {
+    return <p className="muted">{texts.none}</p>;
+  }
+  return (
+    <>
+      <Containers nodes={nodes} current={container?.id} errors={states.tabErrors} />
+      <Search nodes={nodes} query={query} found={found} onQuery={setQuery} />
+      {container === undefined ? (
+        <p>{texts.unknown}</p>
+      ) : (
+        <Container
+          nodes={nodes}
+          rev={flows.rev}
+          container={container}
+          states={states}
+          selected={selected}
+          found={found}
+        />
+      )}
+    </>
+  );
+}
+
+function Container({
+  nodes,
+  rev,
+  container,
+  states,
+  selected,
+  found,
+}: {
+  readonly nodes: FlowNodes;
+  readonly rev: string;
+  readonly container: FlowContainer;
+  readonly states: NodeStates;
+  readonly selected: string | undefined;
+  readonly found: readonly Found[];
+}): ReactNode {
+  const [, navigate] = useLocation();
+  const select = useCallback(
+    (id: string | undefined) => navigate(linkTo(container.id, id), { replace: true }),
+    [navigate, container.id],
+  );
+  const highlighted = useMemo(() => new Set(found.map(({ node }) => node.id)), [found]);
+  const overlays = useMemo(
+    (): Overlays => ({
+      statuses: states.statuses,
+      errors: states.errors,
+      messages: states.messages,
+      highlighted,
+      selected,
+    }),
+    [states, highlighted, selected],
+  );
+  return (
+    <>
+      <div className="page-heading">
+        <h2>
+          {visibleText(container.name)} {container.isDisabled ? <Sign tone="neutral">{texts.disabled}</Sign> : null}
+        </h2>
+        <TabSwitch container={container} rev={rev} />
+      </div>
+      <div className="flows-main" data-selected={selected !== undefined}>
+        <FlowView nodes={nodes} container={container.id} overlays={overlays} onSelect={select} />
+        {selected === undefined ? null : (
+          <NodePanel
+            key={selected}
+            nodes={nodes}
+            id={selected}
+            state={states.states.get(selected)}
+            status={states.statuses.get(selected)}
+            errors={states.errors.get(selected) ?? 0}
+            onClose={() => select(undefined)}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+function Containers({
+  nodes,
+  current,
+  errors,
+}: {
+  readonly nodes: FlowNodes;
+  readonly current: string | undefined;
+  readonly errors: ReadonlyMap<string, number>;
+}): ReactNode {
+  return (
+    <nav aria-label={texts.containers} className="flows-tabs">
+      <ul>
+        {nodes.containers.map(({ id, name, kind, isDisabled }) => {
+          const count = errors.get(id) ?? 0;
+          return (
+            <li key={id}>
+              <Link href={linkTo(id)} aria-current={id === current ? "page" : undefined}>
+                {visibleText(name)}
+                {kind === "subflow" ? <span className="muted"> {texts.subflow}</span> : null}
+                {isDisabled ? <span className="muted"> {texts.disabled}</span> : null}
+                {count > 0 ? <Sign tone="bad">{texts.errors(count)}</Sign> : null}
+              </Link>
+            </li>
+          );
+        })}
+      </ul>
+    </nav>
+  );
+}
+
+/** Nobody reads more. */
+const maxFound = 50;
+
+function Search({
+  nodes,
+  query,
+  found,
+  onQuery,
+}: {
+  readonly nodes: FlowNodes;
+  readonly query: string;
+  readonly found: readonly Found[];
+  readonly onQuery: (query: string) => void;
+}): ReactNode {
+  return (
+    <search className="flows-search">
+      <label>
+        {texts.search}
+        <input
+          type="search"
+          autoComplete="off"
+          spellCheck={false}
+          placeholder={texts.searchHint}
+          value={query}
+          onChange={(event) => onQuery(event.target.value)}
+        />
+      </label>
+      {query.trim() === "" ? null : (
+        <>
+          <output className="muted">{found.length === 0 ? texts.notFound : texts.found(found.length)}</output>
+          <ul>
+            {found.slice(0, maxFound).map(({ node, name }) => (
+              <li key={node.id}>
+                <Link href={linkTo(node.container ?? (isContainer(node.type) ? node.id : ""), node.id)}>
+                  {visibleText(name)}
+                </Link>{" "}
+                <span className="muted">
+                  {[node.type, nodes.container(node.container ?? "")?.name ?? texts.global]
+                    .map(visibleText)
+                    .join(" · ")}
+                </span>
+              </li>
+            ))}
+          </ul>
+          {found.length > maxFound ? <p className="muted">{texts.moreFound(found.length - maxFound)}</p> : null}
+        </>
+      )}
+    </search>
+  );
+}
+
+function useFound(nodes: FlowNodes, query: string): readonly Found[] {
+  const search = useMemo(() => new NodeSearch(nodes), [nodes]);
+  const deferred = useDeferredValue(query);
+  return useMemo(() => search.find(deferred), [search, deferred]);
+}
+
+/** The path of a tab in the console, with a selected node. */
+function linkTo(container: string, node?: string): string {
+  const path = container === "" ? "/flows" : `/flows/${encodeURIComponent(container)}`;
+  return node === undefined ? path : `${path}?node=${encodeURIComponent(node)}`;
+}
+
+function containerOf(nodes: FlowNodes, id: string | undefined): FlowContainer | undefined {
+  const node = id === undefined ? undefined : nodes.get(id);
+  return node?.container === undefined ? undefined : nodes.container(node.container);
+}
+
+function isContainer(type: string): boolean {
+  return type === "tab" || type === "subflow";
 }

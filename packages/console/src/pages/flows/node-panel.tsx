@@ -1,0 +1,234 @@
+import { type ReactNode, useState } from "react";
+import { useMutation } from "@connectrpc/connect-query";
+import { LogLevel, type NodeState, RuntimeService } from "@flowgate/client";
+import { Link } from "wouter";
+import { CodeView } from "../../components/code-view.tsx";
+import { detectLanguage } from "../../components/code-language.ts";
+import { ConfirmButton } from "../../components/dialog.tsx";
+import { Sign } from "../../components/sign.tsx";
+import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import type { FlowNode, FlowNodes } from "../../flow-view/flow-nodes.ts";
+import { nameOf } from "../../flow-view/labels.ts";
+import type { NodeStatus } from "../../flow-view/overlays.ts";
+import { useSession } from "../../session.tsx";
+import { texts } from "../../texts/flows.ts";
+import { DebugMessages } from "./debug-messages.tsx";
+import { NodeChanges } from "./node-changes.tsx";
+
+/** All about one node. */
+export function NodePanel({
+  nodes,
+  id,
+  state,
+  status,
+  errors,
+  onClose,
+}: {
+  readonly nodes: FlowNodes;
+  readonly id: string;
+  readonly state: NodeState | undefined;
+  readonly status: NodeStatus | undefined;
+  readonly errors: number;
+  readonly onClose: () => void;
+}): ReactNode {
+  const node = nodes.get(id);
+  const { can } = useSession();
+  const heading = (
+    <div className="page-heading">
+      <h2>{node === undefined ? texts.node : visibleText(nameOf(node, nodes))}</h2>
+      <button type="button" onClick={onClose}>
+        {texts.close}
+      </button>
+    </div>
+  );
+  if (node === undefined) {
+    return (
+      <aside className="card flows-panel" aria-label={texts.node}>
+        {heading}
+        <p>{texts.gone}</p>
+        {can("revisions.read") ? <NodeChanges id={id} /> : null}
+      </aside>
+    );
+  }
+  return (
+    <aside className="card flows-panel" aria-label={texts.node}>
+      {heading}
+      <Facts node={node} nodes={nodes} state={state} status={status} />
+      {can("runtime.inject") && node.position !== undefined && node.type !== "group" ? (
+        <Inject node={node} name={nameOf(node, nodes)} />
+      ) : null}
+      <Errors state={state} count={errors} />
+      <PropertyList node={node} />
+      {can("debug.read") && node.type !== "group" ? <DebugMessages id={id} /> : null}
+      {can("revisions.read") ? <NodeChanges id={id} /> : null}
+    </aside>
+  );
+}
+
+function Facts({
+  node,
+  nodes,
+  state,
+  status,
+}: {
+  readonly node: FlowNode;
+  readonly nodes: FlowNodes;
+  readonly state: NodeState | undefined;
+  readonly status: NodeStatus | undefined;
+}): ReactNode {
+  const subflow = nodes.subflowOf(node);
+  const group = nodes.get(node.group ?? "");
+  const targets = [...new Set(node.wires.flat())].flatMap((id) => nodes.get(id) ?? []);
+  return (
+    <dl className="facts">
+      <dt>{texts.type}</dt>
+      <dd>{visibleText(subflow === undefined ? node.type : `${node.type} (${subflow.name})`)}</dd>
+      <dt>{texts.id}</dt>
+      <dd>
+        <code>{visibleText(node.id)}</code>
+      </dd>
+      {node.isDisabled ? (
+        <>
+          <dt>{texts.disable}</dt>
+          <dd>{texts.disabled}</dd>
+        </>
+      ) : null}
+      {status === undefined ? null : (
+        <>
+          <dt>{texts.state}</dt>
+          <dd>{visibleText([status.fill, status.shape, status.text].filter(Boolean).join(", "))}</dd>
+        </>
+      )}
+      {state === undefined || state.messages === 0 ? null : (
+        <>
+          <dt>{texts.messagesReceived}</dt>
+          <dd>
+            {state.messages.toLocaleString("en")} <Time at={state.lastMessageTime} />
+          </dd>
+        </>
+      )}
+      {group === undefined ? null : (
+        <>
+          <dt>{texts.group}</dt>
+          <dd>{visibleText(group.name || group.id)}</dd>
+        </>
+      )}
+      {targets.length === 0 ? null : (
+        <>
+          <dt>{texts.wiredTo}</dt>
+          <dd>{targets.map((each) => visibleText(nameOf(each, nodes))).join(", ")}</dd>
+        </>
+      )}
+      {subflow === undefined ? null : (
+        <>
+          <dt>{texts.openSubflow}</dt>
+          <dd>
+            <Link href={`/flows/${encodeURIComponent(subflow.id)}`}>{visibleText(subflow.name || subflow.id)}</Link>
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+function Inject({ node, name }: { readonly node: FlowNode; readonly name: string }): ReactNode {
+  const inject = useMutation(RuntimeService.method.injectNode);
+  return (
+    <div className="actions">
+      <ConfirmButton
+        label={texts.inject}
+        title={texts.injectTitle(visibleText(name))}
+        description={node.type === "inject" ? texts.injectHint : texts.sendHint}
+        confirm={texts.inject}
+        onConfirm={() => inject.mutateAsync(node.type === "inject" ? { id: node.id } : { id: node.id, message: {} })}
+      />
+    </div>
+  );
+}
+
+function Errors({ state, count }: { readonly state: NodeState | undefined; readonly count: number }): ReactNode {
+  const { lastError } = state ?? {};
+  return (
+    <section>
+      <h3>{texts.errorsOf}</h3>
+      {count === 0 ? <p className="muted">{texts.noErrors}</p> : <Sign tone="bad">{texts.errors(count)}</Sign>}
+      {lastError === undefined ? null : (
+        <div className="flows-error">
+          <p className="muted">
+            {lastError.level === LogLevel.WARN ? "warn" : texts.lastError} <Time at={state?.lastErrorTime} />
+            {lastError.line > 0 ? ` · ${texts.place(lastError.line, lastError.column)}` : ""}
+            {lastError.caught ? ` · ${texts.caught}` : ""}
+          </p>
+          <pre>{lastError.stack || lastError.message}</pre>
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** They have a place of their own in the panel or in the picture. */
+const shownElsewhere: ReadonlySet<string> = new Set([
+  "id",
+  "type",
+  "z",
+  "g",
+  "x",
+  "y",
+  "w",
+  "h",
+  "wires",
+  "name",
+  "d",
+  "l",
+]);
+
+function PropertyList({ node }: { readonly node: FlowNode }): ReactNode {
+  const entries = Object.entries(node.properties).filter(
+    ([name, value]) => !shownElsewhere.has(name) && value !== "" && value !== undefined && value !== null,
+  );
+  const short = entries.filter(([, value]) => !isLong(value));
+  const long = entries.filter(([, value]) => isLong(value));
+  return (
+    <section>
+      <h3>{texts.properties}</h3>
+      {entries.length === 0 ? <p className="muted">{texts.noProperties}</p> : null}
+      {short.length === 0 ? null : (
+        <dl className="facts">
+          {short.map(([name, value]) => (
+            <Property key={name} name={name} value={value} />
+          ))}
+        </dl>
+      )}
+      {long.map(([name, value]) => (
+        <LongProperty key={name} name={name} value={value} />
+      ))}
+    </section>
+  );
+}
+
+function Property({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode {
+  return (
+    <>
+      <dt>{visibleText(name)}</dt>
+      <dd>{visibleText(typeof value === "string" ? value : JSON.stringify(value))}</dd>
+    </>
+  );
+}
+
+function LongProperty({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode {
+  const [isOpen, setOpen] = useState(name === "func" || name === "template");
+  const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
+  const language = typeof value === "string" ? detectLanguage(name, [value]) : "json";
+  return (
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{visibleText(name)}</summary>
+      {isOpen ? <CodeView text={text} language={language} label={visibleText(name)} /> : null}
+    </details>
+  );
+}
+
+/** Code, and what has a structure. */
+function isLong(value: unknown): boolean {
+  return typeof value === "string" ? value.includes("\n") || value.length > 200 : JSON.stringify(value).length > 100;
+}

@@ -1,0 +1,175 @@
+import { useEffect, useMemo, useRef, useState } from "react";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
+import { type FlowState, LogLevel, type NodeState, RuntimeService } from "@flowgate/client";
+import { type EventOf, useEvents } from "../../api/live.tsx";
+import type { NodeStatus } from "../../flow-view/overlays.ts";
+
+/** What is known of running nodes, by their ids in the flows. */
+export type NodeStates = {
+  readonly statuses: ReadonlyMap<string, NodeStatus>;
+  readonly errors: ReadonlyMap<string, number>;
+  readonly messages: ReadonlyMap<string, number>;
+  /** Of each tab, by its id. */
+  readonly tabErrors: ReadonlyMap<string, number>;
+  readonly states: ReadonlyMap<string, NodeState>;
+};
+
+/** With more nodes, the states of the others come with the events. */
+const maxPages = 5;
+
+/** Counts of messages do not come as events. */
+const refreshMs = 15_000;
+
+/** Events arrive faster than anyone can read. */
+const updateMs = 250;
+
+/** What the runtime has told since the states were read. */
+type Changes = {
+  readonly statuses: Map<string, NodeStatus | undefined>;
+  readonly errors: Map<string, number>;
+  readonly tabErrors: Map<string, number>;
+};
+
+/** The states of the nodes of a tab, kept up to date by events. `tab` is undefined for a subflow, whose instances can be anywhere. */
+export function useNodeStates(tab: string | undefined, isPermitted: boolean): NodeStates {
+  const { data, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(
+    RuntimeService.method.listNodeStatuses,
+    { tab: tab ?? "", pageSize: 1000, pageToken: "" },
+    {
+      pageParamKey: "pageToken",
+      getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+      enabled: isPermitted,
+      refetchInterval: refreshMs,
+    },
+  );
+  const pages = data?.pages;
+  useEffect(() => {
+    if (hasNextPage && !isFetching && (pages?.length ?? 0) < maxPages) {
+      void fetchNextPage();
+    }
+  }, [hasNextPage, isFetching, pages, fetchNextPage]);
+  const summary = useTabErrors(isPermitted);
+  const changes = useChanges(pages);
+  return useMemo(
+    () =>
+      combine(
+        (pages ?? []).flatMap(({ nodes }) => nodes),
+        summary,
+        changes,
+      ),
+    [pages, summary, changes],
+  );
+}
+
+/** The errors of all tabs, which the states of one tab do not have. */
+function useTabErrors(isPermitted: boolean): readonly FlowState[] | undefined {
+  const { data } = useInfiniteQuery(
+    RuntimeService.method.listNodeStatuses,
+    { failing: true, pageSize: 1, pageToken: "" },
+    { pageParamKey: "pageToken", getNextPageParam: () => undefined, enabled: isPermitted, refetchInterval: refreshMs },
+  );
+  return data?.pages[0]?.flows;
+}
+
+/** The changes since the states were read, which `since` stands for. */
+function useChanges(since: unknown): Changes {
+  const pending = useRef({ since, changes: noChanges() });
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const [published, setPublished] = useState(() => ({ since, changes: noChanges() }));
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current);
+      timer.current = undefined;
+    },
+    [],
+  );
+  useEvents(["nodeStatus", "nodeError"], (event: EventOf<"nodeStatus" | "nodeError">) => {
+    if (pending.current.since !== since) {
+      pending.current = { since, changes: noChanges() };
+    }
+    record(pending.current.changes, event);
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      const { changes, since: begin } = pending.current;
+      const { statuses, errors, tabErrors } = changes;
+      setPublished({
+        since: begin,
+        changes: { statuses: new Map(statuses), errors: new Map(errors), tabErrors: new Map(tabErrors) },
+      });
+    }, updateMs);
+  });
+  return published.since === since ? published.changes : empty;
+}
+
+function record({ statuses, errors, tabErrors }: Changes, event: EventOf<"nodeStatus" | "nodeError">): void {
+  const { kind, nodeId, flowId, subflowPath } = event;
+  if (kind.case === "nodeStatus") {
+    statuses.set(nodeId, readStatus(kind.value));
+    return;
+  }
+  if (kind.value.level !== LogLevel.ERROR && kind.value.level !== LogLevel.FATAL) {
+    return;
+  }
+  const count = Math.max(1, kind.value.count);
+  for (const id of [nodeId, ...subflowPath]) {
+    errors.set(id, (errors.get(id) ?? 0) + count);
+  }
+  tabErrors.set(flowId, (tabErrors.get(flowId) ?? 0) + count);
+}
+
+function combine(nodes: readonly NodeState[], flows: readonly FlowState[] | undefined, changes: Changes): NodeStates {
+  const states = new Map(nodes.map((state) => [state.nodeId, state]));
+  const [statuses, errors, messages] = [
+    new Map<string, NodeStatus>(),
+    new Map<string, number>(),
+    new Map<string, number>(),
+  ];
+  for (const { nodeId, subflowPath, status, errors: count, messages: received } of nodes) {
+    const known = readStatus(status);
+    if (known !== undefined) {
+      statuses.set(nodeId, known);
+    }
+    if (received > 0) {
+      messages.set(nodeId, (messages.get(nodeId) ?? 0) + received);
+    }
+    // An instance of a subflow shows the errors of what is in it.
+    for (const id of count > 0 ? [nodeId, ...subflowPath] : []) {
+      errors.set(id, (errors.get(id) ?? 0) + count);
+    }
+  }
+  for (const [id, status] of changes.statuses) {
+    if (status === undefined) {
+      statuses.delete(id);
+    } else {
+      statuses.set(id, status);
+    }
+  }
+  const tabErrors = new Map((flows ?? []).map(({ flowId, errors: count }) => [flowId, count]));
+  addAll(errors, changes.errors);
+  addAll(tabErrors, changes.tabErrors);
+  return { statuses, errors, messages, tabErrors, states };
+}
+
+function addAll(counts: Map<string, number>, added: ReadonlyMap<string, number>): void {
+  for (const [id, count] of added) {
+    counts.set(id, (counts.get(id) ?? 0) + count);
+  }
+}
+
+/** Undefined: the node has removed its status. */
+function readStatus(status: NodeState["status"]): NodeStatus | undefined {
+  if (status === undefined || (status.text === "" && status.fill === "" && status.shape === "")) {
+    return undefined;
+  }
+  return {
+    text: status.text,
+    fill: status.fill || undefined,
+    shape: status.shape === "dot" || status.shape === "ring" ? status.shape : undefined,
+  };
+}
+
+function noChanges(): Changes {
+  return { statuses: new Map(), errors: new Map(), tabErrors: new Map() };
+}
+
+const empty = noChanges();

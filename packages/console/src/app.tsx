@@ -23,7 +23,12 @@ const pages: readonly Page[] = [
   page("flows", "/flows", "flows.read", async () => (await import("./pages/flows/page.tsx")).FlowsPage),
   page("history", "/history", "revisions.read", async () => (await import("./pages/history/page.tsx")).HistoryPage),
   page("deploy", "/deploy", "flows.read", async () => (await import("./pages/deploy/page.tsx")).DeployPage),
-  page("proposals", "/proposals", "flows.read", async () => (await import("./pages/proposals/page.tsx")).ProposalsPage),
+  page(
+    "proposals",
+    "/proposals",
+    "proposals.read",
+    async () => (await import("./pages/proposals/page.tsx")).ProposalsPage,
+  ),
   page("logs", "/logs", "logs.read", async () => (await import("./pages/logs/page.tsx")).LogsPage),
   page("modules", "/modules", "modules.read", async () => (await import("./pages/modules/page.tsx")).ModulesPage),
   page("context", "/context", "context.read", async () => (await import("./pages/context/page.tsx")).ContextPage),

@@ -1,7 +1,78 @@
 import type { ReactNode } from "react";
-import { Page } from "../../components/page.tsx";
-import { texts } from "../../texts/app.ts";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
+import { type Proposal, ProposalsService, ProposalState } from "@flowgate/client";
+import { Link, useRoute } from "wouter";
+import { SelectFilter, useFilters } from "../../components/filters.tsx";
+import { Page, Result } from "../../components/page.tsx";
+import { type Column, LoadMore, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { texts as appTexts } from "../../texts/app.ts";
+import { texts } from "../../texts/proposals.ts";
+import { ProposalPage } from "./proposal.tsx";
+import { StateSign } from "./state-sign.tsx";
+import { describeCaller, describeChanges, stateOf, states } from "./view.ts";
+import "./proposals.css";
 
 export function ProposalsPage(): ReactNode {
-  return <Page title={texts.pages.proposals}>{null}</Page>;
+  const [, parameters] = useRoute("/proposals/:id");
+  return parameters === null ? <List /> : <ProposalPage key={parameters.id} id={parameters.id} />;
+}
+
+const columns: readonly Column<Proposal>[] = [
+  { title: texts.state, cell: ({ state }) => <StateSign state={state} /> },
+  {
+    title: texts.message,
+    cell: ({ id, message }) => (
+      <Link href={`/proposals/${encodeURIComponent(id)}`}>{visibleText(message) || texts.noMessage}</Link>
+    ),
+  },
+  { title: texts.by, cell: ({ user, tokenName }) => describeCaller(user, tokenName) },
+  { title: texts.changes, cell: (proposal) => describeChanges(proposal) },
+  { title: texts.proposed, cell: ({ createTime }) => <Time at={createTime} /> },
+  {
+    title: texts.expires,
+    cell: ({ state, expireTime }) => (state === ProposalState.OPEN ? <Time at={expireTime} /> : null),
+  },
+];
+
+function List(): ReactNode {
+  const [{ state }, setFilters] = useFilters(["state"]);
+  const list = useInfiniteQuery(
+    ProposalsService.method.listProposals,
+    { state: stateOf(state), pageToken: "" },
+    { pageParamKey: "pageToken", getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined },
+  );
+  return (
+    <Page title={appTexts.pages.proposals}>
+      <div className="filters">
+        <SelectFilter
+          label={texts.state}
+          value={state}
+          all={texts.open}
+          options={[
+            ...states
+              .filter(({ name }) => name !== "open")
+              .map(({ name }) => ({ value: name, label: texts.states[name] })),
+            { value: "any", label: texts.any },
+          ]}
+          onChange={(value) => setFilters({ state: value })}
+        />
+      </div>
+      <Result of={list}>
+        {({ pages }) => (
+          <>
+            <Table
+              label={texts.list}
+              columns={columns}
+              rows={pages.flatMap(({ proposals }) => proposals)}
+              keyOf={({ id }) => id}
+              empty={texts.none}
+            />
+            <LoadMore of={list} />
+          </>
+        )}
+      </Result>
+    </Page>
+  );
 }

@@ -1,8 +1,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { nodeFromJson, nodeToJson } from "@flowgate/client";
 import { expect, test } from "vitest";
-import { combine, type Target } from "../../src/pages/deploy/combine.ts";
-import { parseSource } from "../../src/pages/deploy/source.ts";
+import { combine, type Target } from "../../../src/pages/deploy/combine.ts";
+import { parseSource } from "../../../src/pages/deploy/source.ts";
 
 const active: JsonObject[] = [
   { id: "t1", type: "tab", label: "Heating" },

@@ -1,7 +1,7 @@
 import { nodeToJson } from "@flowgate/client";
 import { describe, expect, test } from "vitest";
-import { SourceError, type SourceProblem } from "../../src/pages/deploy/source-problem.ts";
-import { locateProblem, parseSource } from "../../src/pages/deploy/source.ts";
+import { SourceError, type SourceProblem } from "../../../src/pages/deploy/source-problem.ts";
+import { locateProblem, parseSource } from "../../../src/pages/deploy/source.ts";
 
 const tab = { id: "t", type: "tab", label: "Heating" };
 const node = { id: "n", type: "inject", z: "t", x: 1, y: 2, wires: [["m"]] };

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DeploymentErrorReason, DeploymentErrorSchema, ErrorInfoSchema } from "@flowgate/client";
 import { expect, test } from "vitest";
-import { findConflict, needsApproval } from "../../src/pages/deploy/failures.ts";
+import { findConflict, needsApproval } from "../../../src/pages/deploy/failures.ts";
 
 function failure(code: DeploymentErrorReason, conflicts: readonly string[] = []) {
   const value = create(DeploymentErrorSchema, {

@@ -1,0 +1,196 @@
+import { type ReactNode, useState } from "react";
+import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
+import {
+  FlowsService,
+  type PlanFlowsResponse,
+  type Proposal,
+  ProposalsService,
+  RevisionsService,
+  type SetFlowsResponse,
+} from "@flowgate/client";
+import { useRefresh } from "../../api/refresh.ts";
+import { Dialog } from "../../components/dialog.tsx";
+import { Field } from "../../components/field.tsx";
+import { Problem } from "../../components/notice.tsx";
+import { Harm } from "../../components/plan.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { texts as appTexts } from "../../texts/app.ts";
+import { texts } from "../../texts/proposals.ts";
+import { type Decisions, describeCaller, describeChanges } from "./view.ts";
+
+/** The buttons for what a user may do with a proposal. */
+export function DecisionButtons({
+  proposal,
+  plan,
+  decisions: { approve, reject, withdraw },
+  onDeployed,
+}: {
+  readonly proposal: Proposal;
+  /** Undefined: there is none, or not yet. */
+  readonly plan: PlanFlowsResponse | undefined;
+  readonly decisions: Decisions;
+  readonly onDeployed: (response: SetFlowsResponse) => void;
+}): ReactNode {
+  const transport = useTransport();
+  const { id, digest } = proposal;
+  const { approveProposal, rejectProposal, withdrawProposal } = ProposalsService.method;
+  if (!approve && !reject && !withdraw) {
+    return null;
+  }
+  return (
+    <div className="actions">
+      {approve ? (
+        <Decision
+          label={texts.approve}
+          title={texts.approveTitle}
+          description={<Approved proposal={proposal} plan={plan} />}
+          reason={texts.comment}
+          confirm={texts.approveConfirm}
+          isPrimary
+          // What is approved is what was shown.
+          isDisabled={plan === undefined}
+          onConfirm={async (reason) =>
+            onDeployed(await callUnaryMethod(transport, approveProposal, { id, digest, reason }))
+          }
+        />
+      ) : null}
+      {reject ? (
+        <Decision
+          label={texts.reject}
+          title={texts.rejectTitle}
+          description={texts.rejectHint}
+          reason={texts.why}
+          isReasonRequired
+          confirm={texts.reject}
+          onConfirm={(reason) => callUnaryMethod(transport, rejectProposal, { id, reason })}
+        />
+      ) : null}
+      {withdraw ? (
+        <Decision
+          label={texts.withdraw}
+          title={texts.withdrawTitle}
+          description={texts.withdrawHint}
+          reason={texts.why}
+          confirm={texts.withdraw}
+          onConfirm={(reason) => callUnaryMethod(transport, withdrawProposal, { id, reason })}
+        />
+      ) : null}
+    </div>
+  );
+}
+
+/** What is approved, in words, and what identifies it. */
+function Approved({
+  proposal,
+  plan,
+}: {
+  readonly proposal: Proposal;
+  readonly plan: PlanFlowsResponse | undefined;
+}): ReactNode {
+  const { user, tokenName, message, nodeCount, digest } = proposal;
+  return (
+    <>
+      <p>{texts.approveHint(describeCaller(user, tokenName))}</p>
+      <ul>
+        <li>{visibleText(message) || texts.noMessage}</li>
+        <li>
+          {texts.changes}: {describeChanges(proposal)}; {texts.nodes(nodeCount)}
+        </li>
+      </ul>
+      {plan === undefined ? null : <Harm plan={plan} />}
+      <p>
+        {texts.approveDigest} <code className="digest">{visibleText(digest)}</code>
+      </p>
+    </>
+  );
+}
+
+/** Asks for a reason before something is decided. The dialog stays open in the meantime, and shows why it has failed. */
+function Decision({
+  label,
+  title,
+  description,
+  reason: reasonLabel,
+  isReasonRequired = false,
+  confirm,
+  isPrimary = false,
+  isDisabled = false,
+  onConfirm,
+}: {
+  readonly label: string;
+  readonly title: string;
+  readonly description: ReactNode;
+  readonly reason: string;
+  readonly isReasonRequired?: boolean;
+  readonly confirm: string;
+  readonly isPrimary?: boolean;
+  readonly isDisabled?: boolean;
+  readonly onConfirm: (reason: string) => Promise<unknown>;
+}): ReactNode {
+  const [isOpen, setOpen] = useState(false);
+  const [reason, setReason] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const refresh = useRefresh(
+    ProposalsService.method.getProposal,
+    ProposalsService.method.listProposals,
+    FlowsService.method.getFlows,
+    RevisionsService.method.listRevisions,
+  );
+  const close = (): void => {
+    setOpen(false);
+    setError(undefined);
+  };
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onConfirm(reason.trim());
+      close();
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setBusy(false);
+      // A failure may mean that someone else has decided.
+      await refresh();
+    }
+  };
+  return (
+    <>
+      <button type="button" className={isPrimary ? "primary" : ""} disabled={isDisabled} onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>
+        <form
+          className="decision"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void run();
+          }}
+        >
+          <Field label={reasonLabel}>
+            {(attributes) => (
+              <input
+                {...attributes}
+                type="text"
+                maxLength={1000}
+                required={isReasonRequired}
+                value={reason}
+                onChange={({ target }) => setReason(target.value)}
+              />
+            )}
+          </Field>
+          {error === undefined ? null : <Problem error={error} />}
+          <div className="dialog-actions">
+            <button type="button" onClick={close}>
+              {appTexts.cancel}
+            </button>
+            <button type="submit" className={isPrimary ? "primary" : "danger"} disabled={isBusy}>
+              {isBusy ? texts.busy : confirm}
+            </button>
+          </div>
+        </form>
+      </Dialog>
+    </>
+  );
+}

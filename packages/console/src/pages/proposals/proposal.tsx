@@ -1,0 +1,135 @@
+import { type ReactNode, useState } from "react";
+import { useQuery } from "@connectrpc/connect-query";
+import {
+  DeploymentType,
+  OnFailure,
+  type PlanFlowsResponse,
+  type Proposal,
+  ProposalsService,
+  ProposalState,
+  type SetFlowsResponse,
+} from "@flowgate/client";
+import { Link } from "wouter";
+import { Outcome, RevisionLink, useDeployments } from "../../components/outcome.tsx";
+import { Page, Result } from "../../components/page.tsx";
+import { Plan } from "../../components/plan.tsx";
+import { StepHeading } from "../../components/step-heading.tsx";
+import { ExactTime, Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
+import { useSession } from "../../session.tsx";
+import { texts as deployTexts } from "../../texts/deploy.ts";
+import { texts } from "../../texts/proposals.ts";
+import { DecisionButtons } from "./decisions.tsx";
+import { StateSign } from "./state-sign.tsx";
+import { decisionsOf, describeCaller, describeChanges } from "./view.ts";
+
+export function ProposalPage({ id }: { readonly id: string }): ReactNode {
+  const proposal = useQuery(ProposalsService.method.getProposal, { id });
+  // Its base may not be in the history any more.
+  const plan = useQuery(ProposalsService.method.planProposal, { id }, { retry: false });
+  const deployments = useDeployments();
+  const [response, setResponse] = useState<SetFlowsResponse>();
+  return (
+    <Page title={texts.proposal} actions={<Link href="/proposals">{texts.back}</Link>}>
+      {response === undefined ? null : (
+        <section className="card">
+          <StepHeading>{texts.outcome}</StepHeading>
+          <Outcome response={response} deployments={deployments} />
+        </section>
+      )}
+      <Result of={proposal}>
+        {(data) => (
+          <>
+            <Facts proposal={data} />
+            <Decide proposal={data} plan={plan.data} onDeployed={setResponse} />
+            <section className="proposal-plan">
+              <h2>{data.state === ProposalState.OPEN ? texts.plan : texts.planInBase}</h2>
+              {plan.error === null ? (
+                <Result of={plan}>{(shown) => <Plan plan={shown} />}</Result>
+              ) : (
+                <p className="muted">{texts.noPlan}</p>
+              )}
+            </section>
+          </>
+        )}
+      </Result>
+    </Page>
+  );
+}
+
+const types: Readonly<Record<number, string>> = {
+  [DeploymentType.FULL]: deployTexts.types.full,
+  [DeploymentType.FLOWS]: deployTexts.types.flows,
+  [DeploymentType.NODES]: deployTexts.types.nodes,
+};
+
+function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
+  const { state, user, tokenName, message, createTime, expireTime, closeTime, closedBy, closedByTokenName } = proposal;
+  const { base, deploymentType, wait, maxErrors = 0, onFailure, nodeCount, digest, reason, rev } = proposal;
+  return (
+    <dl className="facts card">
+      <Fact title={texts.state}>
+        <StateSign state={state} />
+      </Fact>
+      <Fact title={texts.message}>{visibleText(message) || <span className="muted">{texts.noMessage}</span>}</Fact>
+      <Fact title={texts.by}>{describeCaller(user, tokenName)}</Fact>
+      <Fact title={texts.proposed}>
+        <Time at={createTime} /> (<ExactTime at={createTime} />)
+      </Fact>
+      {state === ProposalState.OPEN ? (
+        <Fact title={texts.expires}>
+          <Time at={expireTime} />
+        </Fact>
+      ) : null}
+      {closeTime === undefined ? null : (
+        <Fact title={texts.closed}>
+          <Time at={closeTime} /> {closedBy === "" ? null : `(${describeCaller(closedBy, closedByTokenName)})`}
+        </Fact>
+      )}
+      {reason === "" ? null : <Fact title={texts.reason}>{visibleText(reason)}</Fact>}
+      {rev === "" ? null : (
+        <Fact title={texts.rev}>
+          <RevisionLink rev={rev} />
+        </Fact>
+      )}
+      <Fact title={texts.changes}>{describeChanges(proposal, Infinity)}</Fact>
+      <Fact title={texts.size}>{texts.nodes(nodeCount)}</Fact>
+      <Fact title={texts.base}>
+        <RevisionLink rev={base} />
+      </Fact>
+      <Fact title={texts.restart}>{types[deploymentType] ?? deployTexts.types.full}</Fact>
+      {wait === undefined ? null : <Fact title={texts.observe}>{texts.seconds(wait, maxErrors)}</Fact>}
+      {onFailure === OnFailure.UNDO ? <Fact title={texts.onFailure}>{texts.undone}</Fact> : null}
+      <Fact title={texts.digest}>
+        <code>{visibleText(digest)}</code>
+      </Fact>
+    </dl>
+  );
+}
+
+function Fact({ title, children }: { readonly title: string; readonly children: ReactNode }): ReactNode {
+  return (
+    <div className="fact">
+      <dt>{title}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Decide({
+  proposal,
+  plan,
+  onDeployed,
+}: {
+  readonly proposal: Proposal;
+  readonly plan: PlanFlowsResponse | undefined;
+  readonly onDeployed: (response: SetFlowsResponse) => void;
+}): ReactNode {
+  const decisions = decisionsOf(proposal, useSession());
+  return (
+    <>
+      {decisions.hint === "" ? null : <output className="proposal-hint">{decisions.hint}</output>}
+      <DecisionButtons proposal={proposal} plan={plan} decisions={decisions} onDeployed={onDeployed} />
+    </>
+  );
+}

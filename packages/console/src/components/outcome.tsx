@@ -11,7 +11,9 @@ import {
   type FailingNode,
   noDeployments,
 } from "./deployment-events.ts";
-import { Sign, type Tone } from "./sign.tsx";
+import { describeOutcome } from "./describe.ts";
+import { RevisionLink } from "./revision.tsx";
+import { Sign } from "./sign.tsx";
 import { type Column, Table } from "./table.tsx";
 import { visibleText } from "./visible-text.ts";
 import "./plan.css";
@@ -23,15 +25,6 @@ export function useDeployments(): Deployments {
   return deployments;
 }
 
-const tones: Readonly<Record<number, Tone>> = {
-  [DeploymentOutcome.RUNNING]: "good",
-  [DeploymentOutcome.FAILED]: "bad",
-  [DeploymentOutcome.CRASHED]: "bad",
-  [DeploymentOutcome.UNDONE]: "bad",
-  [DeploymentOutcome.REPLACED]: "warn",
-  [DeploymentOutcome.STOPPED]: "warn",
-};
-
 const sentences: Readonly<Record<number, string>> = {
   [DeploymentOutcome.RUNNING]: texts.outcomes.running,
   [DeploymentOutcome.FAILED]: texts.outcomes.failed,
@@ -41,9 +34,10 @@ const sentences: Readonly<Record<number, string>> = {
   [DeploymentOutcome.STOPPED]: texts.outcomes.stopped,
 };
 
-/** The outcome in words. */
-export function OutcomeSign({ outcome }: { readonly outcome: DeploymentOutcome }): ReactNode {
-  return <Sign tone={tones[outcome] ?? "info"}>{sentences[outcome] ?? texts.outcomes.pending}</Sign>;
+/** The outcome in a sentence. */
+export function OutcomeSentence({ outcome }: { readonly outcome: DeploymentOutcome }): ReactNode {
+  const [, tone] = describeOutcome(outcome);
+  return <Sign tone={tone}>{sentences[outcome] ?? texts.outcomes.pending}</Sign>;
 }
 
 /** What has become of a deployment, and then what becomes of its flows. */
@@ -74,7 +68,7 @@ export function Outcome({
           )}
           .
         </span>{" "}
-        <OutcomeSign outcome={outcome} />
+        <OutcomeSentence outcome={outcome} />
       </output>
       {reason === "" ? null : (
         <p>
@@ -121,14 +115,6 @@ function useLatest(
   const isPending = outcome === DeploymentOutcome.PENDING || outcome === DeploymentOutcome.UNSPECIFIED;
   const event = later ?? (isPending ? revisions.find((each) => each.rev === rev) : undefined);
   return event === undefined ? { outcome, reason: outcomeMessage } : { outcome: event.outcome, reason: event.failure };
-}
-
-export function RevisionLink({ rev }: { readonly rev: string }): ReactNode {
-  return (
-    <Link href={`/history/${encodeURIComponent(rev)}`}>
-      <code>{visibleText(rev.slice(0, 8))}</code>
-    </Link>
-  );
 }
 
 function FailingNodes({ nodes }: { readonly nodes: readonly FailingNode[] }): ReactNode {

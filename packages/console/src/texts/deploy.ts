@@ -58,8 +58,6 @@ export const texts = {
     changed: "Nothing was deployed: since the revision that your flows were planned on, others have deployed.",
     unmergeable: "Nothing was deployed: you and others have changed the same nodes in different ways.",
     active: "Active now",
-    by: (user: string) => `by ${user}`,
-    bySomeone: "by someone who was not signed in",
     both: "Changes of both sides",
     merge: "Merge and deploy",
     mergeHint: "Keeps the changes of both sides.",

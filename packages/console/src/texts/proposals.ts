@@ -13,7 +13,6 @@ export const texts = {
     expired: "expired",
   },
   by: "By",
-  viaToken: (user: string, token: string) => `${user}, token ${token}`,
   message: "Message",
   noMessage: "No message",
   proposed: "Proposed",

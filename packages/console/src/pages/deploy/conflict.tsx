@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Problem } from "../../components/notice.tsx";
-import { ConcurrentChanges, RevisionLink } from "../../components/outcome.tsx";
+import { ConcurrentChanges } from "../../components/outcome.tsx";
+import { RevisionAuthor, RevisionLink } from "../../components/revision.tsx";
 import { StepHeading } from "../../components/step-heading.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -32,9 +33,7 @@ export function ConflictStep({
       <dl className="facts">
         <dt>{texts.conflict.active}</dt>
         <dd>
-          <RevisionLink rev={active.rev} />{" "}
-          {active.user === "" ? texts.conflict.bySomeone : texts.conflict.by(visibleText(active.user))},{" "}
-          <Time at={active.createTime} />
+          <RevisionLink rev={active.rev} /> (<RevisionAuthor of={active} />, <Time at={active.createTime} />)
           {active.message === "" ? null : <div>{visibleText(active.message)}</div>}
         </dd>
       </dl>

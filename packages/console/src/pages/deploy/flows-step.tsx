@@ -1,6 +1,6 @@
 import { type DragEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { Problem } from "../../components/notice.tsx";
-import { RevisionLink } from "../../components/outcome.tsx";
+import { RevisionLink } from "../../components/revision.tsx";
 import { StepHeading } from "../../components/step-heading.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/deploy.ts";

@@ -14,8 +14,9 @@ import { createTransport, messageOf } from "../../api/transport.ts";
 import type { Deployments } from "../../components/deployment-events.ts";
 import { ConfirmButton } from "../../components/dialog.tsx";
 import { Loading, Problem } from "../../components/notice.tsx";
-import { OutcomeSign, RevisionLink } from "../../components/outcome.tsx";
+import { OutcomeSentence } from "../../components/outcome.tsx";
 import { Harm, hasChanges, isHarmful, Plan } from "../../components/plan.tsx";
+import { RevisionLink } from "../../components/revision.tsx";
 import { StepHeading } from "../../components/step-heading.tsx";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/deploy.ts";
@@ -272,7 +273,7 @@ function Progress({
             <span>
               <RevisionLink rev={revision.rev} /> {seconds > 0 ? texts.observed(seconds) : null}
             </span>
-            <OutcomeSign outcome={revision.outcome} />
+            <OutcomeSentence outcome={revision.outcome} />
           </>
         )}
       </output>

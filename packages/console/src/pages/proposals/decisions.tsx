@@ -9,6 +9,7 @@ import {
   type SetFlowsResponse,
 } from "@flowgate/client";
 import { useRefresh } from "../../api/refresh.ts";
+import { describeCaller } from "../../components/describe.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
 import { Problem } from "../../components/notice.tsx";
@@ -16,7 +17,7 @@ import { Harm } from "../../components/plan.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/proposals.ts";
-import { type Decisions, describeCaller, describeChanges } from "./view.ts";
+import { type Decisions, describeChanges } from "./view.ts";
 
 /** The buttons for what a user may do with a proposal. */
 export function DecisionButtons({
@@ -90,7 +91,7 @@ function Approved({
   const { user, tokenName, message, nodeCount, digest } = proposal;
   return (
     <>
-      <p>{texts.approveHint(describeCaller(user, tokenName))}</p>
+      <p>{texts.approveHint(visibleText(describeCaller({ user, tokenName })))}</p>
       <ul>
         <li>{visibleText(message) || texts.noMessage}</li>
         <li>

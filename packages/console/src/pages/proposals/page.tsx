@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { type Proposal, ProposalsService, ProposalState } from "@flowgate/client";
 import { Link, useRoute } from "wouter";
+import { describeCaller } from "../../components/describe.ts";
 import { SelectFilter, useFilters } from "../../components/filters.tsx";
 import { Page, Result } from "../../components/page.tsx";
 import { type Column, LoadMore, Table } from "../../components/table.tsx";
@@ -11,7 +12,7 @@ import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/proposals.ts";
 import { ProposalPage } from "./proposal.tsx";
 import { StateSign } from "./state-sign.tsx";
-import { describeCaller, describeChanges, stateOf, states } from "./view.ts";
+import { describeChanges, stateOf, states } from "./view.ts";
 import "./proposals.css";
 
 export function ProposalsPage(): ReactNode {
@@ -27,7 +28,7 @@ const columns: readonly Column<Proposal>[] = [
       <Link href={`/proposals/${encodeURIComponent(id)}`}>{visibleText(message) || texts.noMessage}</Link>
     ),
   },
-  { title: texts.by, cell: ({ user, tokenName }) => describeCaller(user, tokenName) },
+  { title: texts.by, cell: (proposal) => visibleText(describeCaller(proposal)) },
   { title: texts.changes, cell: (proposal) => describeChanges(proposal) },
   { title: texts.proposed, cell: ({ createTime }) => <Time at={createTime} /> },
   {

@@ -1,7 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { useQuery } from "@connectrpc/connect-query";
 import {
-  DeploymentType,
   OnFailure,
   type PlanFlowsResponse,
   type Proposal,
@@ -10,18 +9,19 @@ import {
   type SetFlowsResponse,
 } from "@flowgate/client";
 import { Link } from "wouter";
-import { Outcome, RevisionLink, useDeployments } from "../../components/outcome.tsx";
+import { describeCaller } from "../../components/describe.ts";
+import { Outcome, useDeployments } from "../../components/outcome.tsx";
 import { Page, Result } from "../../components/page.tsx";
 import { Plan } from "../../components/plan.tsx";
+import { deploymentTypes, RevisionLink } from "../../components/revision.tsx";
 import { StepHeading } from "../../components/step-heading.tsx";
 import { ExactTime, Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
-import { texts as deployTexts } from "../../texts/deploy.ts";
 import { texts } from "../../texts/proposals.ts";
 import { DecisionButtons } from "./decisions.tsx";
 import { StateSign } from "./state-sign.tsx";
-import { decisionsOf, describeCaller, describeChanges } from "./view.ts";
+import { decisionsOf, describeChanges } from "./view.ts";
 
 export function ProposalPage({ id }: { readonly id: string }): ReactNode {
   const proposal = useQuery(ProposalsService.method.getProposal, { id });
@@ -57,12 +57,6 @@ export function ProposalPage({ id }: { readonly id: string }): ReactNode {
   );
 }
 
-const types: Readonly<Record<number, string>> = {
-  [DeploymentType.FULL]: deployTexts.types.full,
-  [DeploymentType.FLOWS]: deployTexts.types.flows,
-  [DeploymentType.NODES]: deployTexts.types.nodes,
-};
-
 function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
   const { state, user, tokenName, message, createTime, expireTime, closeTime, closedBy, closedByTokenName } = proposal;
   const { base, deploymentType, wait, maxErrors = 0, onFailure, nodeCount, digest, reason, rev } = proposal;
@@ -72,7 +66,7 @@ function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
         <StateSign state={state} />
       </Fact>
       <Fact title={texts.message}>{visibleText(message) || <span className="muted">{texts.noMessage}</span>}</Fact>
-      <Fact title={texts.by}>{describeCaller(user, tokenName)}</Fact>
+      <Fact title={texts.by}>{visibleText(describeCaller({ user, tokenName }))}</Fact>
       <Fact title={texts.proposed}>
         <Time at={createTime} /> (<ExactTime at={createTime} />)
       </Fact>
@@ -83,7 +77,10 @@ function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
       ) : null}
       {closeTime === undefined ? null : (
         <Fact title={texts.closed}>
-          <Time at={closeTime} /> {closedBy === "" ? null : `(${describeCaller(closedBy, closedByTokenName)})`}
+          <Time at={closeTime} />{" "}
+          {closedBy === ""
+            ? null
+            : `(${visibleText(describeCaller({ user: closedBy, tokenName: closedByTokenName }))})`}
         </Fact>
       )}
       {reason === "" ? null : <Fact title={texts.reason}>{visibleText(reason)}</Fact>}
@@ -97,7 +94,7 @@ function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
       <Fact title={texts.base}>
         <RevisionLink rev={base} />
       </Fact>
-      <Fact title={texts.restart}>{types[deploymentType] ?? deployTexts.types.full}</Fact>
+      <Fact title={texts.restart}>{deploymentTypes[deploymentType]}</Fact>
       {wait === undefined ? null : <Fact title={texts.observe}>{texts.seconds(wait, maxErrors)}</Fact>}
       {onFailure === OnFailure.UNDO ? <Fact title={texts.onFailure}>{texts.undone}</Fact> : null}
       <Fact title={texts.digest}>

@@ -58,7 +58,3 @@ export function describeChanges({ changes }: Pick<Proposal, "changes">, max: num
   });
   return [...names, ...(changes.length > max ? [texts.more(changes.length - max)] : [])].join(", ");
 }
-
-export function describeCaller(user: string, token: string): string {
-  return token === "" ? visibleText(user) : texts.viaToken(visibleText(user), visibleText(token));
-}

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { ContainerKind, ProposalSchema, ProposalState } from "@flowgate/client";
 import { expect, test } from "vitest";
-import { decisionsOf, describeCaller, describeChanges, stateOf } from "../../../src/pages/proposals/view.ts";
+import { decisionsOf, describeChanges, stateOf } from "../../../src/pages/proposals/view.ts";
 
 const session = (username: string, ...permissions: readonly string[]) => ({
   username,
@@ -55,9 +55,4 @@ test("changes are named, up to some", () => {
   });
   expect(describeChanges(proposal)).toBe(String.raw`In\u{202e}voices, subflow s, nodes outside of tabs, u`);
   expect(describeChanges(proposal, 2)).toBe(String.raw`In\u{202e}voices, subflow s, 2 more`);
-});
-
-test("who has done something is named with the token", () => {
-  expect(describeCaller("ada", "")).toBe("ada");
-  expect(describeCaller("ada", "ci")).toBe("ada, token ci");
 });

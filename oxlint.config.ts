@@ -39,7 +39,11 @@ export default defineConfig({
     {
       files: ["packages/console/src/**"],
       plugins: ["typescript", "unicorn", "oxc", "import", "promise", "react", "jsx-a11y"],
-      rules: { "react/react-in-jsx-scope": "off" },
+      rules: {
+        "react/react-in-jsx-scope": "off",
+        // Is about React's compiler, which is not used.
+        "react/incompatible-library": "off",
+      },
     },
     { files: ["src/cli/**", "bench/**"], rules: { "no-console": "off" } },
     {

@@ -1,13 +1,12 @@
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { type DescMethodUnary, type DescMethod } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import type { Transport } from "@connectrpc/connect";
 import { createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import {
   AuthService,
   type Event,
   EventKind,
-  EventsService,
   FlowsService,
   ModulesService,
   ProposalsService,
@@ -16,6 +15,7 @@ import {
   SettingsService,
   TokensService,
 } from "@flowgate/client";
+import { followEvents } from "./follow.ts";
 
 export type EventCase = NonNullable<Event["kind"]["case"]>;
 export type EventOf<Case extends EventCase> = Event & { readonly kind: Extract<Event["kind"], { case: Case }> };
@@ -58,9 +58,6 @@ const kinds = [
   EventKind.PROPOSAL,
 ];
 
-const firstDelayMs = 1_000;
-const longestDelayMs = 30_000;
-
 type Listener = (event: Event) => void;
 
 /** The events of the service while the page is open. Resumes after what was received, so that nothing is missed. */
@@ -85,25 +82,16 @@ class Live {
   };
 
   async run(transport: Transport, signal: AbortSignal): Promise<void> {
-    const client = createClient(EventsService, transport);
-    for (let after = "", delayMs = firstDelayMs; !signal.aborted;) {
-      try {
-        for await (const event of client.watchEvents({ kinds, after }, { signal })) {
-          this.#setConnected(true);
-          after = event.id || after;
-          delayMs = firstDelayMs;
-          for (const listener of this.#listeners) {
-            listener(event);
-          }
-        }
-      } catch (error) {
-        if (ConnectError.from(error).code === Code.PermissionDenied) {
-          return;
-        }
+    const onEvent = (event: Event): void => {
+      for (const listener of this.#listeners) {
+        listener(event);
       }
-      this.#setConnected(false);
-      await new Promise((resolve) => setTimeout(resolve, delayMs));
-      delayMs = Math.min(delayMs * 2, longestDelayMs);
+    };
+    const onConnection = (isConnected: boolean): void => this.#setConnected(isConnected);
+    try {
+      await followEvents(transport, { kinds }, { onEvent, onConnection }, signal);
+    } catch {
+      // The user may not receive events: the page shows what it has read.
     }
   }
 

@@ -6,14 +6,15 @@ export function CopyButton({
   text,
   label = texts.copy,
 }: {
-  readonly text: string;
+  /** A function, if it takes long to make. */
+  readonly text: string | (() => string);
   readonly label?: string;
 }): ReactNode {
   const [state, setState] = useState<"idle" | "copied" | "failed">("idle");
   const copy = async (): Promise<void> => {
     try {
       // Absent where the page is loaded without TLS from another machine.
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(typeof text === "string" ? text : text());
       setState("copied");
     } catch {
       setState("failed");

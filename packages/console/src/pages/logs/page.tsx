@@ -1,7 +1,146 @@
-import type { ReactNode } from "react";
+import "./logs.css";
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { useTransport } from "@connectrpc/connect-query";
+import { CopyButton } from "../../components/copy.tsx";
+import { useFilters } from "../../components/filters.tsx";
+import { Problem } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
-import { texts } from "../../texts/app.ts";
+import { useSession } from "../../session.tsx";
+import { texts as app } from "../../texts/app.ts";
+import { texts } from "../../texts/logs.ts";
+import { FilterBar } from "./filter-bar.tsx";
+import { LogFeed, type LogQuery, type LogState } from "./log-feed.ts";
+import { filterNames, parseKinds, permittedKinds, toQuery } from "./log-filters.ts";
+import { contains, toLine, toText } from "./log-line.ts";
+import { LogList } from "./log-list.tsx";
 
 export function LogsPage(): ReactNode {
-  return <Page title={texts.pages.logs}>{null}</Page>;
+  const { can } = useSession();
+  const [filters, change] = useFilters(filterNames);
+  const permitted = permittedKinds(can);
+  const chosen = parseKinds(filters.kinds, permitted);
+  const query = toQuery(filters, chosen);
+  const [isPaused, setPaused] = useState(false);
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const isScrolled = useIsScrolled();
+  const isHolding = isPaused || isScrolled || open.size > 0;
+  const [state, loadEarlier] = useLog(query, isHolding);
+  const lines = useMemo(
+    () => state.shown.map((event) => toLine(event)).filter((line) => line !== undefined),
+    [state.shown],
+  );
+  const text = filters.text.toLowerCase();
+  const shown = useMemo(() => lines.filter((line) => contains(line, text)), [lines, text]);
+  const follow = (): void => {
+    setPaused(false);
+    setOpen(new Set());
+    scrollTo({ top: 0 });
+  };
+  const toggle = useCallback((key: string): void => {
+    setOpen((previous) => (previous.has(key) ? previous.difference(new Set([key])) : new Set([...previous, key])));
+  }, []);
+  return (
+    <Page title={app.pages.logs} actions={<Exports text={() => toText(shown)} />}>
+      <FilterBar filters={filters} onChange={change} permitted={permitted} chosen={chosen} seen={state.shown} />
+      <div className="logs-bar">
+        {can("events.read") ? (
+          <>
+            <button type="button" aria-pressed={isPaused} onClick={() => (isPaused ? follow() : setPaused(true))}>
+              {isPaused ? texts.resume : texts.pause}
+            </button>
+            <output data-connection={state.connection}>{statusOf(state, isHolding)}</output>
+          </>
+        ) : (
+          <span className="muted">{texts.notPermitted}</span>
+        )}
+        {state.held === 0 ? null : (
+          <button type="button" className="primary logs-held" onClick={follow}>
+            {texts.held(state.held)}
+          </button>
+        )}
+        <span className="muted logs-count">{texts.count(shown.length, lines.length)}</span>
+      </div>
+      {state.error === undefined ? null : <Problem error={state.error} onRetry={loadEarlier} />}
+      <LogList lines={shown} open={open} onToggle={toggle} state={state} onEnd={loadEarlier} query={query} />
+    </Page>
+  );
+}
+
+function statusOf({ connection }: LogState, isHolding: boolean): string {
+  switch (connection) {
+    case "connecting":
+      return texts.connecting;
+    case "lost":
+      return texts.notFollowing;
+    case "live":
+      return isHolding ? texts.paused : texts.following;
+    case "off":
+      return "";
+  }
+}
+
+const initial: LogState = {
+  shown: [],
+  held: 0,
+  connection: "connecting",
+  isLoading: true,
+  earlier: "some",
+  error: undefined,
+};
+
+/** What the service has for a query, from now on and before. */
+function useLog(query: LogQuery, isHolding: boolean): readonly [LogState, () => void] {
+  const transport = useTransport();
+  const { can } = useSession();
+  const feed = useRef<LogFeed>(undefined);
+  const key = JSON.stringify([query, can("logs.read"), can("events.read")]);
+  const [latest, setLatest] = useState({ key, state: initial });
+  const holding = useRef(isHolding);
+  useEffect(() => {
+    holding.current = isHolding;
+    feed.current?.hold(isHolding);
+  }, [isHolding]);
+  useEffect(() => {
+    const [selected, canList, canFollow] = JSON.parse(key) as [LogQuery, boolean, boolean];
+    const onChange = (state: LogState): void => setLatest({ key, state });
+    const opened = new LogFeed({ transport, query: selected, canList, canFollow, onChange });
+    opened.hold(holding.current);
+    feed.current = opened;
+    return () => opened[Symbol.dispose]();
+  }, [transport, key]);
+  const loadEarlier = useCallback(() => void feed.current?.loadEarlier(), []);
+  return [latest.key === key ? latest.state : initial, loadEarlier];
+}
+
+/** What is further down does not move while entries arrive. */
+const scrolledPx = 80;
+
+function useIsScrolled(): boolean {
+  return useSyncExternalStore(
+    (onChange) => {
+      addEventListener("scroll", onChange, { passive: true });
+      return () => removeEventListener("scroll", onChange);
+    },
+    () => scrollY > scrolledPx,
+  );
+}
+
+/** Copies what is shown, or saves it as a file. */
+function Exports({ text }: { readonly text: () => string }): ReactNode {
+  const download = (): void => {
+    const url = URL.createObjectURL(new Blob([text()], { type: "text/plain" }));
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = texts.file;
+    link.click();
+    URL.revokeObjectURL(url);
+  };
+  return (
+    <>
+      <CopyButton text={text} />
+      <button type="button" onClick={download}>
+        {texts.download}
+      </button>
+    </>
+  );
 }

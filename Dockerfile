@@ -34,6 +34,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends bubblewrap &
 WORKDIR /opt/flowgate
 COPY --from=packages /packages/node_modules node_modules
 COPY --from=build /build/dist/src dist/src
+COPY --from=build /build/dist/console dist/console
 COPY --from=build /build/dist/licenses.txt dist/licenses.txt
 # The target of a link in node_modules.
 COPY --from=build /build/packages/npm packages/npm

@@ -11,6 +11,9 @@ const endToEnd = [
 const serviceSetup =
   Number(process.versions.node.split(".")[0]) >= 26 ? ["test/program.ts", "test/postgres/shared-server.ts"] : [];
 
+/** Of the tests that open pages of complete installations. */
+const consoleSetup = serviceSetup.length === 0 ? [] : ["test/console.ts"];
+
 const builtPrograms = fileURLToPath(new URL("test/built-programs.ts", import.meta.url));
 
 export default defineConfig({
@@ -48,6 +51,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: endToEnd,
+          globalSetup: consoleSetup,
         },
       },
       {

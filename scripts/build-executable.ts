@@ -62,7 +62,13 @@ async function bundle(entry: string, outDir: string): Promise<string> {
 
 /** Returns the paths of all files that the service reads from the disk, relative to the root. */
 async function programFiles(): Promise<string[]> {
-  const folders = ["dist/src", "docs-page", ...linked.map(([folder]) => folder), ...(await productionPackages())];
+  const folders = [
+    "dist/src",
+    "dist/console",
+    "docs-page",
+    ...linked.map(([folder]) => folder),
+    ...(await productionPackages()),
+  ];
   const found = await Promise.all(folders.map(filesIn));
   return ["package.json", "openapi.json", "LICENSE", "dist/licenses.txt", ...found.flat().filter(isNeeded)].toSorted();
 }

@@ -1,10 +1,11 @@
-// Builds the three packages: `npm run build`. In this checkout the workspaces export their sources. Their `dist` folders are
+// Builds the three packages and the web console: `npm run build`. In this checkout the workspaces export their sources. Their `dist` folders are
 // published, whose manifests export the compiled files.
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
-import { bundleService, writeBundle } from "./bundle.ts";
+import { bundleService, readLicenses, writeBundle } from "./bundle.ts";
+import { buildConsole } from "./console.ts";
 import { workspaces } from "./workspaces.ts";
 
 const root = resolve(import.meta.dirname, "..");
@@ -20,7 +21,8 @@ for (const folder of workspaces) {
 }
 const bundle = await bundleService();
 await writeBundle(bundle, join(root, "dist/src"));
-await writeFile(join(root, "dist/licenses.txt"), bundle.licenses);
+const consoleModules = await buildConsole();
+await writeFile(join(root, "dist/licenses.txt"), await readLicenses([...bundle.modules, ...consoleModules]));
 
 async function writePackage(folder: string): Promise<void> {
   const dist = join(folder, "dist");

@@ -2,7 +2,7 @@ import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import http from "node:http";
-import { type OutputChunk, type Plugin, rolldown } from "rolldown";
+import { type Plugin, rolldown } from "rolldown";
 import { programs } from "../src/base/program-file.ts";
 
 const root = resolve(import.meta.dirname, "..");
@@ -12,8 +12,8 @@ const entries = ["cli/main", "index", "app/gateway", "cli/service/copy-store", "
 
 export type Bundle = {
   readonly files: readonly { readonly path: string; readonly code: string }[];
-  /** The licences of the packages of which they contain code. */
-  readonly licenses: string;
+  /** The paths of the modules that they contain. */
+  readonly modules: readonly string[];
 };
 
 /**
@@ -41,7 +41,10 @@ export async function bundleService(): Promise<Bundle> {
   if (missing.length > 0) {
     throw new Error(`not installed, so that they can't be bundled: ${[...new Set(missing)].join(", ")}`);
   }
-  return { files: chunks.map(({ fileName: path, code }) => ({ path, code })), licenses: await readLicenses(chunks) };
+  return {
+    files: chunks.map(({ fileName: path, code }) => ({ path, code })),
+    modules: chunks.flatMap(({ moduleIds }) => moduleIds),
+  };
 }
 
 /**
@@ -72,11 +75,11 @@ export async function writeBundle({ files }: Bundle, folder: string): Promise<vo
   }
 }
 
-async function readLicenses(chunks: readonly OutputChunk[]): Promise<string> {
-  const modules = Map.groupBy(
-    chunks.flatMap(({ moduleIds }) => moduleIds),
-    (path) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(path)?.[0],
-  );
+/** The licences of the packages of these modules. */
+export async function readLicenses(paths: readonly string[]): Promise<string> {
+  // Without what bundlers add to paths.
+  const files = new Set(paths.map((path) => path.replace(/^\0/, "").replace(/\?.*$/, "")));
+  const modules = Map.groupBy(files, (path) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(path)?.[0]);
   const folders = [...modules.keys()].filter((folder) => folder !== undefined).toSorted();
   const licenses = await Promise.all(folders.map((folder) => readLicense(folder, modules.get(folder) ?? [])));
   return licenses.join("\n");

@@ -1,21 +1,69 @@
 // Builds the web console, with what is sent of it compressed beside its files: `npm run build:console`.
-import { readdir, readFile, writeFile } from "node:fs/promises";
-import { extname, join, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
-import { build } from "vite";
+import { digestFiles, listFiles, root } from "./sources.ts";
 
-const root = resolve(import.meta.dirname, "..");
-
+const dist = join(root, "dist");
 /** Where the service serves it from. */
-export const consoleDir = join(root, "dist/console");
+const consoleDir = join(dist, "console");
+/** Beside it: the digest of the sources that it was built from. */
+const digestFile = join(dist, "console.sha256");
 
 const compressed: ReadonlySet<string> = new Set([".css", ".js", ".svg"]);
 
-export async function buildConsole(): Promise<void> {
+/** Builds the console unless that was done with the present sources. `onBuild` is called before it is built. */
+export async function ensureConsole(onBuild = (): void => {}): Promise<void> {
+  if ((await readFile(digestFile, "utf8").catch(() => undefined)) !== digestSources()) {
+    onBuild();
+    await buildConsole();
+  }
+}
+
+/** Builds the console, and returns the paths of the modules that it contains. */
+export async function buildConsole(): Promise<string[]> {
+  const digest = digestSources();
+  // Not by mkdtemp: other users can't read such a folder.
+  const unfinished = join(dist, `console-unfinished-${process.pid}`);
+  await mkdir(unfinished, { recursive: true });
+  try {
+    const modules = await bundle(unfinished);
+    await compressFiles(unfinished);
+    await rm(consoleDir, { recursive: true, force: true });
+    await rename(unfinished, consoleDir);
+    await writeFile(digestFile, digest);
+    return modules;
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
+  }
+}
+
+function digestSources(): string {
+  const packages = ["packages/client", "packages/console"];
+  const others = ["scripts/console.ts", "node_modules/.package-lock.json"];
+  return digestFiles([...packages.flatMap((folder) => sourcesOf(folder)), ...others]);
+}
+
+function sourcesOf(folder: string): string[] {
+  const files = ["src", "gen", "public"].flatMap((name) => listFiles(join(folder, name)));
+  const single = ["package.json", "index.html", "tsconfig.json", "vite.config.ts"].map((name) => join(folder, name));
+  return [...files, ...single.filter((file) => existsSync(join(root, file)))];
+}
+
+async function bundle(outDir: string): Promise<string[]> {
+  // Loaded only to build, as it takes a part of a second.
+  const { build } = await import("vite");
   const folder = join(root, "packages/console");
-  await build({ root: folder, configFile: join(folder, "vite.config.ts"), logLevel: "warn" });
-  for (const entry of await readdir(consoleDir, { recursive: true, withFileTypes: true })) {
+  const options = { root: folder, configFile: join(folder, "vite.config.ts"), logLevel: "warn" } as const;
+  const result = await build({ ...options, build: { outDir, emptyOutDir: true } });
+  const outputs = "output" in result ? [result] : Array.isArray(result) ? result : [];
+  return outputs.flatMap(({ output }) => output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : [])));
+}
+
+async function compressFiles(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     if (entry.isFile() && compressed.has(extname(entry.name))) {
       const path = join(entry.parentPath, entry.name);
       const content = await readFile(path);

@@ -1,16 +1,19 @@
 // Runs the service from a build of the present sources, which it makes first if they have changed: `npm start`.
-import { hash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";
+import { readdirSync, statSync, utimesSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
-import { join, relative, resolve } from "node:path";
+import { join } from "node:path";
+import { ensureConsole } from "./console.ts";
+import { digestFiles, listFiles, root } from "./sources.ts";
 
-const root = resolve(import.meta.dirname, "..");
 const builds = join(root, "dist/start");
 
 /** Services that were started from older builds still load files of them. */
 const keptBuilds = 5;
 
 const build = await openBuild();
+if (startsService(process.argv[2])) {
+  await openConsole();
+}
 const program = build === undefined ? join(root, "src/cli/main.ts") : join(build, "cli/main.js");
 // Entries of the compile cache have the path of the code: those of a build are deleted with it.
 const cache = build && { NODE_COMPILE_CACHE: join(build, "compile-cache") };
@@ -39,24 +42,44 @@ async function openBuild(): Promise<string | undefined> {
   }
 }
 
-/** What decides about a build: the files of this checkout, the installed packages and the version of Node. */
+/** Whether these are the arguments of `serve`. A bare command has its flags. */
+function startsService(first = "serve"): boolean {
+  return first === "serve" || (first.startsWith("-") && !["--help", "-h", "--version", "-V"].includes(first));
+}
+
+/** Without a console, the service serves everything else. */
+async function openConsole(): Promise<void> {
+  try {
+    await ensureConsole(() =>
+      process.stderr.write("flowgate: building the web console, which is new or has changed\n"),
+    );
+  } catch (error) {
+    const reason = hasCode(error, "EACCES", "EPERM", "EROFS")
+      ? "dist is not writable"
+      : "its development packages are not installed (npm install --include=dev)";
+    if (!hasCode(error, "EACCES", "EPERM", "EROFS", "ERR_MODULE_NOT_FOUND")) {
+      throw error;
+    }
+    process.stderr.write(`flowgate: the web console is not built: ${reason}\n`);
+  }
+}
+
+/** Identifies the files of this checkout, the installed packages and the version of Node. */
 function digestSources(): string {
-  const packages = readdirSync(join(root, "packages")).map((name) => join("packages", name));
+  // The console has a build of its own.
+  const names = readdirSync(join(root, "packages")).filter((name) => name !== "console");
+  const packages = names.map((name) => join("packages", name));
   const sources = ["", ...packages].flatMap((folder) =>
     ["src", "gen"].flatMap((name) => listFiles(join(folder, name))),
   );
   const manifests = ["", ...packages].map((folder) => join(folder, "package.json"));
-  const others = ["scripts/bundle.ts", "tsconfig.json", "node_modules/.package-lock.json"];
-  const files = [...sources, ...manifests, ...others].toSorted();
-  const contents = files.map((file) => [file, hash("sha256", readFileSync(join(root, file)))]);
-  return hash("sha256", JSON.stringify([process.version, contents]));
-}
-
-/** Faster than globSync. Empty if the folder does not exist. */
-function listFiles(folder: string): string[] {
-  const path = join(root, folder);
-  const entries = existsSync(path) ? readdirSync(path, { recursive: true, withFileTypes: true }) : [];
-  return entries.filter((entry) => entry.isFile()).map((entry) => relative(root, join(entry.parentPath, entry.name)));
+  return digestFiles([
+    ...sources,
+    ...manifests,
+    "scripts/bundle.ts",
+    "tsconfig.json",
+    "node_modules/.package-lock.json",
+  ]);
 }
 
 /** Creates the folder, complete, unless the sources change meanwhile. */

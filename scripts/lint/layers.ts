@@ -67,7 +67,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     // What browsers open.
     "server/pages": [
-      "errors.ts auth server/http server/pipeline",
+      "base errors.ts auth server/http server/pipeline",
       "@fastify/cookie @fastify/static @flowgate/gateway fastify light-my-request pino",
     ],
     server: [

@@ -30,6 +30,8 @@ import { openTracing } from "../telemetry/trace.ts";
 export interface Gateway extends AsyncDisposable, Mount {
   /** The base URL of the API; empty with `listen: false`. */
   readonly url: string;
+  /** The URL of the web console; undefined without `console`. */
+  readonly consoleUrl: string | undefined;
   /** The URL of the API documentation; undefined without `docs`. */
   readonly docsUrl: string | undefined;
   /** The path of the Unix socket that serves the API; undefined if there is none. */
@@ -182,12 +184,14 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   if (metricsUrl !== undefined) {
     protectedPorts.add(Number(new URL(metricsUrl).port));
   }
+  const consoleUrl = options.console && listen ? `${server.url}/console` : undefined;
   const docsUrl = options.docs && listen ? `${server.url}/docs` : undefined;
   log.info(
     {
       version,
       ...(listen && { url: server.url }),
       ...(socketPath !== undefined && { socketPath }),
+      ...(consoleUrl !== undefined && { consoleUrl }),
       ...(docsUrl !== undefined && { docsUrl }),
       ...(metricsUrl !== undefined && { metricsUrl }),
       ...(nodeRed !== undefined && { nodeRedUrl: nodeRed.url }),
@@ -206,6 +210,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     errors: mount.errors,
     createHandler: mount.createHandler,
     url: server.url,
+    consoleUrl,
     docsUrl,
     socketPath,
     metricsUrl,

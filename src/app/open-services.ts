@@ -1,4 +1,5 @@
-import { join } from "node:path";
+import { findPackageJSON } from "node:module";
+import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { ProposalsService } from "../../gen/flowgate/v1/proposals_pb.ts";
@@ -49,6 +50,9 @@ import {
 import type { Live } from "./live.ts";
 import { wrapStore } from "../store/guard.ts";
 import { type Runtimes, flowsCanReachApi } from "./runtimes.ts";
+
+/** Where `npm run build:console` puts the web console. */
+const consoleDir = join(dirname(findPackageJSON(import.meta.url) ?? "."), "dist/console");
 
 export type Components = Runtimes & {
   readonly options: Options;
@@ -102,6 +106,7 @@ export async function openServices(
       onForcedClose: (connections) =>
         log.warn({ connections }, "draining: connections were closed with calls in flight"),
     },
+    console: options.console ? consoleDir : undefined,
     docs: options.docs,
     signIn,
     reflection: options.reflection !== "off",

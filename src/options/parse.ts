@@ -11,7 +11,8 @@ import { optionsSchema, optionsSchemaWith } from "./schema.ts";
 export type OptionsInput = z.input<typeof optionsSchema>;
 
 /** Complete options, with all defaults filled in. */
-export type Options = Omit<z.output<typeof optionsSchema>, "limits" | "runtime" | "reflection"> & {
+export type Options = Omit<z.output<typeof optionsSchema>, "console" | "limits" | "runtime" | "reflection"> & {
+  console: boolean;
   reflection: "off" | "authenticated" | "open";
   limits: z.output<typeof limits> & { memoryMb: number };
   runtime: z.output<typeof runtime> & { dir: string };
@@ -50,6 +51,7 @@ export function parseOptions(input: OptionsInput | Options): Options {
   const { data } = result;
   return {
     ...data,
+    console: data.console ?? data.docs,
     reflection: data.reflection ?? ((data.adminAuth ?? data.identity) === undefined ? "open" : "authenticated"),
     limits: { ...data.limits, memoryMb: data.limits.memoryMb ?? defaultMemoryMb() },
     nodeRed: { ...data.nodeRed, port: data.nodeRed.port ?? (data.nodeRed.editor === false ? undefined : editorPort) },

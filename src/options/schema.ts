@@ -125,6 +125,11 @@ const keys = z.strictObject({
       "Host names of the service besides `host`, `localhost` and IP addresses. Without `tls`, a request that needs no token is rejected with 421 if it names another host.",
     ),
   cors: cors.optional().describe("Web pages of other origins that may call the service. Absent: none."),
+  console: flag
+    .optional()
+    .describe(
+      "Serves the web console at `/console`, to which `/` redirects then. Its files need no authentication, its calls do. Absent: as `docs`.",
+    ),
   credentialSecret: text
     .optional()
     .describe(
@@ -133,7 +138,7 @@ const keys = z.strictObject({
   docs: flag
     .default(true)
     .describe(
-      "Serves a description of the API at `/openapi.json` and `/docs`, without authentication. `/` redirects to `/docs`.",
+      "Serves a description of the API at `/openapi.json` and `/docs`, without authentication. Without the console, `/` redirects to `/docs`.",
     ),
   reflection: z
     .enum(["off", "authenticated", "open"], "must be one of: off, authenticated, open")

@@ -33,6 +33,8 @@ export type HandlerOptions = ReadinessOptions & {
     /** Longest deadline that a call can set. Defaults to the longest delay of a timer. */
     readonly deadlineMs?: number;
   };
+  /** The folder of the built web console, which is served at /console. Absent: it is not. */
+  readonly console?: string | undefined;
   /** Serves the API description at /openapi.json and /docs. Defaults to false. */
   readonly docs?: boolean;
   /** What lets browsers sign in. Absent: they have no sessions. */
@@ -70,7 +72,7 @@ export function createHandlers(
   const findRoute = createRouter({
     endpoints: new Map([
       ...createHealthEndpoints(health),
-      ...createPages({ docs: options.docs ?? false, signIn: options.signIn, log }),
+      ...createPages({ console: options.console, docs: options.docs ?? false, signIn: options.signIn, log }),
       ...(options.metrics === undefined
         ? []
         : [createMetricsEndpoint(options.metrics.metrics, options.metrics.checkPermission)]),

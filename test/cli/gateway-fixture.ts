@@ -19,6 +19,7 @@ try {
     }
     return {
       url: "http://127.0.0.1:8080",
+      consoleUrl: "http://127.0.0.1:8080/console",
       docsUrl: "http://127.0.0.1:8080/docs",
       socketPath: "data/flowgate.sock",
       metricsUrl: undefined,

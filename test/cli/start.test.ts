@@ -34,6 +34,7 @@ async function run(
 const banner =
   "Flowgate listens on http://127.0.0.1:8080\n" +
   "Unix socket for local operators: data/flowgate.sock\n" +
+  "Web console: http://127.0.0.1:8080/console\n" +
   "Documentation of the API: http://127.0.0.1:8080/docs\n" +
   "Authentication: off: all clients that can reach this port have all permissions (set adminAuth to change that)\n" +
   "HTTP-in nodes of the flows: a free port (see GET /settings) on localhost\n";

@@ -27,6 +27,7 @@ test("the start is logged too, in addition to the text on stdout", async () => {
       level: "info",
       version,
       url: service.url,
+      consoleUrl: `${service.url}/console`,
       docsUrl: `${service.url}/docs`,
       metricsUrl: expect.stringMatching(/\/metrics$/),
     },

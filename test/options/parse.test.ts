@@ -66,6 +66,7 @@ test("has a default for everything", () => {
     trustedProxies: [],
     allowUnauthenticated: false,
     hosts: [],
+    console: true,
     docs: true,
     reflection: "open",
     metrics: { enabled: true, nodes: false, host: "localhost" },

@@ -23,6 +23,8 @@ export interface Program {
 export interface RunningGateway extends AsyncDisposable {
   /** The base URL of the API. */
   readonly url: string;
+  /** The URL of the web console, if it is served. */
+  readonly consoleUrl: string | undefined;
   /** The URL of the API documentation, if there is one. */
   readonly docsUrl: string | undefined;
   /** The path of the Unix socket that serves the API, if there is one. */

@@ -60,7 +60,10 @@ export async function start(
   await gateway.drain((await signal) === "SIGTERM" ? options.drain.delayMs : 0);
 }
 
-function describeStart({ url, docsUrl, socketPath, metricsUrl, nodeRedUrl }: RunningGateway, options: Options): string {
+function describeStart(
+  { url, consoleUrl, docsUrl, socketPath, metricsUrl, nodeRedUrl }: RunningGateway,
+  options: Options,
+): string {
   const { runtime } = options;
   const callers = describeCallers(options);
   const authentication =
@@ -70,9 +73,10 @@ function describeStart({ url, docsUrl, socketPath, metricsUrl, nodeRedUrl }: Run
   const flows = runtime.port === 0 ? "a free port (see GET /settings)" : `port ${runtime.port}`;
   const metrics = metricsUrl === undefined ? "" : `Metrics, without authentication: ${metricsUrl}\n`;
   const nodeRed = nodeRedUrl === undefined ? "" : `Node-RED's admin API, for its tools: ${nodeRedUrl}\n`;
+  const console = consoleUrl === undefined ? "" : `Web console: ${consoleUrl}\n`;
   const docs = docsUrl === undefined ? "" : `Documentation of the API: ${docsUrl}\n`;
   const socket = socketPath === undefined ? "" : `Unix socket for local operators: ${socketPath}\n`;
-  return `Flowgate listens on ${url}\n${socket}${docs}Authentication: ${authentication}\nHTTP-in nodes of the flows: ${flows} on ${runtime.host}\n${nodeRed}${metrics}`;
+  return `Flowgate listens on ${url}\n${socket}${console}${docs}Authentication: ${authentication}\nHTTP-in nodes of the flows: ${flows} on ${runtime.host}\n${nodeRed}${metrics}`;
 }
 
 /** Describes who can authenticate; empty without authentication. */

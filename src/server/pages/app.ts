@@ -7,11 +7,15 @@ import type { Logger } from "pino";
 import { errorResponse } from "../http/error-response.ts";
 import { internalMessage } from "../pipeline/errors.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
+import { addConsole, consolePrefix } from "./console.ts";
 import { addDocs } from "./docs.ts";
 import { contextOf, forward } from "./forward.ts";
+import { sendError } from "./send-error.ts";
 import { addSignIn, type SignInPages } from "./sign-in.ts";
 
 export type PageOptions = {
+  /** The folder of the built web console, which is served at /console. Absent: it is not. */
+  readonly console: string | undefined;
   /** Serves the API description at /openapi.json and /docs. */
   readonly docs: boolean;
   /** Absent: browsers can't sign in. */
@@ -21,17 +25,22 @@ export type PageOptions = {
 
 export type ServePage = (request: RequestContext) => Promise<GatewayResponse>;
 
-/** The pages, as a Fastify app without a port: the pipeline passes it the requests, which have passed all guards. */
-export async function createPageApp({ docs, signIn, log }: PageOptions): Promise<ServePage> {
+/**
+ * The pages, as a Fastify app without a port: the pipeline passes it the requests, which have passed all guards.
+ *
+ * `/` redirects to the console or the documentation: relatively, so that it also works below a path prefix of a proxy, and temporarily,
+ * since a service configured without them has nothing at `/`.
+ */
+export async function createPageApp({ console, docs, signIn, log }: PageOptions): Promise<ServePage> {
   const app = fastify();
   app.removeAllContentTypeParsers();
   app.setNotFoundHandler((_, reply) => sendError(reply, errorResponse(404, "there is no such page")));
   app.setErrorHandler((error, request, reply) => {
     const { requestId } = contextOf(request);
-    const { statusCode = 500, code } = error as { statusCode?: number; code?: string };
-    // A path with empty or relative segments.
-    if (code === "FST_STATIC_FORBIDDEN_PATH") {
-      return reply.callNotFound();
+    const { statusCode = 500 } = error as { statusCode?: number };
+    // A folder, or a path with empty or relative segments.
+    if (statusCode === 403) {
+      return sendError(reply, errorResponse(404, "there is no such file"));
     }
     if (statusCode < 500) {
       return sendError(reply, errorResponse(statusCode, "the request is not one that pages send"));
@@ -43,6 +52,10 @@ export async function createPageApp({ docs, signIn, log }: PageOptions): Promise
     isKnown(request, reply) ? omitBody(reply, payload) : payload,
   );
   await app.register(fastifyStatic, { serve: false, etag: false, lastModified: false, cacheControl: false });
+  app.get("/", (_, reply) => reply.redirect(console === undefined ? "docs" : "console"));
+  if (console !== undefined) {
+    await app.register((scope) => addConsole(scope, console), { prefix: consolePrefix });
+  }
   if (docs) {
     await app.register((scope) => addDocs(scope, { hasSignIn: signIn !== undefined }));
   }
@@ -51,10 +64,6 @@ export async function createPageApp({ docs, signIn, log }: PageOptions): Promise
   }
   await app.ready();
   return (request) => forward(app, request);
-}
-
-function sendError(reply: FastifyReply, { status, headers, body }: GatewayResponse): FastifyReply {
-  return reply.status(status).headers(headers).send(body);
 }
 
 /** Whether the client has this version of a file, by weak comparison with If-None-Match (RFC 9110, section 13.1.2). */

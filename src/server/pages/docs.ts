@@ -5,16 +5,11 @@ import { dirname, extname, join } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { securityHeaders } from "./security-headers.ts";
 
-/**
- * `/openapi.json`: the OpenAPI document. `/docs`: Swagger UI for it, with our own style. All files are served from here. `/`
- * redirects there: relatively, so that it also works below a path prefix of a proxy, and temporarily, since a service
- * configured without docs has nothing at `/`.
- */
+/** `/openapi.json`: the OpenAPI document. `/docs`: Swagger UI for it, with our own style. All files are served from here. */
 export async function addDocs(app: FastifyInstance, { hasSignIn }: { readonly hasSignIn: boolean }): Promise<void> {
   app.addHook("onRequest", async (_, reply) => {
     reply.headers({ ...securityHeaders, "content-security-policy": policy, "cache-control": "no-cache" });
   });
-  app.get("/", (_, reply) => reply.redirect("docs"));
   const page = await readFile(join(pageDir, "index.html"), "utf8");
   const html = hasSignIn ? page.replace("<nav ", `${signInLink}\n    <nav `) : page;
   const etag = etagOf(html);

@@ -12,8 +12,11 @@ export function createPages(options: PageOptions): [string, RequestRoute][] {
   };
   const route = (path: string, methods?: readonly string[]) => createEndpoint(path, false, serve, methods);
   const { signIn, callback, signOut, protectedResource } = signInPaths;
+  const { console, docs } = options;
   return [
-    ...(options.docs ? ["/", "/openapi.json", "/docs", "/docs/"].map((path) => route(path)) : []),
+    ...(console !== undefined || docs ? [route("/")] : []),
+    ...(console === undefined ? [] : [route("/console"), route("/console/")]),
+    ...(docs ? [route("/openapi.json"), route("/docs"), route("/docs/")] : []),
     ...(options.signIn === undefined
       ? []
       : [

@@ -6,7 +6,7 @@ import { FlowgateError, type Reason } from "../../errors.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import { readCookie, type SessionCookies } from "../pipeline/session-cookie.ts";
 import { contextOf } from "./forward.ts";
-import { continueTo, escapeHtml, refreshTo, renderSignIn, renderSignOut, sendPage } from "./sign-in-page.ts";
+import { continueTo, escapeHtml, refreshTo, sendPage } from "./html-page.ts";
 
 export type SignInPages = {
   readonly signIn: SignIn;
@@ -119,6 +119,31 @@ function destinationOf(parameters: URLSearchParams): Destination {
 function originOf(request: FastifyRequest) {
   const { address, requestId } = contextOf(request);
   return { by: undefined, address, protocol: "rest", requestId };
+}
+
+/** The choices of someone who signs in, as HTML. `problem` is why the last attempt has failed. */
+function renderSignIn({ issuers, takesPasswords }: SignIn, { returnTo, editor }: Destination, problem?: string): string {
+  const kept = Object.entries({ return: returnTo, editor }).flatMap(([name, value = ""]) =>
+    value === "" ? [] : [[name, value] as const],
+  );
+  const query = kept.map(([name, value]) => `&${name}=${encodeURIComponent(value)}`).join("");
+  const links = issuers.map(
+    (name) => `<a href="${signInPaths.signIn}?issuer=${name}${escapeHtml(query)}">Sign in with ${name}</a>`,
+  );
+  const hidden = kept.map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`);
+  const form = `<form method="post" action="${signInPaths.signIn}">
+${hidden.join("\n")}
+<label>Username <input name="username" autocomplete="username" required></label>
+<label>Password <input name="password" type="password" autocomplete="current-password" required></label>
+<button>Sign in</button>
+</form>`;
+  const alert = problem === undefined ? "" : `<p role="alert">${escapeHtml(problem)}</p>`;
+  const choices = [...links, ...(takesPasswords ? [form] : [])].join("\n");
+  return `${alert}${choices || "<p>No one can sign in here.</p>"}`;
+}
+
+function renderSignOut(): string {
+  return `<form method="post" action="${signInPaths.signOut}"><button>Sign out</button></form>`;
 }
 
 /**

@@ -14,7 +14,7 @@ import type { Issuers } from "./issuers.ts";
 import { builtInRoles, covers, defaultScope, type KnownNames, narrow, type Roles } from "./permissions.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Tokens } from "./token-cache.ts";
-import { type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
+import { type IssuedToken, type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
 import type { TokenUses } from "./token-uses.ts";
 import {
   type NamedTokenRequest,
@@ -27,15 +27,6 @@ import {
   sha256,
   userRequired,
 } from "./tokens.ts";
-
-type IssuedToken = {
-  readonly accessToken: string;
-  /** Lifetime in seconds. */
-  readonly expiresIn: number;
-  readonly tokenType: "Bearer";
-  /** Present if the request had none. */
-  readonly scope?: string;
-};
 
 /** The client that requests a token. */
 type TokenPeer = {

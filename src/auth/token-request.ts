@@ -13,6 +13,16 @@ export type TokenRequest = {
   readonly password: string;
 };
 
+/** The response. */
+export type IssuedToken = {
+  readonly accessToken: string;
+  /** Lifetime in seconds. */
+  readonly expiresIn: number;
+  readonly tokenType: "Bearer";
+  /** Present if the request had none. */
+  readonly scope?: string;
+};
+
 const parameters = [
   ["client_id", "clientId"],
   ["grant_type", "grantType"],

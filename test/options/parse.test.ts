@@ -498,7 +498,6 @@ test("no user has the name of a caller of an issuer", () => {
 
 const files = { certFile: "tls.crt", keyFile: "tls.key" };
 const mutual = { ...files, clientCaFile: "ca.crt", clientCertificate: "require" };
-const browsers = { url: "https://flows.example" };
 const rule = { id: "spiffe://example.org/ns/prod/sa/deployer", permissions: "read" } as const;
 const forwarded = { source: "forwarded", rules: [rule] } as const;
 const subnet = "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, but not all addresses";
@@ -595,12 +594,12 @@ test.each<[unknown, string[]]>([
   [
     {
       nodeRed: { editor: true, url: "https://flows.example/" },
-      adminAuth: { users: [ada], signIn: browsers },
+      adminAuth: { users: [ada], signIn },
     },
     ["nodeRed.url: must be another origin than adminAuth.signIn.url: pages of the editor run code of modules"],
   ],
   [
-    { nodeRed: { editor: true, url: "http://editor.example" }, adminAuth: { users: [ada], signIn: browsers } },
+    { nodeRed: { editor: true, url: "http://editor.example" }, adminAuth: { users: [ada], signIn } },
     ["nodeRed.url: must be an https URL such as https://flows.example, or an http URL of this machine, without a path"],
   ],
   [

@@ -122,7 +122,11 @@ function originOf(request: FastifyRequest) {
 }
 
 /** The choices of someone who signs in, as HTML. `problem` is why the last attempt has failed. */
-function renderSignIn({ issuers, takesPasswords }: SignIn, { returnTo, editor }: Destination, problem?: string): string {
+function renderSignIn(
+  { issuers, takesPasswords }: SignIn,
+  { returnTo, editor }: Destination,
+  problem?: string,
+): string {
   const kept = Object.entries({ return: returnTo, editor }).flatMap(([name, value = ""]) =>
     value === "" ? [] : [[name, value] as const],
   );

@@ -33,7 +33,7 @@ export const permissionTexts: Readonly<Record<string, string>> = {
 };
 
 /** The names that stand for several permissions. */
-export const setTexts: Readonly<Record<string, string>> = {
+const setTexts: Readonly<Record<string, string>> = {
   "*": "Everything but flows.deploy_unapproved.",
   read: "Each permission that ends in .read, but debug.read, logs.read and context.read.",
 };

@@ -1,15 +1,9 @@
 import { type ReactNode, useState } from "react";
 import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
-import {
-  type ChangeModuleResponse,
-  DeploymentOutcome,
-  DeploymentOutcomeSchema,
-  ModulesService,
-  RuntimeService,
-} from "@flowgate/client";
+import { type ChangeModuleResponse, DeploymentOutcome, ModulesService, RuntimeService } from "@flowgate/client";
 import { useRefresh } from "../../api/refresh.ts";
 import { Problem } from "../../components/notice.tsx";
-import { Sign } from "../../components/sign.tsx";
+import { OutcomeSign } from "../../components/sign.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { texts as appTexts } from "../../texts/app.ts";
@@ -37,7 +31,13 @@ export function ChangeResult({
     <section className="card" aria-label={texts.result}>
       <output>
         {visibleText(texts.changed[action](`${name} ${version}`))}{" "}
-        {isDeferred ? texts.deferred : <Started outcome={outcome} />}
+        {isDeferred ? (
+          texts.deferred
+        ) : (
+          <>
+            {texts.startedAgain} <OutcomeSign outcome={outcome} />
+          </>
+        )}
       </output>
       {missingTypes.length === 0 ? null : <p>{visibleText(texts.stillMissing(missingTypes.join(", ")))}</p>}
       {scripts.length === 0 ? null : <p>{visibleText(texts.scriptsNotRun(scripts.join(", ")))}</p>}
@@ -53,15 +53,6 @@ export function ChangeResult({
         </button>
       </div>
     </section>
-  );
-}
-
-function Started({ outcome }: { readonly outcome: DeploymentOutcome }): ReactNode {
-  const word = DeploymentOutcomeSchema.value[outcome]?.localName.toLowerCase() ?? "";
-  return (
-    <>
-      {texts.startedAgain} <Sign tone={outcome === DeploymentOutcome.RUNNING ? "good" : "warn"}>{word}</Sign>
-    </>
   );
 }
 

@@ -1,15 +1,13 @@
 import type { ReactNode } from "react";
 import {
-  DeploymentOutcomeSchema,
   IsolationLevelSchema,
   type Replica,
   type Runtime,
   RuntimeModeSchema,
-  RuntimeState,
   RuntimeStateSchema,
 } from "@flowgate/client";
 import { Link } from "wouter";
-import { Sign, type Tone } from "../../components/sign.tsx";
+import { OutcomeSign, Sign, StateSign } from "../../components/sign.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -23,15 +21,6 @@ import {
 } from "../../texts/settings.ts";
 import { Fact } from "./fact.tsx";
 import { nameOfValue } from "./names.ts";
-
-const tones: Readonly<Record<number, Tone>> = {
-  [RuntimeState.STARTING]: "info",
-  [RuntimeState.RUNNING]: "good",
-  [RuntimeState.FAILED]: "bad",
-  [RuntimeState.RESTARTING]: "bad",
-  [RuntimeState.SAFE]: "bad",
-  [RuntimeState.STOPPED]: "warn",
-};
 
 export function RuntimeFacts({ of: runtime }: { readonly of: Runtime }): ReactNode {
   const { name, version, state, httpPort, message, isolation } = runtime;
@@ -56,10 +45,6 @@ export function RuntimeFacts({ of: runtime }: { readonly of: Runtime }): ReactNo
       )}
     </dl>
   );
-}
-
-function StateSign({ state }: { readonly state: RuntimeState }): ReactNode {
-  return <Sign tone={tones[state] ?? "neutral"}>{nameOfValue(RuntimeStateSchema, state) || texts.unknownState}</Sign>;
 }
 
 /** All replicas, with what their columns mean. */
@@ -104,7 +89,7 @@ const columns: readonly Column<Replica>[] = [
         </Link>
       ),
   },
-  { title: titleOf("outcome"), cell: ({ outcome }) => nameOfValue(DeploymentOutcomeSchema, outcome) },
+  { title: titleOf("outcome"), cell: ({ rev, outcome }) => (rev === "" ? "" : <OutcomeSign outcome={outcome} />) },
   { title: titleOf("message"), cell: ({ message }) => visibleText(message) },
   { title: titleOf("lastSeenTime"), cell: ({ lastSeenTime }) => <Time at={lastSeenTime} /> },
 ];

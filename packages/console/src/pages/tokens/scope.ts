@@ -11,7 +11,7 @@ export type ScopeChoice = {
 export const noScope: ScopeChoice = { isEverything: false, selected: new Set(), others: "" };
 
 /** The names that were chosen, each once. */
-export function chosenNames({ selected, others }: ScopeChoice): readonly string[] {
+function chosenNames({ selected, others }: ScopeChoice): readonly string[] {
   return [...new Set([...selected, ...others.split(/[\s,]+/)])].filter((name) => name !== "");
 }
 

@@ -47,14 +47,13 @@ export function FlowCanvas({
     const detach = attachGestures(element, created, (pixel) => select.current?.(created.elementAt(pixel)?.id));
     const observer = new ResizeObserver(([entry]) => {
       const { width = 0, height = 0 } = entry?.contentRect ?? {};
-      const isFirst = created.size.width === 0;
       created.resize({ width, height }, devicePixelRatio);
-      if (isFirst) {
-        created.fit();
+      // Without a size there is no place to show anything.
+      if (width > 0) {
+        setView(created);
       }
     });
     observer.observe(element);
-    setView(created);
     return () => {
       observer.disconnect();
       detach();

@@ -6,7 +6,7 @@ import { noOverlays } from "./overlays.ts";
 import type { Theme } from "./theme.ts";
 import { fit, visibleBox, type Size } from "./viewport.ts";
 
-const size: Size = { width: 160, height: 110 };
+const size: Size = { width: 160, height: 108 };
 
 /** All of a drawing in a corner, with a frame around what is seen. A click moves there; the keyboard has the arrows of the canvas. */
 export function Minimap({
@@ -31,6 +31,7 @@ export function Minimap({
         pixelRatio: devicePixelRatio,
         theme,
         overlays: noOverlays,
+        isThumbnail: true,
       });
     }
   });

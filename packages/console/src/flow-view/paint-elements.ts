@@ -12,7 +12,7 @@ export const labelFont = `14px ${family}`;
 
 export const smallFont = `12px ${family}`;
 const portFont = `10px ${family}`;
-const groupFont = `16px ${family}`;
+const numberFont = `16px ${family}`;
 
 const glyphPaths = new Map<IconName, Path2D>();
 
@@ -78,7 +78,7 @@ export function paintGroup(canvas: Canvas, group: GroupElement, theme: Theme, ha
   const [vertical = "n", horizontal] = group.labelPosition;
   const { line } = measures.group;
   const y = vertical === "n" ? box.y + 15 : box.y + box.height - 5 - (label.length - 1) * line;
-  canvas.font = groupFont;
+  canvas.font = labelFont;
   canvas.textBaseline = "alphabetic";
   canvas.textAlign = horizontal === "w" ? "left" : horizontal === "e" ? "right" : "center";
   const x = horizontal === "w" ? box.x + 5 : horizontal === "e" ? box.x + box.width - 5 : box.x + box.width / 2;
@@ -107,7 +107,7 @@ export function paintSubflowPort(canvas: Canvas, port: SubflowPortElement, theme
     canvas.fillText(direction === "in" ? "input" : "status", box.x + 20, middle);
   } else {
     canvas.fillText("output", box.x + 20, middle - 8);
-    canvas.font = groupFont;
+    canvas.font = numberFont;
     canvas.fillText(String(port.number), box.x + 20, middle + 7);
   }
   if (label !== "") {
@@ -163,22 +163,25 @@ function paintPort(canvas: Canvas, x: number, y: number, theme: Theme): void {
 }
 
 /** The button beside an inject or debug node. */
-function paintButton(canvas: Canvas, { box, button, color, iconSide }: NodeElement, theme: Theme): void {
+function paintButton(canvas: Canvas, node: NodeElement, theme: Theme): void {
+  const { box, button, color, iconSide } = node;
+  const isFaint = button === "off" || node.isDisabled;
   const shift = button === "off" ? 8 : 0;
   const x = iconSide === "right" ? box.x + box.width - 6 - shift : box.x - 26 + shift;
   canvas.lineWidth = 1;
   canvas.strokeStyle = theme.border;
-  canvas.globalAlpha = button === "off" ? 0.5 : 1;
+  canvas.globalAlpha = isFaint ? 0.5 : 1;
   canvas.fillStyle = theme.panel;
   roundRect(canvas, { x, y: box.y + 2, width: 32, height: measures.node.height - 4 }, 5);
   canvas.fill();
   canvas.stroke();
   canvas.fillStyle = color;
-  canvas.globalAlpha = button === "off" ? 0.2 : 1;
+  canvas.globalAlpha = isFaint ? 0.3 : 1;
   roundRect(canvas, { x: x + (iconSide === "right" ? 11 : 5), y: box.y + 6, width: 16, height: 18 }, 4);
   canvas.fill();
-  canvas.globalAlpha = 1;
+  canvas.globalAlpha = isFaint ? 0.5 : 1;
   canvas.stroke();
+  canvas.globalAlpha = 1;
 }
 
 function paintIcon(canvas: Canvas, node: NodeElement, theme: Theme): void {
@@ -242,12 +245,14 @@ function paintGlyph(canvas: Canvas, icon: IconName, x: number, y: number, color:
   canvas.translate(-x, -y);
 }
 
-function paintLabel(canvas: Canvas, { box, label, iconSide, isItalic }: NodeElement, theme: Theme): void {
+function paintLabel(canvas: Canvas, node: NodeElement, theme: Theme): void {
+  const { box, label, iconSide, isItalic } = node;
   if (label.length === 0) {
     return;
   }
   canvas.font = isItalic ? `italic ${labelFont}` : labelFont;
   canvas.fillStyle = theme.label;
+  canvas.globalAlpha = node.isDisabled ? 0.7 : 1;
   canvas.textBaseline = "middle";
   canvas.textAlign = iconSide === "right" ? "right" : "left";
   const x = iconSide === "right" ? box.x + box.width - 38 : box.x + 38;
@@ -255,6 +260,7 @@ function paintLabel(canvas: Canvas, { box, label, iconSide, isItalic }: NodeElem
   for (const [index, line] of label.entries()) {
     canvas.fillText(line, x, y + index * measures.line);
   }
+  canvas.globalAlpha = 1;
 }
 
 function firstLetter(type: string): string {

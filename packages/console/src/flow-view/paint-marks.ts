@@ -9,27 +9,40 @@ type Canvas = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 /** Longer texts of statuses are cut, as they would cover other nodes. */
 const maxStatusLength = 60;
 
-/** The outline of what is selected, found by a search or changed. A change has its sign, too. */
+/** The outline of what is selected, found by a search or changed. */
 export function paintOutline(canvas: Canvas, element: Element, theme: Theme, overlays: Overlays, scale: number): void {
-  const isWire = element.kind === "wire" || element.kind === "link";
-  if (!isWire && element.change !== undefined) {
-    const color = theme.change[element.change];
-    outline(canvas, grow(element.box, 3), color, 3, element.change === "removed" ? [6, 4] : [], scale);
-    paintSign(canvas, element.box.x - 4, element.box.y - 4, changeSigns[element.change], color, theme, scale);
-  } else if (isWire && element.change !== undefined) {
-    const { curve } = element;
-    const [x, y] = middleOf(curve);
-    paintSign(canvas, x, y, changeSigns[element.change], theme.change[element.change], theme, scale);
-  }
-  if (isWire || element.kind === "stub") {
+  const { kind, id, box, change } = element;
+  if (kind === "wire" || kind === "link" || kind === "stub") {
     return;
   }
-  if (overlays.highlighted.has(element.id)) {
-    outline(canvas, grow(element.box, 6), theme.highlight, 3, [8, 4], scale);
+  if (change !== undefined) {
+    outline(canvas, grow(box, 3), theme.change[change], 3, change === "removed" ? [6, 4] : [], scale);
   }
-  if (overlays.selected === element.id) {
-    outline(canvas, grow(element.box, 3), theme.selection, 2, [], scale);
+  if (overlays.highlighted.has(id)) {
+    outline(canvas, grow(box, 6), theme.highlight, 3, [8, 4], scale);
   }
+  if (overlays.selected === id) {
+    outline(canvas, grow(box, 3), theme.selection, 2, [], scale);
+  }
+}
+
+/** The sign of a change, in a disc that has the same size at any scale below the original. */
+export function paintSign(canvas: Canvas, element: Element, theme: Theme, scale: number): void {
+  const { change, box } = element;
+  if (change === undefined) {
+    return;
+  }
+  const [x, y] = element.kind === "wire" ? middleOf(element.curve) : [box.x - 4, box.y - 4];
+  const radius = 8 / Math.min(scale, 1);
+  canvas.fillStyle = theme.change[change];
+  canvas.beginPath();
+  canvas.arc(x, y, radius, 0, 2 * Math.PI);
+  canvas.fill();
+  canvas.fillStyle = theme.background;
+  canvas.font = `bold ${radius * 1.7}px monospace`;
+  canvas.textAlign = "center";
+  canvas.textBaseline = "middle";
+  canvas.fillText(changeSigns[change], x, y + radius * 0.08);
 }
 
 /** What is live on a node: its status below it, the number of its errors above it, and of its messages beside the status. */
@@ -169,28 +182,6 @@ function paintPill(
   canvas.textAlign = "center";
   canvas.textBaseline = "middle";
   canvas.fillText(text, left + width / 2, y + 8.5);
-}
-
-/** A sign in a disc, of the same size at any scale that is smaller than the original. */
-function paintSign(
-  canvas: Canvas,
-  x: number,
-  y: number,
-  sign: string,
-  color: string,
-  theme: Theme,
-  scale: number,
-): void {
-  const radius = 8 / Math.min(scale, 1);
-  canvas.fillStyle = color;
-  canvas.beginPath();
-  canvas.arc(x, y, radius, 0, 2 * Math.PI);
-  canvas.fill();
-  canvas.fillStyle = theme.background;
-  canvas.font = `bold ${radius * 1.7}px monospace`;
-  canvas.textAlign = "center";
-  canvas.textBaseline = "middle";
-  canvas.fillText(sign, x, y + radius * 0.08);
 }
 
 function outline(canvas: Canvas, box: Box, color: string, width: number, dash: readonly number[], scale: number): void {

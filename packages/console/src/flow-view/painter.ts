@@ -2,7 +2,7 @@ import type { Drawing, Element, MeasureText, NodeElement, WireElement } from "./
 import { grow, measures, type Box } from "./geometry.ts";
 import { paintedBox, surroundings, type Overlays } from "./overlays.ts";
 import { labelFont, paintGroup, paintJunction, paintNode, paintStub, paintSubflowPort } from "./paint-elements.ts";
-import { paintBadges, paintMove, paintOutline } from "./paint-marks.ts";
+import { paintBadges, paintMove, paintOutline, paintSign } from "./paint-marks.ts";
 import { SpatialIndex } from "./spatial-index.ts";
 import type { Theme } from "./theme.ts";
 import { visibleBox, type Size, type Viewport } from "./viewport.ts";
@@ -30,6 +30,8 @@ export type Picture = {
   readonly pixelRatio: number;
   readonly theme: Theme;
   readonly overlays: Overlays;
+  /** A small picture of the whole, where the signs of changes would cover everything. */
+  readonly isThumbnail?: boolean;
 };
 
 /** Paints what is visible of a scene; with `region`, only that part of it. */
@@ -57,7 +59,7 @@ export function paint(canvas: Canvas, scene: Scene, picture: Picture, region?: B
     width: area.width + statusWidth + left,
     height: area.height + 2 * (top + bottom),
   });
-  paintElements(canvas, elements, detail, theme, overlays, view.scale);
+  paintElements(canvas, elements, detail, picture);
   canvas.restore();
 }
 
@@ -99,9 +101,7 @@ function paintElements(
   canvas: Canvas,
   elements: readonly Element[],
   detail: Detail,
-  theme: Theme,
-  overlays: Overlays,
-  scale: number,
+  { theme, overlays, view: { scale }, isThumbnail = false }: Picture,
 ): void {
   const { selected } = overlays;
   const wires: WireElement[] = [];
@@ -138,6 +138,9 @@ function paintElements(
     } else {
       paintOutline(canvas, element, theme, overlays, scale);
     }
+  }
+  for (const element of isThumbnail ? [] : elements) {
+    paintSign(canvas, element, theme, scale);
   }
   for (const node of nodes) {
     paintBadges(canvas, node, theme, overlays, detail === "full", scale);

@@ -52,6 +52,7 @@ export const texts = {
   message: "Message",
   save: "Save",
   difference: "Difference",
+  picture: "As a picture",
   comparedWith: "Compared with",
   withParent: "The revision that it replaced",
   withActive: "The active revision",

@@ -146,9 +146,9 @@ function Containers({
         {nodes.containers.map(({ id, name, kind, isDisabled }) => {
           const count = errors.get(id) ?? 0;
           return (
-            <li key={id}>
+            <li key={id} ref={id === current ? scrollListTo : undefined}>
               <Link href={linkTo(id)} aria-current={id === current ? "page" : undefined}>
-                {visibleText(name)}
+                <span>{visibleText(name)}</span>
                 {kind === "subflow" ? <span className="muted"> {texts.subflow}</span> : null}
                 {isDisabled ? <span className="muted"> {texts.disabled}</span> : null}
                 {count > 0 ? <Sign tone="bad">{texts.errors(count)}</Sign> : null}
@@ -159,6 +159,13 @@ function Containers({
       </ul>
     </nav>
   );
+}
+
+/** Makes an entry visible without scrolling the page. */
+function scrollListTo(entry: HTMLElement | null): void {
+  if (entry?.parentElement) {
+    entry.parentElement.scrollTop = entry.offsetTop - entry.parentElement.offsetTop;
+  }
 }
 
 /** Nobody reads more. */

@@ -8,6 +8,7 @@ import { shortRev } from "../../components/revision.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/history.ts";
 import { useRecentRevisions } from "./active-revision.ts";
+import { DifferencePicture } from "./difference-picture.tsx";
 
 /** What changes from another revision, which can be chosen, to this one. */
 export function Difference({ revision: { rev, parent } }: { readonly revision: Revision }): ReactNode {
@@ -41,7 +42,16 @@ export function Difference({ revision: { rev, parent } }: { readonly revision: R
           </select>
         </label>
       </div>
-      <Result of={difference}>{({ diff }) => (diff === undefined ? null : <DiffFlows diff={diff} />)}</Result>
+      <Result of={difference}>
+        {({ diff, base: compared }) =>
+          diff === undefined ? null : (
+            <>
+              <DifferencePicture rev={rev} base={compared} diff={diff} />
+              <DiffFlows diff={diff} />
+            </>
+          )
+        }
+      </Result>
     </section>
   );
 }

@@ -1,0 +1,54 @@
+import { type ReactNode, useMemo } from "react";
+import { useQuery } from "@connectrpc/connect-query";
+import { type FlowsDiff, FlowsService, type Node, nodeToJson } from "@flowgate/client";
+import { Result } from "../../components/page.tsx";
+import { FlowDiffView } from "../../flow-view/flow-diff-view.tsx";
+import { parseFlowNodes } from "../../flow-view/flow-nodes.ts";
+import { texts } from "../../texts/history.ts";
+
+/** The difference of two revisions as a picture. `base` is empty if there is none. */
+export function DifferencePicture({
+  rev,
+  base,
+  diff,
+}: {
+  readonly rev: string;
+  readonly base: string;
+  readonly diff: FlowsDiff;
+}): ReactNode {
+  const before = useQuery(FlowsService.method.getFlows, { rev: base }, { enabled: base !== "" });
+  const after = useQuery(FlowsService.method.getFlows, { rev });
+  if (diff.containers.length === 0) {
+    return null;
+  }
+  return (
+    <section className="difference-picture">
+      <h3>{texts.picture}</h3>
+      <Result of={after}>
+        {({ flows }) =>
+          base === "" ? (
+            <Picture before={noNodes} after={flows} diff={diff} />
+          ) : (
+            <Result of={before}>{(old) => <Picture before={old.flows} after={flows} diff={diff} />}</Result>
+          )
+        }
+      </Result>
+    </section>
+  );
+}
+
+const noNodes: readonly Node[] = [];
+
+function Picture({
+  before,
+  after,
+  diff,
+}: {
+  readonly before: readonly Node[];
+  readonly after: readonly Node[];
+  readonly diff: FlowsDiff;
+}): ReactNode {
+  const old = useMemo(() => parseFlowNodes(before.map(nodeToJson)), [before]);
+  const current = useMemo(() => parseFlowNodes(after.map(nodeToJson)), [after]);
+  return <FlowDiffView before={old} after={current} diff={diff} />;
+}

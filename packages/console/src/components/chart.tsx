@@ -18,6 +18,8 @@ type ChartProps = {
 
 const heightPx = 120;
 
+const clock = new Intl.DateTimeFormat("en", { hourCycle: "h23", timeStyle: "medium" });
+
 /**
  * Lines over time. What draws them is loaded when the first one is shown. Screen readers ignore it: its latest values must be on the
  * page too.
@@ -74,7 +76,7 @@ async function draw(
       cursor: { drag: { x: false, y: false }, y: false },
       scales: { y: { range: (_, _low, high) => [0, Math.max(high * 1.1, Number.MIN_VALUE)] } },
       axes: [
-        { ...axis, size: 28, space: 70 },
+        { ...axis, size: 28, space: 90, values: (_, splits) => splits.map((seconds) => clock.format(seconds * 1_000)) },
         {
           ...axis,
           size: 64,

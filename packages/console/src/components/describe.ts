@@ -1,5 +1,8 @@
 import { DeploymentOutcome, type Revision, RuntimeState } from "@flowgate/client";
+import { texts as revisionTexts } from "../texts/revision.ts";
 import { texts } from "../texts/states.ts";
+
+const { outcomes: words } = revisionTexts;
 
 export type Tone = "good" | "bad" | "warn" | "info" | "neutral";
 
@@ -20,17 +23,17 @@ export function describeState(state: RuntimeState): readonly [word: string, tone
 }
 
 const outcomes: Readonly<Record<number, readonly [word: string, tone: Tone]>> = {
-  [DeploymentOutcome.RUNNING]: [texts.outcomes.running, "good"],
-  [DeploymentOutcome.FAILED]: [texts.outcomes.failed, "bad"],
-  [DeploymentOutcome.CRASHED]: [texts.outcomes.crashed, "bad"],
-  [DeploymentOutcome.PENDING]: [texts.outcomes.pending, "info"],
-  [DeploymentOutcome.REPLACED]: [texts.outcomes.replaced, "neutral"],
-  [DeploymentOutcome.UNDONE]: [texts.outcomes.undone, "bad"],
-  [DeploymentOutcome.STOPPED]: [texts.outcomes.stopped, "warn"],
+  [DeploymentOutcome.RUNNING]: [words.running, "good"],
+  [DeploymentOutcome.FAILED]: [words.failed, "bad"],
+  [DeploymentOutcome.CRASHED]: [words.crashed, "bad"],
+  [DeploymentOutcome.PENDING]: [words.pending, "info"],
+  [DeploymentOutcome.REPLACED]: [words.replaced, "neutral"],
+  [DeploymentOutcome.UNDONE]: [words.undone, "bad"],
+  [DeploymentOutcome.STOPPED]: [words.stopped, "warn"],
 };
 
 export function describeOutcome(outcome: DeploymentOutcome): readonly [word: string, tone: Tone] {
-  return outcomes[outcome] ?? [texts.outcomes.unknown, "neutral"];
+  return outcomes[outcome] ?? [words.unknown, "neutral"];
 }
 
 /** Who has done something: a user and, if it is a named one, the token of the request. */

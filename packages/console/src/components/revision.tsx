@@ -1,8 +1,9 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { DeploymentOutcome, DeploymentType, type Revision, RevisionCause } from "@flowgate/client";
+import { DeploymentType, type Revision, RevisionCause } from "@flowgate/client";
 import { texts } from "../texts/revision.ts";
-import { Sign, type Tone } from "./sign.tsx";
+import { describeOutcome } from "./describe.ts";
+import { Sign } from "./sign.tsx";
 import { visibleText } from "./visible-text.ts";
 
 /** The beginning of a rev, which is unambiguous in practice. */
@@ -58,23 +59,13 @@ export function RevisionCauseText({
   );
 }
 
-const outcomes: Readonly<Record<number, { readonly tone: Tone; readonly word: string }>> = {
-  [DeploymentOutcome.RUNNING]: { tone: "good", word: texts.outcomes.running },
-  [DeploymentOutcome.FAILED]: { tone: "bad", word: texts.outcomes.failed },
-  [DeploymentOutcome.CRASHED]: { tone: "bad", word: texts.outcomes.crashed },
-  [DeploymentOutcome.PENDING]: { tone: "info", word: texts.outcomes.pending },
-  [DeploymentOutcome.REPLACED]: { tone: "neutral", word: texts.outcomes.replaced },
-  [DeploymentOutcome.UNDONE]: { tone: "bad", word: texts.outcomes.undone },
-  [DeploymentOutcome.STOPPED]: { tone: "warn", word: texts.outcomes.stopped },
-};
-
 /** How a deployment went, and why it failed. */
 export function RevisionOutcome({
   of: { outcome, outcomeMessage },
 }: {
   readonly of: Pick<Revision, "outcome" | "outcomeMessage">;
 }): ReactNode {
-  const { tone, word } = outcomes[outcome] ?? { tone: "neutral", word: texts.outcomes.unknown };
+  const [word, tone] = describeOutcome(outcome);
   return (
     <span className="revision-outcome">
       <Sign tone={tone}>{word}</Sign>

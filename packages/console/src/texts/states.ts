@@ -1,4 +1,4 @@
-/** Words for states and outcomes, on all pages. */
+/** Words for the states of the flows, and who has caused them, on all pages. */
 export const texts = {
   states: {
     starting: "starting",
@@ -9,16 +9,6 @@ export const texts = {
     stopped: "stopped",
     standby: "standby",
     disabled: "runs no flows",
-    unknown: "unknown",
-  },
-  outcomes: {
-    running: "running",
-    failed: "failed",
-    crashed: "crashed",
-    pending: "pending",
-    replaced: "replaced",
-    undone: "undone",
-    stopped: "stopped",
     unknown: "unknown",
   },
   someone: "someone who was not signed in",

@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { Revision } from "@flowgate/client";
-import { describeCaller } from "../../components/describe.ts";
-import { OutcomeSign } from "../../components/sign.tsx";
+import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
 import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { texts as all } from "../../texts/overview.ts";
 
@@ -21,14 +21,9 @@ export function ActiveRevision({ revision }: { readonly revision: Revision | und
         <>
           <Facts revision={revision} />
           <div className="actions">
-            <Link href={`/history/${revision.rev}`} className="button">
-              {texts.history}
+            <Link href={`/history/${encodeURIComponent(revision.rev)}`} className="button">
+              {can("flows.write") && revision.parent !== "" ? texts.undo : texts.history}
             </Link>
-            {can("flows.write") && revision.parent !== "" ? (
-              <Link href={`/history/${revision.rev}`} className="button" aria-label={texts.undoLabel}>
-                {texts.undo}
-              </Link>
-            ) : null}
           </div>
         </>
       )}
@@ -37,31 +32,19 @@ export function ActiveRevision({ revision }: { readonly revision: Revision | und
 }
 
 function Facts({ revision }: { readonly revision: Revision }): ReactNode {
-  const { rev, message, createTime, approvedBy, approvedByTokenName, outcome, outcomeMessage, nodeCount } = revision;
+  const { rev, message, createTime, nodeCount } = revision;
   return (
     <dl className="facts">
       <dt>{texts.revision}</dt>
       <dd>
-        <code>{rev.slice(0, 8)}</code> <OutcomeSign outcome={outcome} />
+        <RevisionLink rev={rev} /> <RevisionOutcome of={revision} />
       </dd>
-      {outcomeMessage === "" ? null : (
-        <>
-          <dt>{texts.reason}</dt>
-          <dd>{outcomeMessage}</dd>
-        </>
-      )}
       <dt>{texts.message}</dt>
-      <dd className={message === "" ? "muted" : undefined}>{message === "" ? texts.noMessage : message}</dd>
+      <dd>{message === "" ? <span className="muted">{texts.noMessage}</span> : <bdi>{visibleText(message)}</bdi>}</dd>
       <dt>{texts.by}</dt>
       <dd>
-        <Time at={createTime} /> {texts.deployedBy(describeCaller(revision))}
+        <RevisionAuthor of={revision} />, <Time at={createTime} />
       </dd>
-      {approvedBy === "" ? null : (
-        <>
-          <dt>{texts.approvedBy}</dt>
-          <dd>{describeCaller({ user: approvedBy, tokenName: approvedByTokenName })}</dd>
-        </>
-      )}
       <dt>{texts.nodes}</dt>
       <dd>{nodeCount}</dd>
     </dl>

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
+import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/overview.ts";
 import type { Alert } from "./alerts.ts";
 
@@ -21,8 +22,8 @@ export function AlertList({
           {alerts.map(({ key, tone, title, detail, link, replica }) => (
             <li key={key} data-tone={tone}>
               <div>
-                <strong>{title}</strong>
-                {detail === "" ? null : <p>{detail}</p>}
+                <strong>{visibleText(title)}</strong>
+                {detail === "" ? null : <p>{visibleText(detail)}</p>}
               </div>
               {link === undefined ? null : (
                 <Link href={link.to} className="button">

@@ -3,9 +3,11 @@ import { useMutation } from "@connectrpc/connect-query";
 import { type GetRuntimeResponse, type Replica, RuntimeService, RuntimeState, SettingsService } from "@flowgate/client";
 import { useRefresh } from "../../api/refresh.ts";
 import { ConfirmButton } from "../../components/dialog.tsx";
-import { OutcomeSign, Sign, StateSign } from "../../components/sign.tsx";
+import { RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
+import { Sign, StateSign } from "../../components/sign.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { texts as all } from "../../texts/overview.ts";
 
 const texts = all.runtime;
@@ -81,7 +83,7 @@ export function RuntimeCard({
         <StateSign state={runtime?.state ?? RuntimeState.UNSPECIFIED} /> <Time at={stopTime} />
       </>,
     ],
-    [texts.reason, runtime?.message ?? ""],
+    [texts.reason, visibleText(runtime?.message ?? "")],
     [texts.runtime, [runtime?.name, runtime?.version].join(" ")],
     [texts.port, port === 0 ? "" : texts.onPort(port)],
     [texts.respondedBy, replica],
@@ -125,11 +127,11 @@ const columns = (active: string): readonly Column<Replica>[] => [
     cell: ({ rev, outcome }) =>
       rev === "" ? null : (
         <>
-          <code>{rev.slice(0, 8)}</code> <OutcomeSign outcome={outcome} />
+          <RevisionLink rev={rev} /> <RevisionOutcome of={{ outcome, outcomeMessage: "" }} />
           {rev === active ? null : <div className="muted">{titles.otherRevision}</div>}
         </>
       ),
   },
-  { title: titles.reason, cell: ({ message }) => message },
+  { title: titles.reason, cell: ({ message }) => visibleText(message) },
   { title: titles.seen, cell: ({ lastSeenTime }) => <Time at={lastSeenTime} /> },
 ];

@@ -5,6 +5,7 @@ import type { FlowState, ListNodeStatusesResponse, NodeState } from "@flowgate/c
 import { formatCount } from "../../components/format.ts";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { texts as all } from "../../texts/overview.ts";
 
 const texts = all.tabs;
@@ -55,7 +56,7 @@ const columns = (failing: ReadonlyMap<string, readonly NodeState[]>): readonly C
     cell: ({ lastError, lastErrorTime }) =>
       lastError === undefined ? null : (
         <>
-          <span className="overview-error">{lastError.message}</span>{" "}
+          <span className="overview-error">{visibleText(lastError.message)}</span>{" "}
           <span className="muted">
             <Time at={lastErrorTime} />
           </span>
@@ -73,7 +74,7 @@ function urgency({ errors, lastErrorTime }: FlowState): number {
 }
 
 function TabLink({ flow: { flowId, flowLabel } }: { readonly flow: FlowState }): ReactNode {
-  return <Link href={pathOf(flowId)}>{flowId === "" ? texts.globalNodes : flowLabel || flowId}</Link>;
+  return <Link href={pathOf(flowId)}>{flowId === "" ? texts.globalNodes : visibleText(flowLabel || flowId)}</Link>;
 }
 
 function pathOf(flowId: string): string {
@@ -97,7 +98,7 @@ function FailingNodes({ nodes }: { readonly nodes: readonly NodeState[] }): Reac
         .map(({ nodeId, nodeName, nodeType, flowId, subflowPath, errors }) => (
           <li key={[...subflowPath, nodeId].join("/")}>
             <Link href={`${pathOf(flowId)}?node=${encodeURIComponent(subflowPath[0] ?? nodeId)}`}>
-              {nodeName === "" ? `${nodeType} ${nodeId}` : nodeName}
+              {visibleText(nodeName === "" ? `${nodeType} ${nodeId}` : nodeName)}
             </Link>{" "}
             <span className="muted">×{formatCount(errors)}</span>
           </li>

@@ -32,15 +32,16 @@ const causes: Partial<Record<RevisionCause, string>> = {
 };
 
 function toDeployment(revision: Revision): Entry {
-  const { rev, createTime, cause, message, outcome, outcomeMessage } = revision;
+  const { rev, createTime, cause, user, message, outcome, outcomeMessage } = revision;
   const [word, tone] = describeOutcome(outcome);
+  const text = causes[cause] ?? texts.deployed;
   return {
     key: rev,
     kind: "deployment",
     atMs: createTime === undefined ? 0 : timestampMs(createTime),
     tone,
     word,
-    text: `${causes[cause] ?? texts.deployed} ${texts.by(describeCaller(revision))}`,
+    text: user === "" ? text : `${text} ${texts.by(describeCaller(revision))}`,
     detail: [message, outcomeMessage].filter((text) => text !== "").join(" · "),
     rev,
   };

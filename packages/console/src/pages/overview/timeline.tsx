@@ -8,6 +8,7 @@ import { useRefresh } from "../../api/refresh.ts";
 import { Problem } from "../../components/notice.tsx";
 import { Sign } from "../../components/sign.tsx";
 import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { texts as all } from "../../texts/overview.ts";
 import { dayMs, type Entry, type Span, toEntries, toSpans } from "./timeline.ts";
@@ -77,7 +78,8 @@ function Picture({
 }): ReactNode {
   const fromMs = nowMs - dayMs;
   const x = (ms: number): string => `${Math.min(Math.max(((ms - fromMs) / dayMs) * 100, 0), 100).toFixed(3)}%`;
-  const deployments = entries.filter(({ kind }) => kind === "deployment");
+  // The newest is drawn over the others.
+  const deployments = entries.filter(({ kind }) => kind === "deployment").toReversed();
   const lanes = [...spans].slice(0, 8);
   const height = laneHeight * (1 + lanes.length);
   return (
@@ -133,8 +135,12 @@ function EntryList({ entries }: { readonly entries: readonly Entry[] }): ReactNo
               <Sign tone={tone}>{word}</Sign>
             </span>
             <span className="overview-entry">
-              {kind === "deployment" ? <Link href={`/history/${rev}`}>{text}</Link> : text}
-              {detail === "" ? null : <span className="muted"> {detail}</span>}
+              {kind === "deployment" ? (
+                <Link href={`/history/${encodeURIComponent(rev)}`}>{visibleText(text)}</Link>
+              ) : (
+                visibleText(text)
+              )}
+              {detail === "" ? null : <span className="muted"> {visibleText(detail)}</span>}
             </span>
           </li>
         ))}

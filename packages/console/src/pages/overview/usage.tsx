@@ -42,8 +42,8 @@ export function Usage({
     <section className="card" aria-labelledby="overview-usage">
       <h2 id="overview-usage">{texts.title}</h2>
       <div className="overview-charts">
-        <UsageChart title={texts.heap} now={[flows?.heapBytes, service?.heapBytes]} format={formatBytes}>
-          {{ times, series: toSeries(samples, (usage) => usage?.heapBytes) }}
+        <UsageChart title={texts.heap} now={[toMib(flows), toMib(service)]} format={formatMib}>
+          {{ times, series: toSeries(samples, toMib) }}
         </UsageChart>
         <UsageChart title={texts.delay} now={[flows?.eventLoopDelayMs, service?.eventLoopDelayMs]} format={formatMs}>
           {{ times, series: toSeries(samples, (usage) => usage?.eventLoopDelayMs) }}
@@ -121,6 +121,14 @@ function formatKnown(value: number | undefined, format: (value: number) => strin
 
 function formatHeap({ heapBytes, heapLimitBytes }: ProcessUsage): string {
   return texts.of(formatBytes(heapBytes), formatBytes(heapLimitBytes));
+}
+
+function toMib(usage: ProcessUsage | undefined): number | undefined {
+  return usage && usage.heapBytes / 1024 ** 2;
+}
+
+function formatMib(mib: number): string {
+  return `${formatNumber(mib)} MiB`;
 }
 
 function formatMs(ms: number): string {

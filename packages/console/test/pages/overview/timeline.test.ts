@@ -44,7 +44,7 @@ test("revisions and changes of state are in one list, the newest first", () => {
       tone: "good",
     },
     { text: "The flows have failed", detail: "no port", tone: "bad", kind: "state" },
-    { text: "Deployed by someone who was not signed in", word: "failed", kind: "deployment" },
+    { text: "Deployed", word: "failed", kind: "deployment" },
   ]);
 });
 

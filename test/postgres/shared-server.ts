@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtempDisposable, statfs } from "node:fs/promises";
+import { mkdtempDisposable } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ const resources = new AsyncDisposableStack();
 /** Called by vitest before the tests. */
 export async function setup(project: TestProject): Promise<void> {
   const folder = resources.use(await mkdtempDisposable(join(tmpdir(), "flowgate-tests-")));
-  const installation = share(async () => openInstallation(await findDataParent()));
+  const installation = share(openInstallation);
   const server = share(async () => openServer(await installation(), { settings: fast }));
   const sources: Sources = {
     installation,
@@ -48,19 +48,6 @@ export async function setup(project: TestProject): Promise<void> {
   await once(listener, "listening");
   resources.defer(() => void listener.close());
   project.provide("postgresSocket", path);
-}
-
-const tmpfs = 0x01021994;
-const enoughBytes = 2 * 1024 ** 3;
-
-/**
- * Memory, where there is enough. Each database has 300 files: ext4 looks for inodes that were not removed just now, which takes more CPU
- * time than PostgreSQL.
- */
-async function findDataParent(): Promise<string> {
-  const memory = "/dev/shm";
-  const { type, bavail, bsize } = await statfs(memory).catch(() => ({ type: 0, bavail: 0, bsize: 0 }));
-  return type === tmpfs && bavail * bsize > enoughBytes ? memory : tmpdir();
 }
 
 /** Called by vitest after the tests. */

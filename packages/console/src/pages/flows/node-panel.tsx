@@ -160,7 +160,7 @@ function Errors({ state, count }: { readonly state: NodeState | undefined; reado
             {lastError.line > 0 ? ` · ${texts.place(lastError.line, lastError.column)}` : ""}
             {lastError.caught ? ` · ${texts.caught}` : ""}
           </p>
-          <pre>{lastError.stack || lastError.message}</pre>
+          <pre>{`${lastError.message}\n${lastError.stack}`.trimEnd().split("\n").map(visibleText).join("\n")}</pre>
         </div>
       )}
     </section>

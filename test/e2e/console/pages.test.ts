@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
+import { deploy } from "../deploy.ts";
+import { functionNode } from "../flow-builders.ts";
+import { bearer } from "../rest.ts";
+import { type Service, startService } from "../service.ts";
+import { login, user } from "../users.ts";
+import { Console, phone } from "./console.ts";
+
+if (missingBrowser !== undefined) {
+  process.stderr.write(`The tests of the web console are skipped: ${missingBrowser}.\n`);
+}
+
+const html = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`;
+const place = { x: 300, y: 120 };
+
+/** What flows, users and clients can name, all of it HTML. */
+const flows = [
+  { id: "t", type: "tab", label: html },
+  {
+    id: "repeat",
+    type: "inject",
+    z: "t",
+    x: 120,
+    y: 120,
+    name: html,
+    props: [{ p: "payload" }],
+    payload: html,
+    payloadType: "str",
+    once: true,
+    onceDelay: 0.1,
+    repeat: "2",
+    wires: [["fail"]],
+  },
+  functionNode("fail", {
+    z: "t",
+    ...place,
+    name: html,
+    func: `node.status({ fill: "red", shape: "ring", text: ${JSON.stringify(html)} }); node.error(${JSON.stringify(html)}); return msg;`,
+    wires: [["shown"]],
+  }),
+  { id: "shown", type: "debug", z: "t", x: 480, y: 120, name: html, active: true, complete: "payload", wires: [] },
+  { id: "note", type: "comment", z: "t", x: 120, y: 40, name: html, info: html },
+];
+
+describe.skipIf(missingBrowser !== undefined)("each page of the console", () => {
+  let service: Service;
+  let browser: Browser;
+  let rev: string;
+  beforeAll(async () => {
+    const config = { adminAuth: { users: [user("admin", "*"), user("viewer", "read")] } };
+    [service, browser] = await Promise.all([startService({ config }), openBrowser()]);
+    const admin = { ...bearer(await login(service, {})), "service-deployment-message": html };
+    rev = await deploy(service, { flows }, "full", admin);
+    await service.send("POST", "/tokens", {
+      headers: { ...admin, "content-type": "application/json" },
+      body: JSON.stringify({ name: html, scope: "read", expires_in: 3600 }),
+    });
+    await service.send("PUT", "/context/global?key=page", {
+      headers: { ...admin, "content-type": "application/json" },
+      body: JSON.stringify({ value: html }),
+    });
+  });
+  afterAll(async () => {
+    await Promise.all([service?.[Symbol.asyncDispose](), browser?.[Symbol.asyncDispose]()]);
+  });
+
+  const paths = (): string[] => [
+    "",
+    "/flows",
+    "/flows/t?node=fail",
+    "/history",
+    `/history/${rev}`,
+    "/deploy",
+    "/proposals",
+    "/logs",
+    "/modules",
+    "/context",
+    "/tokens",
+    "/audit",
+    "/settings",
+    "/no-such-page",
+  ];
+
+  test.each([
+    ["on a desktop in light colours", { colorScheme: "light" as const }],
+    ["on a phone in dark colours", { ...phone, colorScheme: "dark" as const }],
+  ])("is accessible, fits, and shows hostile text as text %s", async (_, screen) => {
+    await using console = await Console.open(browser, service, { ...screen, username: "admin" });
+    const { page } = console;
+    for (const path of paths()) {
+      await console.goto(path);
+      await page.locator("main h1").waitFor();
+      await page.getByText("Loading …").first().waitFor({ state: "detached" });
+      expect([path, await console.violations()]).toEqual([path, []]);
+      const overflow = await page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+      );
+      expect([path, overflow]).toEqual([path, 0]);
+      expect([path, await page.evaluate("typeof hacked")]).toEqual([path, "undefined"]);
+    }
+    await console.goto("/flows/t?node=fail");
+    await page.getByText(html, { exact: false }).first().waitFor();
+    // Before the sign-in, the identity was asked for.
+    expect(console.complaints.filter((each) => !each.includes("401"))).toEqual([]);
+  });
+
+  test("is found not to be accessible if it is not", async () => {
+    await using console = await Console.open(browser, service, { username: "admin" });
+    await console.page.locator("main h1").waitFor();
+    await console.page.evaluate("document.querySelector('main').append(document.createElement('input'))");
+    expect(await console.violations()).toEqual([expect.stringMatching(/^label: /)]);
+  });
+
+  test("shows no controls to someone who may only read", async () => {
+    await using console = await Console.open(browser, service, { username: "viewer" });
+    const { page } = console;
+    const navigation = page.getByRole("navigation", { name: "Pages" });
+    await navigation.getByRole("link", { name: "History" }).waitFor();
+    expect(await navigation.getByRole("link", { name: "Logs" }).count()).toBe(0);
+    await page.locator("main h1").waitFor();
+    for (const name of ["Restart", "Stop", "Undo …"]) {
+      expect([name, await page.getByRole("button", { name, exact: true }).count()]).toEqual([name, 0]);
+    }
+  });
+
+  test("can be used with the keyboard alone", async () => {
+    await using console = await Console.open(browser, service, { username: "admin" });
+    const { page } = console;
+    await page.locator("main h1").waitFor();
+    await page.keyboard.press("Tab");
+    await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.evaluate("document.activeElement.id")).toBe("content");
+
+    // A dialog keeps the focus, and gives it back.
+    const stop = page.getByRole("button", { name: "Stop", exact: true });
+    await stop.focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.waitFor();
+    for (let press = 0; press < 8; press += 1) {
+      await page.keyboard.press("Tab");
+      expect(await page.evaluate("document.activeElement.closest('[role=dialog]') !== null")).toBe(true);
+    }
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Stop");
+  });
+});

@@ -61,6 +61,11 @@ export class Console implements AsyncDisposable {
     return this.#tab.complaints;
   }
 
+  /** The URLs of all requests. */
+  get requests(): readonly string[] {
+    return this.#tab.requests;
+  }
+
   /** What violates WCAG 2.2 AA on the page that is shown: the rules, with the elements. */
   async violations(): Promise<string[]> {
     const { violations } = await new AxeBuilder({ page: this.page })

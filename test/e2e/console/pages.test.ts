@@ -105,6 +105,18 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
     expect(console.complaints.filter((each) => !each.includes("401"))).toEqual([]);
   });
 
+  test("the first one loads at most 250 kB", async () => {
+    await using console = await Console.open(browser, service, { username: "admin" });
+    await console.page.getByRole("heading", { name: "Active revision" }).waitFor();
+    const files = new Set(console.requests.filter((each) => each.includes("/console/assets/")));
+    const headers = { "accept-encoding": "gzip" };
+    const bytes = await Promise.all(
+      [...files].map(async (url) => Number((await fetch(url, { headers })).headers.get("content-length"))),
+    );
+    expect(bytes.length).toBeGreaterThan(3);
+    expect(bytes.reduce((sum, each) => sum + each)).toBeLessThan(250_000);
+  });
+
   test("is found not to be accessible if it is not", async () => {
     await using console = await Console.open(browser, service, { username: "admin" });
     await console.page.locator("main h1").waitFor();

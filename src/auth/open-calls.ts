@@ -10,6 +10,7 @@ import { allows } from "./permissions.ts";
 type OpenCallsOptions = {
   readonly authenticator: Pick<Authenticator, "authenticate" | "onReplaced" | "required">;
   readonly tokens: Pick<TokenStore, "onRevoked">;
+  readonly now?: () => number;
 };
 
 /** What authenticates a call. */
@@ -21,24 +22,36 @@ type OpenCall = {
   readonly end: (error: FlowgateError) => void;
 };
 
+/** The calls with the same credentials. */
+type Calls = {
+  readonly credentials: Credentials;
+  readonly open: Set<OpenCall>;
+  /** Since when these can't be checked. */
+  uncheckedSinceMs?: number | undefined;
+};
+
 /** How late an expired token is noticed. */
 const expiryMs = 20_000;
+/** How long calls stay open that can't be checked: the store, or the issuer of a session, does not respond. */
+const maxUncheckedMs = 10 * 60_000;
 
 /**
  * The gate checks a call when it begins. Calls that stay open are ended by this when their token is revoked or expires, or when the
- * user is removed or loses a permission. Workloads keep theirs, since their rules are read at the start only.
+ * user is removed or loses a permission, or can't be checked for ten minutes. Workloads keep theirs, since their rules are read at the start only.
  */
 export class OpenCalls implements Disposable {
   readonly #options: OpenCallsOptions;
   /** By their credentials. */
-  readonly #calls = new Map<string, { readonly credentials: Credentials; readonly open: Set<OpenCall> }>();
+  readonly #calls = new Map<string, Calls>();
+  readonly #now: () => number;
   readonly #subscriptions = new DisposableStack();
   #check: Promise<void> | undefined;
   #isAgain = false;
 
   constructor(options: OpenCallsOptions) {
     this.#options = options;
-    const { authenticator, tokens } = options;
+    const { authenticator, tokens, now = Date.now } = options;
+    this.#now = now;
     const timer = setInterval(() => this.#schedule(), expiryMs).unref();
     this.#subscriptions.defer(() => clearInterval(timer));
     this.#subscriptions.use(authenticator.onReplaced(() => this.#schedule()));
@@ -58,7 +71,7 @@ export class OpenCalls implements Disposable {
       return { [Symbol.dispose]() {} };
     }
     const key = JSON.stringify([authorization, session]);
-    const calls = this.#calls.get(key) ?? { credentials: { authorization, session }, open: new Set() };
+    const calls: Calls = this.#calls.get(key) ?? { credentials: { authorization, session }, open: new Set() };
     this.#calls.set(key, calls);
     calls.open.add(call);
     return {
@@ -92,21 +105,25 @@ export class OpenCalls implements Disposable {
   async #checkAll(): Promise<void> {
     // After the other listeners, and once for several revocations.
     await setImmediate();
-    await Promise.all(Array.from(this.#calls.values(), ({ credentials, open }) => this.#checkCalls(credentials, open)));
+    await Promise.all(Array.from(this.#calls.values(), (calls) => this.#checkCalls(calls)));
   }
 
-  async #checkCalls({ authorization, session }: Credentials, calls: ReadonlySet<OpenCall>): Promise<void> {
+  async #checkCalls(calls: Calls): Promise<void> {
+    const { authorization, session } = calls.credentials;
     let principal: Principal;
     try {
       principal = await this.#options.authenticator.authenticate(authorization, undefined, "api", session);
     } catch (error) {
+      calls.uncheckedSinceMs ??= this.#now();
       // A store that can't be read says nothing about the token: it is checked again.
-      if (error instanceof FlowgateError && error.reason === "invalid_token") {
-        calls.forEach(({ end }) => end(withoutChallenge(error)));
+      const isOver = this.#now() - calls.uncheckedSinceMs > maxUncheckedMs;
+      if (error instanceof FlowgateError && (error.reason === "invalid_token" || isOver)) {
+        calls.open.forEach(({ end }) => end(withoutChallenge(error)));
       }
       return;
     }
-    for (const { permissions, end } of calls) {
+    calls.uncheckedSinceMs = undefined;
+    for (const { permissions, end } of calls.open) {
       const lost = permissions.find((permission) => !allows(principal.permissions, permission));
       if (lost !== undefined) {
         end(withoutChallenge(insufficientScope(lost, (authorization ?? session) !== undefined)));

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { createContextValues } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import type { AdminAuth } from "../../src/auth/accounts.ts";
@@ -5,7 +6,7 @@ import { Authenticator } from "../../src/auth/authenticator.ts";
 import { type Principal, peerKey, principalKey } from "../../src/auth/caller.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
 import { OpenCalls } from "../../src/auth/open-calls.ts";
-import type { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "../../src/errors.ts";
 import { createMemoryAttempts } from "../../src/store/login-attempts.ts";
 import { collectEvents, origin } from "./collect-events.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
@@ -13,12 +14,11 @@ import { adminAuth, known } from "./users.ts";
 
 const users = await adminAuth({ ada: ["*"], bob: ["flows.read"] });
 
-function start(configured: AdminAuth | undefined = users) {
-  const tokens = createMemoryTokens();
+function start(configured: AdminAuth | undefined = users, tokens = createMemoryTokens(), now = Date.now) {
   const { audit, uses } = collectEvents();
   const limiter = createLimiter(createMemoryAttempts());
   const authenticator = new Authenticator({ adminAuth: configured, tokens, uses, audit, permissions: known, limiter });
-  const calls = new OpenCalls({ authenticator, tokens });
+  const calls = new OpenCalls({ authenticator, tokens, now });
   const issue = async (username: string): Promise<string> => {
     const request = { clientId: "service-admin", grantType: "password", scope: "flows.read", username };
     const peer = { origin, authorization: null };
@@ -83,4 +83,31 @@ test("a call that has ended is not checked any more", async () => {
   await authenticator.revokeToken(token, origin);
   expect(await call.ended).toBe("invalid_token");
   expect(await Promise.race([closed.ended, Promise.resolve("open")])).toBe("open");
+});
+
+test("calls whose tokens can't be checked end after ten minutes", async () => {
+  const clock = { aheadMs: 0 };
+  const tokens = createMemoryTokens();
+  let checked = Promise.withResolvers<void>();
+  const failing = { ...tokens, find: tokens.find };
+  const now = () => Date.now() + clock.aheadMs;
+  const { calls, authenticator, issue, open } = start(users, failing, now);
+  using _ = calls;
+  using call = open(`Bearer ${await issue("ada")}`, "ada");
+  failing.find = () => {
+    checked.resolve();
+    return Promise.reject(new FlowgateError("unavailable", "the database does not respond"));
+  };
+  const check = async () => {
+    checked = Promise.withResolvers();
+    authenticator.replaceAdminAuth(users);
+    await checked.promise;
+    await setImmediate();
+    return Promise.race([call.ended, Promise.resolve("open")]);
+  };
+  expect(await check()).toBe("open");
+  clock.aheadMs = 10 * 60_000 - 1_000;
+  expect(await check()).toBe("open");
+  clock.aheadMs += 2_000;
+  expect(await check()).toBe("unavailable");
 });

@@ -87,6 +87,12 @@ export async function openAuthentication(
     }
     return issuers;
   };
+  const limiter = createLimiter(store.logins, (locked, client, kind) => {
+    log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
+    if (kind === "runtime") {
+      onRuntimeAbuse("flows have tried too many passwords");
+    }
+  });
   const authenticator = new Authenticator({
     adminAuth,
     issuers: await openIssuers(adminAuth),
@@ -96,12 +102,7 @@ export async function openAuthentication(
     audit,
     permissions,
     roles: readRoles(options.roles),
-    limiter: createLimiter(store.logins, (locked, client, kind) => {
-      log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
-      if (kind === "runtime") {
-        onRuntimeAbuse("flows have tried too many passwords");
-      }
-    }),
+    limiter,
     identities: options.identity?.rules,
   });
   const replace: UserReloadOptions["replace"] = async (adminAuth, roles) => {
@@ -111,7 +112,7 @@ export async function openAuthentication(
   return {
     audit,
     authenticator,
-    signIn: browsers?.serve(authenticator, audit),
+    signIn: browsers?.serve({ authenticator, limiter, audit }),
     editorSignIn: browsers?.editor,
     users: createUserReload({ options, replace, audit, onReload: onUsersReload, log }),
   };

@@ -1,13 +1,11 @@
 // Loaded only if browsers can sign in.
 import type { Logger } from "pino";
 import type { SignInSettings } from "../auth/accounts.ts";
-import type { AuditRecorder } from "../auth/audit-recorder.ts";
-import type { Authenticator } from "../auth/authenticator.ts";
 import { EditorSignIn } from "../auth/editor-sign-in.ts";
 import type { Issuers } from "../auth/issuers.ts";
 import { deriveSessionKey } from "../auth/sealed.ts";
 import { Sessions } from "../auth/sessions.ts";
-import { SignIn } from "../auth/sign-in.ts";
+import { SignIn, type SignInOptions } from "../auth/sign-in.ts";
 import type { Tokens } from "../auth/token-cache.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { SessionCookies } from "../server/pipeline/session-cookie.ts";
@@ -18,7 +16,7 @@ type BrowserSessions = {
   /** Undefined: people do not sign in at Node-RED's editor. */
   readonly editor: EditorSignIn | undefined;
   /** What the server needs for them. */
-  serve(authenticator: Authenticator, audit: AuditRecorder): ServerOptions["signIn"];
+  serve(options: Pick<SignInOptions, "authenticator" | "limiter" | "audit">): ServerOptions["signIn"];
 };
 
 export async function openSessions({
@@ -44,8 +42,8 @@ export async function openSessions({
   return {
     sessions,
     editor,
-    serve(authenticator, audit) {
-      const signIn = new SignIn({ ...common, authenticator, sessions, editor, tokens, audit });
+    serve(options) {
+      const signIn = new SignIn({ ...common, ...options, sessions, editor, tokens });
       const cookies = new SessionCookies(settings.url);
       return {
         signIn,

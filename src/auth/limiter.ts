@@ -17,9 +17,10 @@ export interface Limiter {
   /**
    * Resolves to an attempt, or to the number of seconds after which to retry. Attempts in progress count as failed, so
    * that a burst can't exceed the limits. If only attempts in progress would block a new one, it waits until they end;
-   * "busy": too many wait already. `kind` is where the client connects from; defaults to the network.
+   * "busy": too many wait already. `kind` is where the client connects from; defaults to the network. Without a user name, attempts
+   * count for the client only.
    */
-  begin(username: string, address: string, kind?: ClientKind): Promise<Attempt | number | "busy">;
+  begin(username: string | undefined, address: string, kind?: ClientKind): Promise<Attempt | number | "busy">;
 }
 
 const windowMs = 10 * 60_000;
@@ -57,8 +58,12 @@ export function createLimiter(attempts: LoginAttempts, onLockOut: OnLockOut = ()
       const origin = kind === "network" ? "" : `${kind} `;
       const client = kind === "network" ? clientKeyOf(address) : kind;
       const maxOfClient = kind === "runtime" ? maxFailuresOfRuntime : maxFailuresPerClient;
-      const limits: readonly [AttemptLimit, AttemptLimit] = [
-        { key: `user ${origin}${hash("sha256", username)}`, max: maxFailuresPerUser, isReset: true },
+      const ofUser: readonly AttemptLimit[] =
+        username === undefined
+          ? []
+          : [{ key: `user ${origin}${hash("sha256", username)}`, max: maxFailuresPerUser, isReset: true }];
+      const limits = [
+        ...ofUser,
         { key: `client ${origin}${hash("sha256", client)}`, max: maxOfClient, isReset: false },
       ];
       for (;;) {
@@ -77,7 +82,7 @@ export function createLimiter(attempts: LoginAttempts, onLockOut: OnLockOut = ()
           try {
             const blocked = await reply.attempt.end(outcome);
             for (const key of outcome === "failed" ? blocked : []) {
-              onLockOut(key === limits[0].key ? "user" : "client", address, kind);
+              onLockOut(key === ofUser[0]?.key ? "user" : "client", address, kind);
             }
           } finally {
             settled.resolve();

@@ -1,6 +1,6 @@
 import type { User } from "./accounts.ts";
 import type { ClientKind } from "./caller.ts";
-import type { Limiter } from "./limiter.ts";
+import type { Attempt, Limiter } from "./limiter.ts";
 import { type PasswordHash, parsePasswordHash } from "../base/password-hash.ts";
 import { costOf, tooManyLogins, verifyPasswords } from "./passwords.ts";
 import { tokenError } from "./errors.ts";
@@ -8,7 +8,7 @@ import { tokenError } from "./errors.ts";
 type Login = { readonly username: string; readonly password: string };
 
 /** Where a login comes from. `kind` defaults to the network. */
-type Source = { readonly address: string; readonly kind?: ClientKind | undefined };
+export type Source = { readonly address: string; readonly kind?: ClientKind | undefined };
 
 /** What a client must ask its user for. */
 export const passwordLogin = {
@@ -51,16 +51,9 @@ export function createLoginCheck(users: readonly User[], limiter: Limiter): Veri
 
   return async ({ username, password }, { address, kind }, onFailure) => {
     const account = byName.get(username);
-    const attempt = await limiter.begin(username, address, kind);
-    if (attempt === "busy") {
-      throw tooManyLogins();
-    }
-    if (typeof attempt === "number") {
-      onFailure("locked out", account?.user.username);
-      throw tokenError("temporarily_unavailable", "Too many failed attempts; try again later.", {
-        retryAfterSeconds: attempt,
-      });
-    }
+    const attempt = await beginAttempt(limiter, username, { address, kind }, () =>
+      onFailure("locked out", account?.user.username),
+    );
     let isCorrect: boolean;
     try {
       isCorrect = await isCorrectFor(account?.hash, password);
@@ -76,6 +69,26 @@ export function createLoginCheck(users: readonly User[], limiter: Limiter): Veri
     await attempt.succeed();
     return account.user;
   };
+}
+
+/** Rejects with a token error if there are too many attempts; `onLockedOut` is called if they have failed. */
+export async function beginAttempt(
+  limiter: Limiter,
+  username: string | undefined,
+  { address, kind }: Source,
+  onLockedOut: () => void,
+): Promise<Attempt> {
+  const attempt = await limiter.begin(username, address, kind);
+  if (attempt === "busy") {
+    throw tooManyLogins();
+  }
+  if (typeof attempt === "number") {
+    onLockedOut();
+    throw tokenError("temporarily_unavailable", "Too many failed attempts; try again later.", {
+      retryAfterSeconds: attempt,
+    });
+  }
+  return attempt;
 }
 
 function parseHash({ username, password }: User) {

@@ -43,7 +43,8 @@ export type SessionsOptions = Pick<ProviderOptions, "log" | "now" | "timeoutMs">
 
 export const signInPaths = {
   signIn: "/sign-in",
-  callback: "/sign-in/callback",
+  /** Followed by the name of the issuer. One path for all would let an issuer supply the response of another one (RFC 9700, section 4.4). */
+  callback: "/sign-in/callback/",
   signOut: "/sign-out",
   protectedResource: "/.well-known/oauth-protected-resource",
 } as const;
@@ -84,11 +85,11 @@ export class Sessions {
    */
   async prepare(issuers: readonly TokenIssuer[]): Promise<() => void> {
     const { settings, log, now, timeoutMs } = this.#options;
-    const redirectUrl = settings.url + signInPaths.callback;
     const signedOutUrl = settings.url + signInPaths.signIn;
     const providers = new Map<string, Provider>();
     for (const { signIn, ...issuer } of issuers) {
       if (signIn !== undefined) {
+        const redirectUrl = settings.url + signInPaths.callback + issuer.name;
         const provider = { issuer: { ...issuer, signIn }, redirectUrl, signedOutUrl, log, now, timeoutMs };
         providers.set(issuer.name, await openProvider(provider));
       }
@@ -289,7 +290,7 @@ export class Sessions {
 
   /** Rejects with `invalid_token` if the issuer has ended the session, or the person may not use this service any more. */
   async #renewAt(token: StoredToken, { claims, ...session }: Session): Promise<Principal> {
-    const { issuers } = this.#options;
+    const { issuers, now } = this.#options;
     const { issuer, refreshToken = "" } = session;
     const provider = this.#providers.get(issuer);
     if (provider === undefined) {
@@ -297,6 +298,14 @@ export class Sessions {
     }
     const response = await provider.refresh(refreshToken);
     const { idToken = session.idToken, refreshToken: next = refreshToken } = response;
+    // Kept before the claims are verified, which may fail for now: the previous one can't be used again.
+    const kept =
+      next === refreshToken
+        ? token
+        : await this.#update(token, { ...session, claims }, { refreshToken: next, pausedUntilMs: now() + renewalMs });
+    if (kept === undefined) {
+      throw endedSession();
+    }
     const renewed =
       response.idToken === undefined
         ? claims
@@ -308,7 +317,7 @@ export class Sessions {
     const renewAtMs = this.#renewAtMs({ ...response, refreshToken: next });
     const change = { idToken, refreshToken: next, renewAtMs, pausedUntilMs: undefined };
     // The session may have been ended meanwhile.
-    const updated = await this.#update(token, { ...session, claims: renewed }, change);
+    const updated = await this.#update(kept, { ...session, claims: renewed }, change);
     if (updated === undefined) {
       throw endedSession();
     }

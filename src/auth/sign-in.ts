@@ -6,9 +6,11 @@ import type { Authenticator } from "./authenticator.ts";
 import type { ClientKind } from "./caller.ts";
 import type { EditorSignIn } from "./editor-sign-in.ts";
 import { invalidToken } from "./errors.ts";
+import type { Limiter } from "./limiter.ts";
+import { beginAttempt } from "./logins.ts";
 import type { Challenge } from "./provider.ts";
 import { seal, unseal } from "./sealed.ts";
-import type { Handover, Sessions } from "./sessions.ts";
+import { type Handover, type Sessions, signInPaths } from "./sessions.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type NewToken, revocation, sha256 } from "./tokens.ts";
 
@@ -21,9 +23,14 @@ export type SignInOptions = {
   /** Undefined: people do not sign in at Node-RED's editor. */
   readonly editor?: EditorSignIn | undefined;
   readonly tokens: Tokens;
+  /** That of the logins. */
+  readonly limiter: Limiter;
   readonly audit: Pick<AuditRecorder, "record">;
   readonly now: () => number;
 };
+
+/** Who signs in. Failed attempts are counted per address. */
+type Client = { readonly origin: Origin; readonly kind: ClientKind };
 
 /** A session that has begun, for the cookie of a browser. */
 type NewSession = { readonly value: string; readonly maxAgeSeconds: number };
@@ -92,36 +99,45 @@ export class SignIn {
     target: string,
     kept: string | undefined,
     previous: string | undefined,
-    origin: Origin,
+    { origin, kind }: Client,
   ): Promise<SignedIn> {
-    const { key, sessions, audit, now } = this.#options;
+    const { key, sessions, limiter, audit, now } = this.#options;
     const transaction = unseal(key, "sign-in", Buffer.from(kept ?? "", "base64url")) as Transaction | undefined;
     const provider = sessions.providers.get(transaction?.issuer ?? "");
-    if (transaction === undefined || transaction.expiresAtMs <= now() || provider === undefined) {
+    const url = new URL(target, this.origin);
+    const isBegun = url.pathname === signInPaths.callback + transaction?.issuer;
+    if (transaction === undefined || !isBegun || transaction.expiresAtMs <= now() || provider === undefined) {
       throw invalidToken("The sign-in was not begun in this browser, or has taken too long: start again.");
     }
+    const { issuer, secret, returnTo } = transaction;
+    const recordFailure = (detail: string): void =>
+      audit.record({ kind: "sign_in_failed", origin, detail: `issuer ${issuer}: ${detail}` });
+    // Anyone can send codes, each of which is a request to the issuer.
+    const source = { address: origin.address ?? "", kind };
+    const attempt = await beginAttempt(limiter, undefined, source, () => recordFailure("locked out"));
+    let signedIn: SignedIn;
     try {
-      const tokens = await provider.complete(new URL(target, this.origin), transaction);
-      const { secret, returnTo } = transaction;
-      return await this.#insert(
-        (handover) => sessions.createForIssuer(provider, tokens, handover),
-        { secret, returnTo, previous },
-        origin,
-      );
+      const tokens = await provider.complete(url, transaction);
+      const create = (handover?: Handover) => sessions.createForIssuer(provider, tokens, handover);
+      signedIn = await this.#insert(create, { secret, returnTo, previous }, origin);
     } catch (error) {
       if (error instanceof FlowgateError && error.reason === "invalid_token") {
-        const detail = `issuer ${transaction.issuer}: ${error.message}`;
-        audit.record({ kind: "sign_in_failed", origin: { ...origin, by: undefined }, detail });
+        await attempt.fail();
+        recordFailure(error.message);
+      } else {
+        await attempt.abandon();
       }
       throw error;
     }
+    await attempt.succeed();
+    return signedIn;
   }
 
   /** Signs in a user with a password. `previous` is as for `complete`. Rejects with an error of RFC 6749. */
   async withPassword(
     login: { readonly username: string; readonly password: string },
     { returnTo, editor, previous }: Destination & { readonly previous: string | undefined },
-    { origin, kind }: { readonly origin: Origin; readonly kind: ClientKind },
+    { origin, kind }: Client,
   ): Promise<SignedIn> {
     const { authenticator, sessions } = this.#options;
     const secret = this.#secretOf(editor);

@@ -89,15 +89,22 @@ test("calls whose tokens can't be checked end after ten minutes", async () => {
   const clock = { aheadMs: 0 };
   const tokens = createMemoryTokens();
   let checked = Promise.withResolvers<void>();
-  const failing = { ...tokens, find: tokens.find };
+  let isDown = false;
+  const failing: typeof tokens = {
+    ...tokens,
+    async find(hash) {
+      if (!isDown) {
+        return tokens.find(hash);
+      }
+      checked.resolve();
+      throw new FlowgateError("unavailable", "the database does not respond");
+    },
+  };
   const now = () => Date.now() + clock.aheadMs;
   const { calls, authenticator, issue, open } = start(users, failing, now);
   using _ = calls;
   using call = open(`Bearer ${await issue("ada")}`, "ada");
-  failing.find = () => {
-    checked.resolve();
-    return Promise.reject(new FlowgateError("unavailable", "the database does not respond"));
-  };
+  isDown = true;
   const check = async () => {
     checked = Promise.withResolvers();
     authenticator.replaceAdminAuth(users);

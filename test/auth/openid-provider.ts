@@ -46,7 +46,7 @@ export async function openProvider(serviceUrls: readonly string[], audience: str
       {
         client_id: clientId,
         client_secret: clientSecret,
-        redirect_uris: serviceUrls.map((url) => `${url}/sign-in/callback`),
+        redirect_uris: serviceUrls.map((url) => `${url}/sign-in/callback/company`),
         post_logout_redirect_uris: serviceUrls.map((url) => `${url}/sign-in`),
         grant_types: ["authorization_code", "refresh_token"],
         response_types: ["code"],

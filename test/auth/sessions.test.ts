@@ -4,9 +4,11 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { TokenIssuer } from "../../src/auth/accounts.ts";
 import { EditorSignIn } from "../../src/auth/editor-sign-in.ts";
 import { Issuers } from "../../src/auth/issuers.ts";
+import { createLimiter } from "../../src/auth/limiter.ts";
 import { Sessions } from "../../src/auth/sessions.ts";
 import { SignIn } from "../../src/auth/sign-in.ts";
 import { FlowgateError } from "../../src/errors.ts";
+import { createMemoryAttempts } from "../../src/store/login-attempts.ts";
 import type { StoredToken } from "../../src/store/token-store.ts";
 import { CookieBrowser } from "../e2e/cookie-browser.ts";
 import { collectEvents, origin } from "./collect-events.ts";
@@ -28,6 +30,7 @@ afterEach(() => {
 });
 
 const key = randomBytes(32);
+const client = { origin, kind: "network" } as const;
 
 /** A process with sessions, at a time that the test sets. Processes share tokens. */
 async function open(tokens = createMemoryTokens(), overrides: Partial<TokenIssuer> = {}, lifetimeSeconds = 43_200) {
@@ -59,9 +62,12 @@ async function open(tokens = createMemoryTokens(), overrides: Partial<TokenIssue
   const authenticator = { issuesTokens: true, verifyLogin: () => Promise.reject(new Error()), insertLogin: insert };
   const shared = { settings, key, sessions, tokens, now };
   const editor = new EditorSignIn({ ...shared, url: editorUrl });
-  const signIn = new SignIn({ ...shared, authenticator, editor, audit: collectEvents().audit });
+  const { audit, events } = collectEvents();
+  const limiter = createLimiter(createMemoryAttempts(now));
+  const signIn = new SignIn({ ...shared, authenticator, editor, limiter, audit });
   return {
     clock,
+    events,
     sessions,
     signIn,
     editor,
@@ -82,7 +88,7 @@ async function signIn({ signIn }: Process): Promise<string> {
   const { location, transaction } = await signIn.begin("company", {});
   const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
   const { pathname, search } = new URL(callback.url);
-  await signIn.complete(pathname + search, transaction, undefined, origin);
+  await signIn.complete(pathname + search, transaction, undefined, client);
   return sub;
 }
 
@@ -256,7 +262,7 @@ test("a sign-in that takes too long is not completed", async () => {
   const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
   const { pathname, search } = new URL(callback.url);
   process.clock.aheadMs = 600_000;
-  await expect(process.signIn.complete(pathname + search, transaction, undefined, origin)).rejects.toThrow(
+  await expect(process.signIn.complete(pathname + search, transaction, undefined, client)).rejects.toThrow(
     "The sign-in was not begun in this browser, or has taken too long: start again.",
   );
 });
@@ -277,7 +283,7 @@ async function signInAtEditor(process: Process): Promise<[code: string, secret: 
   const { location, transaction } = await process.signIn.begin("company", { editor });
   const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
   const { pathname, search } = new URL(callback.url);
-  const signedIn = await process.signIn.complete(pathname + search, transaction, undefined, origin);
+  const signedIn = await process.signIn.complete(pathname + search, transaction, undefined, client);
   expect([signedIn.session, new URL(signedIn.url).origin]).toEqual([undefined, editorUrl]);
   return [new URL(signedIn.url).searchParams.get("code") ?? "", secret];
 }
@@ -305,4 +311,52 @@ test("a request of the editor can be used for ten minutes", async () => {
   await expect(process.signIn.begin("company", { editor })).rejects.toThrow(
     "The sign-in has taken too long: open the editor, and start again there.",
   );
+});
+
+test("the codes that one address sends are limited, since each is a request to the issuer", async () => {
+  using process = await open();
+  const { location, transaction } = await process.signIn.begin("company", {});
+  const state = new URL(location).searchParams.get("state") ?? "";
+  const query = new URLSearchParams({ state, code: "guess", iss: provider.issuer }).toString();
+  const guess = async () => {
+    try {
+      return await process.signIn.complete(`/sign-in/callback/company?${query}`, transaction, undefined, client);
+    } catch (error) {
+      return (error as FlowgateError).reason;
+    }
+  };
+  const before = refreshes();
+  const outcomes: unknown[] = [];
+  for (let guesses = 0; guesses < 52; guesses++) {
+    outcomes.push(await guess());
+  }
+  expect(outcomes.slice(0, 50)).toEqual(Array.from({ length: 50 }, () => "invalid_token"));
+  expect(outcomes.slice(50)).toEqual(["temporarily_unavailable", "temporarily_unavailable"]);
+  expect(refreshes()).toBe(before + 50);
+  expect(process.events.at(-1)).toMatchObject({ kind: "sign_in_failed", detail: "issuer company: locked out" });
+});
+
+test("a new refresh token is kept if the claims can't be verified just then", async () => {
+  using one = await open();
+  const sub = await signIn(one);
+  provider.intercept = (request, response) => {
+    const isKeys = request.url === "/jwks";
+    if (isKeys) {
+      response.writeHead(503).end();
+    }
+    return isKeys;
+  };
+  // It has not read the keys before.
+  using two = await open(one.tokens);
+  two.clock.aheadMs = 301_000;
+  const before = refreshes();
+  expect(await outcome(two, sub)).toEqual(["read"]);
+  expect(refreshes()).toBe(before + 1);
+  provider.intercept = undefined;
+  two.clock.aheadMs += 31_000;
+  expect(await outcome(two, sub)).toEqual(["read"]);
+  expect(refreshes()).toBe(before + 2);
+  // The provider ends a session whose refresh token is used twice.
+  two.clock.aheadMs += 301_000;
+  expect(await outcome(two, sub)).toEqual(["read"]);
 });

@@ -55,7 +55,7 @@ afterEach(() => {
 });
 
 const start = (more = "") => `${url}/sign-in?issuer=company${more}`;
-const isCallback = (next: string) => next.startsWith(`${url}/sign-in/callback`);
+const isCallback = (next: string) => next.startsWith(`${url}/sign-in/callback/company`);
 const own = () => ({ origin: url });
 
 async function signIn(browser = new CookieBrowser(), sub = "1"): Promise<CookieBrowser> {
@@ -173,6 +173,7 @@ describe("the callback refuses", () => {
     ["another code", ({ searchParams }) => searchParams.set("code", "another")],
     ["no code", ({ searchParams }) => searchParams.delete("code")],
     ["the response of another issuer", ({ searchParams }) => searchParams.set("iss", "https://other.example")],
+    ["the path of another issuer", (callback) => void (callback.pathname = "/sign-in/callback/other")],
     ["an error", ({ searchParams }) => searchParams.set("error", "access_denied")],
     ["two states", ({ searchParams }) => searchParams.append("state", "another")],
   ])("%s", async (_name, change) => {
@@ -366,7 +367,7 @@ test("a form that is too long or something else is refused", async () => {
 
 test.each(["constructor", "toString", "valueOf", "__proto__", "get"])("no page has the method %s", async (method) => {
   const client = { name: "HTTP/2", url, httpVersion: "2" } as const;
-  for (const path of ["/sign-in", "/sign-in/callback", "/sign-out"]) {
+  for (const path of ["/sign-in", "/sign-in/callback/company", "/sign-out"]) {
     expect((await sendRequest(client, method, path)).status).toBe(405);
   }
 });
@@ -487,7 +488,9 @@ test("replicas share sessions, also their end", async () => {
   await using _two = await startService({ port: ports[1] ?? 0, config });
   const browser = new CookieBrowser();
   // The callback arrives at the other replica.
-  const back = await browser.visit(`${first}/sign-in?issuer=company`, (next) => next.includes("/sign-in/callback"));
+  const back = await browser.visit(`${first}/sign-in?issuer=company`, (next) =>
+    next.includes("/sign-in/callback/company"),
+  );
   const page = await browser.send(back.url.replace(first, second));
   expect(outcomeOf(browser, page)).toEqual(accepted);
   expect([await identify(browser, first), await identify(browser, second)]).toEqual(["company:ada", "company:ada"]);
@@ -502,7 +505,7 @@ test("the documentation page links to the sign-in, and other pages are not serve
   expect((await service.send("GET", "/docs")).body).toContain('href="sign-in?return=/docs"');
   await using other = await startService({ config: withoutRuntime });
   expect((await other.send("GET", "/docs")).body).not.toContain("sign-in?");
-  for (const path of ["/sign-in", "/sign-in/callback", "/sign-out", "/.well-known/oauth-protected-resource"]) {
+  for (const path of ["/sign-in", "/sign-in/callback/company", "/sign-out", "/.well-known/oauth-protected-resource"]) {
     expect((await other.send("GET", path)).status).toBe(404);
   }
 });

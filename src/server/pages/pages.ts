@@ -1,4 +1,4 @@
-import { createEndpoint } from "../pipeline/router.ts";
+import { createEndpoint, firstFolderOf } from "../pipeline/router.ts";
 import type { RequestContext, RequestRoute } from "../pipeline/request-context.ts";
 import { signInPaths } from "../../auth/sessions.ts";
 import type { PageOptions, ServePage } from "./app.ts";
@@ -21,7 +21,8 @@ export function createPages(options: PageOptions): [string, RequestRoute][] {
       ? []
       : [
           route(signIn, ["GET", "POST"]),
-          route(callback, ["GET"]),
+          // Those of all issuers.
+          route(firstFolderOf(callback), ["GET"]),
           route(signOut, ["GET", "POST"]),
           route(protectedResource),
         ]),

@@ -34,7 +34,7 @@ export async function addSignIn(app: FastifyInstance, pages: SignInPages): Promi
   const ownForm = { onRequest: async (request: FastifyRequest) => assertOwnForm(pages.cookies, request) };
   app.get(signInPaths.signIn, (request, reply) => begin(pages, request, reply));
   app.post(signInPaths.signIn, ownForm, (request, reply) => signInWithPassword(pages, request, reply));
-  app.get(signInPaths.callback, (request, reply) => complete(pages, request, reply));
+  app.get(`${signInPaths.callback}:issuer`, (request, reply) => complete(pages, request, reply));
   app.get(signInPaths.signOut, (_, reply) => sendPage(reply, 200, "Sign out", renderSignOut()));
   app.post(signInPaths.signOut, ownForm, (request, reply) => signOut(pages, request, reply));
   app.get(signInPaths.protectedResource, (_, reply) =>
@@ -67,7 +67,7 @@ async function complete({ signIn, cookies }: SignInPages, request: FastifyReques
   const kept = readCookie(cookie, cookies.transaction);
   const previous = readCookie(cookie, cookies.session);
   const { target } = contextOf(request);
-  return showSignedIn(cookies, await signIn.complete(target, kept, previous, originOf(request)), reply);
+  return showSignedIn(cookies, await signIn.complete(target, kept, previous, await clientOf(request)), reply);
 }
 
 async function signInWithPassword({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
@@ -76,8 +76,8 @@ async function signInWithPassword({ signIn, cookies }: SignInPages, request: Fas
   const login = { username: form.get("username") ?? "", password: form.get("password") ?? "" };
   const previous = readCookie(request.headers.cookie, cookies.session);
   try {
-    const client = { origin: originOf(request), kind: await contextOf(request).clientKind() };
-    return showSignedIn(cookies, await signIn.withPassword(login, { ...destination, previous }, client), reply);
+    const signedIn = await signIn.withPassword(login, { ...destination, previous }, await clientOf(request));
+    return showSignedIn(cookies, signedIn, reply);
   } catch (error) {
     if (error instanceof FlowgateError && error.reason === "invalid_grant") {
       return sendPage(reply, 403, "Sign in", renderSignIn(signIn, destination, error.message));
@@ -150,6 +150,10 @@ function renderSignOut(): string {
   return `<form method="post" action="${signInPaths.signOut}"><button>Sign out</button></form>`;
 }
 
+async function clientOf(request: FastifyRequest) {
+  return { origin: originOf(request), kind: await contextOf(request).clientKind() };
+}
+
 /**
  * Sends the browser on by the page, not by a redirect: a session cookie is not sent with a navigation that another site has begun, which
  * a redirect would continue.
@@ -194,7 +198,7 @@ function showError(
   if (error instanceof FlowgateError && error.headers["retry-after"] !== undefined) {
     reply.header("retry-after", error.headers["retry-after"]);
   }
-  if (contextOf(request).path === signInPaths.callback) {
+  if (contextOf(request).path.startsWith(signInPaths.callback)) {
     reply.clearCookie(cookies.transaction, { ...cookies.attributes, sameSite: "lax" });
   }
   const again = continueTo(signIn.origin + signInPaths.signIn, "Start again");

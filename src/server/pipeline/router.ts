@@ -49,7 +49,7 @@ function createRoute({ kind, method, template, respond }: GatewayMatch, exempt: 
 }
 
 /** The first segment of a path with its slashes; empty if it has one segment. */
-function firstFolderOf(path: string): string {
+export function firstFolderOf(path: string): string {
   return path.slice(0, path.indexOf("/", 1) + 1);
 }
 

@@ -3,6 +3,7 @@ import {
   DeploymentOutcome,
   type FlowModule,
   ModuleState,
+  type Node,
   NodeAction,
   type PlanFlowsResponse,
   type PlannedNode,
@@ -19,10 +20,13 @@ import "./plan.css";
 export function Plan({
   plan,
   modules = [],
+  nodes = [],
 }: {
   readonly plan: PlanFlowsResponse;
   /** Those that the deployment installs. */
   readonly modules?: readonly FlowModule[];
+  /** Of the flows that are deployed, if they are known here. They name nodes that do not change. */
+  readonly nodes?: readonly Node[];
 }): ReactNode {
   return (
     <>
@@ -34,7 +38,7 @@ export function Plan({
       </section>
       <section className="plan-changes">
         <h2>{texts.changes}</h2>
-        {plan.diff === undefined ? null : <DiffFlows diff={plan.diff} />}
+        {plan.diff === undefined ? null : <DiffFlows diff={plan.diff} nodes={nodes} />}
       </section>
     </>
   );

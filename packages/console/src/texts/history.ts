@@ -23,6 +23,7 @@ export const texts = {
     since: "From",
     until: "Until",
     any: "Any",
+    more: "More filters",
     onlyPinned: "Pinned only",
     notPinned: "Not pinned",
   },
@@ -52,11 +53,12 @@ export const texts = {
   message: "Message",
   save: "Save",
   difference: "Difference",
-  picture: "As a picture",
   comparedWith: "Compared with",
   withParent: "The revision that it replaced",
   withActive: "The active revision",
   withNothing: "No flows, since it is the first",
+  asText: "Text",
+  asPicture: "Picture",
   undo: "Undo",
   undoTitle: "Undo the last deployment",
   restore: "Restore",
@@ -64,36 +66,20 @@ export const texts = {
   deploysAgain: "A new revision is created, so this can be undone as well.",
   proposeUndo: "Propose to undo",
   proposeRestore: "Propose to restore",
+  by: "by",
+  outcomeThen: "Outcome then:",
   deploysFlowsOf: "Deploys the flows of",
-  changes: "What changes",
-  nothingChanges: "These flows are active already. They are deployed again.",
-  restarts: (stop: number, start: number, restart: number) =>
-    [
-      restart === 0 ? "" : `${count(restart, "node")} ${restart === 1 ? "restarts" : "restart"}`,
-      start === 0 ? "" : `${count(start, "node")} ${start === 1 ? "starts" : "start"}`,
-      stop === 0 ? "" : `${count(stop, "node")} ${stop === 1 ? "stops" : "stop"}`,
-    ]
-      .filter((part) => part !== "")
-      .join(", ") || "No node restarts",
-  restarted: "Nodes",
-  whichNodes: "Which nodes",
-  actions: { stop: "stops", start: "starts", restart: "restarts" },
-  lost: "What is lost",
+  lost: "What is lost:",
   losses: {
     process:
       "The flows start in a new process, unless the service is configured otherwise: context in memory, and messages that nodes hold, are gone.",
-    nodes:
+    messages:
       "Nodes that restart lose the messages that they hold, their timers and their connections. Context in memory stays.",
     removed: (count: number) =>
       `The context of what is removed: ${count} ${count === 1 ? "node or tab" : "nodes and tabs"}.`,
     nothing: "Nothing: no node restarts.",
   },
-  modules: "Modules",
-  moduleMissing: "is installed",
-  moduleReplaced: (version: string) => `replaces ${version}`,
   allRestart: "Modules change, therefore all nodes restart.",
-  warnings: "Warnings",
-  missingTypes: (types: string) => `No node would start, since these types are not installed: ${types}`,
   reason: "Message",
   reasonHint: "Why. It is kept with the new revision.",
   restartChoice: "Restart",
@@ -110,13 +96,6 @@ export const texts = {
   onFailureHint: "They fail if they do not start, or if nodes log errors in the first 10 seconds.",
   deploying: "Deploying …",
   waiting: "Deploying, and waiting for errors …",
-  resultRunning: "The flows are running.",
-  resultFailed: "The flows are active, but they failed.",
-  resultPending: "The flows are starting.",
-  resultUndone: "The flows failed. The flows from before are active again.",
-  resultStopped: "The flows are active. They are stopped.",
-  resultReplaced: "Another deployment has replaced them.",
-  failedRevision: "Failed:",
   conflict: "Another deployment came in between. Nothing was changed.",
   conflictBy: "Active is now:",
   planAgain: "Show the plan again",
@@ -126,9 +105,4 @@ export const texts = {
   proposed: "It is proposed. Another user can approve it.",
   showProposal: "Show the proposal",
   done: "Done",
-  more: (count: number) => `and ${count} more`,
 } as const;
-
-function count(number: number, word: string): string {
-  return `${number} ${number === 1 ? word : `${word}s`}`;
-}

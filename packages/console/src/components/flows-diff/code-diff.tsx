@@ -21,6 +21,7 @@ export function CodeDiff({
   const host = useRef<HTMLDivElement>(null);
   const isWide = useIsWide(host);
   const [isWhole, setWhole] = useState(false);
+  const [isCollapsed, setCollapsed] = useState(false);
   useEffect(() => {
     const parent = host.current;
     if (parent === null || isWide === undefined) {
@@ -49,13 +50,14 @@ export function CodeDiff({
               doc: after,
               extensions: [target, unifiedMergeView({ original: before, mergeControls: false, ...options })],
             });
+    setCollapsed(parent.querySelector(".cm-collapsedLines") !== null);
     return () => view.destroy();
   }, [path, language, before, after, isWide, isWhole]);
   const isChange = before !== undefined && after !== undefined;
   return (
     <div className="code-diff" data-side={isChange ? "both" : before === undefined ? "after" : "before"}>
       <div ref={host} className="code-diff-host" />
-      {isChange && after.split("\n", minCollapsible).length === minCollapsible ? (
+      {isWhole || isCollapsed ? (
         <button type="button" className="plain" aria-pressed={isWhole} onClick={() => setWhole(!isWhole)}>
           {isWhole ? texts.changedCode : texts.wholeCode}
         </button>
@@ -63,9 +65,6 @@ export function CodeDiff({
     </div>
   );
 }
-
-/** Fewer lines are not collapsed: the margins of a change, and what is worth it. */
-const minCollapsible = 8;
 
 const minWidthOfSides = 760;
 

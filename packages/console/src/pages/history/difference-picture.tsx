@@ -4,7 +4,6 @@ import { type FlowsDiff, FlowsService, type Node, nodeToJson } from "@flowgate/c
 import { Result } from "../../components/page.tsx";
 import { FlowDiffView } from "../../flow-view/flow-diff-view.tsx";
 import { parseFlowNodes } from "../../flow-view/flow-nodes.ts";
-import { texts } from "../../texts/history.ts";
 
 /** The difference of two revisions as a picture. `base` is empty if there is none. */
 export function DifferencePicture({
@@ -18,22 +17,16 @@ export function DifferencePicture({
 }): ReactNode {
   const before = useQuery(FlowsService.method.getFlows, { rev: base }, { enabled: base !== "" });
   const after = useQuery(FlowsService.method.getFlows, { rev });
-  if (diff.containers.length === 0) {
-    return null;
-  }
   return (
-    <section className="difference-picture">
-      <h3>{texts.picture}</h3>
-      <Result of={after}>
-        {({ flows }) =>
-          base === "" ? (
-            <Picture before={noNodes} after={flows} diff={diff} />
-          ) : (
-            <Result of={before}>{(old) => <Picture before={old.flows} after={flows} diff={diff} />}</Result>
-          )
-        }
-      </Result>
-    </section>
+    <Result of={after}>
+      {({ flows }) =>
+        base === "" ? (
+          <Picture before={noNodes} after={flows} diff={diff} />
+        ) : (
+          <Result of={before}>{(old) => <Picture before={old.flows} after={flows} diff={diff} />}</Result>
+        )
+      }
+    </Result>
   );
 }
 

@@ -1,18 +1,21 @@
-import type { ReactNode } from "react";
+import { lazy, type ReactNode, Suspense } from "react";
 import { useQuery } from "@connectrpc/connect-query";
 import { type Revision, RevisionsService } from "@flowgate/client";
 import { DiffFlows } from "../../components/flows-diff/flows-diff.tsx";
 import { useFilters } from "../../components/filters.tsx";
+import { Loading } from "../../components/notice.tsx";
 import { Result } from "../../components/page.tsx";
 import { shortRev } from "../../components/revision.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/history.ts";
 import { useRecentRevisions } from "./active-revision.ts";
-import { DifferencePicture } from "./difference-picture.tsx";
+
+const DifferencePicture = lazy(async () => ({ default: (await import("./difference-picture.tsx")).DifferencePicture }));
 
 /** What changes from another revision, which can be chosen, to this one. */
 export function Difference({ revision: { rev, parent } }: { readonly revision: Revision }): ReactNode {
-  const [{ base }, change] = useFilters(["base"]);
+  const [{ base, view }, change] = useFilters(["base", "view"]);
+  const isPicture = view === "picture";
   const { revisions, active } = useRecentRevisions();
   const isWaiting = base === "active" && active === undefined;
   const difference = useQuery(
@@ -42,13 +45,22 @@ export function Difference({ revision: { rev, parent } }: { readonly revision: R
           </select>
         </label>
       </div>
+      <div className="view-switch">
+        <button type="button" aria-pressed={!isPicture} onClick={() => change({ view: "" })}>
+          {texts.asText}
+        </button>
+        <button type="button" aria-pressed={isPicture} onClick={() => change({ view: "picture" })}>
+          {texts.asPicture}
+        </button>
+      </div>
       <Result of={difference}>
-        {({ diff, base: compared }) =>
-          diff === undefined ? null : (
-            <>
-              <DifferencePicture rev={rev} base={compared} diff={diff} />
-              <DiffFlows diff={diff} />
-            </>
+        {({ diff, base, rev }) =>
+          diff === undefined ? null : isPicture ? (
+            <Suspense fallback={<Loading />}>
+              <DifferencePicture key={`${base} ${rev}`} diff={diff} base={base} rev={rev} />
+            </Suspense>
+          ) : (
+            <DiffFlows diff={diff} />
           )
         }
       </Result>

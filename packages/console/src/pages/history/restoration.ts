@@ -25,18 +25,17 @@ export function defaultType(kind: "undo" | "restore", { deploymentType }: Revisi
   return kind === "undo" && isPartial ? deploymentType : DeploymentType.FULL;
 }
 
-/** What nodes do, and what is lost by that. */
-export type Effects = {
-  readonly stop: number;
-  readonly start: number;
-  readonly restart: number;
+/** What is lost. */
+export type Losses = {
+  /** All that is in memory. */
   readonly losesProcess: boolean;
+  /** What is in memory of nodes that restart, apart from their context. */
   readonly losesMessages: boolean;
   /** The nodes and tabs that are removed, with their context. */
   readonly removed: number;
 };
 
-export function effectsOf({
+export function lossesOf({
   type,
   nodes,
   modules,
@@ -47,16 +46,11 @@ export function effectsOf({
   /** Those of the revision whose flows are deployed. */
   readonly modules: readonly Pick<RequiredModule, "state">[];
   readonly diff: Pick<FlowsDiff, "containers"> | undefined;
-}): Effects {
-  const count = (action: NodeAction): number => nodes.filter((node) => node.action === action).length;
-  const [stop, start, restart] = [count(NodeAction.STOP), count(NodeAction.START), count(NodeAction.RESTART)];
+}): Losses {
   const losesProcess = type === DeploymentType.FULL || changesModules(modules);
   return {
-    stop,
-    start,
-    restart,
     losesProcess,
-    losesMessages: !losesProcess && stop + restart > 0,
+    losesMessages: !losesProcess && nodes.some(({ action }) => action !== NodeAction.START),
     removed: (diff?.containers ?? [])
       .flatMap((container) => container.nodes)
       .filter(({ change, role }) => change === NodeChange.REMOVED && role !== NodeRole.GROUP).length,

@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { callUnaryMethod, useMutation, useQuery, useTransport } from "@connectrpc/connect-query";
-import { useQuery as usePlainQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery as usePlainQuery } from "@tanstack/react-query";
 import {
   type DeploymentType,
   FlowsService,
@@ -13,10 +13,11 @@ import {
 import { useRefresh } from "../../api/refresh.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Loading, Problem } from "../../components/notice.tsx";
+import { useDeployments } from "../../components/outcome.tsx";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/history.ts";
 import { defaultType, refusalOf } from "./restoration.ts";
-import { Conflict, NeedsApproval, Proposed, RestoreOutcome } from "./restore-outcome.tsx";
+import { Conflict, NeedsApproval, Proposed, Restored } from "./restore-outcome.tsx";
 import { type RestoreChoices, RestoreForm } from "./restore-form.tsx";
 import { RestorePlan } from "./restore-plan.tsx";
 
@@ -34,7 +35,7 @@ export function RestoreDialog({
   readonly target: string | undefined;
   readonly onClose: () => void;
 }): ReactNode {
-  const { can } = useSession();
+  const { can, username } = useSession();
   const [active, setActive] = useState(current);
   const [choices, setChoices] = useState<RestoreChoices>({
     message: "",
@@ -45,6 +46,7 @@ export function RestoreDialog({
   const plan = usePlan(rev, active.rev, choices.type);
   const deployment = useDeployment();
   const proposal = useMutation(ProposalsService.method.createProposal);
+  const deployments = useDeployments();
   const mayDeploy = can("flows.write");
   const fields = { message: choices.message, deploymentType: choices.type, onFailure: choices.onFailure };
   const deploy = (): void =>
@@ -65,7 +67,7 @@ export function RestoreDialog({
 
   function content(): ReactNode {
     if (deployment.data !== undefined) {
-      return <RestoreOutcome response={deployment.data} onClose={onClose} />;
+      return <Restored response={deployment.data} deployments={deployments} onClose={onClose} />;
     }
     if (proposal.data !== undefined) {
       return <Proposed proposal={proposal.data} onClose={onClose} />;
@@ -75,7 +77,14 @@ export function RestoreDialog({
       return <Conflict active={newest} canPlanAgain={isOutdated} onPlanAgain={planAgain} onClose={onClose} />;
     }
     if (refusal?.kind === "approval") {
-      return <NeedsApproval canPropose={can("flows.propose")} isBusy={isBusy} onPropose={propose} onClose={onClose} />;
+      return (
+        <NeedsApproval
+          canPropose={can("flows.propose") && username !== ""}
+          isBusy={isBusy}
+          onPropose={propose}
+          onClose={onClose}
+        />
+      );
     }
     return (
       <>
@@ -89,7 +98,8 @@ export function RestoreDialog({
           choices={choices}
           submit={mayDeploy ? (kind === "undo" ? texts.undo : texts.restore) : texts.propose}
           hint={mayDeploy ? undefined : texts.proposalHint}
-          isReady={plan.isReady}
+          isShown={plan.isReady}
+          isReady={!plan.isStale}
           isBusy={isBusy}
           onChange={setChoices}
           onSubmit={mayDeploy ? deploy : propose}
@@ -120,6 +130,8 @@ function usePlan(rev: string, activeRev: string, deploymentType: DeploymentType)
   const plan = usePlainQuery({
     queryKey: ["plan of a restore", rev, activeRev, deploymentType],
     enabled: data !== undefined,
+    // That of another type remains until this one is known.
+    placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
       callUnaryMethod(
         transport,
@@ -130,8 +142,15 @@ function usePlan(rev: string, activeRev: string, deploymentType: DeploymentType)
   });
   const error = difference.error ?? content.error ?? plan.error;
   return difference.data !== undefined && data !== undefined && plan.data !== undefined
-    ? { isReady: true as const, difference: difference.data, content: data, plan: plan.data, error }
-    : { isReady: false as const, content: data, error };
+    ? {
+        isReady: true as const,
+        isStale: plan.isPlaceholderData,
+        difference: difference.data,
+        content: data,
+        plan: plan.data,
+        error,
+      }
+    : { isReady: false as const, isStale: true, content: data, error };
 }
 
 /** One of the two calls, as one. */

@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useId } from "react";
 import { DeploymentType, OnFailure } from "@flowgate/client";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/history.ts";
@@ -25,6 +25,7 @@ export function RestoreForm({
   choices,
   submit,
   hint,
+  isShown,
   isReady,
   isBusy,
   onChange,
@@ -35,69 +36,76 @@ export function RestoreForm({
   /** The label of the button that does it. */
   readonly submit: string;
   readonly hint: string | undefined;
-  /** Whether the plan is shown. Nothing is deployed before. */
+  readonly isShown: boolean;
+  /** Whether the plan of these choices is shown. Nothing is deployed before. */
   readonly isReady: boolean;
   readonly isBusy: boolean;
   readonly onChange: (choices: RestoreChoices) => void;
   readonly onSubmit: () => void;
   readonly onClose: () => void;
 }): ReactNode {
+  const form = useId();
   return (
-    <form
-      className="history-form"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onSubmit();
-      }}
-    >
-      <label>
-        {texts.reason}
-        <input
-          maxLength={1_000}
-          placeholder={texts.reasonHint}
-          value={choices.message}
-          onChange={({ target }) => onChange({ ...choices, message: target.value })}
-        />
-      </label>
-      <div className="filters">
-        <label>
-          {texts.restartChoice}
-          <select
-            value={choices.type}
-            onChange={({ target }) => onChange({ ...choices, type: Number(target.value) as DeploymentType })}
-          >
-            {types.map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label title={texts.onFailureHint}>
-          {texts.onFailure}
-          <select
-            value={choices.onFailure}
-            onChange={({ target }) => onChange({ ...choices, onFailure: Number(target.value) as OnFailure })}
-          >
-            {failures.map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </select>
-        </label>
-      </div>
-      {choices.onFailure === OnFailure.UNDO ? <p className="muted">{texts.onFailureHint}</p> : null}
-      {hint === undefined ? null : <p className="muted">{hint}</p>}
-      {isBusy ? <output>{choices.onFailure === OnFailure.UNDO ? texts.waiting : texts.deploying}</output> : null}
+    <>
+      {isShown ? (
+        <form
+          id={form}
+          className="history-form"
+          onSubmit={(event) => {
+            event.preventDefault();
+            onSubmit();
+          }}
+        >
+          <label>
+            {texts.reason}
+            <input
+              maxLength={1_000}
+              placeholder={texts.reasonHint}
+              value={choices.message}
+              onChange={({ target }) => onChange({ ...choices, message: target.value })}
+            />
+          </label>
+          <div className="filters">
+            <label>
+              {texts.restartChoice}
+              <select
+                value={choices.type}
+                onChange={({ target }) => onChange({ ...choices, type: Number(target.value) as DeploymentType })}
+              >
+                {types.map(([value, label]) => (
+                  <option key={value} value={value}>
+                    {label}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <label title={texts.onFailureHint}>
+              {texts.onFailure}
+              <select
+                value={choices.onFailure}
+                onChange={({ target }) => onChange({ ...choices, onFailure: Number(target.value) as OnFailure })}
+              >
+                {failures.map(([value, label]) => (
+                  <option key={value} value={value}>
+                    {label}
+                  </option>
+                ))}
+              </select>
+            </label>
+          </div>
+          {choices.onFailure === OnFailure.UNDO ? <p className="muted">{texts.onFailureHint}</p> : null}
+          {hint === undefined ? null : <p className="muted">{hint}</p>}
+          {isBusy ? <output>{choices.onFailure === OnFailure.UNDO ? texts.waiting : texts.deploying}</output> : null}
+        </form>
+      ) : null}
       <div className="dialog-actions">
         <button type="button" onClick={onClose}>
           {appTexts.cancel}
         </button>
-        <button type="submit" className="primary" disabled={!isReady || isBusy}>
+        <button type="submit" form={form} className="primary" disabled={!isReady || isBusy}>
           {submit}
         </button>
       </div>
-    </form>
+    </>
   );
 }

@@ -1,52 +1,26 @@
 import { type ReactNode, useEffect, useRef } from "react";
-import { useQuery } from "@connectrpc/connect-query";
-import {
-  DeploymentOutcome,
-  type Proposal,
-  type Revision,
-  RevisionsService,
-  type SetFlowsResponse,
-} from "@flowgate/client";
+import type { Proposal, Revision, SetFlowsResponse } from "@flowgate/client";
 import { Link } from "wouter";
-import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
+import type { Deployments } from "../../components/deployment-events.ts";
+import { Outcome } from "../../components/outcome.tsx";
+import { RevisionAuthor, RevisionLink } from "../../components/revision.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/history.ts";
 
-const sentences: Readonly<Record<number, string>> = {
-  [DeploymentOutcome.RUNNING]: texts.resultRunning,
-  [DeploymentOutcome.FAILED]: texts.resultFailed,
-  [DeploymentOutcome.CRASHED]: texts.resultFailed,
-  [DeploymentOutcome.PENDING]: texts.resultPending,
-  [DeploymentOutcome.REPLACED]: texts.resultReplaced,
-  [DeploymentOutcome.STOPPED]: texts.resultStopped,
-};
-
-/** What came of the deployment. Later events change it: flows can fail after the response. */
-export function RestoreOutcome({
-  response: { rev, outcome, outcomeMessage, undoneRev },
+/** What has become of the deployment, and then what becomes of its flows. */
+export function Restored({
+  response,
+  deployments,
   onClose,
 }: {
   readonly response: SetFlowsResponse;
+  readonly deployments: Deployments;
   readonly onClose: () => void;
 }): ReactNode {
-  const { data } = useQuery(RevisionsService.method.getRevision, { rev });
-  const isUndone = outcome === DeploymentOutcome.UNDONE;
-  const latest = data ?? { outcome, outcomeMessage };
   return (
     <Ending onClose={onClose}>
-      <p>
-        <output className="restore-result">{isUndone ? texts.resultUndone : (sentences[latest.outcome] ?? "")}</output>
-      </p>
-      <p>
-        <RevisionLink rev={rev} /> <RevisionOutcome of={latest} />
-      </p>
-      {isUndone ? (
-        <p>
-          {texts.failedRevision} <RevisionLink rev={undoneRev} />
-          {outcomeMessage === "" ? null : <span>: {visibleText(outcomeMessage)}</span>}
-        </p>
-      ) : null}
+      <Outcome response={response} deployments={deployments} />
     </Ending>
   );
 }
@@ -80,8 +54,8 @@ export function Conflict({
       </p>
       <p>
         {texts.conflictBy} <RevisionLink rev={active.rev} />{" "}
-        {active.message === "" ? null : <q>{visibleText(active.message)}</q>} (<RevisionAuthor of={active} />,{" "}
-        <Time at={active.createTime} />)
+        {active.message === "" ? null : <q>{visibleText(active.message)}</q>} ({texts.by} <RevisionAuthor of={active} />
+        , <Time at={active.createTime} />)
       </p>
     </Ending>
   );

@@ -1,13 +1,9 @@
 import type { ReactNode } from "react";
 import type { Revision } from "@flowgate/client";
 import { Link } from "wouter";
-import {
-  deploymentTypes,
-  RevisionAuthor,
-  RevisionCauseText,
-  RevisionLink,
-  RevisionOutcome,
-} from "../../components/revision.tsx";
+import { RevisionLink, deploymentTypes, RevisionCauseText, RevisionOutcome } from "../../components/revision.tsx";
+import { describeCaller } from "../../components/describe.ts";
+import { formatBytes } from "../../components/format.ts";
 import { ExactTime, Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/history.ts";
@@ -26,12 +22,12 @@ export function RevisionFacts({ revision }: { readonly revision: Revision }): Re
         <Fact name={texts.fact.missingTypes}>{missingTypes.map(visibleText).join(", ")}</Fact>
       )}
       <Fact name={texts.fact.author}>
-        <RevisionAuthor of={{ ...revision, approvedBy: "" }} />
+        <bdi>{visibleText(describeCaller(revision))}</bdi>
         {tokenId === "" ? null : <span className="muted"> ({tokenId})</span>}
       </Fact>
       {approvedBy === "" ? null : (
         <Fact name={texts.fact.approved}>
-          <RevisionAuthor of={{ user: approvedBy, tokenName: approvedByTokenName, approvedBy: "" }} />
+          <bdi>{visibleText(describeCaller({ user: approvedBy, tokenName: approvedByTokenName }))}</bdi>
           {approvedByTokenId === "" ? null : <span className="muted"> ({approvedByTokenId})</span>}
         </Fact>
       )}
@@ -72,11 +68,4 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
       <dd>{children}</dd>
     </>
   );
-}
-
-const bytes = new Intl.NumberFormat("en", { style: "unit", unit: "byte", unitDisplay: "narrow" });
-const kilobytes = new Intl.NumberFormat("en", { style: "unit", unit: "kilobyte", maximumFractionDigits: 1 });
-
-function formatBytes(size: number): string {
-  return size < 1_000 ? bytes.format(size) : kilobytes.format(size / 1_000);
 }

@@ -1,7 +1,8 @@
-import type { KeyboardEvent, ReactNode } from "react";
+import { type KeyboardEvent, type ReactNode, useState } from "react";
 import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { type Revision, RevisionsService } from "@flowgate/client";
 import { Link } from "wouter";
+import { describeOutcome } from "../../components/describe.ts";
 import { SelectFilter, TextFilter, TimeFilter, useFilters } from "../../components/filters.tsx";
 import { Page, Result } from "../../components/page.tsx";
 import {
@@ -94,6 +95,10 @@ function FilterForm({
   readonly filters: RevisionFilters;
   readonly onChange: (changes: Partial<RevisionFilters>) => void;
 }): ReactNode {
+  // Stays open when the last of them is removed.
+  const [hasMore] = useState(() =>
+    [filters.type, filters.pinned, filters.since, filters.until].some((value) => value !== ""),
+  );
   return (
     <search className="filters" aria-label={texts.filters.legend}>
       <TextFilter label={texts.filters.user} value={filters.user} onChange={(user) => onChange({ user })} />
@@ -101,31 +106,36 @@ function FilterForm({
         label={texts.filters.outcome}
         value={filters.outcome}
         all={texts.filters.any}
-        options={Array.from(outcomeNames.keys(), (value) => ({
+        options={Array.from(outcomeNames, ([value, outcome]) => ({
           value,
-          label: revisionTexts.outcomes[value as keyof typeof revisionTexts.outcomes],
+          label: describeOutcome(outcome)[0],
         }))}
         onChange={(outcome) => onChange({ outcome })}
       />
-      <SelectFilter
-        label={texts.filters.type}
-        value={filters.type}
-        all={texts.filters.any}
-        options={Array.from(typeNames, ([value, type]) => ({ value, label: deploymentTypes[type] ?? value }))}
-        onChange={(type) => onChange({ type })}
-      />
-      <SelectFilter
-        label={texts.filters.pinned}
-        value={filters.pinned}
-        all={texts.filters.any}
-        options={[
-          { value: "yes", label: texts.filters.onlyPinned },
-          { value: "no", label: texts.filters.notPinned },
-        ]}
-        onChange={(pinned) => onChange({ pinned })}
-      />
-      <TimeFilter label={texts.filters.since} value={filters.since} onChange={(since) => onChange({ since })} />
-      <TimeFilter label={texts.filters.until} value={filters.until} onChange={(until) => onChange({ until })} />
+      <details className="history-filters" open={hasMore}>
+        <summary>{texts.filters.more}</summary>
+        <div className="filters">
+          <SelectFilter
+            label={texts.filters.type}
+            value={filters.type}
+            all={texts.filters.any}
+            options={Array.from(typeNames, ([value, type]) => ({ value, label: deploymentTypes[type] ?? value }))}
+            onChange={(type) => onChange({ type })}
+          />
+          <SelectFilter
+            label={texts.filters.pinned}
+            value={filters.pinned}
+            all={texts.filters.any}
+            options={[
+              { value: "yes", label: texts.filters.onlyPinned },
+              { value: "no", label: texts.filters.notPinned },
+            ]}
+            onChange={(pinned) => onChange({ pinned })}
+          />
+          <TimeFilter label={texts.filters.since} value={filters.since} onChange={(since) => onChange({ since })} />
+          <TimeFilter label={texts.filters.until} value={filters.until} onChange={(until) => onChange({ until })} />
+        </div>
+      </details>
     </search>
   );
 }

@@ -16,7 +16,7 @@ import { centerOf, type Box } from "./geometry.ts";
 import { nameOf } from "./labels.ts";
 import { drawWire } from "./wires.ts";
 
-export type ChangeKind = ChangeMark | "rewired";
+type ChangeKind = ChangeMark | "rewired";
 
 /** What is different about a node. */
 export type NodeChangeSummary = {
@@ -63,7 +63,7 @@ export function drawDiff(
 }
 
 /** The changes of one node of a difference. */
-export function summarize(
+function summarize(
   { id, type, name, change, aspects }: NodeDiff,
   { before, after }: Versions,
 ): NodeChangeSummary {

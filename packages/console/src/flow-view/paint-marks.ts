@@ -104,7 +104,7 @@ export function paintMove(canvas: Canvas, { from, to }: MoveElement, theme: Them
 }
 
 /** `12`, `1.2k` or `3M`. */
-export function formatCount(count: number): string {
+function formatCount(count: number): string {
   if (count < 1000) {
     return String(count);
   }

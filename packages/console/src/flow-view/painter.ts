@@ -36,7 +36,7 @@ export type Picture = {
 
 /** Paints what is visible of a scene; with `region`, only that part of it. */
 export function paint(canvas: Canvas, scene: Scene, picture: Picture, region?: Box): void {
-  const { view, size, pixelRatio, theme, overlays } = picture;
+  const { view, size, pixelRatio, theme } = picture;
   const area = region ?? visibleBox(view, size);
   const factor = view.scale * pixelRatio;
   canvas.save();

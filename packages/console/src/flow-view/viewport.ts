@@ -5,7 +5,7 @@ export type Viewport = { readonly x: number; readonly y: number; readonly scale:
 
 export type Size = { readonly width: number; readonly height: number };
 
-export const scaleLimits = { min: 0.02, max: 3 } as const;
+const scaleLimits = { min: 0.02, max: 3 } as const;
 
 /** The part of a drawing that is seen. */
 export function visibleBox({ x, y, scale }: Viewport, { width, height }: Size): Box {
@@ -51,7 +51,7 @@ export function reveal(view: Viewport, box: Box, size: Size): Viewport {
 }
 
 /** Labels can be read from this scale on. */
-export const readableScale = 0.6;
+const readableScale = 0.6;
 
 function centered(box: Box, size: Size, scale: number): Viewport {
   const { x, y } = centerOf(box);

@@ -63,10 +63,7 @@ export function drawDiff(
 }
 
 /** The changes of one node of a difference. */
-function summarize(
-  { id, type, name, change, aspects }: NodeDiff,
-  { before, after }: Versions,
-): NodeChangeSummary {
+function summarize({ id, type, name, change, aspects }: NodeDiff, { before, after }: Versions): NodeChangeSummary {
   const node = after.get(id) ?? before.get(id);
   const label = node === undefined ? (name ?? id) : nameOf(node, after.get(id) === undefined ? before : after);
   return { id, type, name: label, kinds: kindsOf(change, aspects) };

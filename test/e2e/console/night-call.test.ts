@@ -107,7 +107,7 @@ describe.skipIf(missingBrowser !== undefined)("a call at night", () => {
 
     await dialog.getByLabel("Message").fill("Orders failed since it");
     await dialog.getByRole("button", { name: "Undo", exact: true }).click();
-    await dialog.getByText("The flows are running.").waitFor();
+    await dialog.getByText("Its flows are running").waitFor();
     await record("undone");
 
     await dialog.getByRole("button", { name: "Done" }).click();

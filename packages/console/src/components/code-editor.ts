@@ -5,15 +5,13 @@ import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, lineNumbers } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 import type { CodeLanguage } from "./code-language.ts";
+import { cspNonce } from "./csp-nonce.ts";
 import "./code-editor.css";
-
-/** CodeMirror adds a style element, which the Content Security Policy permits with the nonce of the page. */
-const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
 
 /** What all editors have. Control and format characters in code are visible. */
 export function editorExtensions(language: CodeLanguage, label: string): Extension[] {
   return [
-    EditorView.cspNonce.of(nonce),
+    EditorView.cspNonce.of(cspNonce),
     EditorView.lineWrapping,
     EditorView.contentAttributes.of({ "aria-label": label }),
     lineNumbers(),

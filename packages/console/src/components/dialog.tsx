@@ -1,7 +1,12 @@
 import { type ReactNode, useRef, useState } from "react";
+import { setNonce } from "get-nonce";
 import { Dialog as RadixDialog } from "radix-ui";
 import { texts } from "../texts/app.ts";
+import { cspNonce } from "./csp-nonce.ts";
 import { Problem } from "./notice.tsx";
+
+// A dialog adds a style, which keeps the page behind it from scrolling.
+setNonce(cspNonce);
 
 /** A modal dialog. It keeps the focus, and gives it back. Escape closes it. */
 export function Dialog({

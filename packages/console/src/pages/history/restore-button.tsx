@@ -6,53 +6,33 @@ import { useRecentRevisions } from "./active-revision.ts";
 import { canUndo } from "./restoration.ts";
 import { RestoreDialog } from "./restore-dialog.tsx";
 
-/** Undoes the active revision, if the user may and if there is something to undo. */
-export function UndoButton(): ReactNode {
-  const { active } = useRecentRevisions();
-  return active !== undefined && canUndo(active) ? (
-    <ActionButton kind="undo" active={active} target={undefined} label={texts.undo} proposal={texts.proposeUndo} />
-  ) : null;
-}
+/** What the dialog does, which another deployment does not change while it is open. */
+type Action = { readonly kind: "undo" | "restore"; readonly target: string | undefined };
 
-/** Makes the flows of an earlier revision active again. */
-export function RestoreButton({ target }: { readonly target: Revision }): ReactNode {
+/** Makes the flows of an earlier revision active again, or undoes the active one. Not shown where this is not possible. */
+export function RestoreButton({ target }: { readonly target?: Revision }): ReactNode {
   const { active } = useRecentRevisions();
-  return active === undefined ? null : (
-    <ActionButton
-      kind="restore"
-      active={active}
-      target={target.rev}
-      label={texts.restore}
-      proposal={texts.proposeRestore}
-    />
-  );
-}
-
-function ActionButton({
-  kind,
-  active,
-  target,
-  label,
-  proposal,
-}: {
-  readonly kind: "undo" | "restore";
-  readonly active: Revision;
-  readonly target: string | undefined;
-  readonly label: string;
-  readonly proposal: string;
-}): ReactNode {
   const { can, username } = useSession();
-  const [isOpen, setOpen] = useState(false);
+  const [opened, setOpened] = useState<Action>();
+  const action: Action =
+    target === undefined || target.active
+      ? { kind: "undo", target: undefined }
+      : { kind: "restore", target: target.rev };
   // Proposals have two people, who have names.
-  if (!can("flows.write") && !(can("flows.propose") && username !== "")) {
+  const isPermitted = can("flows.write") || (can("flows.propose") && username !== "");
+  if (active === undefined || !isPermitted) {
     return null;
   }
+  const [label, proposal] =
+    action.kind === "undo" ? [texts.undo, texts.proposeUndo] : [texts.restore, texts.proposeRestore];
   return (
     <>
-      <button type="button" onClick={() => setOpen(true)}>
-        {can("flows.write") ? label : proposal}
-      </button>
-      {isOpen ? <RestoreDialog kind={kind} active={active} target={target} onClose={() => setOpen(false)} /> : null}
+      {action.kind === "restore" || canUndo(active) ? (
+        <button type="button" onClick={() => setOpened(action)}>
+          {can("flows.write") ? label : proposal}
+        </button>
+      ) : null}
+      {opened === undefined ? null : <RestoreDialog {...opened} active={active} onClose={() => setOpened(undefined)} />}
     </>
   );
 }

@@ -19,7 +19,7 @@ import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/history.ts";
 import { texts as revisionTexts } from "../../texts/revision.ts";
 import { filterNames, outcomeNames, requestOf, type RevisionFilters, typeNames } from "./filters.ts";
-import { UndoButton } from "./restore-button.tsx";
+import { RestoreButton } from "./restore-button.tsx";
 
 /** All revisions, newest first. */
 export function RevisionList(): ReactNode {
@@ -30,7 +30,7 @@ export function RevisionList(): ReactNode {
     getNextPageParam: ({ nextPageToken }) => (nextPageToken === "" ? undefined : nextPageToken),
   });
   return (
-    <Page title={texts.title} actions={<UndoButton />}>
+    <Page title={texts.title} actions={<RestoreButton />}>
       <FilterForm filters={filters} onChange={change} />
       <Result of={list}>
         {({ pages }) => (

@@ -14,7 +14,7 @@ import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/history.ts";
 import { texts as revisionTexts } from "../../texts/revision.ts";
 import { Difference } from "./difference.tsx";
-import { RestoreButton, UndoButton } from "./restore-button.tsx";
+import { RestoreButton } from "./restore-button.tsx";
 import { RevisionFacts } from "./revision-facts.tsx";
 
 /** One revision: its facts, what it changed, and what can be done with it. */
@@ -57,7 +57,7 @@ function Actions({ revision }: { readonly revision: Revision }): ReactNode {
           <MessageButton revision={revision} />
         </>
       ) : null}
-      {revision.active ? <UndoButton /> : <RestoreButton target={revision} />}
+      <RestoreButton target={revision} />
     </>
   );
 }

@@ -43,7 +43,7 @@ export function TextFilter({
   readonly onChange: (value: string) => void;
 }): ReactNode {
   const [typed, setTyped] = useState<string>();
-  const list = useId();
+  const id = useId();
   useEffect(() => {
     if (typed === undefined) {
       return undefined;
@@ -55,24 +55,25 @@ export function TextFilter({
     return () => clearTimeout(timer);
   }, [typed, onChange]);
   return (
-    <label>
-      {label}
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
       <input
+        id={id}
         type="search"
         autoComplete="off"
         spellCheck={false}
         value={typed ?? value}
-        list={suggestions.length === 0 ? undefined : list}
+        list={suggestions.length === 0 ? undefined : `${id}-suggestions`}
         onChange={(event) => setTyped(event.target.value)}
       />
       {suggestions.length === 0 ? null : (
-        <datalist id={list}>
+        <datalist id={`${id}-suggestions`}>
           {suggestions.map((each) => (
             <option key={each}>{each}</option>
           ))}
         </datalist>
       )}
-    </label>
+    </div>
   );
 }
 
@@ -90,10 +91,11 @@ export function SelectFilter({
   readonly options: readonly { readonly value: string; readonly label: string }[];
   readonly onChange: (value: string) => void;
 }): ReactNode {
+  const id = useId();
   return (
-    <label>
-      {label}
-      <select value={value} onChange={(event) => onChange(event.target.value)}>
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <select id={id} value={value} onChange={(event) => onChange(event.target.value)}>
         <option value="">{all}</option>
         {options.map((option) => (
           <option key={option.value} value={option.value}>
@@ -101,7 +103,7 @@ export function SelectFilter({
           </option>
         ))}
       </select>
-    </label>
+    </div>
   );
 }
 
@@ -115,15 +117,17 @@ export function TimeFilter({
   readonly value: string;
   readonly onChange: (value: string) => void;
 }): ReactNode {
+  const id = useId();
   return (
-    <label>
-      {label}
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
       <input
+        id={id}
         type="datetime-local"
         value={toLocal(value)}
         onChange={({ target }) => onChange(target.value === "" ? "" : new Date(target.value).toISOString())}
       />
-    </label>
+    </div>
   );
 }
 

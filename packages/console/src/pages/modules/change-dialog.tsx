@@ -21,6 +21,7 @@ export function ChangeDialog({
   action,
   isMain = false,
   isReady = true,
+  onOpen,
   run,
   onChange,
   children,
@@ -32,16 +33,22 @@ export function ChangeDialog({
   readonly isMain?: boolean;
   /** Whether the form is filled in so far that it can be sent. */
   readonly isReady?: boolean;
+  /** Clears the rest of the form. */
+  readonly onOpen?: () => void;
   readonly run: (deferRestart: boolean) => Promise<ChangeModuleResponse>;
   readonly onChange: (change: Change) => void;
   /** The rest of the form. */
   readonly children?: ReactNode;
 }): ReactNode {
   const [isOpen, setOpen] = useState(false);
+  const open = (): void => {
+    onOpen?.();
+    setOpen(true);
+  };
   const close = (): void => setOpen(false);
   return (
     <>
-      <button type="button" className={isMain ? "primary" : ""} onClick={() => setOpen(true)}>
+      <button type="button" className={isMain ? "primary" : ""} onClick={open}>
         {label}
       </button>
       <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>

@@ -38,6 +38,12 @@ export function InstallModule({
       description={texts.installHint}
       action="install"
       isMain={isMain}
+      onOpen={() => {
+        setUpload(false);
+        setName(givenName);
+        setVersion(givenVersion);
+        setFile(undefined);
+      }}
       isReady={isUpload ? file !== undefined : name.trim() !== ""}
       run={async (deferRestart) =>
         callUnaryMethod(transport, ModulesService.method.installModule, {

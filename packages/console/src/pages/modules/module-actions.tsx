@@ -31,6 +31,7 @@ function Update({ module: { name, version: current }, onChange }: Props): ReactN
       title={texts.updateTitle(name)}
       description={texts.updateHint(current)}
       action="update"
+      onOpen={() => setVersion("")}
       run={(deferRestart) =>
         callUnaryMethod(transport, ModulesService.method.updateModule, {
           name,
@@ -79,6 +80,7 @@ function Withdraw({
       title={title}
       description={description}
       action={action}
+      onOpen={() => setForced(false)}
       isReady={!isUsed || isForced}
       run={(deferRestart) =>
         action === "remove"

@@ -2,6 +2,7 @@ import "./audit.css";
 import { type ReactNode, useState } from "react";
 import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { type AuditEntry, AuditService } from "@flowgate/client";
+import { Link } from "wouter";
 import { useRefresh } from "../../api/refresh.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { SelectFilter, TextFilter, TimeFilter, useFilters } from "../../components/filters.tsx";
@@ -13,6 +14,7 @@ import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/audit.ts";
 import { ExportAudit } from "./export-dialog.tsx";
 import { filterNames, kinds, labelOfKind, nameOfKind, toRequest } from "./filters.ts";
+import { pathOfSubject } from "./subject.ts";
 import { VerifyAudit } from "./verify-dialog.tsx";
 
 const pageSize = 100;
@@ -79,14 +81,23 @@ const columns: readonly Column<AuditEntry>[] = [
   { title: texts.from, cell: ({ address }) => address },
   {
     title: texts.subject,
-    cell: ({ subject, detail }) => (
+    cell: (entry) => (
       <>
-        {subject === "" ? null : <code>{shorten(subject)}</code>} {shorten(detail)}
+        <Subject of={entry} /> {shorten(entry.detail)}
       </>
     ),
   },
   { title: texts.details, isUntitled: true, cell: (entry) => <Details of={entry} /> },
 ];
+
+function Subject({ of: entry }: { readonly of: AuditEntry }): ReactNode {
+  if (entry.subject === "") {
+    return null;
+  }
+  const path = pathOfSubject(entry);
+  const text = <code>{shorten(entry.subject)}</code>;
+  return path === undefined ? text : <Link href={path}>{text}</Link>;
+}
 
 function Caller({ of: { user, tokenName } }: { readonly of: AuditEntry }): ReactNode {
   if (user === "") {

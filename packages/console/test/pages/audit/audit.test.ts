@@ -4,6 +4,7 @@ import { AuditEntrySchema, AuditKind } from "@flowgate/client";
 import { expect, test } from "vitest";
 import { formatEntry, writeExport } from "../../../src/pages/audit/export.ts";
 import { kinds, toRequest } from "../../../src/pages/audit/filters.ts";
+import { pathOfSubject } from "../../../src/pages/audit/subject.ts";
 import { kindTexts } from "../../../src/texts/audit.ts";
 
 const none = { user: "", kind: "", since: "", until: "" };
@@ -61,4 +62,13 @@ test("an export has all entries in order, and reports its progress before it end
   );
   expect(progress.length).toBeGreaterThan(2);
   expect(progress.at(-1)).toBe(20_000);
+});
+
+test.each([
+  [AuditKind.DEPLOYMENT, "r/1", "/history/r%2F1"],
+  [AuditKind.PROPOSAL_REJECTED, "p1", "/proposals/p1"],
+  [AuditKind.TOKEN_REVOKED, "abc", undefined],
+  [AuditKind.FLOWS_STOPPED, "", undefined],
+])("an entry of kind %i about %s leads to %s", (kind, subject, path) => {
+  expect(pathOfSubject({ kind, subject })).toBe(path);
 });

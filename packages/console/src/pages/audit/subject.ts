@@ -1,0 +1,28 @@
+import { type AuditEntry, AuditKind } from "@flowgate/client";
+
+const aboutRevisions: ReadonlySet<AuditKind> = new Set([
+  AuditKind.DEPLOYMENT,
+  AuditKind.UNAPPROVED_DEPLOYMENT,
+  AuditKind.REVISION_UPDATED,
+  AuditKind.RUNTIME_RESTARTED,
+  AuditKind.FLOWS_STARTED,
+  AuditKind.FLOWS_STOPPED,
+]);
+
+const aboutProposals: ReadonlySet<AuditKind> = new Set([
+  AuditKind.PROPOSAL_CREATED,
+  AuditKind.PROPOSAL_APPROVED,
+  AuditKind.PROPOSAL_REJECTED,
+  AuditKind.PROPOSAL_WITHDRAWN,
+]);
+
+/** The page of what an entry is about; undefined: there is none. */
+export function pathOfSubject({ kind, subject }: Pick<AuditEntry, "kind" | "subject">): string | undefined {
+  if (subject === "") {
+    return undefined;
+  }
+  if (aboutRevisions.has(kind)) {
+    return `/history/${encodeURIComponent(subject)}`;
+  }
+  return aboutProposals.has(kind) ? `/proposals/${encodeURIComponent(subject)}` : undefined;
+}

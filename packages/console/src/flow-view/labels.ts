@@ -11,7 +11,7 @@ export function labelOf(node: FlowNode, nodes: FlowNodes): readonly string[] {
 /** Node-RED breaks a label at each `\n `, written with a backslash; a second backslash prevents it. */
 export function labelLines(text: string): readonly string[] {
   const cut = text.length > maxLabelLength ? `${text.slice(0, maxLabelLength)}…` : text;
-  return cut.split(/(?<!\\)\\n /).map((line) => line.replaceAll("\\\\n ", "\\n ").trim());
+  return cut.split(/(?<!\\)\\n /).map((line) => line.replaceAll("\\\\n ", "\\n ").replaceAll(/\s+/g, " ").trim());
 }
 
 /** The label in one line, for lists. */

@@ -46,6 +46,7 @@ export function paint(canvas: Canvas, scene: Scene, picture: Picture, region?: B
     canvas.rect(region.x, region.y, region.width, region.height);
     canvas.clip();
   }
+  canvas.fontKerning = "normal";
   canvas.fillStyle = theme.background;
   canvas.fillRect(area.x, area.y, area.width, area.height);
   const detail = detailAt(view.scale);
@@ -86,7 +87,8 @@ export function createMeasureText(canvas: Canvas): MeasureText {
       return known;
     }
     canvas.font = labelFont;
-    // Node-RED measures elements, whose widths are whole pixels.
+    // Node-RED measures elements, whose texts have kerning and whose widths are whole pixels.
+    canvas.fontKerning = "normal";
     const width = Math.round(canvas.measureText(text).width);
     widths.set(text, width);
     return width;

@@ -51,7 +51,7 @@ test("labels the nodes of Node-RED's examples as its editor does", () => {
       }
       count += 1;
       const expected = evaluate(definition, raw, definition.label as () => string)
-        .replaceAll("\t", " ")
+        .replaceAll(/\s+/g, " ")
         .replaceAll(/ *\\n /g, "\\n ")
         .trim();
       const actual = labelOf(node, nodes).join("\\n ");

@@ -54,7 +54,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "server/memory": ["", "@flowgate/gateway/server"],
     "server/http": ["base auth", "@flowgate/gateway @flowgate/gateway/server pino"],
     "server/pipeline": [
-      "errors.ts telemetry auth server/http server/memory",
+      "base errors.ts telemetry auth server/http server/memory",
       "@bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
     "server/pipeline/guards": [

@@ -3,7 +3,7 @@ import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "@flowgate/gateway/gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "@flowgate/gateway/gen/grpc/reflection/v1alpha/reflection_pb.js";
 import type { Logger } from "pino";
-import type { AdminAuth } from "../auth/accounts.ts";
+import type { AdminAuth, SignInSettings } from "../auth/accounts.ts";
 import { type AuditRecorder, openAuditRecorder } from "../auth/audit-recorder.ts";
 import { Authenticator } from "../auth/authenticator.ts";
 import type { EditorSignIn } from "../auth/editor-sign-in.ts";
@@ -12,6 +12,7 @@ import { createLimiter } from "../auth/limiter.ts";
 import type { AccessRule } from "../auth/permissions.ts";
 import { openTokenCache } from "../auth/token-cache.ts";
 import { openTokenUses } from "../auth/token-uses.ts";
+import { sessionSeconds } from "../options/access.ts";
 import type { Options } from "../options/parse.ts";
 import { readRoles } from "../options/permissions.ts";
 import {
@@ -59,29 +60,14 @@ export async function openAuthentication(
   let issuers: Issuers | undefined;
   stack.defer(() => issuers?.[Symbol.dispose]());
   const { adminAuth, credentialSecret, dataDir, nodeRed } = options;
-  const settings = adminAuth?.signIn;
-  if (settings !== undefined) {
-    issuers = new (await import("../auth/issuers.ts")).Issuers({ log });
-  }
-  const browsers =
-    settings &&
-    issuers &&
-    (await (
-      await import("./sign-in.ts")
-    ).openSessions({
-      settings,
-      editorUrl: nodeRed.url,
-      credentialSecret,
-      dataDir,
-      tokens,
-      issuers,
-      log,
-    }));
+  const settings = sessionSettings(options);
+  const shared = { editorUrl: nodeRed.url, credentialSecret, dataDir, tokens, log };
+  const browsers = settings && (await (await import("./sign-in.ts")).openSessions({ settings, ...shared }));
   /** Loads what authenticates JWTs when the first issuer is configured. */
   const openIssuers = async (adminAuth: AdminAuth | undefined): Promise<Issuers | undefined> => {
     if (adminAuth !== undefined && (issuers !== undefined || adminAuth.issuers.length > 0)) {
       issuers ??= new (await import("../auth/issuers.ts")).Issuers({ log });
-      const replaceProviders = await browsers?.sessions.prepare(adminAuth.issuers);
+      const replaceProviders = await browsers?.sessions.prepare(adminAuth.issuers, issuers);
       await issuers.replace(adminAuth.issuers);
       replaceProviders?.();
     }
@@ -116,6 +102,13 @@ export async function openAuthentication(
     editorSignIn: browsers?.editor,
     users: createUserReload({ options, replace, audit, onReload: onUsersReload, log }),
   };
+}
+
+/** Those of the sessions of browsers; undefined: there are none. */
+function sessionSettings({ adminAuth, console, docs }: Options): SignInSettings | undefined {
+  const hasPages = console || docs;
+  const canSignIn = adminAuth !== undefined && adminAuth.users.length > 0;
+  return adminAuth?.signIn ?? (hasPages && canSignIn ? { lifetimeSeconds: sessionSeconds } : undefined);
 }
 
 /** Keeps flows from publishing keys of their own as those of an issuer, and from taking its place for sign-ins. Throws if they can write the file of its keys. */

@@ -2,13 +2,12 @@
 import type { Logger } from "pino";
 import type { SignInSettings } from "../auth/accounts.ts";
 import { EditorSignIn } from "../auth/editor-sign-in.ts";
-import type { Issuers } from "../auth/issuers.ts";
 import { deriveSessionKey } from "../auth/sealed.ts";
 import { Sessions } from "../auth/sessions.ts";
 import { SignIn, type SignInOptions } from "../auth/sign-in.ts";
 import type { Tokens } from "../auth/token-cache.ts";
 import type { ServerOptions } from "../server/open-server.ts";
-import { SessionCookies } from "../server/pipeline/session-cookie.ts";
+import { cookiesAt, cookiesAtRequests } from "../server/pipeline/session-cookie.ts";
 import { readKey } from "../store/credentials.ts";
 
 type BrowserSessions = {
@@ -31,23 +30,23 @@ export async function openSessions({
   readonly credentialSecret: string | undefined;
   readonly dataDir: string;
   readonly tokens: Tokens;
-  readonly issuers: Issuers;
   readonly log: Logger;
 }): Promise<BrowserSessions> {
   const { tokens, log } = shared;
   const common = { settings, key: deriveSessionKey(await readKey({ credentialSecret, dataDir })), now: Date.now };
   const sessions = new Sessions({ ...common, ...shared });
   const editor =
-    editorUrl === undefined ? undefined : new EditorSignIn({ ...common, url: editorUrl, sessions, tokens });
+    settings.url === undefined || editorUrl === undefined
+      ? undefined
+      : new EditorSignIn({ ...common, signInOrigin: settings.url, url: editorUrl, sessions, tokens });
   return {
     sessions,
     editor,
     serve(options) {
       const signIn = new SignIn({ ...common, ...options, sessions, editor, tokens });
-      const cookies = new SessionCookies(settings.url);
       return {
         signIn,
-        cookies,
+        findCookies: settings.url === undefined ? cookiesAtRequests() : cookiesAt(settings.url),
         onError: (err, { requestId }) => log.error({ requestId, err }, "a sign-in failed unexpectedly"),
       };
     },

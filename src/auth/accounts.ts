@@ -46,8 +46,8 @@ export type OpenIdClient = {
 
 /** The sessions of browsers. */
 export type SignInSettings = {
-  /** The origin at which browsers reach this service. */
-  readonly url: string;
+  /** The origin at which browsers reach this service. Absent: that of each request, if others can't read or change it on its way. */
+  readonly url?: string | undefined;
   readonly lifetimeSeconds: number;
 };
 

@@ -1,14 +1,15 @@
 import { randomBytes } from "node:crypto";
 import type { Origin } from "../store/audit-store.ts";
-import type { SignInSettings } from "./accounts.ts";
 import { invalidToken } from "./errors.ts";
 import { deriveAccessToken, seal, unseal } from "./sealed.ts";
-import { type Handover, type Sessions, signInPaths } from "./sessions.ts";
+import type { Handover, Sessions } from "./sessions.ts";
+import { signInPaths } from "./sign-in-paths.ts";
 import type { Tokens } from "./token-cache.ts";
 import { revocation, sha256 } from "./tokens.ts";
 
 export type EditorSignInOptions = {
-  readonly settings: SignInSettings;
+  /** The origin at which browsers reach the sign-in. */
+  readonly signInOrigin: string;
   /** The origin at which browsers reach Node-RED's editor. */
   readonly url: string;
   /** Encrypts what the editor sends to the sign-in, 32 bytes. */
@@ -50,11 +51,11 @@ export class EditorSignIn {
 
   /** Where to send a browser to sign in, and the secret that it must keep until it is back. */
   begin(): { readonly location: string; readonly secret: string } {
-    const { settings, key, now } = this.#options;
+    const { signInOrigin, key, now } = this.#options;
     const secret = randomBytes(32).toString("base64url");
     const request: EditorRequest = { secret, expiresAtMs: now() + editorRequestSeconds * 1000 };
     const query = new URLSearchParams({ editor: seal(key, "editor", request).toString("base64url") });
-    return { location: `${settings.url}${signInPaths.signIn}?${query.toString()}`, secret };
+    return { location: `${signInOrigin}${signInPaths.signIn}?${query.toString()}`, secret };
   }
 
   /** The secret in a request of the editor. Throws `invalid_token` if the editor has not sent it, or some time ago. */

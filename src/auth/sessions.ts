@@ -1,4 +1,4 @@
-import { type JWTPayload, decodeJwt } from "jose";
+import type { JWTPayload } from "jose";
 import { FlowgateError } from "../errors.ts";
 import { systemOrigin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
@@ -8,8 +8,9 @@ import type { Principal } from "./caller.ts";
 import { endedSession, invalidToken } from "./errors.ts";
 import type { Issuers } from "./issuers.ts";
 import { defaultScope, narrow } from "./permissions.ts";
-import { type Provider, type ProviderOptions, type ProviderTokens, openProvider } from "./provider.ts";
+import type { Provider, ProviderOptions, ProviderTokens } from "./provider.ts";
 import { seal, unseal } from "./sealed.ts";
+import { signInPaths } from "./sign-in-paths.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type NewToken, createNewToken, sha256 } from "./tokens.ts";
 
@@ -38,16 +39,9 @@ export type SessionsOptions = Pick<ProviderOptions, "log" | "now" | "timeoutMs">
   /** Encrypts what the store keeps, 32 bytes. */
   readonly key: Buffer;
   readonly tokens: Tokens;
-  readonly issuers: Pick<Issuers, "verifyIdToken" | "principalOf">;
 };
 
-export const signInPaths = {
-  signIn: "/sign-in",
-  /** Followed by the name of the issuer. One path for all would let an issuer supply the response of another one (RFC 9700, section 4.4). */
-  callback: "/sign-in/callback/",
-  signOut: "/sign-out",
-  protectedResource: "/.well-known/oauth-protected-resource",
-} as const;
+type TokenVerifier = Pick<Issuers, "verifyIdToken" | "principalOf">;
 
 /** Without a refresh token, nothing reports that someone has left a group or the company. */
 const maxSecondsWithoutRenewal = 3_600;
@@ -66,6 +60,7 @@ const maxOverdueMs = 10 * 60_000;
 export class Sessions {
   readonly #options: SessionsOptions;
   #providers: ReadonlyMap<string, Provider> = new Map();
+  #verifier: TokenVerifier | undefined;
   readonly #opened = new WeakMap<StoredToken, { readonly session: Session | undefined }>();
   #principals = new WeakMap<StoredToken, Principal>();
   /** By the id of the session. */
@@ -82,19 +77,23 @@ export class Sessions {
 
   /**
    * Prepares other issuers, and rejects if one can't be used. They are in force for all calls after the returned function was called.
+   * `verifier` verifies their ID tokens.
    */
-  async prepare(issuers: readonly TokenIssuer[]): Promise<() => void> {
+  async prepare(issuers: readonly TokenIssuer[], verifier: TokenVerifier): Promise<() => void> {
     const { settings, log, now, timeoutMs } = this.#options;
-    const signedOutUrl = settings.url + signInPaths.signIn;
+    const { url } = settings;
     const providers = new Map<string, Provider>();
     for (const { signIn, ...issuer } of issuers) {
-      if (signIn !== undefined) {
-        const redirectUrl = settings.url + signInPaths.callback + issuer.name;
-        const provider = { issuer: { ...issuer, signIn }, redirectUrl, signedOutUrl, log, now, timeoutMs };
+      // Its requirement is checked with the options: here it is missing if it was configured after the start.
+      if (signIn !== undefined && url !== undefined) {
+        const { openProvider } = await import("./provider.ts");
+        const urls = { redirectUrl: url + signInPaths.callback + issuer.name, signedOutUrl: url + signInPaths.signIn };
+        const provider = { issuer: { ...issuer, signIn }, ...urls, log, now, timeoutMs };
         providers.set(issuer.name, await openProvider(provider));
       }
     }
     return () => {
+      this.#verifier = verifier;
       this.#providers = providers;
       this.#principals = new WeakMap();
     };
@@ -114,9 +113,10 @@ export class Sessions {
   /** Creates a session with the response of an issuer. Rejects with `invalid_token` if no rule of the issuer applies to it. */
   async createForIssuer(provider: Provider, tokens: ProviderTokens, handover?: Handover): Promise<NewToken> {
     const { name, signIn } = provider.issuer;
-    const { issuers, settings } = this.#options;
+    const { settings } = this.#options;
+    const verifier = this.#verifierOfIssuers();
     const { idToken = "", refreshToken } = tokens;
-    const principal = issuers.principalOf(name, await issuers.verifyIdToken(idToken, name, signIn.clientId));
+    const principal = verifier.principalOf(name, await verifier.verifyIdToken(idToken, name, signIn.clientId));
     const lifetimeSeconds =
       refreshToken === undefined
         ? Math.min(settings.lifetimeSeconds, maxSecondsWithoutRenewal)
@@ -179,6 +179,13 @@ export class Sessions {
     return provider.signOutUrl(idToken);
   }
 
+  #verifierOfIssuers(): TokenVerifier {
+    if (this.#verifier === undefined) {
+      throw endedSession();
+    }
+    return this.#verifier;
+  }
+
   #create(
     { username, permissions }: Principal,
     passwordFingerprint: Buffer,
@@ -233,7 +240,7 @@ export class Sessions {
         session:
           data?.issuer === undefined || data.idToken === undefined
             ? undefined
-            : { ...data, issuer: data.issuer, idToken: data.idToken, claims: decodeJwt(data.idToken) },
+            : { ...data, issuer: data.issuer, idToken: data.idToken, claims: claimsOf(data.idToken) },
       };
       this.#opened.set(token, opened);
     }
@@ -243,7 +250,7 @@ export class Sessions {
   #principal(token: StoredToken, { issuer, claims }: Session): Principal {
     let principal = this.#principals.get(token);
     if (principal === undefined) {
-      const { username, permissions } = this.#options.issuers.principalOf(issuer, claims);
+      const { username, permissions } = this.#verifierOfIssuers().principalOf(issuer, claims);
       principal = { username, permissions: defaultScope(permissions), token: { id: token.id, name: undefined } };
       this.#principals.set(token, principal);
     }
@@ -290,7 +297,7 @@ export class Sessions {
 
   /** Rejects with `invalid_token` if the issuer has ended the session, or the person may not use this service any more. */
   async #renewAt(token: StoredToken, { claims, ...session }: Session): Promise<Principal> {
-    const { issuers, now } = this.#options;
+    const { now } = this.#options;
     const { issuer, refreshToken = "" } = session;
     const provider = this.#providers.get(issuer);
     if (provider === undefined) {
@@ -309,7 +316,7 @@ export class Sessions {
     const renewed =
       response.idToken === undefined
         ? claims
-        : await issuers.verifyIdToken(idToken, issuer, provider.issuer.signIn.clientId);
+        : await this.#verifierOfIssuers().verifyIdToken(idToken, issuer, provider.issuer.signIn.clientId);
     // OpenID Connect Core, section 12.2.
     if (renewed.sub !== claims.sub) {
       throw endedSession();
@@ -343,4 +350,9 @@ export class Sessions {
     }
     return principal;
   }
+}
+
+/** The claims of a JWT that was verified when it was received. */
+function claimsOf(jwt: string): JWTPayload {
+  return JSON.parse(Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString()) as JWTPayload;
 }

@@ -10,7 +10,8 @@ import type { Limiter } from "./limiter.ts";
 import { beginAttempt } from "./logins.ts";
 import type { Challenge } from "./provider.ts";
 import { seal, unseal } from "./sealed.ts";
-import { type Handover, type Sessions, signInPaths } from "./sessions.ts";
+import type { Handover, Sessions } from "./sessions.ts";
+import { signInPaths } from "./sign-in-paths.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type NewToken, revocation, sha256 } from "./tokens.ts";
 
@@ -38,7 +39,7 @@ type NewSession = { readonly value: string; readonly maxAgeSeconds: number };
 /** Where a browser continues: at a page of this service, or in Node-RED's editor, which has sent it with this request. */
 export type Destination = { readonly returnTo?: string | undefined; readonly editor?: string | undefined };
 
-/** Where a browser continues that has signed in. Without a session if that is the editor. */
+/** Where a browser continues that has signed in: with a session at a path of this service, or without at the URL of the editor. */
 export type SignedIn = { readonly session: NewSession | undefined; readonly url: string };
 
 /** What a browser keeps between the beginning of a sign-in at an issuer and its completion. */
@@ -58,11 +59,6 @@ export class SignIn {
 
   constructor(options: SignInOptions) {
     this.#options = options;
-  }
-
-  /** The origin at which browsers reach this service. */
-  get origin(): string {
-    return this.#options.settings.url;
   }
 
   /** The names of the issuers at which people can sign in. */
@@ -101,10 +97,10 @@ export class SignIn {
     previous: string | undefined,
     { origin, kind }: Client,
   ): Promise<SignedIn> {
-    const { key, sessions, limiter, audit, now } = this.#options;
+    const { settings, key, sessions, limiter, audit, now } = this.#options;
     const transaction = unseal(key, "sign-in", Buffer.from(kept ?? "", "base64url")) as Transaction | undefined;
     const provider = sessions.providers.get(transaction?.issuer ?? "");
-    const url = new URL(target, this.origin);
+    const url = new URL(target, settings.url);
     const isBegun = url.pathname === signInPaths.callback + transaction?.issuer;
     if (transaction === undefined || !isBegun || transaction.expiresAtMs <= now() || provider === undefined) {
       throw invalidToken("The sign-in was not begun in this browser, or has taken too long: start again.");
@@ -155,18 +151,18 @@ export class SignIn {
     return token && this.#options.sessions.endAtProvider(token);
   }
 
-  /** Where to send a browser after a sign-in: a URL of this service, since others must not be able to choose one. */
-  #returnUrl(returnTo: string | undefined): string {
-    const url = returnTo === undefined || returnTo.length > maxReturnChars ? null : URL.parse(returnTo, this.origin);
-    // As a whole, since a path such as //other.example would be another origin by itself.
-    return url?.origin === this.origin && returnTo?.startsWith("/") === true ? url.href : `${this.origin}/`;
-  }
-
-  /** What clients need to get tokens for this service (RFC 9728), and the clients of the command line. */
-  protectedResource(): object {
+  /**
+   * What clients need to get tokens for this service (RFC 9728), and the clients of the command line. Undefined: its URL is not
+   * configured.
+   */
+  protectedResource(): object | undefined {
+    const { url } = this.#options.settings;
+    if (url === undefined) {
+      return undefined;
+    }
     const providers = [...this.#options.sessions.providers.values()].map(({ issuer }) => issuer);
     return {
-      resource: this.origin,
+      resource: url,
       resource_name: "Flowgate",
       ...(providers.length > 0 && { authorization_servers: providers.map(({ issuer }) => issuer) }),
       bearer_methods_supported: ["header"],
@@ -209,7 +205,7 @@ export class SignIn {
       await this.#remove(previous, origin);
     }
     const maxAgeSeconds = Math.floor((token.expiresAtMs - now()) / 1000);
-    return { session: { value: accessToken, maxAgeSeconds }, url: this.#returnUrl(returnTo) };
+    return { session: { value: accessToken, maxAgeSeconds }, url: toPath(returnTo) };
   }
 
   /** Resolves with the session that was removed. */
@@ -226,3 +222,11 @@ export class SignIn {
 }
 
 const maxReturnChars = 1000;
+
+/** A path of this service with its query, since others must not be able to choose where a browser is sent. */
+function toPath(returnTo = ""): string {
+  const origin = "http://localhost";
+  const url = returnTo.length > maxReturnChars ? null : URL.parse(returnTo, origin);
+  // As a whole, since a path such as //other.example would be another origin by itself.
+  return url?.origin === origin && returnTo.startsWith("/") ? url.href.slice(origin.length) : "/";
+}

@@ -20,6 +20,15 @@ export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
+/** Whether what is sent to a URL can be neither read nor changed on its way: over TLS, or on this machine. Without user and password. */
+export function isConfidentialUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.username !== "" || url.password !== "") {
+    return false;
+  }
+  return url.protocol === "https:" || (url.protocol === "http:" && isLoopback(hostOf(url)));
+}
+
 /** The eight groups of a valid IPv6 address, in any of its spellings, without its zone. */
 export function ipv6Groups(address: string): number[] {
   const [head = "", tail] = address.replace(/%.*$/, "").split("::");

@@ -1,10 +1,11 @@
 import * as z from "zod";
 import { toolClientIds } from "../auth/audiences.ts";
+import { isConfidentialUrl } from "../base/addresses.ts";
 import { parsePasswordHash } from "../base/password-hash.ts";
 import { isSpiffePattern } from "../auth/workload.ts";
 import type { tls } from "./connections.ts";
 import type { Permissions } from "./permissions.ts";
-import { isConfidentialUrl, origin, rejectDuplicates, text, wholeNumber } from "./values.ts";
+import { origin, rejectDuplicates, text, wholeNumber } from "./values.ts";
 
 const user = (permissions: Permissions) =>
   z.strictObject({
@@ -124,7 +125,7 @@ const issuer = (permissions: Permissions) =>
       signIn: client
         .optional()
         .describe(
-          "Lets people sign in at this issuer, by OpenID Connect. Requires `adminAuth.signIn`. Absent: only their tokens are accepted.",
+          "Lets people sign in at this issuer, by OpenID Connect. Requires `adminAuth.signIn.url`. Absent: only their tokens are accepted.",
         ),
     })
     .superRefine(({ issuer, jwksUrl, jwksFile, signIn }, context) => {
@@ -164,14 +165,18 @@ export const adminAuth = (permissions: Permissions) =>
         .describe("Issuers of JWTs that callers can authenticate with, besides the tokens of this service."),
       signIn: z
         .strictObject({
-          url: origin.describe("URL at which browsers reach this service."),
+          url: origin
+            .optional()
+            .describe(
+              "URL at which browsers reach this service. Absent: that of each request, which must be `https`, or `http` on this machine.",
+            ),
           lifetimeSeconds: wholeNumber(60, 31_536_000)
-            .default(43_200)
+            .default(sessionSeconds)
             .describe("Longest lifetime of a session. The default is 12 hours."),
         })
         .optional()
         .describe(
-          "Sessions of browsers: lets users, and people at issuers with a `signIn`, sign in at `/sign-in`. Absent: none.",
+          "Sessions of browsers: lets users, and people at issuers with a `signIn`, sign in at `/sign-in`. Absent: with its defaults if there are `users` and pages (`console` or `docs`), otherwise none.",
         ),
       default: z
         .strictObject({ permissions: permissions.describe("In the same form as the permissions of a user.") })
@@ -208,8 +213,8 @@ export const adminAuth = (permissions: Permissions) =>
         reject(["users"], "must name at least one user, unless issuers is set");
       }
       for (const [at, issuer] of issuers.entries()) {
-        if (issuer.signIn !== undefined && signIn === undefined) {
-          reject(["issuers", at, "signIn"], "requires adminAuth.signIn, with the URL of this service");
+        if (issuer.signIn !== undefined && signIn?.url === undefined) {
+          reject(["issuers", at, "signIn"], "requires adminAuth.signIn.url, the URL of this service");
         }
       }
       for (const [at, { username }] of users.entries()) {
@@ -218,6 +223,9 @@ export const adminAuth = (permissions: Permissions) =>
         }
       }
     });
+
+/** The default lifetime of the session of a browser. */
+export const sessionSeconds = 43_200;
 
 const identityRule = (permissions: Permissions) =>
   z.strictObject({

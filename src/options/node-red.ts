@@ -21,7 +21,7 @@ export const nodeRed = z
     url: origin
       .optional()
       .describe(
-        "URL at which browsers reach the editor. With it and `adminAuth.signIn`, people sign in at the editor by the issuers with a `signIn`. Absent: they log in with a password.",
+        "URL at which browsers reach the editor. With it and `adminAuth.signIn.url`, people sign in at the editor by the issuers with a `signIn`. Absent: they log in with a password.",
       ),
     catalogue: z
       .string("must be a URL")
@@ -39,7 +39,7 @@ type NodeRedOptions = {
     | {
         readonly users: readonly unknown[];
         readonly issuers: readonly { readonly signIn?: unknown }[];
-        readonly signIn?: { readonly url: string } | undefined;
+        readonly signIn?: { readonly url?: string | undefined } | undefined;
       }
     | undefined;
   readonly identity?: unknown;
@@ -50,8 +50,8 @@ export function* findNodeRedConflicts({ nodeRed, adminAuth, identity }: NodeRedO
   const isOpen = adminAuth === undefined && identity === undefined;
   const isServed = nodeRed.port !== undefined || nodeRed.editor !== false;
   const { users = [], issuers = [], signIn } = adminAuth ?? {};
-  if (nodeRed.url !== undefined && (nodeRed.editor === false || signIn === undefined)) {
-    yield ["nodeRed.url", "requires nodeRed.editor and adminAuth.signIn, by which people sign in at the editor"];
+  if (nodeRed.url !== undefined && (nodeRed.editor === false || signIn?.url === undefined)) {
+    yield ["nodeRed.url", "requires nodeRed.editor and adminAuth.signIn.url, by which people sign in at the editor"];
   }
   if (nodeRed.url !== undefined && nodeRed.url === signIn?.url) {
     yield ["nodeRed.url", "must be another origin than adminAuth.signIn.url: pages of the editor run code of modules"];

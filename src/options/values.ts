@@ -1,6 +1,6 @@
 import { isAbsolute, join } from "node:path";
 import * as z from "zod";
-import { hostOf, isLoopback } from "../base/addresses.ts";
+import { isConfidentialUrl } from "../base/addresses.ts";
 import { hasCode } from "../base/error-code.ts";
 import { hasWildcard } from "../runtime/sandbox.ts";
 
@@ -16,15 +16,6 @@ export const paths = z
     "must be a list of paths",
   )
   .readonly();
-
-/** Keys that are sent in plain text over a network could be replaced, and secrets be read. */
-export function isConfidentialUrl(text: string): boolean {
-  const url = URL.parse(text);
-  if (url === null || url.username !== "" || url.password !== "") {
-    return false;
-  }
-  return url.protocol === "https:" || (url.protocol === "http:" && isLoopback(hostOf(url)));
-}
 
 /** An origin at which browsers reach this service. */
 export const origin = z

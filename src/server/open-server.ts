@@ -128,7 +128,7 @@ async function createServer(options: ServerOptions, drainSignal: AbortSignal, st
       client: createClientReader(isTrusted),
       requestIdOf: createRequestIds(),
       readWorkload: options.identity && createReadWorkload(options.identity, isTrusted),
-      cookies: options.signIn?.cookies,
+      findCookies: options.signIn?.findCookies,
       observer,
       ...limitMemory(options, observer),
       onEnd: createRequestLog(log),

@@ -51,9 +51,9 @@ async function open(tokens = createMemoryTokens(), overrides: Partial<TokenIssue
   };
   const issuers = new Issuers({ log, now });
   const settings = { url, lifetimeSeconds };
-  const sessions = new Sessions({ settings, key, tokens, issuers, log, now, timeoutMs: 1_000 });
+  const sessions = new Sessions({ settings, key, tokens, log, now, timeoutMs: 1_000 });
   const replace = async (configured: readonly TokenIssuer[]) => {
-    const install = await sessions.prepare(configured);
+    const install = await sessions.prepare(configured, issuers);
     await issuers.replace(configured);
     install();
   };
@@ -61,7 +61,7 @@ async function open(tokens = createMemoryTokens(), overrides: Partial<TokenIssue
   const insert = (token: StoredToken) => tokens.insert(token, { kind: "sign_in", origin });
   const authenticator = { issuesTokens: true, verifyLogin: () => Promise.reject(new Error()), insertLogin: insert };
   const shared = { settings, key, sessions, tokens, now };
-  const editor = new EditorSignIn({ ...shared, url: editorUrl });
+  const editor = new EditorSignIn({ ...shared, signInOrigin: url, url: editorUrl });
   const { audit, events } = collectEvents();
   const limiter = createLimiter(createMemoryAttempts(now));
   const signIn = new SignIn({ ...shared, authenticator, editor, limiter, audit });

@@ -6,6 +6,12 @@ function unescape(html: string): string {
   return html.replaceAll(/&#(\d+);/g, (_, code: string) => String.fromCodePoint(Number(code)));
 }
 
+/** Where a page sends the browser on by itself. */
+export function continuesAt({ url, body }: Visit): string {
+  const [, target = ""] = /<meta http-equiv="refresh" content="0; url=([^"]+)"/.exec(body) ?? [];
+  return new URL(unescape(target), url).href;
+}
+
 /** A browser as far as cookies, redirects and forms matter. Cookies are kept by host; ports share them. */
 export class CookieBrowser {
   readonly cookies = new Map<string, string>();

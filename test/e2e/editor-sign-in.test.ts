@@ -70,7 +70,7 @@ async function signIn(browser: CookieBrowser, sub = "1"): Promise<Visit> {
   provider.visitor = sub;
   const offered = await follow(browser);
   const [, href = ""] = /<a href="([^"]+)">Sign in with company/.exec(offered.body) ?? [];
-  return browser.visit(`${api}${href.replaceAll("&#38;", "&")}`);
+  return browser.visit(new URL(href.replaceAll("&#38;", "&"), offered.url).href);
 }
 
 /** The code with which a page sends the browser to the editor; undefined: it does not. */

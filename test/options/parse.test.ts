@@ -457,13 +457,18 @@ const signInUrl =
 test.each<[object, string[]]>([
   [{ signIn, issuers: [{ ...issuer, signIn: client }] }, []],
   [{ signIn, users: [ada] }, []],
+  [{ signIn: {}, users: [ada] }, []],
+  [
+    { signIn: {}, issuers: [{ ...issuer, signIn: client }] },
+    ["adminAuth.issuers[0].signIn: requires adminAuth.signIn.url, the URL of this service"],
+  ],
   [{ signIn: { url: "http://127.0.0.1:8080/" }, users: [ada] }, []],
   ...["http://flows.example", "https://flows.example/path", "https://user@flows.example", "flows.example"].map(
     (url): [object, string[]] => [{ signIn: { url }, users: [ada] }, [signInUrl]],
   ),
   [
     { issuers: [{ ...issuer, signIn: client }] },
-    ["adminAuth.issuers[0].signIn: requires adminAuth.signIn, with the URL of this service"],
+    ["adminAuth.issuers[0].signIn: requires adminAuth.signIn.url, the URL of this service"],
   ],
   [
     { signIn, issuers: [{ ...issuer, issuer: "http://gitlab.example", signIn: client }] },
@@ -589,7 +594,7 @@ test.each<[unknown, string[]]>([
   ],
   [
     { nodeRed: { port: 8081, url: "https://editor.example" } },
-    ["nodeRed.url: requires nodeRed.editor and adminAuth.signIn, by which people sign in at the editor"],
+    ["nodeRed.url: requires nodeRed.editor and adminAuth.signIn.url, by which people sign in at the editor"],
   ],
   [
     {

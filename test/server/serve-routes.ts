@@ -22,7 +22,7 @@ export async function serveRoutes(
       client: createClientReader(() => false),
       requestIdOf: createRequestIds(),
       readWorkload: undefined,
-      cookies: undefined,
+      findCookies: undefined,
       observer: silentObserver,
       memory: undefined,
       assertDecodable: undefined,

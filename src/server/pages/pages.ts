@@ -1,6 +1,6 @@
 import { createEndpoint, firstFolderOf } from "../pipeline/router.ts";
 import type { RequestContext, RequestRoute } from "../pipeline/request-context.ts";
-import { signInPaths } from "../../auth/sessions.ts";
+import { signInPaths } from "../../auth/sign-in-paths.ts";
 import type { PageOptions, ServePage } from "./app.ts";
 
 /** The routes of what browsers open. The pages are loaded when the first one is requested. */

@@ -1,16 +1,18 @@
 import fastifyCookie from "@fastify/cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { signInPaths } from "../../auth/sessions.ts";
+import { signInPaths } from "../../auth/sign-in-paths.ts";
 import { type Destination, type SignedIn, type SignIn, transactionSeconds } from "../../auth/sign-in.ts";
 import { FlowgateError, type Reason } from "../../errors.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
-import { readCookie, type SessionCookies } from "../pipeline/session-cookie.ts";
+import { type FindCookies, readCookie, type SessionCookies } from "../pipeline/session-cookie.ts";
+import { errorResponse } from "../http/error-response.ts";
 import { contextOf } from "./forward.ts";
 import { continueTo, escapeHtml, refreshTo, sendPage } from "./html-page.ts";
+import { sendError } from "./send-error.ts";
 
 export type SignInPages = {
   readonly signIn: SignIn;
-  readonly cookies: SessionCookies;
+  readonly findCookies: FindCookies;
   /** Called with an error that a browser can do nothing about. */
   readonly onError: (error: unknown, request: RequestContext) => void;
 };
@@ -31,18 +33,22 @@ export async function addSignIn(app: FastifyInstance, pages: SignInPages): Promi
     throw new FlowgateError("invalid_argument", "The body must be a form: application/x-www-form-urlencoded.");
   });
   app.setErrorHandler((error, request, reply) => showError(pages, error, request, reply));
-  const ownForm = { onRequest: async (request: FastifyRequest) => assertOwnForm(pages.cookies, request) };
+  const ownForm = { onRequest: async (request: FastifyRequest) => assertOwnForm(request) };
   app.get(signInPaths.signIn, (request, reply) => begin(pages, request, reply));
   app.post(signInPaths.signIn, ownForm, (request, reply) => signInWithPassword(pages, request, reply));
   app.get(`${signInPaths.callback}:issuer`, (request, reply) => complete(pages, request, reply));
   app.get(signInPaths.signOut, (_, reply) => sendPage(reply, 200, "Sign out", renderSignOut()));
   app.post(signInPaths.signOut, ownForm, (request, reply) => signOut(pages, request, reply));
-  app.get(signInPaths.protectedResource, (_, reply) =>
-    reply.header("cache-control", "no-cache").type("application/json").send(JSON.stringify(signIn.protectedResource())),
-  );
+  app.get(signInPaths.protectedResource, (_, reply) => {
+    const resource = signIn.protectedResource();
+    return resource === undefined
+      ? sendError(reply, errorResponse(404, "the URL of this service is not configured"))
+      : reply.header("cache-control", "no-cache").type("application/json").send(JSON.stringify(resource));
+  });
 }
 
-async function begin({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+async function begin({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+  const cookies = cookiesOf(request);
   const parameters = parametersOf(request);
   const destination = destinationOf(parameters);
   const { issuers, takesPasswords } = signIn;
@@ -62,22 +68,23 @@ async function begin({ signIn, cookies }: SignInPages, request: FastifyRequest, 
   return reply.header("cache-control", "no-store").redirect(location);
 }
 
-async function complete({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+async function complete({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+  const cookies = cookiesOf(request);
   const { cookie } = request.headers;
   const kept = readCookie(cookie, cookies.transaction);
   const previous = readCookie(cookie, cookies.session);
   const { target } = contextOf(request);
-  return showSignedIn(cookies, await signIn.complete(target, kept, previous, await clientOf(request)), reply);
+  return showSignedIn(request, await signIn.complete(target, kept, previous, await clientOf(request)), reply);
 }
 
-async function signInWithPassword({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+async function signInWithPassword({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
   const form = formOf(request);
   const destination = destinationOf(form);
   const login = { username: form.get("username") ?? "", password: form.get("password") ?? "" };
-  const previous = readCookie(request.headers.cookie, cookies.session);
+  const previous = readCookie(request.headers.cookie, cookiesOf(request).session);
   try {
     const signedIn = await signIn.withPassword(login, { ...destination, previous }, await clientOf(request));
-    return showSignedIn(cookies, signedIn, reply);
+    return showSignedIn(request, signedIn, reply);
   } catch (error) {
     if (error instanceof FlowgateError && error.reason === "invalid_grant") {
       return sendPage(reply, 403, "Sign in", renderSignIn(signIn, destination, error.message));
@@ -86,18 +93,32 @@ async function signInWithPassword({ signIn, cookies }: SignInPages, request: Fas
   }
 }
 
-async function signOut({ signIn, cookies }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+async function signOut({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
+  const cookies = cookiesOf(request);
   const url = await signIn.end(readCookie(request.headers.cookie, cookies.session), originOf(request));
-  const next = url ?? signIn.origin + signInPaths.signIn;
+  const next = url ?? linkTo(signInPaths.signIn, request);
   reply.clearCookie(cookies.session, { ...cookies.attributes, sameSite: "strict" });
   return sendPage(reply, 200, "Signed out", `<p>You are signed out.</p>${continueTo(next)}`, refreshTo(next));
 }
 
 /** Pages of other origins must neither sign a browser in as someone else, nor sign it out. Browsers send Origin with each POST. */
-function assertOwnForm(cookies: SessionCookies, { headers }: FastifyRequest): void {
+function assertOwnForm(request: FastifyRequest): void {
+  const cookies = cookiesOf(request);
+  const { headers } = request;
   if (cookies.isForeign(headers) || (headers.origin ?? headers["sec-fetch-site"]) === undefined) {
     throw new FlowgateError("foreign_origin", `This form can be sent by pages of ${cookies.origin} only.`);
   }
+}
+
+function cookiesOf(request: FastifyRequest): SessionCookies {
+  const { cookies } = contextOf(request);
+  if (cookies === undefined) {
+    throw new FlowgateError(
+      "misdirected_request",
+      "Sign in over https, or at localhost on the machine of the service: others could read the password here. If a proxy receives https, trustedProxies must name it, or adminAuth.signIn.url this address.",
+    );
+  }
+  return cookies;
 }
 
 const maxFormBytes = 16 * 1024;
@@ -132,10 +153,10 @@ function renderSignIn(
   );
   const query = kept.map(([name, value]) => `&${name}=${encodeURIComponent(value)}`).join("");
   const links = issuers.map(
-    (name) => `<a href="${signInPaths.signIn}?issuer=${name}${escapeHtml(query)}">Sign in with ${name}</a>`,
+    (name) => `<a href=".${signInPaths.signIn}?issuer=${name}${escapeHtml(query)}">Sign in with ${name}</a>`,
   );
   const hidden = kept.map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`);
-  const form = `<form method="post" action="${signInPaths.signIn}">
+  const form = `<form method="post" action=".${signInPaths.signIn}">
 ${hidden.join("\n")}
 <label>Username <input name="username" autocomplete="username" required></label>
 <label>Password <input name="password" type="password" autocomplete="current-password" required></label>
@@ -147,7 +168,7 @@ ${hidden.join("\n")}
 }
 
 function renderSignOut(): string {
-  return `<form method="post" action="${signInPaths.signOut}"><button>Sign out</button></form>`;
+  return `<form method="post" action=".${signInPaths.signOut}"><button>Sign out</button></form>`;
 }
 
 async function clientOf(request: FastifyRequest) {
@@ -158,14 +179,22 @@ async function clientOf(request: FastifyRequest) {
  * Sends the browser on by the page, not by a redirect: a session cookie is not sent with a navigation that another site has begun, which
  * a redirect would continue.
  */
-function showSignedIn(cookies: SessionCookies, { session, url }: SignedIn, reply: FastifyReply): FastifyReply {
+function showSignedIn(request: FastifyRequest, { session, url }: SignedIn, reply: FastifyReply): FastifyReply {
+  const cookies = cookiesOf(request);
+  const next = session === undefined ? url : linkTo(url, request);
   if (session !== undefined) {
     const { value, maxAgeSeconds: maxAge } = session;
     // No other site can make a browser send it.
     reply.setCookie(cookies.session, value, { ...cookies.attributes, sameSite: "strict", maxAge });
   }
   reply.clearCookie(cookies.transaction, { ...cookies.attributes, sameSite: "lax" });
-  return sendPage(reply, 200, "Signed in", `<p>You are signed in.</p>${continueTo(url)}`, refreshTo(url));
+  return sendPage(reply, 200, "Signed in", `<p>You are signed in.</p>${continueTo(next)}`, refreshTo(next));
+}
+
+/** A link from the page of a request, relatively, so that it also works below a path prefix of a proxy. */
+function linkTo(path: string, request: FastifyRequest): string {
+  const levels = contextOf(request).path.split("/").length - 2;
+  return `${levels === 0 ? "./" : "../".repeat(levels)}${path.slice(1)}`;
 }
 
 /** Errors of the sign-in itself, and their statuses. All others are failures of this service. */
@@ -175,6 +204,7 @@ const statuses: Partial<Record<Reason, number>> = {
   not_found: 404,
   invalid_argument: 415,
   foreign_origin: 403,
+  misdirected_request: 421,
   temporarily_unavailable: 429,
   limit_exceeded: 429,
   unavailable: 503,
@@ -182,7 +212,7 @@ const statuses: Partial<Record<Reason, number>> = {
 };
 
 function showError(
-  { cookies, signIn, onError }: SignInPages,
+  { onError }: SignInPages,
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -198,9 +228,10 @@ function showError(
   if (error instanceof FlowgateError && error.headers["retry-after"] !== undefined) {
     reply.header("retry-after", error.headers["retry-after"]);
   }
-  if (contextOf(request).path.startsWith(signInPaths.callback)) {
+  const { cookies, path } = contextOf(request);
+  if (cookies !== undefined && path.startsWith(signInPaths.callback)) {
     reply.clearCookie(cookies.transaction, { ...cookies.attributes, sameSite: "lax" });
   }
-  const again = continueTo(signIn.origin + signInPaths.signIn, "Start again");
+  const again = continueTo(linkTo(signInPaths.signIn, request), "Start again");
   return sendPage(reply, status, "Not signed in", `<p role="alert">${escapeHtml(text)}</p>${again}`);
 }

@@ -13,7 +13,7 @@ import type { Exchange, ExchangeObserver } from "../http/exchange.ts";
 import type { MemoryBudget, MemoryReservation } from "../memory/memory-budget.ts";
 import type { ClientReader, ReadWorkload } from "./client.ts";
 import { RequestRecord } from "./request-record.ts";
-import type { SessionCookies } from "./session-cookie.ts";
+import type { FindCookies, SessionCookies } from "./session-cookie.ts";
 
 /** The handler of a request, with its properties. */
 export type RequestRoute = {
@@ -37,7 +37,7 @@ export type RequestEnvironment = {
   /** undefined: workloads are not identified. */
   readonly readWorkload: ReadWorkload | undefined;
   /** undefined: browsers have no sessions. */
-  readonly cookies: SessionCookies | undefined;
+  readonly findCookies: FindCookies | undefined;
   readonly observer: Observer;
   /** undefined: the memory of bodies is not limited. */
   readonly memory: MemoryBudget | undefined;
@@ -115,15 +115,21 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
   }
 
   get session(): BrowserSession | undefined {
-    if (this.headers.authorization !== undefined) {
+    if (this.headers.authorization !== undefined || this.headers.cookie === undefined) {
       return undefined;
     }
-    const session = this.#environment.cookies?.read(this.headers);
+    const session = this.cookies?.read(this.headers);
     if (session !== undefined) {
       // Shared caches know that a response depends on Authorization, but not that it depends on a cookie.
       this.setResponseHeader("cache-control", "private, no-cache");
     }
     return session;
+  }
+
+  /** The cookies that the request can have; undefined: no session. */
+  get cookies(): SessionCookies | undefined {
+    const { client, findCookies } = this.#environment;
+    return findCookies?.(client.schemeOf(this.exchange), this.host);
   }
 
   get traceIds(): TraceIds {

@@ -1,10 +1,39 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { BrowserSession } from "../../auth/caller.ts";
+import { isConfidentialUrl } from "../../base/addresses.ts";
 import { FlowgateError } from "../../errors.ts";
 
 /** The header of calls that change something, with any value. Pages of other origins can't send it without a preflight. */
 const forgeryHeader = "X-CSRF-Protection";
 const forgeryKey = forgeryHeader.toLowerCase();
+
+/** Finds the cookies that a request can have, by its scheme and authority; undefined: others could read or change it on its way. */
+export type FindCookies = (scheme: string, host: string) => SessionCookies | undefined;
+
+/** The cookies at this origin, whatever a request says. */
+export function cookiesAt(origin: string): FindCookies {
+  const cookies = new SessionCookies(origin);
+  return () => cookies;
+}
+
+/**
+ * The cookies at the origin of each request. A page of another site can't have an own origin here by DNS rebinding: with https the browser
+ * verifies the name by the certificate, and with http only the names of loopback count.
+ */
+export function cookiesAtRequests(): FindCookies {
+  // Caches the last result, since most requests have the same origin.
+  let last = "";
+  let cookies: SessionCookies | undefined;
+  return (scheme, host) => {
+    const text = `${scheme}://${host}`;
+    if (text !== last) {
+      const url = isConfidentialUrl(text) ? URL.parse(text) : null;
+      cookies = url?.href === `${url?.origin}/` ? new SessionCookies(url.origin) : undefined;
+      last = text;
+    }
+    return cookies;
+  };
+}
 
 /** The cookies of a service that browsers reach at an origin. */
 export class SessionCookies {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readCookie, SessionCookies } from "../../../src/server/pipeline/session-cookie.ts";
+import { cookiesAtRequests, readCookie, SessionCookies } from "../../../src/server/pipeline/session-cookie.ts";
 
 test("cookies over TLS have the prefix that binds them to the host", () => {
   const cookies = new SessionCookies("https://flows.example");
@@ -29,4 +29,32 @@ test.each([
   [undefined, undefined],
 ])("reads a cookie from %j", (header, value) => {
   expect(readCookie(header, "name")).toBe(value);
+});
+
+test.each([
+  ["http", "localhost:8080", "http://localhost:8080"],
+  ["http", "localhost:80", "http://localhost"],
+  ["http", "127.0.0.1:8080", "http://127.0.0.1:8080"],
+  ["http", "[::1]:8080", "http://[::1]:8080"],
+  ["https", "flows.example", "https://flows.example"],
+  ["https", "FLOWS.example:443", "https://flows.example"],
+  // Plain HTTP over a network, and names that may resolve to loopback.
+  ["http", "flows.example", undefined],
+  ["http", "192.0.2.1:8080", undefined],
+  ["http", "evil.localhost:8080", undefined],
+  ["http", "localhost.evil.example", undefined],
+  // No authorities.
+  ["https", "", undefined],
+  ["https", "user@flows.example", undefined],
+  ["https", "flows.example/path", undefined],
+  ["https", "flows.example?query", undefined],
+  ["https", "flows.example#fragment", undefined],
+  ["https", "flows example", undefined],
+  ["ftp", "localhost", undefined],
+  ["", "localhost", undefined],
+])("a request of %s://%s has the cookies of %s", (scheme, host, origin) => {
+  const find = cookiesAtRequests();
+  expect(find(scheme, host)?.origin).toBe(origin);
+  expect(find("http", "localhost")?.origin).toBe("http://localhost");
+  expect(find(scheme, host)?.origin).toBe(origin);
 });

@@ -1,0 +1,101 @@
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
+import { type Service, startService, withoutRuntime } from "../service.ts";
+import { user } from "../users.ts";
+import { Console, phone } from "./console.ts";
+
+if (missingBrowser !== undefined) {
+  process.stderr.write(`The tests of the console's session are skipped: ${missingBrowser}.\n`);
+}
+
+/** A proxy that serves a service below `/ops`. */
+async function openProxy(port: number) {
+  const server = createServer((incoming, outgoing) => {
+    const { method, headers, url = "" } = incoming;
+    if (!url.startsWith("/ops/")) {
+      outgoing.writeHead(404).end();
+      return;
+    }
+    const forwarded = request(
+      { port, host: "127.0.0.1", method, headers, path: url.slice("/ops".length) },
+      (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers);
+        response.pipe(outgoing);
+      },
+    );
+    forwarded.on("error", () => outgoing.destroy());
+    outgoing.on("close", () => forwarded.destroy());
+    incoming.pipe(forwarded);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/ops`,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+describe.skipIf(missingBrowser !== undefined)("the session of the console", () => {
+  let browser: Browser;
+  let service: Service;
+  beforeAll(async () => {
+    const config = { ...withoutRuntime, limits: { eventLoopDelayMs: 0 }, adminAuth: { users: [user("admin", "*")] } };
+    [browser, service] = await Promise.all([openBrowser(), startService({ config })]);
+  });
+  afterAll(() => Promise.all([browser?.[Symbol.asyncDispose](), service?.[Symbol.asyncDispose]()]));
+
+  /** What the browser logs of the calls that are refused until someone has signed in. */
+  const expected = ["401"].map((status): unknown => expect.stringContaining(status));
+
+  test("begins and ends at the page that was opened, without a violation of its policy", async () => {
+    await using tab = await Console.open(browser, service, {
+      username: "admin",
+      path: "/history?user=admin",
+      ...phone,
+    });
+    const { page } = tab;
+    expect(page.url()).toBe(`${service.url}/console/history?user=admin`);
+    expect(await page.evaluate("document.cookie")).toBe("");
+    expect(await page.evaluate("Object.keys(localStorage).concat(Object.keys(sessionStorage))")).toEqual([]);
+    await page.reload();
+    await page.getByText("Signed in as admin").waitFor({ state: "attached" });
+    await page.goto(`${service.url}/sign-out`);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.waitForURL(`${service.url}/sign-in`);
+    await tab.goto("/history");
+    await page.getByRole("link", { name: "Sign in" }).waitFor();
+    expect([...new Set(tab.complaints)]).toEqual(expected);
+  });
+
+  test("works below a path prefix of a proxy", async () => {
+    await using proxy = await openProxy(service.port);
+    await using tab = await Console.open(browser, proxy, { username: "admin", path: "/flows" });
+    expect(tab.page.url()).toBe(`${proxy.url}/console/flows`);
+    await tab.page.goto(`${proxy.url}/`);
+    await tab.page.waitForURL(`${proxy.url}/console`);
+    await tab.page.getByText("Signed in as admin").waitFor({ state: "attached" });
+    expect([...new Set(tab.complaints)]).toEqual(expected);
+  });
+
+  test("the pages by which users sign in are accessible, on a phone, in both colour schemes", async () => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      await using tab = await Console.open(browser, service, { ...phone, colorScheme });
+      await tab.page.goto(`${service.url}/sign-in?return=/console`);
+      expect(await tab.violations()).toEqual([]);
+      await tab.page.getByLabel("Username").fill("admin");
+      await tab.page.getByLabel("Password").fill("wrong");
+      await tab.page.getByRole("button", { name: "Sign in" }).click();
+      await tab.page.getByRole("alert").waitFor();
+      expect(await tab.violations()).toEqual([]);
+      await tab.page.goto(`${service.url}/sign-out`);
+      expect(await tab.violations()).toEqual([]);
+    }
+  });
+});

@@ -56,9 +56,9 @@ export class Console implements AsyncDisposable {
     await page.getByText(`Signed in as ${username}`).waitFor({ state: "attached" });
   }
 
-  /** What the browser has complained about, such as violations of the Content Security Policy. */
+  /** What the browser has complained about, such as violations of the Content Security Policy; but not that no one was signed in. */
   get complaints(): readonly string[] {
-    return this.#tab.complaints;
+    return this.#tab.complaints.filter((complaint) => !complaint.includes("status of 401"));
   }
 
   /** The URLs of all requests. */

@@ -66,6 +66,7 @@ export const texts = {
   restartNowHint:
     "In a new process, so that the context in memory is lost. Otherwise they have the change when they are started the next time in a new process.",
   working: "Working …",
+  starting: "Starting the flows …",
   goesOn: "If this is closed, the change goes on.",
 
   progress: (action: string, module: string) => `${actionTexts.get(action) ?? action} ${module}`,
@@ -77,6 +78,7 @@ export const texts = {
     disable: (module: string) => `${module} is disabled.`,
   },
   startedAgain: "Result of starting the flows with the change:",
+  showReason: "Show the reason",
   result: "Result",
   deferred: "The running flows do not have the change yet: they have it when they are started in a new process.",
   restart: "Restart the flows",

@@ -117,7 +117,7 @@ function ChangeForm({
       {error === undefined ? null : <Problem error={error} />}
       {isBusy ? (
         <div>
-          <Progress />
+          <Progress then={restarts ? texts.starting : ""} />
           <p className="muted">{texts.goesOn}</p>
         </div>
       ) : null}
@@ -133,14 +133,14 @@ function ChangeForm({
   );
 }
 
-/** The step of the change in progress, whoever has begun it. Nothing if there is none. */
-export function Progress(): ReactNode {
-  const [step, setStep] = useState("");
+/** The step of the change in progress, whoever has begun it, and what follows the last one. Nothing if there is none. */
+export function Progress({ then = "" }: { readonly then?: string }): ReactNode {
+  const [step, setStep] = useState<string>();
   useEvents(["module"], ({ kind: { value } }) => {
     const module = value.version === "" ? value.name : `${value.name}@${value.version}`;
     setStep(
       value.state === "running" ? [texts.progress(value.action, module), value.message].filter(Boolean).join(": ") : "",
     );
   });
-  return <output className="modules-progress">{visibleText(step)}</output>;
+  return <output className="modules-progress">{step === undefined ? "" : visibleText(step || then)}</output>;
 }

@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { type ChangeModuleResponse, DeploymentOutcome, ModulesService, RuntimeService } from "@flowgate/client";
+import { Link } from "wouter";
 import { useRefresh } from "../../api/refresh.ts";
 import { Problem } from "../../components/notice.tsx";
 import { OutcomeSign } from "../../components/sign.tsx";
@@ -35,7 +36,8 @@ export function ChangeResult({
           texts.deferred
         ) : (
           <>
-            {texts.startedAgain} <OutcomeSign outcome={outcome} />
+            {texts.startedAgain} <OutcomeSign outcome={outcome} />{" "}
+            {outcome === DeploymentOutcome.RUNNING ? null : <Link href="/">{texts.showReason}</Link>}
           </>
         )}
       </output>

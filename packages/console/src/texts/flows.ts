@@ -43,6 +43,7 @@ export const texts = {
   errorsOf: "Errors",
   noErrors: "No errors were logged since the node was started.",
   lastError: "Last error",
+  lastWarning: "Last warning",
   place: (line: number, column: number) => `line ${line}, column ${column}`,
   caught: "handled by a catch node",
   messages: "Debug messages",

@@ -15,6 +15,7 @@ import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/flows.ts";
 import { DebugMessages } from "./debug-messages.tsx";
 import { NodeChanges } from "./node-changes.tsx";
+import type { LastError } from "./node-states.ts";
 
 /** All about one node. */
 export function NodePanel({
@@ -23,6 +24,7 @@ export function NodePanel({
   state,
   status,
   errors,
+  lastError,
   onClose,
 }: {
   readonly nodes: FlowNodes;
@@ -30,6 +32,7 @@ export function NodePanel({
   readonly state: NodeState | undefined;
   readonly status: NodeStatus | undefined;
   readonly errors: number;
+  readonly lastError: LastError | undefined;
   readonly onClose: () => void;
 }): ReactNode {
   const node = nodes.get(id);
@@ -58,7 +61,7 @@ export function NodePanel({
       {can("runtime.inject") && node.position !== undefined && node.type !== "group" ? (
         <Inject node={node} name={nameOf(node, nodes)} />
       ) : null}
-      <Errors state={state} count={errors} />
+      <Errors last={lastError} count={errors} />
       <PropertyList node={node} />
       {can("debug.read") && node.type !== "group" ? <DebugMessages id={id} /> : null}
       {can("revisions.read") ? <NodeChanges id={id} /> : null}
@@ -147,20 +150,19 @@ function Inject({ node, name }: { readonly node: FlowNode; readonly name: string
   );
 }
 
-function Errors({ state, count }: { readonly state: NodeState | undefined; readonly count: number }): ReactNode {
-  const { lastError } = state ?? {};
+function Errors({ last, count }: { readonly last: LastError | undefined; readonly count: number }): ReactNode {
   return (
     <section>
       <h3>{texts.errorsOf}</h3>
       {count === 0 ? <p className="muted">{texts.noErrors}</p> : <Sign tone="bad">{texts.errors(count)}</Sign>}
-      {lastError === undefined ? null : (
+      {last === undefined ? null : (
         <div className="flows-error">
           <p className="muted">
-            {lastError.level === LogLevel.WARN ? "warn" : texts.lastError} <Time at={state?.lastErrorTime} />
-            {lastError.line > 0 ? ` · ${texts.place(lastError.line, lastError.column)}` : ""}
-            {lastError.caught ? ` · ${texts.caught}` : ""}
+            {last.error.level === LogLevel.WARN ? texts.lastWarning : texts.lastError} <Time at={last.time} />
+            {last.error.line > 0 ? ` · ${texts.place(last.error.line, last.error.column)}` : ""}
+            {last.error.caught ? ` · ${texts.caught}` : ""}
           </p>
-          <pre>{`${lastError.message}\n${lastError.stack}`.trimEnd().split("\n").map(visibleText).join("\n")}</pre>
+          <pre>{`${last.error.message}\n${last.error.stack}`.trimEnd().split("\n").map(visibleText).join("\n")}</pre>
         </div>
       )}
     </section>

@@ -1,8 +1,11 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { type FlowState, LogLevel, type NodeState, RuntimeService } from "@flowgate/client";
+import { type FlowState, LogLevel, type NodeErrorEvent, type NodeState, RuntimeService } from "@flowgate/client";
 import { type EventOf, useEvents } from "../../api/live.tsx";
 import type { NodeStatus } from "../../flow-view/overlays.ts";
+
+/** The last error of a node, and when it was logged. */
+export type LastError = { readonly error: NodeErrorEvent; readonly time: NodeState["lastErrorTime"] };
 
 /** What is known of running nodes, by their ids in the flows. */
 export type NodeStates = {
@@ -11,6 +14,7 @@ export type NodeStates = {
   readonly messages: ReadonlyMap<string, number>;
   /** Of each tab, by its id. */
   readonly tabErrors: ReadonlyMap<string, number>;
+  readonly lastErrors: ReadonlyMap<string, LastError>;
   readonly states: ReadonlyMap<string, NodeState>;
 };
 
@@ -28,6 +32,7 @@ type Changes = {
   readonly statuses: Map<string, NodeStatus | undefined>;
   readonly errors: Map<string, number>;
   readonly tabErrors: Map<string, number>;
+  readonly lastErrors: Map<string, LastError>;
 };
 
 /** The states of the nodes of a tab, kept up to date by events. `tab` is undefined for a subflow, whose instances can be anywhere. */
@@ -91,18 +96,24 @@ function useChanges(since: unknown): Changes {
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
       const { changes, since: begin } = pending.current;
-      const { statuses, errors, tabErrors } = changes;
+      const { statuses, errors, tabErrors, lastErrors } = changes;
       setPublished({
         since: begin,
-        changes: { statuses: new Map(statuses), errors: new Map(errors), tabErrors: new Map(tabErrors) },
+        changes: {
+          statuses: new Map(statuses),
+          errors: new Map(errors),
+          tabErrors: new Map(tabErrors),
+          lastErrors: new Map(lastErrors),
+        },
       });
     }, updateMs);
   });
   return published.since === since ? published.changes : empty;
 }
 
-function record({ statuses, errors, tabErrors }: Changes, event: EventOf<"nodeStatus" | "nodeError">): void {
-  const { kind, nodeId, flowId, subflowPath } = event;
+function record(changes: Changes, event: EventOf<"nodeStatus" | "nodeError">): void {
+  const { statuses, errors, tabErrors, lastErrors } = changes;
+  const { kind, nodeId, flowId, subflowPath, time } = event;
   if (kind.case === "nodeStatus") {
     statuses.set(nodeId, readStatus(kind.value));
     return;
@@ -114,6 +125,7 @@ function record({ statuses, errors, tabErrors }: Changes, event: EventOf<"nodeSt
   for (const id of [nodeId, ...subflowPath]) {
     errors.set(id, (errors.get(id) ?? 0) + count);
   }
+  lastErrors.set(nodeId, { error: kind.value, time });
   tabErrors.set(flowId, (tabErrors.get(flowId) ?? 0) + count);
 }
 
@@ -124,7 +136,11 @@ function combine(nodes: readonly NodeState[], flows: readonly FlowState[] | unde
     new Map<string, number>(),
     new Map<string, number>(),
   ];
-  for (const { nodeId, subflowPath, status, errors: count, messages: received } of nodes) {
+  const lastErrors = new Map<string, LastError>();
+  for (const { nodeId, subflowPath, status, errors: count, messages: received, lastError, lastErrorTime } of nodes) {
+    if (lastError !== undefined) {
+      lastErrors.set(nodeId, { error: lastError, time: lastErrorTime });
+    }
     const known = readStatus(status);
     if (known !== undefined) {
       statuses.set(nodeId, known);
@@ -145,9 +161,12 @@ function combine(nodes: readonly NodeState[], flows: readonly FlowState[] | unde
     }
   }
   const tabErrors = new Map((flows ?? []).map(({ flowId, errors: count }) => [flowId, count]));
+  for (const [id, last] of changes.lastErrors) {
+    lastErrors.set(id, last);
+  }
   addAll(errors, changes.errors);
   addAll(tabErrors, changes.tabErrors);
-  return { statuses, errors, messages, tabErrors, states };
+  return { statuses, errors, messages, tabErrors, lastErrors, states };
 }
 
 function addAll(counts: Map<string, number>, added: ReadonlyMap<string, number>): void {
@@ -169,7 +188,7 @@ function readStatus(status: NodeState["status"]): NodeStatus | undefined {
 }
 
 function noChanges(): Changes {
-  return { statuses: new Map(), errors: new Map(), tabErrors: new Map() };
+  return { statuses: new Map(), errors: new Map(), tabErrors: new Map(), lastErrors: new Map() };
 }
 
 const empty = noChanges();

@@ -123,6 +123,7 @@ function Container({
             state={states.states.get(selected)}
             status={states.statuses.get(selected)}
             errors={states.errors.get(selected) ?? 0}
+            lastError={states.lastErrors.get(selected)}
             onClose={() => select(undefined)}
           />
         )}

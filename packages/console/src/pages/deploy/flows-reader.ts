@@ -1,4 +1,5 @@
 import type { Target } from "./combine.ts";
+import workerUrl from "./flows-worker.ts?worker&url";
 import type { Prepared, Summary, WorkerReply, WorkerRequest } from "./flows-worker.ts";
 import { SourceError, type SourceProblem } from "./source-problem.ts";
 
@@ -21,7 +22,7 @@ export class FlowsReader implements Disposable {
   }
 
   async #ask(request: WorkerRequest): Promise<unknown> {
-    this.#worker ??= new Worker(new URL("flows-worker.ts", import.meta.url), { type: "module" });
+    this.#worker ??= new Worker(trustedUrl(workerUrl), { type: "module" });
     const worker = this.#worker;
     const { port1, port2 } = new MessageChannel();
     const reply = await new Promise<WorkerReply>((resolve) => {
@@ -44,4 +45,32 @@ export class FlowsReader implements Disposable {
     this.#worker?.terminate();
     this.#worker = undefined;
   }
+}
+
+/** Not among TypeScript's types of browsers; absent in older ones. */
+declare const trustedTypes:
+  | undefined
+  | {
+      createPolicy: (
+        name: string,
+        rules: { readonly createScriptURL: (url: string) => string },
+      ) => { createScriptURL: (url: string) => string };
+    };
+
+let policy: ReturnType<NonNullable<typeof trustedTypes>["createPolicy"]> | undefined;
+
+/** The service's Content Security Policy permits this policy alone to name scripts: the one of the worker. */
+function trustedUrl(url: string): string {
+  if (typeof trustedTypes === "undefined") {
+    return url;
+  }
+  policy ??= trustedTypes.createPolicy("flowgate-worker", {
+    createScriptURL(given) {
+      if (given !== workerUrl) {
+        throw new TypeError("this is not the URL of the worker");
+      }
+      return given;
+    },
+  });
+  return policy.createScriptURL(url);
 }

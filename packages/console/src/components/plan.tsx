@@ -1,6 +1,7 @@
 import { type ReactNode, useMemo } from "react";
 import {
   DeploymentOutcome,
+  type DeploymentType,
   type FlowModule,
   ModuleState,
   type Node,
@@ -13,16 +14,20 @@ import {
 } from "@flowgate/client";
 import { texts } from "../texts/plan.ts";
 import { DiffFlows } from "./flows-diff/flows-diff.tsx";
+import { lossesOf } from "./losses.ts";
 import { visibleText } from "./visible-text.ts";
 import "./plan.css";
 
 /** What a deployment would do: first what it would break, then what it stops and starts, then what it changes. */
 export function Plan({
   plan,
+  type,
   modules = [],
   nodes = [],
 }: {
   readonly plan: PlanFlowsResponse;
+  /** Absent: what is lost is shown elsewhere. */
+  readonly type?: DeploymentType;
   /** Those that the deployment installs. */
   readonly modules?: readonly FlowModule[];
   /** Of the flows that are deployed, if they are known here. They name nodes that do not change. */
@@ -33,6 +38,14 @@ export function Plan({
       <section className="plan-effect" aria-label={texts.effect}>
         <Harm plan={plan} modules={modules} />
         <Restarts nodes={plan.nodes} />
+        {type === undefined ? null : (
+          <Losses
+            type={type}
+            nodes={plan.nodes}
+            modules={plan.modules.filter((each) => isInstalled(each, modules))}
+            diff={plan.diff}
+          />
+        )}
         <Modules required={plan.modules} modules={modules} />
         <Warnings title={texts.warnings} tone="warn" warnings={plan.warnings.filter((each) => !isLoss(each))} />
       </section>
@@ -68,7 +81,7 @@ export function Harm({
           </ul>
         </div>
       )}
-      <Warnings title={texts.losses} tone="bad" warnings={plan.warnings.filter(isLoss)} />
+      <Warnings title={texts.lostCredentials} tone="bad" warnings={plan.warnings.filter(isLoss)} />
       {plan.activeOutcome === DeploymentOutcome.FAILED || plan.activeOutcome === DeploymentOutcome.CRASHED ? (
         <div className="plan-note" data-tone="warn">
           <p>
@@ -77,6 +90,25 @@ export function Harm({
         </div>
       ) : null}
     </>
+  );
+}
+
+/** What is in memory, and what is gone after the deployment. */
+export function Losses({ type, nodes, modules, diff }: Parameters<typeof lossesOf>[0]): ReactNode {
+  const { losesProcess, losesMessages, removed } = useMemo(
+    () => lossesOf({ type, nodes, modules, diff }),
+    [type, nodes, modules, diff],
+  );
+  return (
+    <div className="plan-note" data-tone={losesProcess ? "warn" : "info"}>
+      <p>{texts.lost}</p>
+      <ul>
+        {losesProcess ? <li>{texts.losses.process}</li> : null}
+        {losesMessages ? <li>{texts.losses.messages}</li> : null}
+        {removed > 0 ? <li>{texts.losses.removed(removed)}</li> : null}
+        {losesProcess || losesMessages || removed > 0 ? null : <li>{texts.losses.nothing}</li>}
+      </ul>
+    </div>
   );
 }
 

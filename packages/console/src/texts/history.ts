@@ -69,16 +69,6 @@ export const texts = {
   by: "by",
   outcomeThen: "Outcome then:",
   deploysFlowsOf: "Deploys the flows of",
-  lost: "What is lost:",
-  losses: {
-    process:
-      "The flows start in a new process, unless the service is configured otherwise: context in memory, and messages that nodes hold, are gone.",
-    messages:
-      "Nodes that restart lose the messages that they hold, their timers and their connections. Context in memory stays.",
-    removed: (count: number) =>
-      `The context of what is removed: ${count} ${count === 1 ? "node or tab" : "nodes and tabs"}.`,
-    nothing: "Nothing: no node restarts.",
-  },
   allRestart: "Modules change, therefore all nodes restart.",
   reason: "Message",
   reasonHint: "Why. It is kept with the new revision.",

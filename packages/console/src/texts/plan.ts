@@ -15,9 +15,19 @@ export const texts = {
   whichNodes: "Which nodes",
   moreNodes: (more: number) => `and ${more} more`,
   actions: { stop: "stops", start: "starts", restart: "restarts" },
+  lost: "What is lost:",
+  losses: {
+    process:
+      "The flows start in a new process, unless the service is configured otherwise: context in memory, and messages that nodes hold, are gone.",
+    messages:
+      "Nodes that restart lose the messages that they hold, their timers and their connections. Context in memory stays.",
+    removed: (count: number) =>
+      `The context of what is removed: ${count} ${count === 1 ? "node or tab" : "nodes and tabs"}.`,
+    nothing: "Nothing: no node restarts.",
+  },
   missingTypes: "Node types that are not installed. No node starts without them:",
   nodes: (n: number) => count(n, "node"),
-  losses: "Credentials are lost:",
+  lostCredentials: "Credentials are lost:",
   warnings: "Probably not intended:",
   modules: "Modules",
   moduleStates: {

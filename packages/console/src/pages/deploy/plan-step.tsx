@@ -124,7 +124,7 @@ export function PlanStep({
           </button>
         </div>
       ) : null}
-      {plan.data === undefined ? null : <Plan plan={plan.data} modules={modules} />}
+      {plan.data === undefined ? null : <Plan plan={plan.data} type={options.type} modules={modules} />}
       {plan.data !== undefined && !isMerge && !hasChanges(plan.data, modules) ? (
         <output>{texts.noChanges}</output>
       ) : plan.data !== undefined || isUnplanned ? (

@@ -1,11 +1,11 @@
 import { type ReactNode, useMemo } from "react";
 import type { DeploymentType, DiffRevisionResponse, PlanFlowsResponse, Revision } from "@flowgate/client";
-import { Plan } from "../../components/plan.tsx";
+import { changesModules } from "../../components/losses.ts";
+import { Losses, Plan } from "../../components/plan.tsx";
 import { RevisionLink, RevisionAuthor, RevisionOutcome } from "../../components/revision.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/history.ts";
-import { changesModules, lossesOf } from "./restoration.ts";
 
 /** What deploying the flows of an earlier revision does. */
 export function RestorePlan({
@@ -20,10 +20,6 @@ export function RestorePlan({
   readonly target: Revision;
   readonly type: DeploymentType;
 }): ReactNode {
-  const { losesProcess, losesMessages, removed } = useMemo(
-    () => lossesOf({ type, nodes: plan.nodes, modules, diff }),
-    [type, plan, modules, diff],
-  );
   // The flows of the plan had no credentials.
   const whole = useMemo(() => ({ ...plan, ...(diff && { diff }) }), [plan, diff]);
   return (
@@ -35,15 +31,7 @@ export function RestorePlan({
           <RevisionAuthor of={target} />, <Time at={target.createTime} />
           ). {texts.outcomeThen} <RevisionOutcome of={target} />
         </p>
-        <div className="plan-note" data-tone={losesProcess ? "warn" : "info"}>
-          <p>{texts.lost}</p>
-          <ul>
-            {losesProcess ? <li>{texts.losses.process}</li> : null}
-            {losesMessages ? <li>{texts.losses.messages}</li> : null}
-            {removed > 0 ? <li>{texts.losses.removed(removed)}</li> : null}
-            {losesProcess || losesMessages || removed > 0 ? null : <li>{texts.losses.nothing}</li>}
-          </ul>
-        </div>
+        <Losses type={type} nodes={plan.nodes} modules={modules} diff={diff} />
         {changesModules(modules) ? <p>{texts.allRestart}</p> : null}
       </div>
       <Plan plan={whole} modules={target.modules} nodes={target.flows} />

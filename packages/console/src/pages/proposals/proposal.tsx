@@ -45,7 +45,7 @@ export function ProposalPage({ id }: { readonly id: string }): ReactNode {
             <section className="proposal-plan">
               <h2>{data.state === ProposalState.OPEN ? texts.plan : texts.planInBase}</h2>
               {plan.error === null ? (
-                <Result of={plan}>{(shown) => <Plan plan={shown} />}</Result>
+                <Result of={plan}>{(shown) => <Plan plan={shown} type={data.deploymentType} />}</Result>
               ) : (
                 <p className="muted">{texts.noPlan}</p>
               )}

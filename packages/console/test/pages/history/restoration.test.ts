@@ -14,7 +14,8 @@ import {
   RevisionSchema,
 } from "@flowgate/client";
 import { describe, expect, test } from "vitest";
-import { canUndo, defaultType, lossesOf, refusalOf } from "../../../src/pages/history/restoration.ts";
+import { lossesOf } from "../../../src/components/losses.ts";
+import { canUndo, defaultType, refusalOf } from "../../../src/pages/history/restoration.ts";
 
 describe("an undo", () => {
   test("is possible once, and not of an automatic one", () => {

@@ -1,7 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../free-port.ts";
 import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { functionNode, type Node, tab } from "../flow-builders.ts";
@@ -30,10 +29,7 @@ describe.skipIf(missingBrowser !== undefined)("the pages for deployments and pro
   let ada: Record<string, string>;
 
   beforeAll(async () => {
-    // Sessions need the URL of the service before it starts.
-    const port = await freePort();
-    const config = { adminAuth: { users, signIn: { url: `http://127.0.0.1:${port}` } } };
-    [service, browser] = await Promise.all([startService({ port, config }), openBrowser()]);
+    [service, browser] = await Promise.all([startService({ config: { adminAuth: { users } } }), openBrowser()]);
     ada = bearer(await login(service, { username: "ada" }));
   });
   afterAll(async () => {

@@ -1,6 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Event, LogLevel, type ProposalState, ProposalStateSchema } from "@flowgate/client";
 import { describeCaller, describeOutcome, describeState, type Tone } from "../../components/describe.ts";
+import { nodePath } from "../../components/node-path.ts";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/logs.ts";
 
@@ -31,7 +32,7 @@ export function toLine(event: Event): LogLine | undefined {
   if (content === undefined) {
     return undefined;
   }
-  const { nodeId, nodeName, nodeType, flowId, flowLabel, subflowPath, runtime, time } = event;
+  const { nodeId, nodeName, nodeType, flowId, flowLabel, runtime, time } = event;
   const { word, tone, message, details = "", rev = "" } = content;
   const [first = "", ...others] = message.split("\n");
   return {
@@ -42,7 +43,7 @@ export function toLine(event: Event): LogLine | undefined {
     message: visibleText(first),
     details: visibleLines(joinLines([others.length === 0 ? "" : message, details])),
     node: visibleText(nodeName === "" ? [nodeType, nodeId].filter((part) => part !== "").join(" ") : nodeName),
-    nodePath: nodeId === "" ? "" : `/flows/${encodePart(flowId)}?node=${encodeURIComponent(subflowPath[0] ?? nodeId)}`,
+    nodePath: nodeId === "" ? "" : nodePath(event),
     tab: visibleText(flowLabel === "" ? flowId : flowLabel),
     rev,
     runtime,
@@ -52,10 +53,6 @@ export function toLine(event: Event): LogLine | undefined {
 /** Different runtimes can have the same positions, and control events have that of another event. */
 export function keyOf({ id, runtime, kind }: Event): string {
   return `${id} ${kind.case ?? ""} ${runtime}`;
-}
-
-function encodePart(flowId: string): string {
-  return flowId === "" ? "global" : encodeURIComponent(flowId);
 }
 
 const { words, messages } = texts;

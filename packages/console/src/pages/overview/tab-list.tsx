@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { FlowState, ListNodeStatusesResponse, NodeState } from "@flowgate/client";
 import { formatCount } from "../../components/format.ts";
+import { nodePath, tabPath } from "../../components/node-path.ts";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -74,11 +75,7 @@ function urgency({ errors, lastErrorTime }: FlowState): number {
 }
 
 function TabLink({ flow: { flowId, flowLabel } }: { readonly flow: FlowState }): ReactNode {
-  return <Link href={pathOf(flowId)}>{flowId === "" ? texts.globalNodes : visibleText(flowLabel || flowId)}</Link>;
-}
-
-function pathOf(flowId: string): string {
-  return `/flows/${flowId === "" ? "global" : encodeURIComponent(flowId)}`;
+  return <Link href={tabPath(flowId)}>{flowId === "" ? texts.globalNodes : visibleText(flowLabel || flowId)}</Link>;
 }
 
 function Count({ value, tone }: { readonly value: number; readonly tone: "bad" | "warn" }): ReactNode {
@@ -95,12 +92,12 @@ function FailingNodes({ nodes }: { readonly nodes: readonly NodeState[] }): Reac
       {nodes
         .toSorted((one, other) => other.errors - one.errors)
         .slice(0, maxNamed)
-        .map(({ nodeId, nodeName, nodeType, flowId, subflowPath, errors }) => (
-          <li key={[...subflowPath, nodeId].join("/")}>
-            <Link href={`${pathOf(flowId)}?node=${encodeURIComponent(subflowPath[0] ?? nodeId)}`}>
-              {visibleText(nodeName === "" ? `${nodeType} ${nodeId}` : nodeName)}
+        .map((node) => (
+          <li key={[...node.subflowPath, node.nodeId].join("/")}>
+            <Link href={nodePath(node)}>
+              {visibleText(node.nodeName === "" ? `${node.nodeType} ${node.nodeId}` : node.nodeName)}
             </Link>{" "}
-            <span className="muted">×{formatCount(errors)}</span>
+            <span className="muted">×{formatCount(node.errors)}</span>
           </li>
         ))}
       {nodes.length > maxNamed ? <li className="muted">{texts.more(nodes.length - maxNamed)}</li> : null}

@@ -100,7 +100,7 @@ test("the node is linked on its tab: the instance of its subflow, if it is in on
     node: "parse",
     nodePath: "/flows/t%201?node=s",
   });
-  expect(lineOf(log, { nodeId: "c", nodeType: "broker" })).toMatchObject({ nodePath: "/flows/global?node=c", tab: "" });
+  expect(lineOf(log, { nodeId: "c", nodeType: "broker" })).toMatchObject({ nodePath: "/flows?node=c", tab: "" });
   expect(lineOf(log)).toMatchObject({ node: "", nodePath: "" });
 });
 

@@ -26,8 +26,19 @@ export type LogLine = {
 
 type Content = Pick<LogLine, "word" | "tone" | "message"> & Partial<Pick<LogLine, "details" | "rev">>;
 
+/** Events do not change: each is described once, and not each time that others arrive. */
+const known = new WeakMap<Event, LogLine>();
+
 /** Undefined: it is not shown. */
 export function toLine(event: Event): LogLine | undefined {
+  const line = known.get(event) ?? describe(event);
+  if (line !== undefined) {
+    known.set(event, line);
+  }
+  return line;
+}
+
+function describe(event: Event): LogLine | undefined {
   const content = toContent(event);
   if (content === undefined) {
     return undefined;

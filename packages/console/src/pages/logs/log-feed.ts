@@ -39,8 +39,8 @@ export const notRecorded: ReadonlySet<EventKind> = new Set([EventKind.DEBUG, Eve
 
 const pageSize = 200;
 
-/** What arrives within this time is shown together. */
-const flushMs = 100;
+/** What arrives within this time is shown together: flows can log a thousand entries per second. */
+const flushMs = 250;
 
 /** The journal may lack the last events: the stream begins before what it has. */
 const overlapMs = 10_000;

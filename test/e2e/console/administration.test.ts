@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../free-port.ts";
 import { pack } from "../../modules/npm-registry.ts";
 import { nodesOf, templatesOf } from "../../modules/write-modules.ts";
 import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
@@ -37,17 +36,11 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
   let service: Service;
   let headers: Record<string, string>;
   beforeAll(async () => {
-    // The URL at which people sign in has to be known before the service starts.
-    const port = await freePort();
     [browser, service] = await Promise.all([
       openBrowser(),
       startService({
-        port,
         config: {
-          adminAuth: {
-            users: [user("admin", "*"), user("reader", "read")],
-            signIn: { url: `http://127.0.0.1:${port}` },
-          },
+          adminAuth: { users: [user("admin", "*"), user("reader", "read")] },
           modules: { deny: ["contrib-denied"] },
           limits: { eventLoopDelayMs: 0 },
         },

@@ -25,19 +25,24 @@ async function readFlows(service: Service, token: string): Promise<{ rev: string
   return reply.json() as { rev: string; flows: Node[] };
 }
 
+let browser: Browser;
+beforeAll(async () => {
+  if (missingBrowser === undefined) {
+    browser = await openBrowser();
+  }
+});
+afterAll(() => browser?.[Symbol.asyncDispose]());
+
 describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
   let service: Service;
   let url: string;
-  let browser: Browser;
   let token: string;
   beforeAll(async () => {
-    [service, browser] = await Promise.all([startService({ config }), openBrowser()]);
+    service = await startService({ config });
     url = toolsUrl(service);
     token = await login(service, { username: "admin" });
   });
-  afterAll(async () => {
-    await Promise.all([service?.[Symbol.asyncDispose](), browser?.[Symbol.asyncDispose]()]);
-  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
 
   const admin = () => bearer(token);
   const find = async (id: string): Promise<Node | undefined> =>
@@ -299,7 +304,6 @@ describe.skipIf(missingBrowser !== undefined)("with nodeRed.editor: read-only", 
   ])("nothing can be changed, %s", async (_, others) => {
     await using service = await startService({ config: { ...others, nodeRed: { port: 0, editor: "read-only" } } });
     const url = toolsUrl(service);
-    await using browser = await openBrowser();
     await using editor = await Editor.open(browser, url);
     await ("adminAuth" in others ? editor.login("admin") : editor.untilLoaded());
     await editor.page.locator(".red-ui-deploy-button-group.readOnly").waitFor();

@@ -63,8 +63,8 @@ export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<
   const { store, proposals } = options;
 
   async function toMessage(entry: ProposalEntry) {
-    if (entry.closing === undefined && entry.base !== store.active().rev) {
-      // The base may be a revision that another replica has just committed.
+    if (entry.closing === undefined) {
+      // Another replica may just have committed its base, or what has replaced that.
       await store.catchUp();
     }
     return toProposal(entry, store.active().rev);
@@ -153,6 +153,8 @@ async function createProposal(
   { store, proposals, preparation, analysis, decrypt, publish, lifetimeMs, limits }: ProposalsServiceOptions,
 ): Promise<ProposalEntry> {
   const origin = requireUser(context);
+  // Its base is the active revision, which another replica may just have committed.
+  await store.catchUp();
   const before = store.active();
   const prepared = await prepareRequest(preparation, request, before, context, callerOf(context));
   const { type: deploymentType, outcome } = prepared;

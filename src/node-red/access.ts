@@ -6,6 +6,7 @@ import { type Principal, peerKey, principalKey } from "../auth/caller.ts";
 import { type CallerAuthenticator, createAccessCheck, type PermissionCheck } from "../auth/gate.ts";
 import type { AccessRule } from "../auth/permissions.ts";
 import { FlowgateError } from "../errors.ts";
+import type { Origin } from "../store/audit-store.ts";
 import { createHostCheck, isCrossOrigin } from "../server/pipeline/guards/browser-safety.ts";
 
 /** Who may use a route. Each route has one in its `config`. */
@@ -37,6 +38,12 @@ export function requires(permission: string): { readonly access: RouteAccess } {
 
 export function callerOf(request: FastifyRequest): Principal {
   return request.values.get(principalKey);
+}
+
+/** Who has caused a change, for the audit log. */
+export function originOf(request: FastifyRequest): Origin {
+  const { username: by, token } = callerOf(request);
+  return { by, token, address: request.ip, protocol: "rest", requestId: request.id };
 }
 
 /**

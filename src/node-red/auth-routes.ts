@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { callerOf, publicRoute, type RouteAccess } from "./access.ts";
+import { originOf, publicRoute, type RouteAccess } from "./access.ts";
 import { NodeRedError } from "./errors.ts";
 import { editorRequestSeconds, type EditorSignIn } from "../auth/editor-sign-in.ts";
 import { FlowgateError } from "../errors.ts";
@@ -53,9 +53,7 @@ export function addAuthRoutes(app: FastifyInstance, serve: Serve, { signIn, take
       return serve(request, reply);
     }
     const token = (await readForm(request)).get("token") ?? "";
-    const { ip: address, id: requestId } = request;
-    const by = callerOf(request).username;
-    const redirect = await signIn.end(token, { by, address, protocol: "rest", requestId });
+    const redirect = await signIn.end(token, originOf(request));
     return redirect === undefined ? {} : { redirect };
   });
   if (signIn !== undefined) {

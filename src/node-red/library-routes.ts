@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { callerOf, requires } from "./access.ts";
+import { originOf, requires } from "./access.ts";
 import { FlowgateError } from "../errors.ts";
 import { isFields } from "../base/fields.ts";
 import type { Palette } from "./palette/palette.ts";
@@ -47,8 +47,10 @@ export function addLibraryRoutes(app: FastifyInstance, { documents, palette }: L
       );
     }
     const { details, content } = readBody(type, request.body);
-    const { username: by } = callerOf(request);
-    await documents.put({ name: nameOf(type, path), details: JSON.stringify(details), content, by });
+    const name = nameOf(type, path);
+    const origin = originOf(request);
+    const entry = { kind: "library_written", origin, subject: name.slice("library/".length) } as const;
+    await documents.put({ name, details: JSON.stringify(details), content, by: origin.by }, entry);
     return reply.status(204).send();
   });
 }

@@ -29,7 +29,8 @@ export type AuditKind =
   | "proposal_approved"
   | "proposal_rejected"
   | "proposal_withdrawn"
-  | "unapproved_deployment";
+  | "unapproved_deployment"
+  | "library_written";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {

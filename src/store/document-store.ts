@@ -1,3 +1,5 @@
+import type { AuditRecord } from "./audit-store.ts";
+
 /** A text that tools keep in the store, such as an entry of Node-RED's library, by its path. */
 export type StoredDocument = {
   /** Parts separated by slashes. */
@@ -18,6 +20,9 @@ export interface DocumentStore {
   find(name: string): Promise<StoredDocument | undefined>;
   /** Those whose names begin with the prefix, by name. */
   list(prefix: string): Promise<readonly Omit<StoredDocument, "content">[]>;
-  /** Adds or replaces a document. Rejects with `limit_exceeded`, and changes nothing, if there would be more than `documentLimits` permits. */
-  put(document: StoredDocument): Promise<void>;
+  /**
+   * Adds or replaces a document, with an audit entry in the same transaction. Rejects with `limit_exceeded`, and changes nothing, if
+   * there would be more than `documentLimits` permits.
+   */
+  put(document: StoredDocument, entry?: AuditRecord): Promise<void>;
 }

@@ -244,6 +244,14 @@ describe("a service with users", () => {
     expect((await send("/library/local/flows/mine", [tab("t")])).status).toBe(204);
     expect((await send("/library/local/flows/mine", [], reader)).status).toBe(401);
     expect((await send("/library/local/flows/../x", [])).status).toBe(400);
+    const auditor = bearer(await login(service, { username: "auditor", scope: "audit.read" }));
+    const audit = await service.send("GET", "/audit?kind=library_written", { headers: auditor });
+    expect(audit.json()).toMatchObject({
+      entries: [
+        { user: "admin", subject: "flows/mine.json", tokenId: expect.stringMatching(/^[\da-f]{24}$/) },
+        { user: "admin", subject: "functions/a/greet.js" },
+      ],
+    });
     const read = (path: string) => service.sendTool("GET", `/library/local/${path}`, { headers: reader });
     expect((await read("functions")).json()).toEqual(["a"]);
     expect((await read("functions/a")).json()).toEqual([{ fn: "greet.js", name: "greet" }]);

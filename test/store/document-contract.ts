@@ -26,6 +26,18 @@ export function documentContract(createLocation: () => Promise<StoreLocation>): 
     expect(await store.documents.list("")).toHaveLength(1);
   });
 
+  test("a document is written with its audit entry, or not at all", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const origin = { by: "ada", address: "127.0.0.1", protocol: "rest", requestId: "1" };
+    const entry = { kind: "library_written", origin, subject: "functions/greet" } as const;
+    await store.documents.put(greeting, entry);
+    const large = { ...greeting, content: "x".repeat(documentLimits.totalBytes) };
+    await expect(store.documents.put(large, entry)).rejects.toMatchObject({ reason: "limit_exceeded" });
+    const { entries } = await store.audit.list({ limit: 10, order: "newest" });
+    expect(entries).toMatchObject([{ kind: "library_written", subject: "functions/greet", origin: { by: "ada" } }]);
+  });
+
   test("documents are listed by the beginning of their names, literally and without their content", async () => {
     await using location = await createLocation();
     await using store = await location.open();

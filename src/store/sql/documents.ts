@@ -1,6 +1,7 @@
 import { FlowgateError } from "../../errors.ts";
+import type { AuditRecord } from "../audit-store.ts";
 import { documentLimits, type StoredDocument } from "../document-store.ts";
-import { lockAudit } from "./audit-log.ts";
+import { appendAudit, lockAudit } from "./audit-log.ts";
 import { insert, type Query, toPortable } from "./query.ts";
 
 /** The table `document`. */
@@ -30,9 +31,12 @@ export async function listDocuments(query: Query, prefix: string): Promise<Omit<
   return rows.map(toListed).toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-export async function putDocument(query: Query, { name, details, content, by }: StoredDocument): Promise<void> {
+export type PutDocumentCall = { readonly document: StoredDocument; readonly entry: AuditRecord | undefined };
+
+export async function putDocument(query: Query, { document, entry }: PutDocumentCall): Promise<void> {
+  const { name, details, content, by } = document;
   // Also excludes others that write documents.
-  const { nowMs } = await lockAudit(query);
+  const log = await lockAudit(query);
   await query("DELETE FROM flowgate.document WHERE name = $1", [name]);
   const [totals] = await query<{ last: number | null; count: number; bytes: number | null }>(
     "SELECT max(seq) AS last, count(*) AS count, sum(length(details) + length(content)) AS bytes FROM flowgate.document",
@@ -51,9 +55,12 @@ export async function putDocument(query: Query, { name, details, content, by }: 
     details: toPortable(details),
     content: toPortable(content),
     changed_by: toPortable(by) ?? null,
-    changed_at_ms: nowMs,
+    changed_at_ms: log.nowMs,
   };
   await insert(query, "document", row);
+  if (entry !== undefined) {
+    await appendAudit(log, [entry]);
+  }
 }
 
 function toListed({ name, details, changed_by }: DocumentRow): Omit<StoredDocument, "content"> {

@@ -86,7 +86,7 @@ export function createDocumentStore({ query, write }: Access): DocumentStore {
   return {
     find: (name) => findDocument(query, name),
     list: (prefix) => listDocuments(query, prefix),
-    put: (document) => write("putDocument", document),
+    put: (document, entry) => write("putDocument", { document, entry }),
   };
 }
 

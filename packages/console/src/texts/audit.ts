@@ -28,6 +28,7 @@ export const kindTexts: Readonly<Record<string, string>> = {
   proposal_rejected: "Proposal rejected",
   proposal_withdrawn: "Proposal withdrawn",
   unapproved_deployment: "Deployed without approval",
+  library_written: "Library entry written",
 };
 
 export const texts = {

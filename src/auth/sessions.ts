@@ -1,4 +1,3 @@
-import type { JWTPayload } from "jose";
 import { FlowgateError } from "../errors.ts";
 import { systemOrigin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
@@ -10,29 +9,13 @@ import type { Issuers } from "./issuers.ts";
 import { defaultScope, narrow } from "./permissions.ts";
 import type { Provider, ProviderOptions, ProviderTokens } from "./provider.ts";
 import { seal, unseal } from "./sealed.ts";
+import { type KeptData, type Session, type SessionData, readSession } from "./session-data.ts";
 import { signInPaths } from "./sign-in-paths.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type NewToken, createNewToken, sha256 } from "./tokens.ts";
 
-/** What the store keeps of the session of someone who has signed in at an issuer, encrypted. */
-type SessionData = {
-  /** The name of the issuer. */
-  readonly issuer: string;
-  readonly idToken: string;
-  readonly refreshToken?: string | undefined;
-  /** When the claims are renewed with the refresh token. */
-  readonly renewAtMs?: number | undefined;
-  /** Until then, no process begins a renewal. */
-  readonly pausedUntilMs?: number | undefined;
-};
-
 /** A session of Node-RED's editor, which gets its token until this time, once. */
 export type Handover = { readonly accessToken: string; readonly untilMs: number };
-
-/** Those of a user with a password have no data. */
-type KeptData = Partial<SessionData> & { readonly handoverUntilMs?: number | undefined };
-
-type Session = SessionData & { readonly claims: JWTPayload };
 
 export type SessionsOptions = Pick<ProviderOptions, "log" | "now" | "timeoutMs"> & {
   readonly settings: SignInSettings;
@@ -235,13 +218,8 @@ export class Sessions {
   #read(token: StoredToken): Session | undefined {
     let opened = this.#opened.get(token);
     if (opened === undefined) {
-      const data = token.session && (unseal(this.#options.key, token.hash, token.session) as Partial<SessionData>);
-      opened = {
-        session:
-          data?.issuer === undefined || data.idToken === undefined
-            ? undefined
-            : { ...data, issuer: data.issuer, idToken: data.idToken, claims: claimsOf(data.idToken) },
-      };
+      const data = token.session && (unseal(this.#options.key, token.hash, token.session) as KeptData | undefined);
+      opened = { session: readSession(data) };
       this.#opened.set(token, opened);
     }
     return opened.session;
@@ -350,9 +328,4 @@ export class Sessions {
     }
     return principal;
   }
-}
-
-/** The claims of a JWT that was verified when it was received. */
-function claimsOf(jwt: string): JWTPayload {
-  return JSON.parse(Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString()) as JWTPayload;
 }

@@ -100,7 +100,7 @@ export class SignIn {
     const { settings, key, sessions, limiter, audit, now } = this.#options;
     const transaction = unseal(key, "sign-in", Buffer.from(kept ?? "", "base64url")) as Transaction | undefined;
     const provider = sessions.providers.get(transaction?.issuer ?? "");
-    const url = new URL(target, settings.url);
+    const url = new URL(target, settings.url ?? "http://localhost");
     const isBegun = url.pathname === signInPaths.callback + transaction?.issuer;
     if (transaction === undefined || !isBegun || transaction.expiresAtMs <= now() || provider === undefined) {
       throw invalidToken("The sign-in was not begun in this browser, or has taken too long: start again.");

@@ -149,3 +149,10 @@ describe("there is no sign-in", () => {
     }
   });
 });
+
+test("there is nothing to complete without a provider", async () => {
+  const { status, body } = await service.send("GET", "/sign-in/callback/company?code=a&state=b", {
+    headers: { host: new URL(url).host },
+  });
+  expect([status, body]).toEqual([403, expect.stringContaining("The sign-in was not begun in this browser")]);
+});

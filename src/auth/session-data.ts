@@ -1,0 +1,32 @@
+import type { JWTPayload } from "jose";
+
+/** What the store keeps of the session of someone who has signed in at an issuer, encrypted. */
+export type SessionData = {
+  /** The name of the issuer. */
+  readonly issuer: string;
+  readonly idToken: string;
+  readonly refreshToken?: string | undefined;
+  /** When the claims are renewed with the refresh token. */
+  readonly renewAtMs?: number | undefined;
+  /** Until then, no process begins a renewal. */
+  readonly pausedUntilMs?: number | undefined;
+};
+
+/** Those of a user with a password have no data. */
+export type KeptData = Partial<SessionData> & { readonly handoverUntilMs?: number | undefined };
+
+export type Session = SessionData & { readonly claims: JWTPayload };
+
+/** Undefined: it is that of a user with a password. */
+export function readSession(data: KeptData | undefined): Session | undefined {
+  const { issuer, idToken } = data ?? {};
+  return issuer === undefined || idToken === undefined
+    ? undefined
+    : { ...data, issuer, idToken, claims: claimsOf(idToken) };
+}
+
+/** The claims of a JWT that was verified when it was received. */
+function claimsOf(jwt: string): JWTPayload {
+  const [, payload = ""] = jwt.split(".");
+  return JSON.parse(Buffer.from(payload, "base64url").toString()) as JWTPayload;
+}

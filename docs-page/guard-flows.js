@@ -1,9 +1,9 @@
 const deployment = ["/flows", "post"];
 
 /**
- * A plugin of Swagger UI that keeps "Try it out" from changing flows by accident. The body of a deployment is what is active, with its
- * revision, so that nothing changes before it is edited; the examples would replace all flows. Each request that can change flows is
- * confirmed.
+ * A plugin of Swagger UI that keeps "Try it out" from changing something by accident. The body of a deployment is what is active, with
+ * its revision, so that nothing changes before it is edited; the examples would replace all flows. Each request that can change
+ * something is confirmed.
  */
 export function guardFlows({ paths }) {
   return () => ({
@@ -50,10 +50,14 @@ const confirmed =
   (properties) => {
     const { path, method } = properties;
     const { summary, security = [] } = paths[path][method];
-    const changesFlows = security.some((scheme) => Object.values(scheme).flat().includes("flows.write"));
+    const changes = security
+      .flatMap((scheme) => Object.values(scheme).flat())
+      .filter((permission) => !permission.endsWith(".read"));
+    const changesFlows = changes.some((permission) => /^flows\.(?:write|approve)$/.test(permission));
     const onClickCapture = (event) => {
-      const question = `${method.toUpperCase()} ${path} can change the flows that run on ${location.host}.\n\n${summary}\n\nSend it?`;
-      if (changesFlows && !confirm(question)) {
+      const what = changesFlows ? "the flows that run on" : "data or settings of";
+      const question = `${method.toUpperCase()} ${path} can change ${what} ${location.host}.\n\n${summary}\n\nSend it?`;
+      if (method !== "get" && changes.length > 0 && !confirm(question)) {
         event.stopPropagation();
       }
     };

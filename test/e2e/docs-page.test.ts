@@ -150,7 +150,15 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
       void (isConfirming ? dialog.accept() : dialog.dismiss());
     });
 
-    // What is active is filled in. Nothing is sent without a confirmation.
+    // What can change something is not sent without a confirmation.
+    const revoke = await tryOut(page, "TokensService", "TokensService_RevokeTokens");
+    await revoke.operation.getByRole("button", { name: "Execute" }).click();
+    expect(questions.splice(0)).toEqual([
+      expect.stringMatching(/^POST \/tokens:revoke can change data or settings of 127\.0\.0\.1:/),
+    ]);
+    expect(requests.filter((url) => url.endsWith("/tokens:revoke"))).toEqual([]);
+
+    // What is active is filled in.
     const write = await tryOut(page, "FlowsService", "FlowsService_SetFlows");
     const body = write.operation.locator("textarea.body-param__text");
     const version = write.operation.locator("select").first();

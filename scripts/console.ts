@@ -41,7 +41,7 @@ export async function buildConsole(): Promise<string[]> {
 }
 
 function digestSources(): string {
-  const packages = ["packages/client", "packages/console"];
+  const packages = ["packages/client", "packages/console", "packages/gateway"];
   const others = ["scripts/console.ts", "node_modules/.package-lock.json"];
   return digestFiles([...packages.flatMap((folder) => sourcesOf(folder)), ...others]);
 }
@@ -57,7 +57,16 @@ async function bundle(outDir: string): Promise<string[]> {
   const { build } = await import("vite");
   const folder = join(root, "packages/console");
   const options = { root: folder, configFile: join(folder, "vite.config.ts"), logLevel: "warn" } as const;
-  const result = await build({ ...options, build: { outDir, emptyOutDir: true } });
+  const { NODE_ENV } = process.env;
+  // Vite takes what is set, such as by vitest: the development build of React is much larger.
+  process.env["NODE_ENV"] = "production";
+  const result = await build({ ...options, build: { outDir, emptyOutDir: true } }).finally(() => {
+    if (NODE_ENV === undefined) {
+      delete process.env["NODE_ENV"];
+    } else {
+      process.env["NODE_ENV"] = NODE_ENV;
+    }
+  });
   const outputs = "output" in result ? [result] : Array.isArray(result) ? result : [];
   return outputs.flatMap(({ output }) => output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : [])));
 }

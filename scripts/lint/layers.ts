@@ -156,7 +156,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     api: ["", "@bufbuild/protobuf* @connectrpc/* @flowgate/client @tanstack/react-query react"],
     components: [
       "api texts",
-      "@bufbuild/protobuf* @codemirror/* @connectrpc/* @flowgate/client @lezer/highlight @tanstack/* codemirror get-nonce radix-ui react uplot* wouter",
+      "@bufbuild/protobuf* @codemirror/* @connectrpc/* @flowgate/client @lezer/highlight @tanstack/* get-nonce radix-ui react uplot* wouter",
     ],
     // How flows and their differences are drawn.
     "flow-view": ["texts", "@flowgate/client react"],

@@ -71,7 +71,10 @@ export class Console implements AsyncDisposable {
     const { violations } = await new AxeBuilder({ page: this.page })
       .withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"])
       .analyze();
-    return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(", ")}`);
+    return violations.map(
+      ({ id, help, nodes }) =>
+        `${id}: ${help}: ${nodes.map(({ html, failureSummary = "" }) => `${html} ${failureSummary}`).join(", ")}`,
+    );
   }
 
   [Symbol.asyncDispose](): PromiseLike<void> {

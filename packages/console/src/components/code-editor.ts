@@ -9,7 +9,7 @@ import { cspNonce } from "./csp-nonce.ts";
 import "./code-editor.css";
 
 /** What all editors have. Control and format characters in code are visible. */
-export function editorExtensions(language: CodeLanguage, label: string): Extension[] {
+function editorExtensions(language: CodeLanguage, label: string): Extension[] {
   return [
     EditorView.cspNonce.of(cspNonce),
     EditorView.lineWrapping,

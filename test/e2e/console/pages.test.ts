@@ -60,7 +60,9 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
       headers: { ...admin, "content-type": "application/json" },
       body: JSON.stringify({ value: html }),
     });
-    expect(written.status).toBe(200);
+    if (written.status !== 200) {
+      throw new Error(`the context was not written: ${written.body}`);
+    }
   });
   afterAll(async () => {
     await Promise.all([service?.[Symbol.asyncDispose](), browser?.[Symbol.asyncDispose]()]);

@@ -1,4 +1,4 @@
-import { type MouseEvent, type ReactNode, useEffect, useRef } from "react";
+import { type MouseEvent, type ReactNode, useEffect, useMemo, useRef } from "react";
 import type { CanvasView } from "./canvas-view.ts";
 import type { Drawing } from "./elements.ts";
 import { createScene, paint } from "./painter.ts";
@@ -20,8 +20,9 @@ export function Minimap({
 }): ReactNode {
   const picture = useRef<HTMLCanvasElement>(null);
   const frame = useRef<HTMLDivElement>(null);
-  const whole = fit(drawing.bounds, size);
+  const whole = useMemo(() => fit(drawing.bounds, size), [drawing]);
 
+  // Painting all of a large drawing takes long: not for each live value of its nodes.
   useEffect(() => {
     const context = picture.current?.getContext("2d", { alpha: false });
     if (context) {
@@ -34,7 +35,7 @@ export function Minimap({
         isThumbnail: true,
       });
     }
-  });
+  }, [drawing, whole, theme]);
 
   useEffect(() => {
     const move = (): void => {
@@ -51,7 +52,7 @@ export function Minimap({
     };
     move();
     return view.state.listen(move);
-  }, [view, whole.x, whole.y, whole.scale]);
+  }, [view, whole]);
 
   const show = (event: MouseEvent): void => {
     const { left, top } = event.currentTarget.getBoundingClientRect();

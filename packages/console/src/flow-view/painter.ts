@@ -162,7 +162,14 @@ function paintWires(
   for (const wire of wires) {
     const isSelected = wire.from === selected || wire.to === selected;
     const style =
-      wire.change ?? (isSelected && wire.kind === "wire" ? "selected" : wire.isDisabled ? "disabled" : wire.kind);
+      wire.change ??
+      (isSelected && wire.kind === "wire"
+        ? "selected"
+        : wire.isDisabled
+          ? isLong(wire)
+            ? "faint"
+            : "disabled"
+          : wire.kind);
     const same = styles.get(style);
     if (same === undefined) {
       styles.set(style, [wire]);
@@ -193,6 +200,11 @@ function paintWires(
   canvas.setLineDash([]);
 }
 
+/** Dashes are also computed where the wire is out of view. */
+function isLong({ box }: WireElement): boolean {
+  return box.width + box.height > 4000;
+}
+
 function wireColor(style: string, theme: Theme): string {
   switch (style) {
     case "added":
@@ -203,6 +215,7 @@ function wireColor(style: string, theme: Theme): string {
     case "selected":
       return theme.selection;
     case "disabled":
+    case "faint":
       return theme.disabledWire;
     default:
       return style === "link" ? theme.link : theme.wire;

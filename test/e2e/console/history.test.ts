@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../free-port.ts";
 import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { functionNode, type Node } from "../flow-builders.ts";
@@ -33,7 +32,7 @@ const failing: Node[] = [
   functionNode("total", { z: "invoices", x: 200, y: 80, name: "Total", initialize: 'node.error("no rate");' }),
 ];
 
-/** People sign in there. `required` are the tabs whose changes another user has to approve. */
+/** `required` are the tabs whose changes another user has to approve. */
 async function start(required: readonly string[] = []): Promise<Service> {
   const users = [
     user("ada", "*"),
@@ -41,9 +40,7 @@ async function start(required: readonly string[] = []): Promise<Service> {
     user("viewer", "read"),
     user("<b>eve</b>", "*"),
   ];
-  const port = await freePort();
-  const adminAuth = { users, signIn: { url: `http://127.0.0.1:${port}` } };
-  return startService({ port, config: { adminAuth, approvals: { required } } });
+  return startService({ config: { adminAuth: { users }, approvals: { required } } });
 }
 
 describe.skipIf(missingBrowser !== undefined)("the history", () => {
@@ -109,17 +106,18 @@ describe.skipIf(missingBrowser !== undefined)("the history", () => {
     await page.getByText("// line 3", { exact: true }).first().waitFor();
 
     await page.getByRole("heading", { name: html }).waitFor();
-    await page.getByText(String.raw`exe\u{202e}fdp`).waitFor();
+    await page.getByRole("heading", { name: String.raw`exe\u{202e}fdp` }).waitFor();
     await page.getByText("user: set").waitFor();
     expect(await page.content()).not.toContain(secret);
 
     await page.getByRole("button", { name: "Next change" }).click();
     const focused = (): Promise<unknown> => page.evaluate("document.activeElement.querySelector('code').textContent");
-    await expect.poll(focused).toBe("total");
-    await page.keyboard.press("n");
+    // After the change whose lines were shown.
     await expect.poll(focused).toBe("hostile");
+    await page.keyboard.press("n");
+    await expect.poll(focused).toBe("reversed");
     await page.keyboard.press("p");
-    await expect.poll(focused).toBe("total");
+    await expect.poll(focused).toBe("hostile");
     expect(await console.violations()).toEqual([]);
 
     await page.getByRole("button", { name: "Picture" }).click();

@@ -51,7 +51,7 @@ async function watch(context: BrowserContext): Promise<Tab> {
       complaints.push(`${message.type()}: ${message.text()}`);
     }
   });
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("pageerror", (error) => complaints.push(error.stack ?? String(error)));
   context.on("request", (request) => requests.push(request.url()));
   return { page, complaints, requests, [Symbol.asyncDispose]: () => context.close() };
 }

@@ -58,9 +58,6 @@ describe.skipIf(missingBrowser !== undefined)("the history", () => {
     return deploy(service, { flows }, type, { ...bearer(token), "service-deployment-message": message });
   }
 
-  /** Complaints, without that of the request for the identity before the sign-in. */
-  const complaintsOf = ({ complaints }: Console): string[] => complaints.filter((each) => !each.includes("401"));
-
   test("lists revisions by filters that are in the address, and new ones as they are deployed", async () => {
     await deployAs("ada", "Total of the invoices", invoices("return msg;"));
     await deployAs("<b>eve</b>", html, invoices("return msg;", mail));
@@ -87,7 +84,7 @@ describe.skipIf(missingBrowser !== undefined)("the history", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Total of the invoices" }).waitFor();
     expect(await page.evaluate("typeof hacked")).toBe("undefined");
-    expect(complaintsOf(console)).toEqual([]);
+    expect(console.complaints).toEqual([]);
   });
 
   test.each([
@@ -126,7 +123,7 @@ describe.skipIf(missingBrowser !== undefined)("the history", () => {
     expect(await console.violations()).toEqual([]);
 
     expect(await page.evaluate("typeof hacked")).toBe("undefined");
-    expect(complaintsOf(console)).toEqual([]);
+    expect(console.complaints).toEqual([]);
   });
 
   test("compares with any revision", async () => {
@@ -162,7 +159,7 @@ describe.skipIf(missingBrowser !== undefined)("the history", () => {
     await dialog.getByRole("button", { name: "Done" }).click();
     await page.getByRole("link", { name: "It threw" }).first().click();
     await page.getByText(/^Undo, back to/).waitFor();
-    expect(complaintsOf(console)).toEqual([]);
+    expect(console.complaints).toEqual([]);
   });
 
   test("returns to the present flows if those that are restored fail", async () => {
@@ -241,6 +238,6 @@ describe.skipIf(missingBrowser !== undefined)("the history", () => {
     await dialog.getByRole("button", { name: "Propose it" }).click();
     await dialog.getByRole("link", { name: "Show the proposal" }).click();
     await page.waitForURL(/\/proposals\/./);
-    expect(complaintsOf(console).filter((each) => !each.includes("403"))).toEqual([]);
+    expect(console.complaints.filter((each) => !each.includes("403"))).toEqual([]);
   });
 });

@@ -38,12 +38,22 @@ async function run(...args: string[]): Promise<string> {
   return stdout;
 }
 
+/** Without what the processes use, which is different each time. */
+function withoutUsage(output: unknown): unknown {
+  const { runtime, ...others } = Object(output) as { runtime?: object };
+  if (runtime === undefined) {
+    return output;
+  }
+  const { runtimeProcess: _, serviceProcess: __, disk: ___, ...rest } = runtime as Record<string, unknown>;
+  return { ...others, runtime: rest };
+}
+
 test.each([["export"], ["get", "flows"], ["get", "flow", "t"], ["show", "@"], ["history"], ["status"]] as const)(
   "no text of a flow reaches the terminal unescaped: %s %s",
   async (...args) => {
     await run(...args);
     const json = await run(...args, "-o", "json");
-    expect(parse(await run(...args, "-o", "yaml"))).toEqual(JSON.parse(json));
+    expect(withoutUsage(parse(await run(...args, "-o", "yaml")))).toEqual(withoutUsage(JSON.parse(json)));
   },
 );
 

@@ -23,7 +23,7 @@ test.each<[path: JsonPath, value: string]>([
   [["e", "x"], "{}"],
   [["f", 0], "-1.5e3"],
 ])("finds the value at %j", (path, value) => {
-  expect(text.slice(findJsonValue(text, path))).toMatch(new RegExp(`^${RegExp.escape(value)}`));
+  expect(text.slice(findJsonValue(text, path)).slice(0, value.length)).toBe(value);
 });
 
 test("finds the values of any document", () => {

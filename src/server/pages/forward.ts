@@ -35,12 +35,13 @@ export async function forward(app: FastifyInstance, request: RequestContext): Pr
     { method: httpMethod, url: target, headers: Object.fromEntries(fields), payloadAsStream: true, validate: false },
   );
   const body = stream();
+  // When the client disconnects, it closes the file that is sent.
+  body.once("close", () => res.destroy());
   const result = { status, headers: headers as GatewayResponse["headers"] };
-  if (httpMethod === "HEAD" || status === 304 || headers["content-length"] === "0") {
+  // A client that has disconnected already gets no response that could end the body.
+  if (request.exchange.isClosed || httpMethod === "HEAD" || status === 304 || headers["content-length"] === "0") {
     body.destroy();
     return { ...result, body: undefined };
   }
-  // When the client disconnects, it closes the file that is sent.
-  body.once("close", () => res.destroy());
   return { ...result, body };
 }

@@ -7,7 +7,11 @@ import type { PageOptions, ServePage } from "./app.ts";
 export function createPages(options: PageOptions): [string, RequestRoute][] {
   let app: Promise<ServePage> | undefined;
   const serve = async (request: RequestContext) => {
-    app ??= import("./app.ts").then(({ createPageApp }) => createPageApp(options));
+    app ??= loadApp(options).catch((error: unknown) => {
+      // Such as that no more files can be opened just now.
+      app = undefined;
+      throw error;
+    });
     return (await app)(request);
   };
   const route = (path: string, methods?: readonly string[]) => createEndpoint(path, false, serve, methods);
@@ -27,4 +31,9 @@ export function createPages(options: PageOptions): [string, RequestRoute][] {
           route(protectedResource),
         ]),
   ];
+}
+
+async function loadApp(options: PageOptions): Promise<ServePage> {
+  const { createPageApp } = await import("./app.ts");
+  return createPageApp(options);
 }

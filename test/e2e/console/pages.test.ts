@@ -14,13 +14,18 @@ if (missingBrowser !== undefined) {
 const html = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`;
 const place = { x: 300, y: 120 };
 
+/** Ids that have to be encoded in the address, and are others if they are decoded twice. */
+const tabId = "50%41/t";
+const nodeId = "fail%41";
+const nodePath = `/flows/${encodeURIComponent(tabId)}?node=${encodeURIComponent(nodeId)}`;
+
 /** What flows, users and clients can name, all of it HTML. */
 const flows = [
-  { id: "t", type: "tab", label: html },
+  { id: tabId, type: "tab", label: html },
   {
     id: "repeat",
     type: "inject",
-    z: "t",
+    z: tabId,
     x: 120,
     y: 120,
     name: html,
@@ -30,17 +35,17 @@ const flows = [
     once: true,
     onceDelay: 0.1,
     repeat: "2",
-    wires: [["fail"]],
+    wires: [[nodeId]],
   },
-  functionNode("fail", {
-    z: "t",
+  functionNode(nodeId, {
+    z: tabId,
     ...place,
     name: html,
     func: `node.status({ fill: "red", shape: "ring", text: ${JSON.stringify(html)} }); node.error(${JSON.stringify(html)}); return msg;`,
     wires: [["shown"]],
   }),
-  { id: "shown", type: "debug", z: "t", x: 480, y: 120, name: html, active: true, complete: "payload", wires: [] },
-  { id: "note", type: "comment", z: "t", x: 120, y: 40, name: html, info: html },
+  { id: "shown", type: "debug", z: tabId, x: 480, y: 120, name: html, active: true, complete: "payload", wires: [] },
+  { id: "note", type: "comment", z: tabId, x: 120, y: 40, name: html, info: html },
 ];
 
 describe.skipIf(missingBrowser !== undefined)("each page of the console", () => {
@@ -71,7 +76,7 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
   const paths = (): string[] => [
     "",
     "/flows",
-    "/flows/t?node=fail",
+    nodePath,
     "/history",
     `/history/${rev}`,
     "/deploy",
@@ -102,7 +107,8 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
       expect([path, overflow]).toEqual([path, 0]);
       expect([path, await page.evaluate("typeof hacked")]).toEqual([path, "undefined"]);
     }
-    await console.goto("/flows/t?node=fail");
+    await console.goto(nodePath);
+    await page.getByRole("complementary", { name: "Node" }).getByText(nodeId).waitFor();
     await page.getByText(html, { exact: false }).first().waitFor();
     expect(console.complaints).toEqual([]);
   });

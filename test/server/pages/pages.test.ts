@@ -55,21 +55,41 @@ test.each([
   }
 });
 
+/** The files that this process has open, by the end of their paths. */
+function openFiles(end: string): string[] {
+  return readdirSync("/proc/self/fd").filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).endsWith(end);
+    } catch {
+      return false;
+    }
+  });
+}
+
 test.runIf(process.platform === "linux")("a file is closed when the client disconnects before it is sent", async () => {
   await using server = await open();
-  const openFiles = () =>
-    readdirSync("/proc/self/fd").filter((fd) => {
-      try {
-        return readlinkSync(`/proc/self/fd/${fd}`).endsWith("/swagger-ui-bundle.js");
-      } catch {
-        return false;
-      }
-    });
   // It receives less than the file has.
   const session = connect(server.url, { settings: { initialWindowSize: 1_000 } });
   const stream = session.request({ ":path": "/docs/swagger-ui-bundle.js" });
   await once(stream, "response");
-  expect(openFiles()).toHaveLength(1);
+  expect(openFiles("/swagger-ui-bundle.js")).toHaveLength(1);
   session.destroy();
-  await vi.waitFor(() => expect(openFiles()).toEqual([]));
+  await vi.waitFor(() => expect(openFiles("/swagger-ui-bundle.js")).toEqual([]));
+});
+
+test.runIf(process.platform === "linux")("clients that leave before the response leave no file open", async () => {
+  await using server = await open();
+  const { url } = server;
+  // The pages are loaded by the first request.
+  await (await fetch(`${url}/openapi.json`)).text();
+  for (let round = 0; round < 3; round++) {
+    const session = connect(url);
+    await once(session, "connect");
+    const streams = Array.from({ length: 20 }, () =>
+      session.request({ ":path": "/openapi.json" }).on("error", () => {}),
+    );
+    session.destroy();
+    await Promise.all(streams.map((stream) => stream.closed || once(stream, "close")));
+  }
+  await vi.waitFor(() => expect(openFiles("/openapi.json")).toEqual([]), 30_000);
 });

@@ -10,7 +10,7 @@ export function CodeView(props: {
   readonly label: string;
 }): ReactNode {
   return (
-    <Suspense fallback={<pre>{props.text}</pre>}>
+    <Suspense fallback={<pre className="code-waiting">{props.text}</pre>}>
       <Viewer {...props} />
     </Suspense>
   );

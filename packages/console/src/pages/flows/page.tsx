@@ -2,7 +2,8 @@ import "./flows.css";
 import { type ReactNode, useCallback, useDeferredValue, useMemo, useState } from "react";
 import { useQuery } from "@connectrpc/connect-query";
 import { FlowsService, type Node, nodeToJson } from "@flowgate/client";
-import { Link, useLocation, useParams, useSearchParams } from "wouter";
+import { Link, useLocation, useSearch } from "wouter";
+import { readPathBelow } from "../../api/paths.ts";
 import { Page, Result } from "../../components/page.tsx";
 import { Sign } from "../../components/sign.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -42,12 +43,14 @@ function nodesOf(flows: ActiveFlows): FlowNodes {
 
 function Flows({ flows }: { readonly flows: ActiveFlows }): ReactNode {
   const nodes = nodesOf(flows);
-  const { "*": path = "" } = useParams();
-  const [parameters] = useSearchParams();
+  // For a new path or a new search.
+  useLocation();
+  useSearch();
+  const path = readPathBelow("/flows");
   const { can } = useSession();
-  const selected = parameters.get("node") ?? undefined;
+  const selected = new URLSearchParams(location.search).get("node") ?? undefined;
   const first = nodes.containers[0];
-  const container = path === "" ? (containerOf(nodes, selected) ?? first) : nodes.container(decodeURIComponent(path));
+  const container = path === "" ? (containerOf(nodes, selected) ?? first) : nodes.container(path ?? "");
   const states = useNodeStates(container?.kind === "tab" ? container.id : undefined, can("runtime.read"));
   const [query, setQuery] = useState("");
   const found = useFound(nodes, query);

@@ -89,7 +89,7 @@ test.runIf(process.platform === "linux")("clients that leave before the response
       session.request({ ":path": "/openapi.json" }).on("error", () => {}),
     );
     session.destroy();
-    await Promise.all(streams.map((stream) => stream.closed || once(stream, "close")));
+    await Promise.all(streams.map(async (stream) => stream.closed || once(stream, "close")));
   }
   await vi.waitFor(() => expect(openFiles("/openapi.json")).toEqual([]), 30_000);
 });

@@ -28,7 +28,7 @@ export const texts = {
   plan: "Plan",
   back: "Change the flows",
   noChanges: "Nothing to deploy: these flows are active.",
-  notPlanned: "They can be proposed without a plan, which whoever approves them sees.",
+  notPlanned: "They can be proposed without a plan, which the person who approves them sees.",
   outdated: "Another deployment was made since this plan.",
   planAgain: "Plan again",
   options: "Deployment",

@@ -92,7 +92,7 @@ export class Editor implements AsyncDisposable {
   async ids(): Promise<string[]> {
     return this.page
       .locator("#red-ui-workspace-chart .red-ui-flow-node-group")
-      .evaluateAll((all) => all.map(({ id }) => id));
+      .evaluateAll((all) => all.map((node) => (node as { id: string }).id));
   }
 
   node(id: string): Locator {

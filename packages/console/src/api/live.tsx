@@ -1,7 +1,7 @@
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
-import { type DescMethodUnary, type DescMethod } from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
-import { createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
+import { useTransport } from "@connectrpc/connect-query";
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import {
   AuthService,
@@ -16,6 +16,7 @@ import {
   TokensService,
 } from "@flowgate/client";
 import { followEvents } from "./follow.ts";
+import { refresh } from "./refresh.ts";
 
 export type EventCase = NonNullable<Event["kind"]["case"]>;
 export type EventOf<Case extends EventCase> = Event & { readonly kind: Extract<Event["kind"], { case: Case }> };
@@ -113,7 +114,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }): Re
   const queries = useQueryClient();
   useEffect(() => {
     const controller = new AbortController();
-    const end = live.listen((event) => refresh(queries, event));
+    const end = live.listen((event) => refreshAfter(queries, event));
     void live.run(transport, controller.signal);
     return () => {
       end();
@@ -123,13 +124,11 @@ export function LiveProvider({ children }: { readonly children: ReactNode }): Re
   return <LiveContext value={live}>{children}</LiveContext>;
 }
 
-function refresh(queries: QueryClient, { kind }: Event): void {
+function refreshAfter(queries: QueryClient, { kind }: Event): void {
   // After events were lost, all could have changed.
   const methods = kind.case === "dropped" ? Object.values(outdated).flat() : (outdated[kind.case ?? "bookmark"] ?? []);
-  for (const schema of new Set(methods)) {
-    void queries.invalidateQueries({
-      queryKey: createConnectQueryKey({ schema: schema as DescMethodUnary, cardinality: undefined }),
-    });
+  for (const method of new Set(methods)) {
+    void refresh(queries, method);
   }
 }
 

@@ -37,6 +37,8 @@ beforeAll(async () => {
     const { nodes } = await list();
     const messages = nodes.reduce((sum, node) => sum + (node["messages"] as number), 0);
     assert.equal(messages, 8);
+    // The process of the flows reports what it uses from time to time.
+    expect((await service.send("GET", "/runtime")).json()).toHaveProperty("runtimeProcess");
   });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());

@@ -39,7 +39,7 @@ export const soak: Drill = {
     const { after, before, counts, samples } = soaked;
     const found = findLeaks(leaking, "quick");
     return {
-      loads: Object.entries(counts).map(([name, count]) => ({ name, count, minimum: Math.round(durationMs / 4_000) })),
+      loads: Object.entries(counts).map(([name, count]) => ({ name, count, minimum: minimumOf(durationMs) })),
       figures: [
         { name: "duration", value: durationMs / 1000, unit: "s" },
         { name: "memory at the end", value: samples.at(-1)?.rssMiB ?? 0, unit: "MiB" },
@@ -65,6 +65,11 @@ export const soak: Drill = {
 };
 
 const smallMs = 12_000;
+
+/** Of each kind of call. */
+function minimumOf(durationMs: number): number {
+  return Math.round(durationMs / 4_000);
+}
 
 type Soaked = {
   readonly counts: Record<string, number>;
@@ -102,14 +107,25 @@ async function runSoak(
   await deploy(service, { flows: endpoint("/n", `msg.payload = "0"`) }, "full", token);
   const before = await readResources(service.pid);
   const ending = new AbortController();
-  const load = startLoad(service, token, ending.signal);
+  const { counts, ended } = startLoad(service, token, ending.signal);
   await delay(durationMs * 0.4);
+  // Busy machines take longer until the load has warmed up the service.
+  await waitUntil(() => Object.values(counts).every((count) => count >= minimumOf(durationMs)), 60_000);
   progress(`sampling for ${Math.round((durationMs * 0.6) / 1000)} s`);
   const samples = await sampleResources(service.pid, everyMs, AbortSignal.timeout(durationMs * 0.6));
   ending.abort();
-  const counts = await load;
-  await delay(1_000);
-  return { counts, samples, before, after: await readResources(service.pid) };
+  await ended;
+  // They close what they have opened somewhat later. What is open after all that time is a leak.
+  const readDescriptors = async (): Promise<number> => (await readResources(service.pid)).descriptors;
+  await waitUntil(async () => (await readDescriptors()) <= before.descriptors + mayStayOpen, 15_000);
+  return { counts, samples, before, after: { descriptors: await readDescriptors() } };
+}
+
+async function waitUntil(isReached: () => boolean | Promise<boolean>, withinMs: number): Promise<void> {
+  const untilMs = performance.now() + withinMs;
+  while (!(await isReached()) && performance.now() < untilMs) {
+    await delay(100);
+  }
 }
 
 const config = {
@@ -123,6 +139,8 @@ const config = {
 /** What the heap may grow until it is collected; in a short run it still warms up. */
 const toleratedMiB: Readonly<Record<Size, number>> = { quick: 96, full: 32 };
 const toleratedDescriptors = 40;
+/** Descriptors that a process keeps after a load, such as those of files that it has loaded. */
+const mayStayOpen = 5;
 
 function findLeaks({ after, before, samples }: Soaked, size: Size): string[] {
   const memory = growth(samples, "rssMiB");
@@ -130,7 +148,7 @@ function findLeaks({ after, before, samples }: Soaked, size: Size): string[] {
   return [
     ...(memory > toleratedMiB[size] ? [`memory has grown by ${memory.toFixed(0)} MiB`] : []),
     ...(descriptors > toleratedDescriptors ? [`descriptors have grown by ${descriptors.toFixed(0)}`] : []),
-    ...(after.descriptors > before.descriptors + 5
+    ...(after.descriptors > before.descriptors + mayStayOpen
       ? [`${after.descriptors} descriptors are open after the load, ${before.descriptors} before`]
       : []),
   ];
@@ -138,8 +156,10 @@ function findLeaks({ after, before, samples }: Soaked, size: Size): string[] {
 
 type Token = { readonly authorization: string };
 
+type Load = { readonly counts: Record<string, number>; readonly ended: Promise<unknown> };
+
 /** Repeats all kinds of calls until the signal, and counts those that succeed. */
-async function startLoad(service: Service, token: Token, until: AbortSignal): Promise<Record<string, number>> {
+function startLoad(service: Service, token: Token, until: AbortSignal): Load {
   const way = overTcp(service, token);
   const transport = createGrpcTransport({ baseUrl: service.url });
   const flows = createClient(FlowsService, transport);
@@ -167,7 +187,7 @@ async function startLoad(service: Service, token: Token, until: AbortSignal): Pr
     },
     "hostile clients": { everyMs: 10, once: () => attackOnce(service, number++) },
   };
-  const counts = Object.fromEntries(Object.keys(kinds).map((name) => [name, 0]));
+  const counts: Record<string, number> = Object.fromEntries(Object.keys(kinds).map((name) => [name, 0]));
   const loops = Object.entries(kinds).map(async ([name, { everyMs, once }]) => {
     while (!until.aborted) {
       const isOk = await once().then(
@@ -178,8 +198,7 @@ async function startLoad(service: Service, token: Token, until: AbortSignal): Pr
       await delay(everyMs);
     }
   });
-  await Promise.all(loops);
-  return counts;
+  return { counts, ended: Promise.all(loops) };
 }
 
 async function attackOnce({ port }: Service, at: number): Promise<void> {

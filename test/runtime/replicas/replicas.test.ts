@@ -122,7 +122,8 @@ describe("two replicas that run flows and one that does not", () => {
       replicas[name],
       { flows: [...marking, tab("T"), functionNode("e", { z: "T", initialize })] },
       "nodes",
-      undo,
+      // It ends with the error, which takes long on a busy machine.
+      { ...undo, "service-deployment-wait": "60" },
     );
     expect(reply.headers["service-deployment-outcome"]).toBe("undone");
     const { port } = new URL(equipped.url);

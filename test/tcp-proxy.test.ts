@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { openTcpProxy } from "./tcp-proxy.ts";
 
@@ -105,4 +106,16 @@ test("new connections go to another port", async () => {
   proxy.sendTo(other.port);
   await echo(dial(proxy.port), "text");
   expect([one.clients.size, other.clients.size]).toEqual([0, 1]);
+});
+
+test("what comes back takes the latency, in order, and its end comes last", async () => {
+  await using server = await openEcho();
+  await using proxy = await openTcpProxy(server.port, 50);
+  const socket = dial(proxy.port);
+  const beganMs = performance.now();
+  socket.write("one ");
+  socket.end("two");
+  expect(await text(socket)).toBe("one two");
+  // A timer can fire a millisecond early.
+  expect(performance.now() - beganMs).toBeGreaterThan(48);
 });

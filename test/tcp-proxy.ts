@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
+import { Transform } from "node:stream";
 import { freePort } from "./free-port.ts";
 
 /** Forwards TCP connections, and disturbs them. */
@@ -19,16 +20,18 @@ export type TcpProxy = AsyncDisposable & {
   open(): Promise<void>;
 };
 
-type Connection = { readonly near: Socket; readonly far: Socket };
+/** What comes from the far end passes through `latency`, if there is one. */
+type Connection = { readonly near: Socket; readonly far: Socket; readonly latency: Transform | undefined };
 
-/** Opens a proxy of a port of 127.0.0.1. */
-export async function openTcpProxy(upstream: number): Promise<TcpProxy> {
+/** Opens a proxy of a port of 127.0.0.1. What comes from there takes `latencyMs`. */
+export async function openTcpProxy(upstream: number, latencyMs = 0): Promise<TcpProxy> {
   let target = upstream;
   let stalled = false;
   const connections = new Set<Connection>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
     const far = connect({ port: target, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
-    const connection = { near, far };
+    const latency = latencyMs === 0 ? undefined : createLatency(latencyMs);
+    const connection = { near, far, latency };
     connections.add(connection);
     forwardReset(near, far);
     forwardReset(far, near);
@@ -85,13 +88,27 @@ export async function openTcpProxy(upstream: number): Promise<TcpProxy> {
   };
 }
 
-function join({ near, far }: Connection): void {
-  near.pipe(far).pipe(near);
+function join({ near, far, latency }: Connection): void {
+  near.pipe(far);
+  (latency === undefined ? far : far.pipe(latency)).pipe(near);
 }
 
-function part({ near, far }: Connection): void {
+function part({ near, far, latency }: Connection): void {
   near.unpipe(far);
-  far.unpipe(near);
+  far.unpipe();
+  latency?.unpipe();
+}
+
+function createLatency(ms: number): Transform {
+  return new Transform({
+    transform(chunk, _encoding, done) {
+      setTimeout(() => this.push(chunk), ms);
+      done();
+    },
+    flush(done) {
+      setTimeout(done, ms);
+    },
+  });
 }
 
 /** A reset or a refused connection becomes a reset. */

@@ -61,14 +61,16 @@ export const crash: End = async (old, switchOver) => {
   return null;
 };
 
+export type Restarts = { readonly times: number; readonly end: End; readonly place: Place; readonly latencyMs: number };
+
 /** Replaces the instance behind a virtual IP this many times, while clients call it. */
-export async function restartUnderLoad(times: number, end: End, place: Place): Promise<Load["tallies"]> {
+export async function restartUnderLoad({ times, end, place, latencyMs }: Restarts): Promise<Load["tallies"]> {
   await using services = new AsyncDisposableStack();
   const start = async () => services.use(await place.start());
   let service = await start();
   let next = await start();
   // Like that of kube-proxy.
-  await using ip = await openTcpProxy(service.port);
+  await using ip = await openTcpProxy(service.port, latencyMs);
   const load = startLoad(ip.port, place.ca);
   try {
     for (let at = 1; at <= times; at++) {

@@ -5,6 +5,7 @@ import {
   leave,
   type Place,
   plain,
+  type Restarts,
   restartUnderLoad,
   withTls,
 } from "../../test/e2e/rolling-restarts.ts";
@@ -20,13 +21,18 @@ export const rollingRestarts: Drill = {
   method:
     "100 concurrent calls (grpc-js, `@flowgate/client` over gRPC and Connect on both versions of HTTP, curl with keep-alive) and 20 health watches " +
     "go to a virtual IP, behind which one instance is replaced by the next one, without TLS and with it. The virtual IP follows the health of the " +
-    "instance. Every failed call counts. The control is an instance that is killed instead.",
+    "instance. Every failed call counts. In small size, responses take a quarter of a second on their way. The control is an instance that is killed instead.",
   programs: [curl],
   async run({ pick, createFolder }) {
     const times = pick(1, 20);
+    // In small size, the calls wait for the network and leave the cores to other checks.
+    const latencyMs = pick(250, 0);
     const places = [plain, await withTls(await createFolder())];
     // The control takes its time too, most of it waiting.
-    const [runs, killed] = await Promise.all([restartEach(places, times), restartUnderLoad(1, crash, plain)]);
+    const [runs, killed] = await Promise.all([
+      restartEach(places, { times, latencyMs, end: leave }),
+      restartUnderLoad({ times: 1, latencyMs, end: crash, place: plain }),
+    ]);
     const restarts = times * runs.length;
     const watches = runs.reduce((sum, tallies) => sum + endedWatches(tallies), 0);
     const expected = restarts * Object.values(streamsAtOnce).reduce((sum, count) => sum + count, 0);
@@ -49,10 +55,10 @@ export const rollingRestarts: Drill = {
   },
 };
 
-async function restartEach(places: readonly Place[], times: number): Promise<Load["tallies"][]> {
+async function restartEach(places: readonly Place[], restarts: Omit<Restarts, "place">): Promise<Load["tallies"][]> {
   const runs: Load["tallies"][] = [];
   for (const place of places) {
-    runs.push(await restartUnderLoad(times, leave, place));
+    runs.push(await restartUnderLoad({ ...restarts, place }));
   }
   return runs;
 }

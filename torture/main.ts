@@ -109,6 +109,8 @@ async function runAll(selected: readonly Drill[], seed: number): Promise<void> {
   const count = (kind: Verdict["kind"]) => verdicts.filter((verdict) => verdict.kind === kind).length;
   const failed = count("failed") + (values.all ? count("skipped") : 0);
   process.stdout.write(`\n${formatTable(verdicts.map(summaryRow))}\n`);
+  // Repeated here, because often only the end of the output is kept.
+  process.stdout.write(verdicts.flatMap((verdict) => failuresOf(verdict, values.all)).join(""));
   process.stdout.write(`${count("skipped")} skipped, ${seconds.toFixed(0)} s, seed ${seed}\n`);
   process.stdout.write(`${count("passed")} passed, ${failed} failed\n`);
   process.exitCode = failed === 0 ? 0 : 1;
@@ -140,6 +142,17 @@ function printVerdict(verdict: Verdict): void {
       .join(""),
   );
   process.stdout.write(`  ${kind} after ${verdict.seconds.toFixed(1)} s\n`);
+}
+
+/** A line for each of the first reasons why it failed. */
+function failuresOf(verdict: Verdict, failsIfSkipped: boolean): string[] {
+  const reasons =
+    verdict.kind === "failed"
+      ? verdict.reasons.slice(0, 5)
+      : verdict.kind === "skipped" && failsIfSkipped
+        ? [verdict.reason]
+        : [];
+  return reasons.map((reason) => `failed: ${verdict.drill.name}: ${reason}\n`);
 }
 
 function summaryRow({ drill: { name, title }, kind, seconds }: Verdict) {

@@ -2,6 +2,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { EventKind, EventSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
+import { whenUnread } from "../output/pipe-reader.ts";
 import { printable } from "../printable.ts";
 import type { EventFlags } from "../shared-flags.ts";
 import { readEventFilter } from "./event-filter.ts";
@@ -54,7 +55,7 @@ export async function printEvents(
   throw new CliFailure("", { exitCode: exitCode() });
 }
 
-/** Is aborted by SIGINT and SIGTERM, and when stdout is closed, as by `head`. */
+/** Is aborted by SIGINT and SIGTERM, and when nobody reads stdout any more, as after `head`. */
 function untilEnd(): { readonly signal: AbortSignal; readonly exitCode: () => number } {
   const end = new AbortController();
   let exitCode = 0;
@@ -69,5 +70,6 @@ function untilEnd(): { readonly signal: AbortSignal; readonly exitCode: () => nu
     });
   }
   process.stdout.once("error", () => end.abort());
+  whenUnread(() => end.abort());
   return { signal: end.signal, exitCode: () => exitCode };
 }

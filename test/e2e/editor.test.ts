@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pack } from "../modules/npm-registry.ts";
-import { nodesOf } from "../modules/write-modules.ts";
+import { nodesOf, paletteTemplateOf } from "../modules/write-modules.ts";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
 import { deploy } from "./deploy.ts";
 import { Editor, toolsUrl } from "./editor.ts";
@@ -241,7 +241,7 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
       name: "contrib-added",
       version: "1.0.0",
       manifest: { "node-red": { nodes: { all: "nodes.js" } } },
-      files: { "nodes.js": nodesOf(["added"]), "nodes.html": paletteTemplate("added") },
+      files: { "nodes.js": nodesOf(["added"]), "nodes.html": paletteTemplateOf("added") },
     });
     await change("POST", "/modules", { tarball: tarball.toString("base64") });
     await editor.paletteNode("added").waitFor();
@@ -313,11 +313,3 @@ describe.skipIf(missingBrowser !== undefined)("with nodeRed.editor: read-only", 
     expect(status).toBe(401);
   });
 });
-
-/** The template of a node that can be dragged. */
-function paletteTemplate(type: string): string {
-  return `<script type="text/html" data-template-name="${type}"></script>
-<script type="text/javascript">
-  RED.nodes.registerType("${type}", { category: "function", defaults: {}, inputs: 1, outputs: 1, label: "${type}" });
-</script>`;
-}

@@ -115,8 +115,7 @@ export class Editor implements AsyncDisposable {
     const dialog = this.page.locator(".red-ui-editor .red-ui-tray").last();
     await this.page.locator("#node-dialog-ok").waitFor();
     await change(dialog);
-    await this.page.locator("#node-dialog-ok").click();
-    await this.page.locator("#node-dialog-ok").waitFor({ state: "detached" });
+    await this.closeDialog();
   }
 
   /** The text of the last notification that matches. */
@@ -159,6 +158,30 @@ export class Editor implements AsyncDisposable {
   /** Runs an action of the editor, as its keyboard shortcuts do. */
   async invoke(action: string): Promise<void> {
     await this.page.evaluate(`RED.actions.invoke(${JSON.stringify(action)})`);
+  }
+
+  /** Opens the palette manager at one of its tabs. */
+  async openPaletteManager(tab: "nodes" | "install"): Promise<void> {
+    await this.invoke("core:manage-palette");
+    await this.page.locator(`#red-ui-tab-${tab} a`).click();
+  }
+
+  /** Presses a button of a module in the palette manager, and confirms what it asks. */
+  async pressModuleButton(module: string, button: string | RegExp): Promise<void> {
+    await this.moduleButton(module, button).click();
+    const confirm = this.page.locator(".red-ui-notification button.primary:visible").last();
+    await confirm.click();
+  }
+
+  moduleButton(module: string, button: string | RegExp): Locator {
+    return this.page
+      .locator(".red-ui-palette-module-header:visible", { hasText: module })
+      .locator(".red-ui-palette-module-button-group a:visible", { hasText: button });
+  }
+
+  async closeDialog(): Promise<void> {
+    await this.page.locator("#node-dialog-ok").click();
+    await this.page.locator("#node-dialog-ok").waitFor({ state: "detached" });
   }
 
   /** Presses the button beside an inject node. */

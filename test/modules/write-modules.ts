@@ -47,3 +47,11 @@ export function nodesOf(types: readonly string[]): string {
 export function templatesOf(types: readonly string[]): string {
   return types.map((type) => `<script type="text/html" data-template-name="${type}"></script>`).join("\n");
 }
+
+/** The template of a node that can be dragged from the palette of Node-RED's editor. */
+export function paletteTemplateOf(type: string): string {
+  return `<script type="text/html" data-template-name="${type}"></script>
+<script type="text/javascript">
+  RED.nodes.registerType("${type}", { category: "function", defaults: {}, inputs: 1, outputs: 1, label: "${type}" });
+</script>`;
+}

@@ -48,6 +48,11 @@ type Transaction = Challenge & {
   readonly returnTo: string | undefined;
   /** That of the editor. */
   readonly secret: string | undefined;
+  /**
+   * The hash of the session that the browser had. Its cookie does not come with the request to which a provider on another site sends the
+   * browser.
+   */
+  readonly previous: string | undefined;
   readonly expiresAtMs: number;
 };
 
@@ -71,10 +76,13 @@ export class SignIn {
     return this.#options.authenticator.issuesTokens;
   }
 
-  /** Begins a sign-in at an issuer: where to send the browser, and what it must keep until it comes back. */
+  /**
+   * Begins a sign-in at an issuer: where to send the browser, and what it must keep until it comes back. `previous` is its session until
+   * now, which ends when the sign-in is completed.
+   */
   async begin(
     issuer: string,
-    { returnTo, editor }: Destination,
+    { returnTo, editor, previous }: Destination & { readonly previous?: string | undefined },
   ): Promise<{ readonly location: string; readonly transaction: string }> {
     const provider = this.#options.sessions.providers.get(issuer);
     if (provider === undefined) {
@@ -83,20 +91,21 @@ export class SignIn {
     const secret = this.#secretOf(editor);
     const { location, challenge } = await provider.begin();
     const expiresAtMs = this.#options.now() + transactionSeconds * 1000;
-    const transaction: Transaction = { ...challenge, issuer, returnTo, secret, expiresAtMs };
+    const transaction: Transaction = {
+      ...challenge,
+      issuer,
+      returnTo,
+      secret,
+      previous: previous === undefined ? undefined : sha256(previous).toString("base64url"),
+      expiresAtMs,
+    };
     return { location, transaction: seal(this.#options.key, "sign-in", transaction).toString("base64url") };
   }
 
   /**
-   * Completes a sign-in. `target` is that of the request to which the issuer has sent the browser, `kept` what the browser has kept, and
-   * `previous` its session until now, which ends.
+   * Completes a sign-in. `target` is that of the request to which the issuer has sent the browser, and `kept` what the browser has kept.
    */
-  async complete(
-    target: string,
-    kept: string | undefined,
-    previous: string | undefined,
-    { origin, kind }: Client,
-  ): Promise<SignedIn> {
+  async complete(target: string, kept: string | undefined, { origin, kind }: Client): Promise<SignedIn> {
     const { settings, key, sessions, limiter, audit, now } = this.#options;
     const transaction = unseal(key, "sign-in", Buffer.from(kept ?? "", "base64url")) as Transaction | undefined;
     const provider = sessions.providers.get(transaction?.issuer ?? "");
@@ -106,6 +115,7 @@ export class SignIn {
       throw invalidToken("The sign-in was not begun in this browser, or has taken too long: start again.");
     }
     const { issuer, secret, returnTo } = transaction;
+    const previous = transaction.previous === undefined ? undefined : Buffer.from(transaction.previous, "base64url");
     const recordFailure = (detail: string): void =>
       audit.record({ kind: "sign_in_failed", origin, detail: `issuer ${issuer}: ${detail}` });
     // Anyone can send codes, each of which is a request to the issuer.
@@ -129,7 +139,7 @@ export class SignIn {
     return signedIn;
   }
 
-  /** Signs in a user with a password. `previous` is as for `complete`. Rejects with an error of RFC 6749. */
+  /** Signs in a user with a password. `previous` is the session of the browser until now, which ends. Rejects with an error of RFC 6749. */
   async withPassword(
     login: { readonly username: string; readonly password: string },
     { returnTo, editor, previous }: Destination & { readonly previous: string | undefined },
@@ -140,14 +150,14 @@ export class SignIn {
     const { username, permissions, password } = await authenticator.verifyLogin(login, { origin, kind });
     return this.#insert(
       (handover) => sessions.createForUser(username, permissions, sha256(password), handover),
-      { secret, returnTo, previous },
+      { secret, returnTo, previous: previous === undefined ? undefined : sha256(previous) },
       origin,
     );
   }
 
   /** Ends a session, if there is one. Resolves with the URL at which the browser signs out at its issuer, if there is one. */
   async end(value: string | undefined, origin: Origin): Promise<string | undefined> {
-    const token = value === undefined ? undefined : await this.#remove(value, origin);
+    const token = value === undefined ? undefined : await this.#remove(sha256(value), origin);
     return token && this.#options.sessions.endAtProvider(token);
   }
 
@@ -189,7 +199,7 @@ export class SignIn {
       secret,
       returnTo,
       previous,
-    }: Pick<Transaction, "secret" | "returnTo"> & { readonly previous: string | undefined },
+    }: Pick<Transaction, "secret" | "returnTo"> & { readonly previous: Uint8Array | undefined },
     origin: Origin,
   ): Promise<SignedIn> {
     const { authenticator, editor, now } = this.#options;
@@ -209,9 +219,8 @@ export class SignIn {
   }
 
   /** Resolves with the session that was removed. */
-  async #remove(value: string, origin: Origin) {
+  async #remove(hash: Uint8Array, origin: Origin) {
     const { tokens } = this.#options;
-    const hash = sha256(value);
     const token = await tokens.find(hash);
     if (token?.session === undefined) {
       return undefined;

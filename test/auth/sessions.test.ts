@@ -88,7 +88,7 @@ async function signIn({ signIn }: Process): Promise<string> {
   const { location, transaction } = await signIn.begin("company", {});
   const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
   const { pathname, search } = new URL(callback.url);
-  await signIn.complete(pathname + search, transaction, undefined, client);
+  await signIn.complete(pathname + search, transaction, client);
   return sub;
 }
 
@@ -262,7 +262,7 @@ test("a sign-in that takes too long is not completed", async () => {
   const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
   const { pathname, search } = new URL(callback.url);
   process.clock.aheadMs = 600_000;
-  await expect(process.signIn.complete(pathname + search, transaction, undefined, client)).rejects.toThrow(
+  await expect(process.signIn.complete(pathname + search, transaction, client)).rejects.toThrow(
     "The sign-in was not begun in this browser, or has taken too long: start again.",
   );
 });
@@ -283,7 +283,7 @@ async function signInAtEditor(process: Process): Promise<[code: string, secret: 
   const { location, transaction } = await process.signIn.begin("company", { editor });
   const callback = await new CookieBrowser().visit(location, (next) => next.startsWith(url));
   const { pathname, search } = new URL(callback.url);
-  const signedIn = await process.signIn.complete(pathname + search, transaction, undefined, client);
+  const signedIn = await process.signIn.complete(pathname + search, transaction, client);
   expect([signedIn.session, new URL(signedIn.url).origin]).toEqual([undefined, editorUrl]);
   return [new URL(signedIn.url).searchParams.get("code") ?? "", secret];
 }
@@ -320,7 +320,7 @@ test("the codes that one address sends are limited, since each is a request to t
   const query = new URLSearchParams({ state, code: "guess", iss: provider.issuer }).toString();
   const guess = async () => {
     try {
-      return await process.signIn.complete(`/sign-in/callback/company?${query}`, transaction, undefined, client);
+      return await process.signIn.complete(`/sign-in/callback/company?${query}`, transaction, client);
     } catch (error) {
       return (error as FlowgateError).reason;
     }

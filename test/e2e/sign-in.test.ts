@@ -317,6 +317,23 @@ test("each sign-in has a session of its own, and ends the one before", async () 
   expect(await identify(attacker)).toBe(401);
 });
 
+test("a sign-in at a provider of another site ends the session before, unless it fails", async () => {
+  const browser = await signIn();
+  const previous = browser.cookies.get("flowgate-session") ?? "";
+  const other = new CookieBrowser();
+  other.cookies.set("flowgate-session", previous);
+  const failing = await untilCallback(browser);
+  failing.searchParams.set("state", "another");
+  await browser.send(failing.href);
+  expect(await identify(other)).toBe("company:ada");
+  const callback = await untilCallback(browser);
+  // Browsers do not send a strict cookie with a request that another site has caused.
+  browser.cookies.delete("flowgate-session");
+  expect(outcomeOf(browser, await browser.send(callback.href))).toEqual(accepted);
+  expect(await identify(browser)).toBe("company:ada");
+  expect(await identify(other)).toBe(401);
+});
+
 describe("pages of other origins", () => {
   const credentials = () =>
     new URLSearchParams({ username: "admin", password: passwordOf("admin"), return: "/" }).toString();

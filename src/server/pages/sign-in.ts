@@ -58,7 +58,8 @@ async function begin({ signIn }: SignInPages, request: FastifyRequest, reply: Fa
   if (issuer === undefined) {
     return sendPage(reply, 200, "Sign in", renderSignIn(signIn, destination));
   }
-  const { location, transaction } = await signIn.begin(issuer, destination);
+  const previous = readCookie(request.headers.cookie, cookies.session);
+  const { location, transaction } = await signIn.begin(issuer, { ...destination, previous });
   // The browser must send it when the provider sends it back.
   reply.setCookie(cookies.transaction, transaction, {
     ...cookies.attributes,
@@ -69,12 +70,9 @@ async function begin({ signIn }: SignInPages, request: FastifyRequest, reply: Fa
 }
 
 async function complete({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
-  const cookies = cookiesOf(request);
-  const { cookie } = request.headers;
-  const kept = readCookie(cookie, cookies.transaction);
-  const previous = readCookie(cookie, cookies.session);
+  const kept = readCookie(request.headers.cookie, cookiesOf(request).transaction);
   const { target } = contextOf(request);
-  return showSignedIn(request, await signIn.complete(target, kept, previous, await clientOf(request)), reply);
+  return showSignedIn(request, await signIn.complete(target, kept, await clientOf(request)), reply);
 }
 
 async function signInWithPassword({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {

@@ -3,8 +3,9 @@ import { freePort } from "../../free-port.ts";
 import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
 import { tryDeploy } from "../deploy.ts";
 import { endpoint, type Node, tab } from "../flow-builders.ts";
+import { createDatabase } from "../../postgres/postgres.ts";
 import { bearer, json } from "../rest.ts";
-import { type Service, startService } from "../service.ts";
+import { type Service, startService, withoutRuntime } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -58,6 +59,13 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
     expect((await service.send("POST", path, { headers: { ...headers, ...json }, body: "{}" })).status).toBe(200);
     const row = page.getByRole("row").filter({ hasText: `Orders ${script}` });
     await row.getByText(`it failed ${script}`).waitFor();
+    const alert = page
+      .getByRole("region", { name: "Alerts" })
+      .getByRole("listitem")
+      .filter({ hasText: "A node fails" });
+    await alert.getByText(`on Orders ${script}.`).waitFor();
+    const flow = alert.getByRole("link", { name: "See the flow" });
+    expect(await flow.getAttribute("href")).toBe("/console/flows/tab%20of%20%2Ffail");
     const node = row.getByRole("link", { name: "function /fail function" });
     expect(await node.getAttribute("href")).toBe("/console/flows/tab%20of%20%2Ffail?node=%2Ffail%20function");
     expect(await page.getByRole("figure").locator("canvas").count()).toBe(2);
@@ -69,7 +77,7 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
     await using console = await Console.open(browser, service, { username: "ada", ...phone, colorScheme: "dark" });
     const { page } = console;
     const alerts = page.getByRole("region", { name: "Alerts" });
-    await alerts.getByText("No alerts.").waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
     await deploy([tab("T"), { id: "m", type: "no such type", z: "T", x: 1, y: 1, wires: [] }], "needs a module");
     await alerts.getByText("these types are not installed: no such type").waitFor();
     expect(await alerts.getByRole("link", { name: "Install modules" }).getAttribute("href")).toBe("/console/modules");
@@ -115,6 +123,25 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
     await page.getByText("By ada. They remain stopped").waitFor();
     expect((await post("/runtime:start")).status).toBe(200);
     await page.getByText("No alerts.").waitFor();
+    expect(console.complaints).toEqual([]);
+  });
+
+  test("a replica that is lost is an alert until someone dismisses it", async () => {
+    await using database = await createDatabase();
+    const config = { ...withoutRuntime, store: database.url, credentialSecret: "a secret that both replicas share" };
+    await using one = await startService({ config });
+    await using other = await startService({ config });
+    await using console = await Console.open(browser, one);
+    const { page } = console;
+    const name = other.url.replace("http://127.0.0.1", "");
+    await page.getByRole("row").filter({ hasText: name }).waitFor();
+    const alerts = page.getByRole("region", { name: "Alerts" });
+    await alerts.getByText("No alerts.").waitFor();
+    await other.stop();
+    const alert = alerts.getByRole("listitem").filter({ hasText: new RegExp(`${name} is not there any more`) });
+    await alert.waitFor();
+    await alert.getByRole("button", { name: "Dismiss" }).click();
+    await alerts.getByText("No alerts.").waitFor();
     expect(console.complaints).toEqual([]);
   });
 });

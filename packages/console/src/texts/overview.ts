@@ -17,6 +17,11 @@ export const texts = {
     failed: "The active revision does not run as it should",
     failedDetail: "The log has the reason.",
     toRevision: "See the revision",
+    failingNodes: (count: number) => (count === 1 ? "A node fails" : `${count} nodes fail`),
+    failingNodesDetail: (tab: string, others: number) =>
+      `Since they were started, they have logged errors: on ${tab}${others === 0 ? "" : others === 1 ? " and one other tab" : ` and ${others} other tabs`}.`,
+    toFlow: "See the flow",
+    toLogs: "See the log",
     disk: "The disk is nearly full",
     diskDetail: (free: string, total: string) =>
       `${free} of ${total} are free on the file system of the data directory.`,

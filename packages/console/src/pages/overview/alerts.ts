@@ -1,5 +1,7 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   DeploymentOutcome,
+  type FlowState,
   type GetRuntimeResponse,
   type GetSettingsResponse,
   type ProcessUsage,
@@ -8,6 +10,7 @@ import {
 } from "@flowgate/client";
 import { describeCaller } from "../../components/describe.ts";
 import { formatBytes } from "../../components/format.ts";
+import { tabPath } from "../../components/node-path.ts";
 import { texts as all } from "../../texts/overview.ts";
 
 const texts = all.alert;
@@ -28,6 +31,8 @@ export type Alert = {
 type Known = {
   readonly runtime: GetRuntimeResponse | undefined;
   readonly settings: GetSettingsResponse | undefined;
+  /** Those whose nodes have a state, by urgency. */
+  readonly flows: readonly FlowState[];
   readonly openProposals: number;
   /** The names of those that were there since the page was opened, and are not any more. */
   readonly lostReplicas: readonly string[];
@@ -35,10 +40,11 @@ type Known = {
 };
 
 /** The most severe first. */
-export function findAlerts({ runtime, settings, openProposals, lostReplicas, isLive }: Known): Alert[] {
+export function findAlerts({ runtime, settings, flows, openProposals, lostReplicas, isLive }: Known): Alert[] {
   const alerts: Alert[] = [
     ...(isLive ? [] : [{ key: "live", tone: "warn", title: texts.notLive, detail: texts.notLiveDetail } as const]),
     ...(runtime === undefined ? [] : [...aboutFlows(runtime), ...aboutResources(runtime)]),
+    ...aboutNodes(flows),
     ...lostReplicas.map((name): Alert => ({
       key: `lost ${name}`,
       tone: "bad",
@@ -84,6 +90,30 @@ function aboutFlows({ runtime, rev, outcome, missingTypes, started, stoppedBy }:
     return [{ key: "failed", tone: "bad", title: texts.failed, detail: message || texts.failedDetail, link }];
   }
   return [];
+}
+
+function aboutNodes(flows: readonly FlowState[]): Alert[] {
+  const failing = flows.filter(({ failingNodes }) => failingNodes > 0);
+  const [first, ...others] = failing;
+  if (first === undefined) {
+    return [];
+  }
+  const { flowId, flowLabel } = first;
+  const count = failing.reduce((sum, { failingNodes }) => sum + failingNodes, 0);
+  const detail = texts.failingNodesDetail(flowId === "" ? all.tabs.globalNodes : flowLabel || flowId, others.length);
+  // Global nodes are on no tab.
+  const link =
+    flowId === "" ? { to: "/logs?level=error", label: texts.toLogs } : { to: tabPath(flowId), label: texts.toFlow };
+  return [{ key: "nodes", tone: "bad", title: texts.failingNodes(count), detail, link }];
+}
+
+/** Those that have failed last come first, then those that do not fail, by name. */
+export function byUrgency(one: FlowState, other: FlowState): number {
+  return urgency(other) - urgency(one) || one.flowLabel.localeCompare(other.flowLabel);
+}
+
+function urgency({ errors, lastErrorTime }: FlowState): number {
+  return errors === 0 || lastErrorTime === undefined ? 0 : timestampMs(lastErrorTime);
 }
 
 function isFailure(outcome: DeploymentOutcome): boolean {

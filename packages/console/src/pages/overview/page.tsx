@@ -16,7 +16,7 @@ import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/app.ts";
 import { ActiveRevision } from "./active-revision.tsx";
 import { AlertList } from "./alert-list.tsx";
-import { findAlerts } from "./alerts.ts";
+import { byUrgency, findAlerts } from "./alerts.ts";
 import { RuntimeControls, RuntimeCard } from "./runtime-card.tsx";
 import { TabList } from "./tab-list.tsx";
 import { Timeline } from "./timeline.tsx";
@@ -47,12 +47,14 @@ export function OverviewPage(): ReactNode {
     { failing: true, pageSize: maxFailingNodes },
     { enabled: isUp, refetchInterval: 2 * pollMs },
   );
+  const flows = isUp ? nodes.data?.flows.toSorted(byUrgency) : undefined;
   useRefreshOnErrors();
   const [lostReplicas, forget] = useLostReplicas(settings.data?.replicas.map(({ name }) => name));
   const isLive = useIsLiveOrNew();
   const alerts = findAlerts({
     runtime: runtime.data,
     settings: settings.data,
+    flows: flows ?? [],
     openProposals: proposals.data?.proposals.length ?? 0,
     lostReplicas,
     isLive: isLive || !can("events.read"),
@@ -72,7 +74,7 @@ export function OverviewPage(): ReactNode {
                 <Result of={newest}>{({ revisions }) => <ActiveRevision revision={revisions[0]} />}</Result>
               ) : null}
             </div>
-            <TabList nodes={isUp ? nodes.data : undefined} isUp={isUp} />
+            <TabList flows={flows} nodes={nodes.data?.nodes ?? []} isUp={isUp} />
             <Timeline />
             <Usage runtime={data} updatedMs={runtime.dataUpdatedAt} />
           </>

@@ -1,7 +1,6 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { FlowState, ListNodeStatusesResponse, NodeState } from "@flowgate/client";
+import type { FlowState, NodeState } from "@flowgate/client";
 import { formatCount } from "../../components/format.ts";
 import { nodePath, tabPath } from "../../components/node-path.ts";
 import { type Column, Table } from "../../components/table.tsx";
@@ -16,25 +15,29 @@ const maxNamed = 5;
 
 /** The tabs whose nodes do something, those that fail first, the last error before the others. */
 export function TabList({
+  flows,
   nodes,
   isUp,
 }: {
-  readonly nodes: ListNodeStatusesResponse | undefined;
+  /** In the order of the list; undefined: they are not known yet. */
+  readonly flows: readonly FlowState[] | undefined;
+  /** Those that fail. */
+  readonly nodes: readonly NodeState[];
   readonly isUp: boolean;
 }): ReactNode {
   return (
     <section className="card" aria-labelledby="overview-tabs">
       <h2 id="overview-tabs">{texts.title}</h2>
-      {isUp && nodes === undefined ? null : (
+      {isUp && flows === undefined ? null : (
         <Table
           label={texts.label}
-          rows={(nodes?.flows ?? []).toSorted(byUrgency)}
+          rows={flows ?? []}
           keyOf={({ flowId }) => flowId}
           empty={isUp ? texts.none : texts.notRunning}
-          columns={columns(Map.groupBy(nodes?.nodes ?? [], ({ flowId }) => flowId))}
+          columns={columns(Map.groupBy(nodes, ({ flowId }) => flowId))}
         />
       )}
-      {(nodes?.flows.length ?? 0) > 0 ? <p className="muted">{texts.hint}</p> : null}
+      {(flows?.length ?? 0) > 0 ? <p className="muted">{texts.hint}</p> : null}
     </section>
   );
 }
@@ -65,14 +68,6 @@ const columns = (failing: ReadonlyMap<string, readonly NodeState[]>): readonly C
       ),
   },
 ];
-
-function byUrgency(one: FlowState, other: FlowState): number {
-  return urgency(other) - urgency(one) || one.flowLabel.localeCompare(other.flowLabel);
-}
-
-function urgency({ errors, lastErrorTime }: FlowState): number {
-  return errors === 0 || lastErrorTime === undefined ? 0 : timestampMs(lastErrorTime);
-}
 
 function TabLink({ flow: { flowId, flowLabel } }: { readonly flow: FlowState }): ReactNode {
   return <Link href={tabPath(flowId)}>{flowId === "" ? texts.globalNodes : visibleText(flowLabel || flowId)}</Link>;

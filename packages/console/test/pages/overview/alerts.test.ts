@@ -1,10 +1,17 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
-import { DeploymentOutcome, GetRuntimeResponseSchema, GetSettingsResponseSchema, RuntimeState } from "@flowgate/client";
+import {
+  DeploymentOutcome,
+  GetRuntimeResponseSchema,
+  GetSettingsResponseSchema,
+  ListNodeStatusesResponseSchema,
+  RuntimeState,
+} from "@flowgate/client";
 import { expect, test } from "vitest";
-import { type Alert, findAlerts } from "../../../src/pages/overview/alerts.ts";
+import { type Alert, byUrgency, findAlerts } from "../../../src/pages/overview/alerts.ts";
 
 type Init<Schema extends DescMessage> = Exclude<MessageInitShape<Schema>, { readonly $typeName: string }>;
 type RuntimeInit = Init<typeof GetRuntimeResponseSchema>;
+type FlowInit = NonNullable<Init<typeof ListNodeStatusesResponseSchema>["flows"]>[number];
 type SettingsInit = Init<typeof GetSettingsResponseSchema>;
 
 const healthy: RuntimeInit = {
@@ -18,9 +25,11 @@ function alertsOf(
   runtime: RuntimeInit,
   {
     settings,
+    flows = [],
     ...others
   }: Partial<{
     settings: SettingsInit;
+    flows: readonly FlowInit[];
     openProposals: number;
     lostReplicas: readonly string[];
     isLive: boolean;
@@ -29,6 +38,7 @@ function alertsOf(
   return findAlerts({
     runtime: create(GetRuntimeResponseSchema, { ...healthy, ...runtime }),
     settings: settings && create(GetSettingsResponseSchema, settings),
+    flows: create(ListNodeStatusesResponseSchema, { flows: [...flows] }).flows.toSorted(byUrgency),
     openProposals: 0,
     lostReplicas: [],
     isLive: true,
@@ -38,9 +48,8 @@ function alertsOf(
 
 test("there is nothing to say about flows that run", () => {
   expect(alertsOf({})).toEqual([]);
-  expect(
-    findAlerts({ runtime: undefined, settings: undefined, openProposals: 0, lostReplicas: [], isLive: true }),
-  ).toEqual([]);
+  const unknown = { runtime: undefined, settings: undefined, flows: [] };
+  expect(findAlerts({ ...unknown, openProposals: 0, lostReplicas: [], isLive: true })).toEqual([]);
 });
 
 const gib = 1024 ** 3;
@@ -74,6 +83,28 @@ test("says who has stopped the flows, and what safe mode means", () => {
       "Their process has ended too often in a row (out of memory). A deployment, an undo or a restart starts them again.",
     link: { to: "/history/abc" },
   });
+});
+
+test("nodes that fail, with the tab of the last error", () => {
+  const at = (seconds: number) => ({ lastErrorTime: { seconds: BigInt(seconds) } });
+  const [orders, bills] = [
+    { flowId: "o", flowLabel: "Orders", failingNodes: 2, errors: 9, ...at(20) },
+    { flowId: "b/1", flowLabel: "", failingNodes: 1, errors: 1, ...at(30) },
+  ];
+  const healthy: FlowInit = { flowId: "h", flowLabel: "Healthy", nodes: 3 };
+  expect(alertsOf({}, { flows: [healthy] })).toEqual([]);
+  expect(alertsOf({}, { flows: [healthy, orders, bills] })).toEqual([
+    {
+      key: "nodes",
+      tone: "bad",
+      title: "3 nodes fail",
+      detail: "Since they were started, they have logged errors: on b/1 and one other tab.",
+      link: { to: "/flows/b%2F1", label: "See the flow" },
+    },
+  ]);
+  expect(alertsOf({}, { flows: [{ ...bills, flowId: "" }] })).toMatchObject([
+    { title: "A node fails", link: { to: "/logs?level=error" } },
+  ]);
 });
 
 test("replicas that are lost, of another version, or whose flows fail; the most severe first", () => {

@@ -159,7 +159,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "@bufbuild/protobuf* @codemirror/* @connectrpc/* @flowgate/client @lezer/highlight @tanstack/* get-nonce radix-ui react uplot* wouter",
     ],
     // How flows and their differences are drawn.
-    "flow-view": ["texts", "@flowgate/client react"],
+    "flow-view": ["components texts", "@flowgate/client react"],
     "session.tsx": ["api components texts", "@connectrpc/connect-query @flowgate/client react"],
     pages: [
       "api components flow-view session.tsx texts",

@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { visibleText } from "../components/visible-text.ts";
 import { texts } from "../texts/flow-view.ts";
 import { CanvasView, ViewState } from "./canvas-view.ts";
 import type { Drawing } from "./elements.ts";
@@ -94,7 +95,7 @@ export function FlowCanvas({
         ref={frame}
         className="flow-canvas-frame"
         role="application"
-        aria-label={texts.drawing(name)}
+        aria-label={texts.drawing(visibleText(name))}
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
         tabIndex={0}
       >

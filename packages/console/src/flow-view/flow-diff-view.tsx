@@ -1,5 +1,6 @@
 import { type KeyboardEvent, type ReactNode, useMemo, useState } from "react";
 import { type ContainerDiff, ContainerKind, type FlowsDiff } from "@flowgate/client";
+import { visibleText } from "../components/visible-text.ts";
 import { texts } from "../texts/flow-view.ts";
 import { ViewState } from "./canvas-view.ts";
 import { drawDiff, type NodeChangeSummary } from "./diff.ts";
@@ -39,7 +40,7 @@ export function FlowDiffView({
           <select value={container.id} onChange={(event) => setId(event.target.value)}>
             {drawn.map((each) => (
               <option key={each.id} value={each.id}>
-                {`${each.name || each.id} (${each.nodes.length})`}
+                {`${visibleText(each.name || each.id)} (${each.nodes.length})`}
               </option>
             ))}
           </select>
@@ -164,8 +165,10 @@ function ChangeList({
                   {kind === "rewired" ? "⤳" : changeSigns[kind]}
                 </span>
               ))}
-              <span>{name}</span>
-              <span className="muted">{[type, ...kinds.map((kind) => texts.changeNames[kind])].join(" · ")}</span>
+              <span>{visibleText(name)}</span>
+              <span className="muted">
+                {[visibleText(type), ...kinds.map((kind) => texts.changeNames[kind])].join(" · ")}
+              </span>
             </button>
           </li>
         ))}

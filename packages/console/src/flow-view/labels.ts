@@ -1,17 +1,35 @@
+import { visibleText } from "../components/visible-text.ts";
 import { isRecord, readText, type FlowNode, type FlowNodes, type Properties } from "./flow-nodes.ts";
 
 /** Longer labels are cut: they would be wider than the workspace. */
 const maxLabelLength = 300;
+
+/** Longer texts of statuses are cut, as they would cover other nodes. */
+const maxStatusLength = 60;
 
 /** The lines of the label that Node-RED shows of a node: its name, or what its type makes of its properties. */
 export function labelOf(node: FlowNode, nodes: FlowNodes): readonly string[] {
   return labelLines(labelText(node, nodes));
 }
 
-/** Node-RED breaks a label at each `\n `, written with a backslash; a second backslash prevents it. */
+/**
+ * Node-RED breaks a label at each `\n `, written with a backslash; a second backslash prevents it. Characters by which a label could look
+ * like another one are escaped, as in texts.
+ */
 export function labelLines(text: string): readonly string[] {
-  const cut = text.length > maxLabelLength ? `${text.slice(0, maxLabelLength)}…` : text;
-  return cut.split(/(?<!\\)\\n /).map((line) => line.replaceAll("\\\\n ", "\\n ").replaceAll(/\s+/g, " ").trim());
+  return cut(text, maxLabelLength)
+    .split(/(?<!\\)\\n /)
+    .map((line) => visibleText(line.replaceAll("\\\\n ", "\\n ").replaceAll(/[ \t\n\f\r]+/g, " ")).trim())
+    .map((line) => cut(line, maxLabelLength));
+}
+
+/** The text of a status, of which a long one is cut. */
+export function statusLabel(text: string): string {
+  return cut(visibleText(cut(text, maxStatusLength)), maxStatusLength);
+}
+
+function cut(text: string, maxLength: number): string {
+  return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
 }
 
 /** The label in one line, for lists. */

@@ -1,4 +1,5 @@
 import { type ReactNode, useMemo, useState } from "react";
+import { visibleText } from "../components/visible-text.ts";
 import { texts } from "../texts/flow-view.ts";
 import type { FlowNode, FlowNodes } from "./flow-nodes.ts";
 import { nameOf } from "./labels.ts";
@@ -80,7 +81,7 @@ function Entry({
       onClick={() => onSelect(node.id)}
     >
       <span>{name}</span>
-      <span className="muted">{notes.join(" · ")}</span>
+      <span className="muted">{visibleText(notes.join(" · "))}</span>
     </button>
   );
 }

@@ -1,13 +1,11 @@
 import type { Element, MoveElement, NodeElement } from "./elements.ts";
 import { centerOf, grow, type Box } from "./geometry.ts";
+import { statusLabel } from "./labels.ts";
 import type { NodeStatus, Overlays } from "./overlays.ts";
 import { roundRect, smallFont } from "./paint-elements.ts";
 import { changeSigns, type Theme } from "./theme.ts";
 
 type Canvas = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
-
-/** Longer texts of statuses are cut, as they would cover other nodes. */
-const maxStatusLength = 60;
 
 /** The outline of what is selected, found by a search or changed. */
 export function paintOutline(canvas: Canvas, element: Element, theme: Theme, overlays: Overlays, scale: number): void {
@@ -117,7 +115,7 @@ function paintStatus(canvas: Canvas, box: Box, { text = "", fill, shape }: NodeS
   const hasShape = shape !== undefined || color !== undefined;
   const x = box.x + (hasShape ? 3 : -14);
   const y = box.y + box.height + 3;
-  const label = text.length > maxStatusLength ? `${text.slice(0, maxStatusLength)}…` : text;
+  const label = statusLabel(text);
   canvas.font = smallFont;
   const width = canvas.measureText(label).width;
   canvas.globalAlpha = 0.9;

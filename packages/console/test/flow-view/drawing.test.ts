@@ -19,6 +19,14 @@ const cases: readonly Case[] = [
     ],
   ],
   [
+    "control and format characters",
+    [
+      { ...inject, name: "admin\u202Etxt", wires: [] },
+      { ...debug, name: "\uFEFFa\u200B\tb\n\\n c\u0000\u2028" },
+      { id: "g", type: "group", z: "tab", name: "\u2066group", style: { label: true }, x: 10, y: 10, w: 90, h: 90 },
+    ],
+  ],
+  [
     "outputs",
     [
       { id: "switch", type: "switch", z: "tab", x: 100, y: 100, outputs: 4, wires: [["a"], [], ["b", "a"], ["b"]] },

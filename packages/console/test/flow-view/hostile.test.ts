@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { parseFlowNodes } from "../../src/flow-view/flow-nodes.ts";
+import { statusLabel } from "../../src/flow-view/labels.ts";
 import { draw } from "./display-list.ts";
 
 const node = { id: "a", type: "function", z: "tab", x: 100, y: 100, wires: [["b"]] };
@@ -118,9 +119,17 @@ test("keeps the first of two nodes with one id", () => {
   expect(nodes.get("a")?.position).toEqual({ x: 100, y: 100 });
 });
 
-test("cuts a label that nobody could read", () => {
-  const { elements } = draw([{ ...node, name: "x".repeat(100_000) }]);
+test.each(["x", "\u202E", "\u{E0041}"])("cuts a label of many %j, which nobody could read", (character) => {
+  const { elements } = draw([{ ...node, name: character.repeat(100_000) }]);
   expect(elements[0]?.box.width).toBeLessThan(3000);
+});
+
+test.each([
+  ["up\u202Edown", String.raw`up\u{202e}down`],
+  ["x".repeat(100), `${"x".repeat(60)}…`],
+  ["\u200B".repeat(100), `${String.raw`\u{200b}`.repeat(8).slice(0, 60)}…`],
+])("shows the status %j as %s", (text, shown) => {
+  expect(statusLabel(text)).toBe(shown);
 });
 
 test.each(["url(https://example.com)", "red;", "expression(1)", "var(--x)", "#12", ""])(

@@ -104,11 +104,10 @@ export async function openAuthentication(
   };
 }
 
-/** Those of the sessions of browsers; undefined: there are none. */
+/** Those of the sessions of browsers; undefined: there are none. Users can be added while the service runs. */
 function sessionSettings({ adminAuth, console, docs }: Options): SignInSettings | undefined {
   const hasPages = console || docs;
-  const canSignIn = adminAuth !== undefined && adminAuth.users.length > 0;
-  return adminAuth?.signIn ?? (hasPages && canSignIn ? { lifetimeSeconds: sessionSeconds } : undefined);
+  return adminAuth?.signIn ?? (hasPages && adminAuth !== undefined ? { lifetimeSeconds: sessionSeconds } : undefined);
 }
 
 /** Keeps flows from publishing keys of their own as those of an issuer, and from taking its place for sign-ins. Throws if they can write the file of its keys. */

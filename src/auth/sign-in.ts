@@ -76,6 +76,11 @@ export class SignIn {
     return this.#options.authenticator.issuesTokens;
   }
 
+  /** Whether there is anyone who can sign in, which changes with the configured users. */
+  get isPossible(): boolean {
+    return this.takesPasswords || this.#options.sessions.providers.size > 0;
+  }
+
   /**
    * Begins a sign-in at an issuer: where to send the browser, and what it must keep until it comes back. `previous` is its session until
    * now, which ends when the sign-in is completed.

@@ -138,6 +138,30 @@ test("a session ends with its user, and outlives a restart", async () => {
   expect(await identify(browser, base)).toBe("admin");
 });
 
+test("users who are added to a configuration with issuers only can sign in without a restart", async () => {
+  const issuer = {
+    name: "ci",
+    issuer: "https://ci.example",
+    audience: "flows",
+    jwksUrl: "https://ci.example/keys",
+    rules: [{ claims: { sub: "a" }, permissions: "read" }],
+  };
+  const adminAuth = { issuers: [issuer] };
+  await using other = await startService({ config: { ...withoutRuntime, adminAuth } });
+  const base = `http://localhost:${other.port}`;
+  expect((await new CookieBrowser().visit(`${base}/sign-in`)).body).toContain("No one can sign in here");
+  expect((await other.send("GET", "/docs")).body).not.toContain("sign-in?");
+  const path = join(dirname(other.dataDir), "flowgate.yaml");
+  await writeFile(`${path}~`, JSON.stringify({ ...config, adminAuth: { ...adminAuth, ...config.adminAuth } }));
+  await rename(`${path}~`, path);
+  await eventually(async () => expect((await other.send("GET", "/docs")).body).toContain("sign-in?"));
+  const browser = await signIn(base);
+  expect(await identify(browser, base)).toBe("admin");
+  const header = { "x-csrf-protection": "1" };
+  const response = await browser.send(`${base}/flows`, "POST", { headers: { ...json, ...header }, body: "[]" });
+  expect(response.status).toBe(204);
+});
+
 describe("there is no sign-in", () => {
   test.each<[string, object]>([
     ["without users", {}],

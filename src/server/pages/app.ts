@@ -57,7 +57,7 @@ export async function createPageApp({ console, docs, signIn, log }: PageOptions)
     await app.register((scope) => addConsole(scope, console), { prefix: consolePrefix });
   }
   if (docs) {
-    await app.register((scope) => addDocs(scope, { hasSignIn: signIn !== undefined }));
+    await app.register((scope) => addDocs(scope, { canSignIn: () => signIn?.signIn.isPossible === true }));
   }
   if (signIn !== undefined) {
     await app.register((scope) => addSignIn(scope, signIn));

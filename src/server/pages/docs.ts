@@ -6,14 +6,20 @@ import type { FastifyInstance } from "fastify";
 import { securityHeaders } from "./security-headers.ts";
 
 /** `/openapi.json`: the OpenAPI document. `/docs`: Swagger UI for it, with our own style. All files are served from here. */
-export async function addDocs(app: FastifyInstance, { hasSignIn }: { readonly hasSignIn: boolean }): Promise<void> {
+export async function addDocs(
+  app: FastifyInstance,
+  { canSignIn }: { readonly canSignIn: () => boolean },
+): Promise<void> {
   app.addHook("onRequest", async (_, reply) => {
     reply.headers({ ...securityHeaders, "content-security-policy": policy, "cache-control": "no-cache" });
   });
   const page = await readFile(join(pageDir, "index.html"), "utf8");
-  const html = hasSignIn ? page.replace("<nav ", `${signInLink}\n    <nav `) : page;
-  const etag = etagOf(html);
-  app.get("/docs", (_, reply) => reply.header("etag", etag).type(types.html).send(html));
+  const linked = page.replace("<nav ", `${signInLink}\n    <nav `);
+  const [pageTag, linkedTag] = [etagOf(page), etagOf(linked)];
+  app.get("/docs", (_, reply) => {
+    const [html, etag] = canSignIn() ? [linked, linkedTag] : [page, pageTag];
+    return reply.header("etag", etag).type(types.html).send(html);
+  });
   await Promise.all([
     addFile(app, "/openapi.json", packageDir, "openapi.json"),
     ...pageFiles.map((name) => addFile(app, `/docs/${name}`, pageDir, name)),

@@ -162,7 +162,7 @@ ${hidden.join("\n")}
 </form>`;
   const alert = problem === undefined ? "" : `<p role="alert">${escapeHtml(problem)}</p>`;
   const choices = [...links, ...(takesPasswords ? [form] : [])].join("\n");
-  return `${alert}${choices || "<p>No one can sign in here.</p>"}`;
+  return `${alert}${choices || "<p>No one can sign in here: adminAuth has neither users nor an issuer with signIn.</p>"}`;
 }
 
 function renderSignOut(): string {

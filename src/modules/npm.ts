@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir, rm, stat, writeFile } from "node:fs/promises";
-import { delimiter, isAbsolute, join, resolve } from "node:path";
+import { getCompileCacheDir } from "node:module";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 
 /** What configures npm besides the options that are always given. */
@@ -76,7 +77,7 @@ async function runNpm(args: readonly string[], work: string, tree: string, optio
   }
   const child = spawn("npm", [command, ...optionsOf(work, tree, noGit, rest, options), ...rest], {
     cwd: tree,
-    env: environmentOf(work, options),
+    env: { ...environmentOf(work, options), ...(runsScripts(rest) ? {} : compileCache()) },
     stdio: ["ignore", "pipe", "pipe"],
     // A process group, so that the scripts of packages end with it.
     detached: signal !== undefined,
@@ -123,7 +124,7 @@ function optionsOf(
     `--cache=${cacheDir}`,
     ...(allowsGit === true ? [] : [`--git=${noGit}`]),
     ...(isLocal === true ? ["--omit-lockfile-registry-resolved"] : []),
-    ...(rest.includes("--no-ignore-scripts") ? [] : ["--ignore-scripts"]),
+    ...(runsScripts(rest) ? [] : ["--ignore-scripts"]),
     "--omit=dev",
     "--package-lock",
     "--no-audit",
@@ -151,6 +152,20 @@ function environmentOf(work: string, { registry, isLocal = false }: NpmOptions):
     ...(registry !== undefined && { npm_config_registry: registry }),
     ...Object.fromEntries(passed),
   };
+}
+
+function runsScripts(args: readonly string[]): boolean {
+  return args.includes("--no-ignore-scripts");
+}
+
+/**
+ * That of this process, where npm finds its code compiled: a cache in its temporary folder would be written at each run, and removed. Not
+ * for scripts of packages, since this process runs code from it.
+ */
+function compileCache(): Record<string, string> {
+  const folder = getCompileCacheDir();
+  // Node adds a folder for its version.
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
 }
 
 function explainMissing(error: NodeJS.ErrnoException): never {

@@ -56,8 +56,9 @@ async function startNodeRed(registry: string, password: string): Promise<string>
     .join(":");
   const npm = join(execFileSync("npm", ["root", "--global"], { env: { PATH }, encoding: "utf8" }).trim(), "npm");
   const program = fileURLToPath(new URL("../fixtures/node-red/admin-api.ts", import.meta.url));
+  const { NODE_COMPILE_CACHE } = process.env;
   const child = spawn(process.execPath, [program, dir, password, join(npm, "package.json")], {
-    env: { PATH, HOME: dir, npm_config_registry: registry, npm_config_cache: join(dir, "cache") },
+    env: { PATH, NODE_COMPILE_CACHE, HOME: dir, npm_config_registry: registry, npm_config_cache: join(dir, "cache") },
     stdio: ["ignore", "pipe", "inherit"],
   });
   stack.defer(async () => {

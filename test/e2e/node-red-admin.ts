@@ -10,8 +10,9 @@ export async function runNodeRedAdmin(
   args: readonly string[],
   answers: readonly string[] = [],
 ): Promise<string> {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(process.execPath, [program, ...args], {
-    env: { PATH: process.env["PATH"], HOME: home },
+    env: { PATH, NODE_COMPILE_CACHE, HOME: home },
     stdio: ["pipe", "pipe", "pipe"],
   });
   const left = [...answers];

@@ -2,7 +2,6 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { EventKind, EventSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
-import { whenUnread } from "../output/pipe-reader.ts";
 import { printable } from "../printable.ts";
 import type { EventFlags } from "../shared-flags.ts";
 import { readEventFilter } from "./event-filter.ts";
@@ -55,7 +54,7 @@ export async function printEvents(
   throw new CliFailure("", { exitCode: exitCode() });
 }
 
-/** Is aborted by SIGINT and SIGTERM, and when nobody reads stdout any more, as after `head`. */
+/** Is aborted by SIGINT and SIGTERM, and when stdout is closed, as by `head`. */
 function untilEnd(): { readonly signal: AbortSignal; readonly exitCode: () => number } {
   const end = new AbortController();
   let exitCode = 0;
@@ -70,6 +69,5 @@ function untilEnd(): { readonly signal: AbortSignal; readonly exitCode: () => nu
     });
   }
   process.stdout.once("error", () => end.abort());
-  whenUnread(() => end.abort());
   return { signal: end.signal, exitCode: () => exitCode };
 }

@@ -137,24 +137,6 @@ test("a reader that closes its pipe ends the stream quietly", async () => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
 });
 
-test.each<[reader: string, args: readonly string[], stdout: RegExp]>([
-  ["head -n 1", ["events", "--kinds", "runtime_state"], /^.* {2}running\n$/],
-  ["head -n 1", ["logs", "-f", "-n", "1"], /^.+\n$/],
-  ["true", ["debug", "-f"], /^$/],
-])("when %s has ended in a pipe, %j ends too, without a further event", async (reader, args, expected) => {
-  const script = `{ "$@"; echo "exit code $?" >&2; } | ${reader}`;
-  const child = spawn("sh", ["-c", script, "sh", process.execPath, mainPath, ...args], {
-    env: cliEnvironment(env),
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exitCode(child)]);
-  expect({ code, stdout, stderr }).toEqual({
-    code: 0,
-    stdout: expect.stringMatching(expected) as string,
-    stderr: "exit code 0\n",
-  });
-});
-
 test("events continues where it was when the service was killed and starts again", async () => {
   await using first = await startService({ config: withoutRuntime });
   const server = { FLOWGATE_SERVER: first.url };

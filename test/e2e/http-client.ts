@@ -2,10 +2,16 @@ import { once } from "node:events";
 import http, { type IncomingMessage } from "node:http";
 import http2, { type IncomingHttpHeaders } from "node:http2";
 import https from "node:https";
+import { addAbortSignal } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { SecureContextOptions } from "node:tls";
 import type { Transport } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from "@connectrpc/connect-node";
 
 /** How a client connects to a service: its HTTP version, with or without TLS. */
 export type HttpClient = {
@@ -110,27 +116,30 @@ async function sendHttp2(
   }
 }
 
-/** The body of a response, as it arrives; the connection ends when the iterator returns, or with the signal. */
-export async function* readStream(
-  { url, tls, httpVersion }: HttpClient,
+type ReadStream = (
   path: string,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
-): AsyncGenerator<string> {
+) => AsyncGenerator<string>;
+
+/**
+ * Returns a function that reads the body of a response, as it arrives, until the iterator returns or the signal is aborted. Over HTTP/2, all
+ * share a connection.
+ */
+export function createStreamReader({ url, tls, httpVersion }: HttpClient): ReadStream {
   if (httpVersion === "2") {
-    const session = http2.connect(url, tls);
-    session.on("error", () => {});
-    try {
-      yield* session.request({ ":path": path, ...headers }, { signal }).setEncoding("utf8");
-    } finally {
-      session.destroy();
-    }
-  } else {
-    const { get } = url.startsWith("https:") ? https : http;
+    const sessions = new Http2SessionManager(url, {}, tls);
+    return async function* (path, headers, signal) {
+      const stream = await sessions.request("GET", path, headers, {});
+      yield* addAbortSignal(signal, stream).setEncoding("utf8");
+    };
+  }
+  const { get } = url.startsWith("https:") ? https : http;
+  return async function* (path, headers, signal) {
     const request = get(`${url}${path}`, { ...tls, servername: "localhost", agent: false, headers, signal });
     const [response] = (await once(request, "response")) as [IncomingMessage];
     yield* response.setEncoding("utf8");
-  }
+  };
 }
 
 function toResponse(

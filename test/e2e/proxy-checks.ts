@@ -14,7 +14,7 @@ import { call } from "./rpc.ts";
 import { scrape } from "./scrape.ts";
 import { eventually, type Service, withoutRuntime } from "./service.ts";
 import { tokenParameters } from "./users.ts";
-import { readStream, sendRequest, transportsOf, type HttpClient } from "./http-client.ts";
+import { createStreamReader, sendRequest, transportsOf, type HttpClient } from "./http-client.ts";
 
 /** The service behind the proxy. */
 export type Behind = {
@@ -131,12 +131,13 @@ async function checkEvents(httpClient: HttpClient, { token, timeoutMs = 10_000 }
     const body = JSON.stringify({ flows: node(String(Math.random())) });
     return ((await sendRequest(httpClient, "POST", "/flows", { headers, body })).json() as { rev: string }).rev;
   };
+  const read = createStreamReader(httpClient);
   let lastId = "";
   for (const start of ["event: snapshot_end", "event: bookmark"]) {
     const headers = { ...own, accept: "text/event-stream", ...(lastId !== "" && { "last-event-id": lastId }) };
     const signal = AbortSignal.timeout(timeoutMs);
     let [received, rev] = ["", ""];
-    for await (const part of readStream(httpClient, "/events?kinds=deployment", headers, signal)) {
+    for await (const part of read("/events?kinds=deployment", headers, signal)) {
       received += part;
       if (rev === "" && received.includes(start)) {
         rev = await deploy();

@@ -1,7 +1,7 @@
 // Clients, forked by clients.ts.
 import { once, setMaxListeners } from "node:events";
 import type { Transport } from "@connectrpc/connect";
-import { type HttpClient, readStream, transportsOf } from "../../test/e2e/http-client.ts";
+import { type HttpClient, createStreamReader, transportsOf } from "../../test/e2e/http-client.ts";
 import { eventually } from "../../test/e2e/service.ts";
 import { parseEvents, readMessages, type Seen, type WatchQuery } from "../../test/e2e/watch-events.ts";
 import { createRandom } from "../../test/random.ts";
@@ -50,7 +50,7 @@ const readers = groups.flatMap((group) => {
     const open = connections[Math.floor(at / streamsPerConnection)] as Open;
     const isLeaving = leaveWithin !== undefined && at % 2 === 0;
     return openReader({
-      protocol: group.protocol,
+      protocol: `${group.protocol} on HTTP/${group.httpClient.httpVersion}`,
       open(after, signal) {
         const query = { kinds, ...(after !== undefined && { after }) };
         const left = new AbortController();
@@ -87,10 +87,11 @@ function send(message: FromClients): void {
 
 function connect({ protocol, httpClient }: ClientGroup): Open {
   if (protocol === "SSE") {
+    const read = createStreamReader(httpClient);
     return ({ kinds: selected = [], after }, signal) => {
       const query = new URLSearchParams(selected.map((kind) => ["kinds", kind]));
       const own = { ...headers, accept: "text/event-stream", ...(after !== undefined && { "last-event-id": after }) };
-      return parseEvents(readStream(httpClient, `/events?${query.toString()}`, own, signal));
+      return parseEvents(read(`/events?${query.toString()}`, own, signal));
     };
   }
   const transport = transportsOf(httpClient)[protocol] as Transport;

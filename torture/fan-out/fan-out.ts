@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { tryDeploy } from "../../test/e2e/deploy.ts";
 import { functionNode, type Node, tab } from "../../test/e2e/flow-builders.ts";
-import { type HttpClient, readStream } from "../../test/e2e/http-client.ts";
+import { type HttpClient, createStreamReader } from "../../test/e2e/http-client.ts";
 import type { Proxy, ProxyOptions } from "../../test/e2e/proxy.ts";
 import { bearer } from "../../test/e2e/rest.ts";
 import { eventually, type Service, startService } from "../../test/e2e/service.ts";
@@ -39,15 +39,18 @@ export type FanOut = {
 };
 
 export const sizes = {
-  quick: { deployments: 15, streams: 60, stopped: 4, leaveWithin: 20, maxMiB: 400 },
+  quick: { deployments: 15, streams: 60, stopped: 5, leaveWithin: 20, maxMiB: 400 },
   full: { deployments: 100, streams: 1_000, stopped: 40, leaveWithin: 60, maxMiB: 600 },
 } as const satisfies Record<Size, object>;
 
-/** With the version of HTTP that its clients use. */
-const protocols = { gRPC: "2", Connect: "2", "gRPC-Web": "1.1", SSE: "1.1" } as const satisfies Record<
-  string,
-  HttpClient["httpVersion"]
->;
+/** With the versions of HTTP that its clients use. */
+const protocols: Readonly<Record<string, readonly HttpClient["httpVersion"][]>> = {
+  gRPC: ["2"],
+  Connect: ["2"],
+  "gRPC-Web": ["1.1"],
+  SSE: ["1.1", "2"],
+};
+const groupCount = Object.values(protocols).flat().length;
 
 const faults = { loses: "a gap", repeats: "duplicates", swaps: "another order" } as const satisfies Record<
   Fault,
@@ -74,20 +77,28 @@ export async function fanOut({ size, random, progress, createFolder }: Context, 
   const faulty = await Promise.all(
     (Object.keys(faults) as Fault[]).map(async (fault) => stack.use(await openBehindFault(service, fault, headers))),
   );
-  const groupsOf = (count: number): ClientGroup[] =>
-    Object.entries(protocols).map(([protocol, version]) => ({
-      protocol,
-      httpClient: clientOf(service, proxy, version),
-      streams: count / Object.keys(protocols).length,
-    }));
+  /** Of each protocol. */
+  const groupsOf = (count: number): ClientGroup[][] =>
+    Object.entries(protocols).map(([protocol, versions]) =>
+      versions.map((version) => ({
+        protocol,
+        httpClient: clientOf(service, proxy, version),
+        streams: count / groupCount,
+      })),
+    );
   const { streams, stopped, leaveWithin } = sizes[size];
   const open = (options: Pick<ClientOptions, "groups" | "kinds" | "streamsPerConnection" | "leaveWithin">) =>
     stack.use(openClients({ ...options, headers, seed: Math.floor(2 ** 31 * random()) }));
-  const reading = groupsOf(streams).map((group) =>
-    open({ groups: [group], kinds: ["deployment"], streamsPerConnection: 10, leaveWithin }),
+  const reading = groupsOf(streams).map((groups) =>
+    open({ groups, kinds: ["deployment"], streamsPerConnection: 10, leaveWithin }),
   );
   // Those that stop would block others on the same connection.
-  const stopping = open({ groups: groupsOf(stopped), kinds: [], streamsPerConnection: 1, leaveWithin: undefined });
+  const stopping = open({
+    groups: groupsOf(stopped).flat(),
+    kinds: [],
+    streamsPerConnection: 1,
+    leaveWithin: undefined,
+  });
   const clients = [...reading, stopping];
   progress("clients connect");
   await Promise.all(clients.map(({ started }) => started));
@@ -147,13 +158,11 @@ async function openBehindFault(
 ): Promise<BehindFault> {
   const proxy = await openFaultyProxy(service.url, fault);
   const ending = new AbortController();
-  const httpClient: HttpClient = { name: "faulty", url: proxy.url, httpVersion: "1.1" };
+  const read = createStreamReader({ name: "faulty", url: proxy.url, httpVersion: "1.1" });
   const { seen, started, ended } = openReader({
     protocol: "SSE",
     open: (_after, signal) =>
-      parseEvents(
-        readStream(httpClient, "/events?kinds=deployment", { ...headers, accept: "text/event-stream" }, signal),
-      ),
+      parseEvents(read("/events?kinds=deployment", { ...headers, accept: "text/event-stream" }, signal)),
     until: ending.signal,
   });
   await started;

@@ -22,8 +22,8 @@ export const events: Drill = {
     "Each reader of the events gets every deployment once and in order, and no event twice under another id or after a later one, however often it " +
     "disconnects, flows flood the service with messages, or the flow runtime and the service are killed. Readers that stop reading take bounded memory.",
   method:
-    "Clients read `/events` over SSE, NDJSON, Connect, gRPC and gRPC-Web, and some disconnect at random and resume. Meanwhile flows are deployed that warn " +
-    "100,000 times a second, forge messages on their channel to the service, or number their warnings; the process of the flows and the service " +
+    "Clients read `/events` over SSE, NDJSON, Connect, gRPC and gRPC-Web, and some disconnect at random and resume. Meanwhile flows are deployed that warn, " +
+    "set a status or send a debug message 100,000 times a second, forge messages on their channel to the service, or number their warnings; the process of the flows and the service " +
     "itself are killed with SIGKILL at random, and some clients have opened a stream and never read it. Then the events of all clients are compared: " +
     "with each other by their ids, and with the acknowledged deployments. In small size, a flood lasts half a second, and the p99 of health and settings is a figure only. The " +
     "controls are proxies that lose and that repeat the events of a deployment.",
@@ -71,31 +71,56 @@ const config = {
   limits: { stallTimeoutMs: 3_600_000 },
 };
 
-/** Flows that warn a little, with numbers; that warn much; and that forge messages on their channel. The last two end after `lastMs`. */
+/** Flows that warn a little, with numbers; that warn, set a status or send debug messages very often; and that forge messages on their channel. */
 const floods: readonly ((lastMs: number) => Node[])[] = [
-  () =>
+  () => [
     onStart(`const run = Date.now() + "-" + Math.random(); let count = 0;
-    setInterval(() => { for (let at = 0; at < 4; at++) node.warn("${numbered}" + run + " " + count++); }, 40);`),
-  (lastMs) =>
-    onStart(`const flood = setInterval(() => { for (let at = 0; at < 1_000; at++) node.warn("x".repeat(100)); }, 10);
-      setTimeout(() => clearInterval(flood), ${lastMs});`),
-  (lastMs) =>
+      setInterval(() => { for (let at = 0; at < 4; at++) node.warn("${numbered}" + run + " " + count++); }, 40);`),
+  ],
+  (lastMs) => [onStart(often(`node.warn("x".repeat(100));`, lastMs))],
+  (lastMs) => [
     onStart(
       `${escape} const load = (name) => host.getBuiltinModule(name); const flood = setInterval(() => { for (const kind of ["log", "node-status", "debug", "dropped", "events"])
         try { load("fs").writeSync(3, JSON.stringify({ kind, level: "warn", message: "forged".repeat(100), id: 1, events: [] }) + "\\n"); } catch {} }, 1);
       setTimeout(() => clearInterval(flood), ${lastMs});`,
     ),
+  ],
+  (lastMs) => [onStart(`let count = 0; ${often(`node.status({ text: "status " + count++ });`, lastMs)}`)],
+  (lastMs) => [onStart(often(`node.send({ payload: "x".repeat(100) });`, lastMs), "debug"), debug],
 ];
 
-function onStart(initialize: string): Node[] {
-  return [tab("flood"), functionNode("writer", { z: "flood", func: "return msg;", initialize })];
+/** Code that does something 100,000 times a second, and ends after `lastMs`. */
+function often(code: string, lastMs: number): string {
+  return `const flood = setInterval(() => { for (let at = 0; at < 1_000; at++) { ${code} } }, 10);
+    setTimeout(() => clearInterval(flood), ${lastMs});`;
 }
+
+function onStart(initialize: string, to?: string): Node {
+  const wires = to === undefined ? [[]] : [[to]];
+  return functionNode("writer", { z: "flood", func: "return msg;", initialize, wires });
+}
+
+const debug: Node = {
+  id: "debug",
+  type: "debug",
+  z: "flood",
+  x: 300,
+  y: 100,
+  name: "",
+  active: true,
+  tosidebar: true,
+  console: false,
+  complete: "payload",
+  targetType: "msg",
+  wires: [],
+};
 
 /** Longer than the pause before the next deployment, whose new process would take a multiple of its time beside a flood. */
 const lastMs = { quick: 500, full: 3_600_000 } satisfies Record<Size, number>;
 
 function flowsOf(number: number, size: Size): Node[] {
-  return [...endpoint("/n", `msg.payload = "${number}"`), ...(floods[number % floods.length]?.(lastMs[size]) ?? [])];
+  const flood = floods[number % floods.length]?.(lastMs[size]) ?? [];
+  return [...endpoint("/n", `msg.payload = "${number}"`), tab("flood"), ...flood];
 }
 
 type Flooded = {
@@ -141,10 +166,11 @@ async function flood(context: Context): Promise<Flooded> {
     progress(`${revs.length} deployments`);
     revs.push(...(await deployNext(service, flowsOf(number, size), headers)));
     await delay(300 * random());
-    if (number % 5 === 2) {
+    // The periods have no factor in common with the number of floods, so that each of them is there at a kill.
+    if (number % 4 === 1) {
       childKills += await killChild(service);
     }
-    if (number % pick(6, 20) === 4) {
+    if (number % pick(6, 21) === 4) {
       await finish();
       await service.kill9();
       kills += 1;

@@ -11,6 +11,8 @@ export type Usage = {
   /** User and system time of all threads since the process started. */
   readonly cpuMs: number;
   readonly rssBytes: number;
+  /** What is used of V8's heap; of servers on Node only. */
+  readonly heapBytes?: number;
 };
 
 /** Intervals between iterations of the event loop in ms; 1 for an idle loop. */
@@ -46,7 +48,8 @@ if (isMainThread && process.channel !== undefined) {
 
 function readUsage(): Usage {
   const { user, system } = process.cpuUsage();
-  return { cpuMs: (user + system) / 1000, rssBytes: process.memoryUsage.rss() };
+  const { rss, heapUsed } = process.memoryUsage();
+  return { cpuMs: (user + system) / 1000, rssBytes: rss, heapBytes: heapUsed };
 }
 
 function collectGarbage(): void {

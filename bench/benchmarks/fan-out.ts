@@ -12,15 +12,20 @@ type Protocol = {
   readonly goalMs: number;
   /** CPU time of one event to all streams. */
   readonly cpuMs: number[];
+  /** Of an open stream. */
+  readonly heapKiB: number[];
 };
+
+/** 15 KB. */
+const heapGoalKiB = 14.6;
 
 export const fanOut: Benchmark = {
   name: "fan-out",
   title: "Server streams: one event to 1,000 streams of GET /events over SSE, and of WatchEvents over gRPC",
   async run({ starts, rounds, profileDir }: Effort): Promise<Result> {
     const protocols: Protocol[] = [
-      { name: "SSE, each stream on its own connection", protocol: "sse", goalMs: 12, cpuMs: [] },
-      { name: "gRPC, 100 streams on a connection", protocol: "grpc", goalMs: 7, cpuMs: [] },
+      { name: "SSE, each stream on its own connection", protocol: "sse", goalMs: 12, cpuMs: [], heapKiB: [] },
+      { name: "gRPC, 100 streams on a connection", protocol: "grpc", goalMs: 7, cpuMs: [], heapKiB: [] },
     ];
     const deploymentMs: number[] = [];
     for (let start = 0; start < starts; start++) {
@@ -33,22 +38,35 @@ export const fanOut: Benchmark = {
       }
     }
     return {
-      figures: protocols.map(({ name, goalMs, cpuMs }) => ({
-        title: `one event to 1,000 streams over ${name.replace(/,.*/, "")}: CPU`,
-        unit: "ms",
-        values: cpuMs,
-        goal: { kind: "atMost", value: goalMs },
-      })),
+      figures: protocols.flatMap(({ name, goalMs, cpuMs, heapKiB }) => {
+        const protocol = name.replace(/,.*/, "");
+        return [
+          {
+            title: `one event to 1,000 streams over ${protocol}: CPU`,
+            unit: "ms",
+            values: cpuMs,
+            goal: { kind: "atMost", value: goalMs },
+          },
+          {
+            title: `an open stream over ${protocol}: heap`,
+            unit: "KiB",
+            values: heapKiB,
+            goal: { kind: "atMost", value: heapGoalKiB },
+          },
+        ];
+      }),
       rows: [
-        ...protocols.map(({ name, cpuMs }) => ({
+        ...protocols.map(({ name, cpuMs, heapKiB }) => ({
           "": name,
           "CPU of one event to 1,000, ms": formatSpread(cpuMs),
           lowest: Math.min(...cpuMs).toFixed(1),
+          "heap of a stream, KiB": formatSpread(heapKiB),
         })),
         {
           "": "the deployment without streams, subtracted",
           "CPU of one event to 1,000, ms": formatSpread(deploymentMs),
           lowest: Math.min(...deploymentMs).toFixed(1),
+          "heap of a stream, KiB": "",
         },
       ],
       chart: [
@@ -62,14 +80,16 @@ export const fanOut: Benchmark = {
 };
 
 /** Measures deployments with streams, and before them without. Returns the CPU times of the latter. */
-async function measure(service: Service, { protocol, cpuMs }: Protocol, rounds: number): Promise<number[]> {
+async function measure(service: Service, { protocol, cpuMs, heapKiB }: Protocol, rounds: number): Promise<number[]> {
   await using loader = openLoader();
   // Compiles the code, also that of streams.
   await loader.watchEvents({ protocol, url: service.url, authorization: service.authorization, streams: 100 });
   await repeat(rounds, () => deploy(service));
   await loader.close();
   const without = await repeat(rounds, () => cpuOf(service, () => deploy(service)));
+  const heapBefore = await heapOf(service);
   await loader.watchEvents({ protocol, url: service.url, authorization: service.authorization, streams });
+  heapKiB.push(((await heapOf(service)) - heapBefore) / 1024 / streams);
   const events = await countEvents(service, loader);
   const cost = median(without);
   let received = await loader.received();
@@ -82,6 +102,11 @@ async function measure(service: Service, { protocol, cpuMs }: Protocol, rounds: 
     cpuMs.push((total - cost) / events);
   });
   return without;
+}
+
+async function heapOf(service: Service): Promise<number> {
+  const { heapBytes } = await service.usageAfterCollection();
+  return heapBytes ?? Number.NaN;
 }
 
 /** The number of events about one deployment. */

@@ -19,7 +19,7 @@ export const texts = {
     toRevision: "See the revision",
     failingNodes: (count: number) => (count === 1 ? "A node fails" : `${count} nodes fail`),
     failingNodesDetail: (tab: string, others: number) =>
-      `Since they were started, they have logged errors: on ${tab}${others === 0 ? "" : others === 1 ? " and one other tab" : ` and ${others} other tabs`}.`,
+      `Errors since the nodes were started, on ${tab}${others === 0 ? "" : others === 1 ? " and one other tab" : ` and ${others} other tabs`}.`,
     toFlow: "See the flow",
     toLogs: "See the log",
     disk: "The disk is nearly full",

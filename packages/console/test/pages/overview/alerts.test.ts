@@ -98,7 +98,7 @@ test("nodes that fail, with the tab of the last error", () => {
       key: "nodes",
       tone: "bad",
       title: "3 nodes fail",
-      detail: "Since they were started, they have logged errors: on b/1 and one other tab.",
+      detail: "Errors since the nodes were started, on b/1 and one other tab.",
       link: { to: "/flows/b%2F1", label: "See the flow" },
     },
   ]);

@@ -1,16 +1,8 @@
-import { spawn } from "node:child_process";
-import { readFile } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
-import { endProcess, openFolder, readUrl } from "../server.ts";
-import { builtProgram, sourceProgram, untilReady, writeConfig } from "../service.ts";
+import { openFolder } from "../server.ts";
+import { builtProgram, sourceProgram } from "../service.ts";
+import { measureStart } from "../start-up.ts";
 import { formatSpread } from "../statistics.ts";
-
-const idleMs = 3_000;
-
-/** As `npm start`, the image and the systemd unit set them. */
-const environment = { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_TRIM_THRESHOLD_: "131072" };
 
 type Starts = { readonly seconds: number[]; readonly mebibytes: number[] };
 
@@ -33,7 +25,7 @@ export const start: Benchmark = {
       for (const { entry, first, later } of [built, source]) {
         await using dir = await openFolder();
         for (const measured of [first, later]) {
-          const { seconds, mebibytes } = await measure(entry, dir.path);
+          const { seconds, mebibytes } = await measureStart(entry, dir.path);
           if (round > 0) {
             measured.seconds.push(seconds);
             measured.mebibytes.push(mebibytes);
@@ -84,31 +76,4 @@ export const start: Benchmark = {
 
 function contender(name: string, entry: URL): Contender {
   return { name, entry, first: { seconds: [], mebibytes: [] }, later: { seconds: [], mebibytes: [] } };
-}
-
-/** Starts the service without the probe, which would take time and memory itself. */
-async function measure(entry: URL, folder: string): Promise<{ seconds: number; mebibytes: number }> {
-  const config = await writeConfig(folder);
-  const started = performance.now();
-  const child = spawn(process.execPath, [fileURLToPath(entry), "--config", config], {
-    stdio: ["ignore", "pipe", "inherit"],
-    env: environment,
-  });
-  const end = (): void => void child.kill("SIGKILL");
-  process.once("exit", end);
-  try {
-    await untilReady(await readUrl(child));
-    const seconds = (performance.now() - started) / 1000;
-    await sleep(idleMs);
-    return { seconds, mebibytes: (await residentBytes(child.pid ?? 0)) / 2 ** 20 };
-  } finally {
-    process.off("exit", end);
-    await endProcess(child);
-  }
-}
-
-/** Returns VmRSS of proc(5); NaN on other platforms than Linux. */
-async function residentBytes(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
-  return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
 }

@@ -7,6 +7,7 @@ import type { Benchmark, Effort, Result } from "./benchmark.ts";
 import { body } from "./benchmarks/body.ts";
 import { deployment } from "./benchmarks/deployment.ts";
 import { diff } from "./benchmarks/diff.ts";
+import { editor } from "./benchmarks/editor.ts";
 import { fanOut } from "./benchmarks/fan-out.ts";
 import { history } from "./benchmarks/history.ts";
 import { largeDeployment } from "./benchmarks/large-deployment.ts";
@@ -50,6 +51,7 @@ const service: Suite = {
     watch,
     fanOut,
     start,
+    editor,
     history,
     stores,
     diff,

@@ -67,13 +67,13 @@ export async function endProcess(child: ChildProcess): Promise<void> {
   }
 }
 
-/** Resolves with the URL that the process prints as `listens on <URL>`. */
-export async function readUrl({ stdout }: ChildProcess): Promise<string> {
+/** Resolves with the URL that the process prints as `listens on <URL>`, or by another pattern. */
+export async function readUrl({ stdout }: ChildProcess, pattern = /listens on (http:\/\/\S+)\n/i): Promise<string> {
   let text = "";
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   stdout?.setEncoding("utf8").on("data", (chunk: string) => {
     text = text.length < 65_536 ? text + chunk : text;
-    const url = /listens on (http:\/\/\S+)\n/i.exec(text)?.[1];
+    const url = pattern.exec(text)?.[1];
     if (url !== undefined) {
       resolve(url);
     }

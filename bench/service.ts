@@ -23,7 +23,9 @@ export async function builtProgram(): Promise<URL> {
   return built;
 }
 
-const password = "a password for benchmarks";
+/** The user of the service. */
+export const username = "bench";
+export const password = "a password for benchmarks";
 
 /** Starts the service with a user and these additional options. Resolves when it is ready. */
 export async function openService(server: ServerOptions = {}, options: OptionsInput = {}): Promise<Service> {
@@ -45,7 +47,7 @@ export async function writeConfig(dir: string, options: OptionsInput = {}): Prom
     port: 0,
     dataDir: join(dir, "data"),
     runtime: { port: 0 },
-    adminAuth: { users: [{ username: "bench", password: await hashPassword(password), permissions: "*" }] },
+    adminAuth: { users: [{ username, password: await hashPassword(password), permissions: "*" }] },
     ...options,
   };
   // JSON is valid YAML.
@@ -74,7 +76,7 @@ async function logIn(url: string): Promise<string> {
       client_id: "service-admin",
       grant_type: "password",
       scope: "*",
-      username: "bench",
+      username,
       password,
     }),
   });

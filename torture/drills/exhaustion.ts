@@ -127,7 +127,7 @@ async function attack(
 
 /** Waits until an attack has begun. Where it does not, the load is too small, and the drill is void. */
 async function until(isBegun: () => Promise<boolean>): Promise<void> {
-  const untilMs = performance.now() + 20_000;
+  const untilMs = performance.now() + 60_000;
   while (!(await isBegun().catch(() => false)) && performance.now() < untilMs) {
     await delay(25);
   }

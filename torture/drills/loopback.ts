@@ -54,14 +54,11 @@ export const onlyLoopback: Drill = {
   },
 };
 
-/** Flows that connect or send by themselves, and some that make the runtime restart. */
-const names = [
-  "300 connections to the API",
-  "requests to the API",
-  "datagrams to loopback",
-  "process.exit",
-  "an endless loop",
-];
+/** Flows that connect or send by themselves. */
+const sending = ["300 connections to the API", "requests to the API", "datagrams to loopback"];
+
+/** Flows that make the runtime restart. */
+const restarting = ["process.exit", "an endless loop"];
 
 async function useService(service: Service, { pick, progress }: Context): Promise<number> {
   let deployments = 0;
@@ -71,12 +68,13 @@ async function useService(service: Service, { pick, progress }: Context): Promis
     });
     deployments++;
   }
-  for (const name of pick(names, Object.keys(hostileFlows))) {
+  for (const name of pick([...sending, ...restarting], Object.keys(hostileFlows))) {
     progress(name);
     const deployed = tryDeploy(service, { flows: hostileFlows[name]?.({ port: service.port }) ?? [] }).catch(
       () => undefined,
     );
-    await Promise.race([deployed, delay(500)]);
+    // On a busy machine, they would be replaced before they run. Others are answered late, as they hang.
+    await (sending.includes(name) ? deployed : Promise.race([deployed, delay(500)]));
     await deploy(service, { flows: endpoint("/ok", `msg.payload = "ok"`) });
     deployments += 2;
   }

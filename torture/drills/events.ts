@@ -54,7 +54,7 @@ export const events: Drill = {
         ...(size === "full" && p99Ms > maxP99Ms ? [`the p99 of health and settings was ${p99Ms.toFixed(0)} ms`] : []),
         ...(peakMiB > maxMiB ? [`memory was ${peakMiB.toFixed(0)} MiB`] : []),
       ],
-      controls: [await throughProxy(context, "loses"), await throughProxy(context, "repeats")],
+      controls: await throughProxies(context, ["loses", "repeats"]),
     };
   },
 };
@@ -238,24 +238,30 @@ function openUnread(url: string, headers: Headers, count: number): Disposable {
   return { [Symbol.dispose]: () => session.destroy() };
 }
 
-/** A reader over SSE, behind a proxy that loses or repeats the events of one deployment. */
-async function throughProxy({ createFolder }: Context, fault: Fault): Promise<Control> {
+/** Readers over SSE, each behind a proxy with one of the faults, beside one without. */
+async function throughProxies({ createFolder }: Context, faults: readonly Fault[]): Promise<Control[]> {
   // A new process for each of many deployments would take a multiple of their time.
   const runtime = { freshProcess: "never" };
   await using service = await startService({ config: { ...config, runtime }, dataDir: await createFolder() });
   const headers = bearer(await login(service, { username: "admin" }));
-  await using proxy = await openFaultyProxy(service.url, fault);
+  await using stack = new AsyncDisposableStack();
   const ending = new AbortController();
-  const readers = [service.url, proxy.url].map((url) =>
-    openReader({ ...reading("SSE", url, headers), until: ending.signal }),
+  const openSse = (url: string) => openReader({ ...reading("SSE", url, headers), until: ending.signal });
+  const behind = await Promise.all(
+    faults.map(async (fault) => ({ fault, reader: openSse(stack.use(await openFaultyProxy(service.url, fault)).url) })),
   );
+  const direct = openSse(service.url);
+  const readers = [direct, ...behind.map(({ reader }) => reader)];
   await Promise.all(readers.map(({ started }) => started));
   const revs: string[] = [];
   for (let number = 0; number < 12; number++) {
     revs.push(...(await deployNext(service, [tab(`T${number}`)], headers)));
   }
-  await eventually(async () => assertSeen(readers, revs.at(-1) ?? ""), 10_000).catch(() => {});
+  await eventually(async () => assertSeen(readers, revs.at(-1) ?? ""), 30_000).catch(() => {});
   ending.abort();
   await Promise.all(readers.map(({ ended }) => ended));
-  return { planted: `a proxy ${fault} the events of a deployment`, found: checkEvents(readers, revs) };
+  return behind.map(({ fault, reader }) => ({
+    planted: `a proxy ${fault} the events of a deployment`,
+    found: checkEvents([direct, reader], revs),
+  }));
 }

@@ -57,7 +57,8 @@ async function deployWhileKilling({ pick, random, progress }: Context, dataDir: 
   const ended = new AbortController();
   const counts = { known: 0 };
   const clients = runClients({
-    clients: 6,
+    // One of each protocol, or two.
+    clients: pick(3, 6),
     comparisons: pick(240, 20_000),
     compares: true,
     urls: [`http://127.0.0.1:${proxy.port}`],

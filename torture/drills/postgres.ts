@@ -101,7 +101,8 @@ async function deployWhileKilling(
   const ending = new AbortController();
   const counts = { committed: 0, unknown: 0 };
   const clients = runClients({
-    clients: 6,
+    // One of each protocol, or two.
+    clients: pick(3, 6),
     comparisons: Number.MAX_SAFE_INTEGER,
     compares: true,
     urls: replicas.map(({ url }) => url),

@@ -1,19 +1,22 @@
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
 import { workspaces } from "../../scripts/workspaces.ts";
+import { buildStage } from "./image.ts";
 import { copyCheckout, run } from "./stage.ts";
 
 export type Build = {
   /** A copy of the checkout with the built packages. */
   readonly checkout: string;
+  /** The folder of the Dockerfile's stage `build`, in which they were built. */
+  readonly dockerBuild: string;
   /** The packed packages: the gateway, the client, the service. */
   readonly archives: readonly string[];
 };
 
-/** Builds and packs the packages of this repository, once for all test files of a run. */
+/** Builds the packages of this repository as the Dockerfile does, and packs them, once for all test files of a run. */
 export async function buildPackages(): Promise<Build> {
   const folder = inject("runFolder");
   const [lock, result] = [join(folder, "build.lock"), join(folder, "build.json")];
@@ -23,7 +26,7 @@ export async function buildPackages(): Promise<Build> {
     }
     if (await isCreated(lock)) {
       try {
-        await writeFile(`${result}.part`, JSON.stringify(await buildIn(join(folder, "checkout"))));
+        await writeFile(`${result}.part`, JSON.stringify(await buildIn(folder)));
         await rename(`${result}.part`, result);
       } finally {
         await rmdir(lock);
@@ -47,11 +50,15 @@ async function isCreated(directory: string): Promise<boolean> {
   }
 }
 
-async function buildIn(checkout: string): Promise<Build> {
+async function buildIn(folder: string): Promise<Build> {
+  const [checkout, dockerBuild] = [join(folder, "checkout"), join(folder, "docker-build")];
   await copyCheckout(checkout);
-  await run("npm", ["run", "--silent", "build"], { cwd: checkout });
+  buildStage(checkout, "build", dockerBuild);
+  for (const path of ["dist", ...workspaces.map((workspace) => join(workspace, "dist"))]) {
+    await cp(join(dockerBuild, "build", path), join(checkout, path), { recursive: true });
+  }
   const folders = [...workspaces.map((workspace) => `./${workspace}/dist`), "."];
   const pack = ["pack", "--json", "--silent", "--ignore-scripts", ...folders];
   const packed = JSON.parse(await run("npm", pack, { cwd: checkout })) as readonly { filename: string }[];
-  return { checkout, archives: packed.map(({ filename }) => join(checkout, filename)) };
+  return { checkout, dockerBuild, archives: packed.map(({ filename }) => join(checkout, filename)) };
 }

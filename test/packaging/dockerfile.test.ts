@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { cliEnvironment } from "../cli/run-cli.ts";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint } from "../e2e/flow-builders.ts";
@@ -11,9 +11,10 @@ import { bearer } from "../e2e/rest.ts";
 import { startService } from "../e2e/service.ts";
 import { login, user } from "../e2e/users.ts";
 import { escape } from "../runtime/flow-builders.ts";
+import { type Build, buildPackages } from "./build.ts";
 import { findProblems, last, parseDockerfile } from "./dockerfile-check.ts";
 import { buildImage, isolated, readContext } from "./image.ts";
-import { copyCheckout, openStage, root } from "./stage.ts";
+import { openStage, root } from "./stage.ts";
 
 const text = readFileSync(join(root, "Dockerfile"), "utf8");
 const context = readContext(root);
@@ -48,6 +49,11 @@ test.each([
   expect(findProblems(broken, context).join("\n")).toContain(problem);
 });
 
+let built: Build;
+beforeAll(async () => {
+  built = await buildPackages();
+}, 600_000);
+
 const mounts = { "/": "ro", "/var/lib/flowgate": "rw" };
 
 /** The kernel's status of a process. */
@@ -68,9 +74,8 @@ function readLimits(pid: number) {
 
 test("the built image runs the service as its user, as process 1, and on a read-only root", async () => {
   await using stage = await openStage();
-  const checkout = join(stage.other, "checkout");
-  await copyCheckout(checkout);
-  const image = buildImage(checkout, stage.empty);
+  const { checkout, dockerBuild } = built;
+  const image = buildImage(checkout, stage.empty, { build: dockerBuild });
   if (!isolated) {
     process.stderr.write("This machine lets no process have a root of its own: the image runs without any limits.\n");
   }

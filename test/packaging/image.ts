@@ -35,49 +35,75 @@ export const isolated = (() => {
 })();
 
 /**
- * Executes the Dockerfile without a container engine: each stage is a folder. The base image is this
- * machine's /usr and Node, and packages come from the checkout's node_modules.
+ * Executes the Dockerfile without a container engine: each stage is a folder. The base image is this machine's /usr and Node, and packages
+ * come from the checkout's node_modules. Stages in `built` were executed before, by `buildStage`.
  */
-export function buildImage(checkout: string, folder: string): Image {
-  const context = readContext(checkout);
-  const stages = parseDockerfile(readFileSync(join(checkout, "Dockerfile"), "utf8"));
-  const roots = stages.map((stage, at) => join(folder, stage.as ?? String(at)));
+export function buildImage(checkout: string, folder: string, built: Readonly<Record<string, string>> = {}): Image {
+  const stages = readStages(checkout);
+  const roots = new Map(
+    stages.map(({ as }, at) => [as ?? String(at), built[as ?? ""] ?? join(folder, as ?? String(at))]),
+  );
   const image = stages.at(-1);
-  const root = roots.at(-1);
+  const root = [...roots.values()].at(-1);
   if (image === undefined || root === undefined) {
     throw new Error("the Dockerfile has no stages");
   }
   prepareRoot(root);
-
   for (const [at, stage] of stages.entries()) {
-    const stageRoot = roots[at] ?? folder;
-    let workdir = "/";
-    for (const { name, value } of stage.instructions) {
-      if (name === "WORKDIR") {
-        workdir = value;
-      }
-      const cwd = join(stageRoot, workdir);
-      mkdirSync(cwd, { recursive: true });
-      if (name === "COPY") {
-        const { from, sources, target } = parseCopy(value);
-        const origin = from === undefined ? checkout : (roots[stages.findIndex(({ as }) => as === from)] ?? "");
-        for (const source of sources) {
-          if (from === undefined && !context.has(source)) {
-            throw new Error(`${source} is not in the context`);
-          }
-          const to = target.endsWith("/") ? join(target, source.slice(source.lastIndexOf("/") + 1)) : target;
-          copy(join(origin, source), join(stageRoot, resolve(workdir, to)));
-        }
-      }
-      if (name === "RUN") {
-        run(value, cwd, stage === image ? root : undefined);
-      }
+    if (built[stage.as ?? ""] === undefined) {
+      execute(stage, roots.get(stage.as ?? String(at)) ?? folder, checkout, { roots, imageRoot: root });
     }
   }
   const env = Object.fromEntries(
     [...(last(image, "ENV") ?? "").matchAll(/(\w+)=(\S+)/g)].map(([, key, value]) => [key, value]),
   );
   return { root, env, stage: image, command: entryCommand(image, root) };
+}
+
+/** Executes one stage, which copies from no other one. */
+export function buildStage(checkout: string, name: string, folder: string): void {
+  const stage = readStages(checkout).find(({ as }) => as === name);
+  if (stage === undefined) {
+    throw new Error(`the Dockerfile has no stage ${name}`);
+  }
+  execute(stage, folder, checkout);
+}
+
+function readStages(checkout: string): DockerStage[] {
+  return parseDockerfile(readFileSync(join(checkout, "Dockerfile"), "utf8"));
+}
+
+type Others = {
+  /** The folders of the stages by their names. */
+  readonly roots: ReadonlyMap<string, string>;
+  /** That of the last one. */
+  readonly imageRoot: string;
+};
+
+function execute(stage: DockerStage, stageRoot: string, checkout: string, others?: Others): void {
+  const context = readContext(checkout);
+  let workdir = "/";
+  for (const { name, value } of stage.instructions) {
+    if (name === "WORKDIR") {
+      workdir = value;
+    }
+    const cwd = join(stageRoot, workdir);
+    mkdirSync(cwd, { recursive: true });
+    if (name === "COPY") {
+      const { from, sources, target } = parseCopy(value);
+      const origin = from === undefined ? checkout : (others?.roots.get(from) ?? "");
+      for (const source of sources) {
+        if (from === undefined && !context.has(source)) {
+          throw new Error(`${source} is not in the context`);
+        }
+        const to = target.endsWith("/") ? join(target, source.slice(source.lastIndexOf("/") + 1)) : target;
+        copy(join(origin, source), join(stageRoot, resolve(workdir, to)));
+      }
+    }
+    if (name === "RUN") {
+      run(value, cwd, stageRoot === others?.imageRoot ? stageRoot : undefined);
+    }
+  }
 }
 
 function run(command: string, cwd: string, root: string | undefined): void {

@@ -37,7 +37,7 @@ export default defineConfig({
     // Only for tests that hang: slow machines take long.
     testTimeout: 240_000,
     hookTimeout: 240_000,
-    expect: { poll: { timeout: 60_000 } },
+    expect: { poll: { timeout: 120_000 } },
     // Most of the slow ones wait for processes that they start.
     maxWorkers: 4,
     // Loading the modules again for each file costs more than most tests.

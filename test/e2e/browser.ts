@@ -43,6 +43,8 @@ export async function openBrowser(args: readonly string[] = []): Promise<Browser
 }
 
 async function watch(context: BrowserContext): Promise<Tab> {
+  // Busy machines take long.
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const complaints: string[] = [];
   const requests: string[] = [];

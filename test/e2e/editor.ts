@@ -20,8 +20,6 @@ export class Editor implements AsyncDisposable {
   private constructor(tab: Tab) {
     this.#tab = tab;
     this.page = tab.page;
-    // Busy machines take long.
-    this.page.setDefaultTimeout(120_000);
   }
 
   static async open(browser: Browser, url: string): Promise<Editor> {

@@ -200,4 +200,4 @@ test("running out of memory is a failure", async () => {
     "service-deployment-on-failure": "undo",
   });
   expect(outcomeOf(reply)).toBe("undone");
-}, 60_000);
+});

@@ -57,7 +57,7 @@ async function sendHttp1(
   path: string,
   options: RequestOptions,
 ): Promise<HttpResponse> {
-  const { headers, body, unfinished = false, from, timeoutMs = 20_000 } = options;
+  const { headers, body, unfinished = false, from, timeoutMs = 60_000 } = options;
   const { hostname, port, protocol } = new URL(url);
   const request = (protocol === "https:" ? https : http).request({
     ...tls,
@@ -93,7 +93,7 @@ async function sendHttp2(
   path: string,
   options: RequestOptions,
 ): Promise<HttpResponse> {
-  const { headers, body, unfinished = false, from, timeoutMs = 20_000 } = options;
+  const { headers, body, unfinished = false, from, timeoutMs = 60_000 } = options;
   const session = http2.connect(url, { ...tls, ...(from !== undefined && { localAddress: from }) });
   session.on("error", () => {});
   try {

@@ -18,7 +18,7 @@ import { openAt } from "../store/postgres-location.ts";
 const key = randomBytes(32);
 
 /** Only for failures. */
-const longWait = { timeout: 60_000, interval: 20 };
+const longWait = { timeout: 120_000, interval: 20 };
 
 async function commitTo(store: Store): Promise<Revision> {
   return store.flows.commit(draft(store.flows.active().rev));

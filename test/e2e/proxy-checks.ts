@@ -22,9 +22,11 @@ export type Behind = {
   readonly metricsUrl: string;
   /** A token with all permissions. */
   readonly token: string;
-  /** How long to wait for a message of a stream. */
+  /** How long to wait for a message of a stream. Defaults to a time that only failures take. */
   readonly timeoutMs?: number;
 };
+
+const longMs = 60_000;
 
 /** Rejects if something does not work through the proxy. */
 export type Check = (httpClient: HttpClient, behind: Behind) => Promise<void>;
@@ -106,7 +108,7 @@ async function checkUnary(httpClient: HttpClient, { token }: Behind): Promise<vo
   }
 }
 
-async function checkStreams(httpClient: HttpClient, { metricsUrl, timeoutMs = 10_000 }: Behind): Promise<void> {
+async function checkStreams(httpClient: HttpClient, { metricsUrl, timeoutMs = longMs }: Behind): Promise<void> {
   for (const [protocol, transport] of Object.entries(transportsOf(httpClient))) {
     // Streams of checks before this one may end later.
     const watches = { method: "grpc.health.v1.Health/Watch", code: "canceled" };
@@ -124,7 +126,7 @@ async function checkStreams(httpClient: HttpClient, { metricsUrl, timeoutMs = 10
 }
 
 /** Each event arrives while the stream is open, also after the client has resumed it. */
-async function checkEvents(httpClient: HttpClient, { token, timeoutMs = 10_000 }: Behind): Promise<void> {
+async function checkEvents(httpClient: HttpClient, { token, timeoutMs = longMs }: Behind): Promise<void> {
   const own = bearer(token);
   const deploy = async (): Promise<string> => {
     const headers = { ...own, ...json, ...v2 };
@@ -165,7 +167,7 @@ async function checkEvents(httpClient: HttpClient, { token, timeoutMs = 10_000 }
 }
 
 // HTTP/1.1 has no bidirectional streams.
-async function checkBidirectional(httpClient: HttpClient, { timeoutMs = 10_000 }: Behind): Promise<void> {
+async function checkBidirectional(httpClient: HttpClient, { timeoutMs = longMs }: Behind): Promise<void> {
   for (const [protocol, transport] of Object.entries(httpClient.httpVersion === "2" ? transportsOf(httpClient) : {})) {
     if (protocol !== "Connect" && protocol !== "gRPC") {
       continue;
@@ -187,7 +189,7 @@ async function checkBidirectional(httpClient: HttpClient, { timeoutMs = 10_000 }
 }
 
 // The service reports the deadline: the client does not enforce its own.
-async function checkDeadlines(httpClient: HttpClient, { token, timeoutMs = 20_000 }: Behind): Promise<void> {
+async function checkDeadlines(httpClient: HttpClient, { token, timeoutMs = longMs }: Behind): Promise<void> {
   const rest = async () => {
     const headers = { ...bearer(token), ...json, "x-server-timeout": "0.2" };
     const httpResponse = await sendRequest(httpClient, "POST", "/flows", {

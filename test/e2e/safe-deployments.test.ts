@@ -28,30 +28,26 @@ describe("a safe deployment", () => {
     ["hangs", [functionNode("h", { z: "F", initialize: block })], "crashed"],
   ];
 
-  test.each(failing)(
-    "that %s is undone, and the previous flows respond again",
-    async (_, nodes, outcome) => {
-      const good = await deployAs("ada", endpoint("/alive", "msg.payload = 'yes'"));
-      const reply = await tryDeploy(running(), { flows: [tab("F"), ...nodes] }, "full", {
-        ...tokens["bob"],
-        ...undoing(3),
-      });
-      expect(reply.status).toBe(200);
-      expect(reply.headers["service-deployment-outcome"]).toBe("undone");
-      const failed = String(reply.headers["service-deployment-undone-rev"]);
-      const { rev } = reply.json() as { rev: string };
-      expect(await running().get("/alive", tokens["ada"])).toBe("yes");
-      expect(await revision(rev)).toMatchObject({
-        active: true,
-        cause: "automatic_undo",
-        restoredRev: good,
-        user: "bob",
-      });
-      expect(await revision(failed)).toMatchObject({ outcome, parent: good });
-      expect((await send("POST", "/flows:undo")).json()).toMatchObject({ code: "nothing_to_undo" });
-    },
-    60_000,
-  );
+  test.each(failing)("that %s is undone, and the previous flows respond again", async (_, nodes, outcome) => {
+    const good = await deployAs("ada", endpoint("/alive", "msg.payload = 'yes'"));
+    const reply = await tryDeploy(running(), { flows: [tab("F"), ...nodes] }, "full", {
+      ...tokens["bob"],
+      ...undoing(3),
+    });
+    expect(reply.status).toBe(200);
+    expect(reply.headers["service-deployment-outcome"]).toBe("undone");
+    const failed = String(reply.headers["service-deployment-undone-rev"]);
+    const { rev } = reply.json() as { rev: string };
+    expect(await running().get("/alive", tokens["ada"])).toBe("yes");
+    expect(await revision(rev)).toMatchObject({
+      active: true,
+      cause: "automatic_undo",
+      restoredRev: good,
+      user: "bob",
+    });
+    expect(await revision(failed)).toMatchObject({ outcome, parent: good });
+    expect((await send("POST", "/flows:undo")).json()).toMatchObject({ code: "nothing_to_undo" });
+  });
 
   test("that only restarts changed nodes is undone in the same way", async () => {
     const kept = [...startsEndpoint, tab("T"), counting("kept", "T")];
@@ -220,4 +216,4 @@ test("a deployment that must be undone on failure still is if the service is kil
     expect(revisions[0]).toMatchObject({ restoredRev: good });
   });
   await first[Symbol.asyncDispose]();
-}, 60_000);
+});

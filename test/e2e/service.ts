@@ -163,7 +163,7 @@ async function untilReady(service: Service): Promise<Service> {
 }
 
 /** Retries until it no longer throws, for state that can only be polled. Gives up after `withinMs`. */
-export async function eventually<T>(look: () => Promise<T>, withinMs = 60_000): Promise<T> {
+export async function eventually<T>(look: () => Promise<T>, withinMs = 120_000): Promise<T> {
   const untilMs = performance.now() + withinMs;
   // Hundreds of starts are awaited with this, so that looking takes a part of the time of all tests.
   for (let pauseMs = 10; ; pauseMs = Math.min(1.5 * pauseMs, 80)) {

@@ -23,8 +23,6 @@ export class Console implements AsyncDisposable {
     this.#tab = tab;
     this.#url = url;
     this.page = tab.page;
-    // Busy machines take long.
-    this.page.setDefaultTimeout(120_000);
   }
 
   /** Signs in, unless `username` is undefined, and opens a page such as `/history`. */

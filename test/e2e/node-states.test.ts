@@ -38,7 +38,7 @@ beforeAll(async () => {
     const messages = nodes.reduce((sum, node) => sum + (node["messages"] as number), 0);
     assert.equal(messages, 8);
     // The process of the flows reports what it uses from time to time.
-    expect((await service.send("GET", "/runtime")).json()).toHaveProperty("runtimeProcess");
+    assert.ok("runtimeProcess" in ((await service.send("GET", "/runtime")).json() as object));
   });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());

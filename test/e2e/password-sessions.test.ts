@@ -95,13 +95,54 @@ test.each<[string, Readonly<Record<string, string>>]>([
   expect([response.status, response.headers["set-cookie"]]).toEqual([421, undefined]);
 });
 
+test.each<[string, Readonly<Record<string, string>>]>([
+  ["with the address of another machine", { "x-forwarded-for": "192.0.2.7" }],
+  ["with two addresses", { "x-forwarded-for": "192.0.2.7, 127.0.0.1" }],
+  ["with another host", { "x-forwarded-host": "flows.example" }],
+])("what a proxy on this machine has received without TLS has no sign-in, %s", async (_name, headers) => {
+  const browser = await signIn();
+  // As proxies do that do not preserve Host.
+  const local = new URL(url).host;
+  expect(await identify(browser, url, { ...headers, host: local })).toBe(401);
+  const page = await browser.send(`${url}/sign-in`, "GET", { headers: { ...headers, host: local } });
+  expect([page.status, page.body]).toEqual([421, expect.stringContaining("Sign in over https")]);
+  const here = { "x-forwarded-for": "127.0.0.1, ::1", "x-forwarded-host": "localhost:8080" };
+  expect(await identify(browser, url, here)).toBe("admin");
+});
+
+test("over the Unix socket, users sign in at localhost, and no header says that it is another host", async () => {
+  const socketPath = join(service.dataDir, "flowgate.sock");
+  const body = new URLSearchParams(credentials).toString();
+  const signInWith = async (headers: Readonly<Record<string, string>>) =>
+    (await service.send("POST", "/sign-in", { headers: { ...form, ...headers }, body, socketPath })).status;
+  expect(await signInWith({ host: "localhost", origin: "http://localhost" })).toBe(200);
+  expect(await signInWith({ host: "localhost", origin: "http://flows.example" })).toBe(403);
+  expect(await signInWith({ host: "localhost" })).toBe(403);
+  const elsewhere = { host: "flows.example", origin: "https://flows.example" };
+  expect(await signInWith(elsewhere)).toBe(421);
+  expect(await signInWith({ ...elsewhere, "x-forwarded-proto": "https" })).toBe(421);
+});
+
+test("two sessions in one request are none", async () => {
+  const [victim, attacker] = [await signIn(), await signIn()];
+  const [own = "", other = ""] = [victim, attacker].map(({ cookies }) => cookies.get("flowgate-session"));
+  for (const values of [
+    [own, other],
+    [other, own],
+  ]) {
+    const cookie = values.map((value) => `flowgate-session=${value}`).join("; ");
+    expect(await identify(victim, url, { cookie })).toBe(401);
+  }
+  expect(await identify(victim, url, { cookie: `flowgate-session=${own}` })).toBe("admin");
+});
+
 test("only a trusted proxy says that it has received https", async () => {
   const browser = new CookieBrowser();
   const headers = { "x-forwarded-proto": "https", "x-forwarded-host": "flows.example" };
   const origin = "https://flows.example";
   const body = new URLSearchParams(credentials).toString();
   const post = { headers: { ...form, ...headers, origin }, body };
-  expect((await browser.send(`${url}/sign-in`, "POST", post)).status).toBe(403);
+  expect((await browser.send(`${url}/sign-in`, "POST", post)).status).toBe(421);
   await using proxied = await startService({ config: { ...config, trustedProxies: ["127.0.0.1"] } });
   const page = await browser.send(`${proxied.url}/sign-in`, "POST", post);
   expect(page.status).toBe(200);

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { BlockList, isIP } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { invalidIdentity } from "../../auth/errors.ts";
+import { isConfidentialUrl, isLoopback } from "../../base/addresses.ts";
 import { workloadOfCertificate, workloadOfForwarded } from "../../auth/workload.ts";
 import type { Exchange } from "../http/exchange.ts";
 
@@ -44,6 +45,11 @@ export type ClientReader = {
   hostOf(exchange: Exchange): string;
   /** "http" or "https": X-Forwarded-Proto of a trusted proxy, or that of the connection. */
   schemeOf(exchange: Exchange): string;
+  /**
+   * Whether a proxy, trusted or not, says that another machine has sent the request, or that it is for another host: a Host such as
+   * `localhost` is that of the proxy then.
+   */
+  isFromElsewhere(exchange: Exchange): boolean;
 };
 
 export function createClientReader(isTrusted: (address: string | undefined) => boolean): ClientReader {
@@ -70,7 +76,18 @@ export function createClientReader(isTrusted: (address: string | undefined) => b
     hostOf: (exchange) => forwarded(exchange, "x-forwarded-host") ?? hostHeaderOf(exchange.headers) ?? "",
     schemeOf: (exchange) =>
       forwarded(exchange, "x-forwarded-proto") ?? ("encrypted" in exchange.socket ? "https" : "http"),
+    isFromElsewhere: ({ headers }) =>
+      entriesOf(headers["x-forwarded-for"]).some((hop) => !isLoopback(parseClientAddress(hop, ""))) ||
+      entriesOf(headers["x-forwarded-host"]).some((host) => !isConfidentialUrl(`http://${host}`)),
   };
+}
+
+function entriesOf(header: string | string[] | undefined): string[] {
+  return header === undefined
+    ? []
+    : String(header)
+        .split(",")
+        .map((entry) => entry.trim());
 }
 
 function hostHeaderOf(headers: IncomingHttpHeaders & { ":authority"?: string }): string | undefined {

@@ -129,7 +129,7 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
   /** The cookies that the request can have; undefined: no session. */
   get cookies(): SessionCookies | undefined {
     const { client, findCookies } = this.#environment;
-    return findCookies?.(client.schemeOf(this.exchange), this.host);
+    return findCookies?.(client.schemeOf(this.exchange), this.host, () => client.isFromElsewhere(this.exchange));
   }
 
   get traceIds(): TraceIds {

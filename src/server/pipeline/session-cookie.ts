@@ -7,8 +7,11 @@ import { FlowgateError } from "../../errors.ts";
 const forgeryHeader = "X-CSRF-Protection";
 const forgeryKey = forgeryHeader.toLowerCase();
 
-/** Finds the cookies that a request can have, by its scheme and authority; undefined: others could read or change it on its way. */
-export type FindCookies = (scheme: string, host: string) => SessionCookies | undefined;
+/**
+ * Finds the cookies that a request can have, by its scheme and authority; undefined: others could read or change it on its way.
+ * `isFromElsewhere`: a proxy on this machine has received it from another one.
+ */
+export type FindCookies = (scheme: string, host: string, isFromElsewhere: () => boolean) => SessionCookies | undefined;
 
 /** The cookies at this origin, whatever a request says. */
 export function cookiesAt(origin: string): FindCookies {
@@ -24,14 +27,14 @@ export function cookiesAtRequests(): FindCookies {
   // Caches the last result, since most requests have the same origin.
   let last = "";
   let cookies: SessionCookies | undefined;
-  return (scheme, host) => {
+  return (scheme, host, isFromElsewhere) => {
     const text = `${scheme}://${host}`;
     if (text !== last) {
       const url = isConfidentialUrl(text) ? URL.parse(text) : null;
       cookies = url?.href === `${url?.origin}/` ? new SessionCookies(url.origin) : undefined;
       last = text;
     }
-    return cookies;
+    return cookies?.attributes.secure === false && isFromElsewhere() ? undefined : cookies;
   };
 }
 
@@ -88,14 +91,17 @@ export class SessionCookies {
   }
 }
 
-/** The value of a cookie (RFC 6265, section 4.2.1); undefined: it is missing. */
+/**
+ * The value of a cookie (RFC 6265, section 4.2.1); undefined: it is missing, or has several values. Another program on this host has set one
+ * of them then, and could make the browser act in a session of its own.
+ */
 export function readCookie(header: string | undefined, name: string): string | undefined {
-  for (const pair of header?.split(";") ?? []) {
+  const values = (header?.split(";") ?? []).flatMap((pair) => {
     const equals = pair.indexOf("=");
     // Only these characters: a name after other white space would be one that browsers do not protect by its prefix.
-    if (equals !== -1 && pair.slice(0, equals).replaceAll(/^[ \t]+|[ \t]+$/g, "") === name) {
-      return pair.slice(equals + 1).trim();
-    }
-  }
-  return undefined;
+    return equals !== -1 && pair.slice(0, equals).replaceAll(/^[ \t]+|[ \t]+$/g, "") === name
+      ? [pair.slice(equals + 1).trim()]
+      : [];
+  });
+  return new Set(values).size === 1 ? values[0] : undefined;
 }

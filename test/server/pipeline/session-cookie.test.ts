@@ -19,7 +19,9 @@ test.each([
   ["other=1;name=value", "value"],
   ["name=a=b", "a=b"],
   ["name=", ""],
-  ["name=first; name=second", "first"],
+  ["name=value; name=value", "value"],
+  // Another program on the host has set one of them, for a path.
+  ["name=first; name=second", undefined],
   ["names=value", undefined],
   ["other=name=value", undefined],
   ["name", undefined],
@@ -54,7 +56,15 @@ test.each([
   ["", "localhost", undefined],
 ])("a request of %s://%s has the cookies of %s", (scheme, host, origin) => {
   const find = cookiesAtRequests();
-  expect(find(scheme, host)?.origin).toBe(origin);
-  expect(find("http", "localhost")?.origin).toBe("http://localhost");
-  expect(find(scheme, host)?.origin).toBe(origin);
+  const here = () => false;
+  expect(find(scheme, host, here)?.origin).toBe(origin);
+  expect(find("http", "localhost", here)?.origin).toBe("http://localhost");
+  expect(find(scheme, host, here)?.origin).toBe(origin);
+});
+
+test("a request of another machine that a proxy here has received has cookies with https only", () => {
+  const find = cookiesAtRequests();
+  const elsewhere = () => true;
+  expect(find("http", "localhost", elsewhere)).toBeUndefined();
+  expect(find("https", "localhost", elsewhere)?.origin).toBe("https://localhost");
 });

@@ -2,6 +2,7 @@ import { type ReactNode, useRef, useState } from "react";
 import { setNonce } from "get-nonce";
 import { Dialog as RadixDialog } from "radix-ui";
 import { texts } from "../texts/app.ts";
+import { useAction } from "./action.ts";
 import { cspNonce } from "./csp-nonce.ts";
 import { Problem } from "./notice.tsx";
 
@@ -84,23 +85,10 @@ export function ConfirmButton({
   readonly onConfirm: () => Promise<unknown>;
 }): ReactNode {
   const [isOpen, setOpen] = useState(false);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { isBusy, error, run, reset } = useAction();
   const close = (): void => {
     setOpen(false);
-    setError(undefined);
-  };
-  const run = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await onConfirm();
-      close();
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setBusy(false);
-    }
+    reset();
   };
   return (
     <>
@@ -122,7 +110,7 @@ export function ConfirmButton({
             type="button"
             className={isDangerous ? "danger" : "primary"}
             disabled={isBusy}
-            onClick={() => void run()}
+            onClick={() => void run(() => onConfirm().then(close))}
           >
             {confirm}
           </button>

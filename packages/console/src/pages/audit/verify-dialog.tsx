@@ -2,6 +2,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import type { MessageShape } from "@bufbuild/protobuf";
 import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { AuditService, type VerifyAuditResponseSchema } from "@flowgate/client";
+import { useAction } from "../../components/action.ts";
 import { CopyButton } from "../../components/copy.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
@@ -29,25 +30,16 @@ export function VerifyAudit(): ReactNode {
 function Verify({ onClose }: { readonly onClose: () => void }): ReactNode {
   const transport = useTransport();
   const [head, setHead] = useState("");
-  const [isBusy, setBusy] = useState(false);
   const [result, setResult] = useState<Verification>();
-  const [error, setError] = useState<unknown>();
+  const { isBusy, error, run } = useAction();
 
-  const verify = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    setResult(undefined);
-    try {
-      setResult(await callUnaryMethod(transport, AuditService.method.verifyAudit, { head: head.trim() }));
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setBusy(false);
-    }
-  };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    void verify();
+    setResult(undefined);
+    // The log can change: an earlier result must not be shown again.
+    void run(async () =>
+      setResult(await callUnaryMethod(transport, AuditService.method.verifyAudit, { head: head.trim() })),
+    );
   };
 
   return (

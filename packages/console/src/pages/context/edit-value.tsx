@@ -3,6 +3,7 @@ import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { ContextService } from "@flowgate/client";
+import { useAction } from "../../components/action.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
 import { Problem } from "../../components/notice.tsx";
@@ -33,26 +34,17 @@ export function EditValue({
 }): ReactNode {
   const transport = useTransport();
   const [json, setJson] = useState(before);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { isBusy, error, run } = useAction();
 
   const save = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const value = fromJson(ValueSchema, parseJson(json));
-      await callUnaryMethod(transport, ContextService.method.setContext, { scope: place, store, content: { value } });
-      await onSaved();
-      onClose();
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setBusy(false);
-    }
+    const value = fromJson(ValueSchema, parseJson(json));
+    await callUnaryMethod(transport, ContextService.method.setContext, { scope: place, store, content: { value } });
+    await onSaved();
+    onClose();
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    void save();
+    void run(save);
   };
 
   return (

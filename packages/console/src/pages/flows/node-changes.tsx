@@ -3,6 +3,7 @@ import { createClient, type Client, type Transport } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { NodeAspect, NodeChange, type NodeDiff, type Revision, RevisionsService } from "@flowgate/client";
 import { Link } from "wouter";
+import { useAction } from "../../components/action.ts";
 import { Problem } from "../../components/notice.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -27,19 +28,8 @@ const nothing: Search = { changes: [], searched: 0, pageToken: undefined, isComp
 export function NodeChanges({ id }: { readonly id: string }): ReactNode {
   const transport = useTransport();
   const [search, setSearch] = useState(nothing);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const go = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      setSearch(await lookBack(transport, id, search));
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { isBusy, error, run } = useAction();
+  const go = (): Promise<void> => run(async () => setSearch(await lookBack(transport, id, search)));
   const { changes, searched, isComplete } = search;
   const credentials = new Set(
     changes.flatMap(({ node }) => [...(node.credentials?.added ?? []), ...(node.credentials?.changed ?? [])]),

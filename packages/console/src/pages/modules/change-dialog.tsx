@@ -2,6 +2,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { type ChangeModuleResponse, ModulesService } from "@flowgate/client";
 import { useEvents } from "../../api/live.tsx";
 import { useRefresh } from "../../api/refresh.ts";
+import { useAction } from "../../components/action.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Problem } from "../../components/notice.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -86,23 +87,10 @@ function ChangeForm({
 }): ReactNode {
   const refresh = useRefresh(ModulesService.method.listModules);
   const [restarts, setRestarts] = useState(true);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const change = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await run(!restarts);
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setBusy(false);
-      await refresh();
-    }
-  };
+  const { isBusy, error, run: start } = useAction();
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    void change();
+    void start(() => run(!restarts)).then(refresh);
   };
   return (
     <form className="modules-form" onSubmit={submit}>

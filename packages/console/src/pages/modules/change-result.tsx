@@ -1,8 +1,9 @@
-import { type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { type ChangeModuleResponse, DeploymentOutcome, ModulesService, RuntimeService } from "@flowgate/client";
 import { Link } from "wouter";
 import { useRefresh } from "../../api/refresh.ts";
+import { useAction } from "../../components/action.ts";
 import { Problem } from "../../components/notice.tsx";
 import { OutcomeSign } from "../../components/sign.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -61,25 +62,16 @@ export function ChangeResult({
 function RestartButton({ onRestart }: { readonly onRestart: (restart: Restart) => void }): ReactNode {
   const transport = useTransport();
   const refresh = useRefresh(ModulesService.method.listModules);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { isBusy, error, run } = useAction();
   const restart = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const restarted = await callUnaryMethod(transport, RuntimeService.method.restartRuntime, {});
-      onRestart({ outcome: restarted.outcome, missingTypes: restarted.missingTypes });
-      await refresh();
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setBusy(false);
-    }
+    const { outcome, missingTypes } = await callUnaryMethod(transport, RuntimeService.method.restartRuntime, {});
+    onRestart({ outcome, missingTypes });
+    await refresh();
   };
   return (
     <>
       {error === undefined ? null : <Problem error={error} />}
-      <button type="button" className="primary" disabled={isBusy} onClick={() => void restart()}>
+      <button type="button" className="primary" disabled={isBusy} onClick={() => void run(restart)}>
         {isBusy ? texts.restarting : texts.restart}
       </button>
     </>

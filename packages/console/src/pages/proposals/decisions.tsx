@@ -9,6 +9,7 @@ import {
   type SetFlowsResponse,
 } from "@flowgate/client";
 import { useRefresh } from "../../api/refresh.ts";
+import { useAction } from "../../components/action.ts";
 import { describeCaller } from "../../components/describe.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
@@ -130,8 +131,7 @@ function Decision({
 }): ReactNode {
   const [isOpen, setOpen] = useState(false);
   const [reason, setReason] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { isBusy, error, run, reset } = useAction();
   const refresh = useRefresh(
     ProposalsService.method.getProposal,
     ProposalsService.method.listProposals,
@@ -140,21 +140,12 @@ function Decision({
   );
   const close = (): void => {
     setOpen(false);
-    setError(undefined);
+    reset();
   };
-  const run = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await onConfirm(reason.trim());
-      close();
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setBusy(false);
-      // A failure may mean that someone else has decided.
-      await refresh();
-    }
+  const decide = async (): Promise<void> => {
+    await run(() => onConfirm(reason.trim()).then(close));
+    // A failure may mean that someone else has decided.
+    await refresh();
   };
   return (
     <>
@@ -166,7 +157,7 @@ function Decision({
           className="decision"
           onSubmit={(event) => {
             event.preventDefault();
-            void run();
+            void decide();
           }}
         >
           <Field label={reasonLabel}>

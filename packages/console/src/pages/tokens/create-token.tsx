@@ -2,6 +2,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { TokensService } from "@flowgate/client";
 import { useRefresh } from "../../api/refresh.ts";
+import { useAction } from "../../components/action.ts";
 import { CopyButton } from "../../components/copy.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
@@ -52,36 +53,25 @@ function TokenForm({
   const [name, setName] = useState("");
   const [lifetime, setLifetime] = useState(0);
   const [scope, setScope] = useState(noScope);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { isBusy, error, run } = useAction();
 
   const create = async (): Promise<void> => {
     const requested = requestedScope(scope);
     if (requested === "") {
-      setError(new Error(texts.nothingSelected));
-      return;
+      throw new Error(texts.nothingSelected);
     }
     const expiresIn = texts.lifetimes[lifetime]?.seconds;
-    setBusy(true);
-    setError(undefined);
-    try {
-      // Called directly, since a mutation would keep its response, and with it the secret.
-      const { accessToken } = await callUnaryMethod(transport, TokensService.method.createToken, {
-        name: name.trim(),
-        ...(requested !== undefined && { scope: requested }),
-        ...(expiresIn !== undefined && { expiresIn }),
-      });
-      onCreated(accessToken);
-      await refresh();
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setBusy(false);
-    }
+    const { accessToken } = await callUnaryMethod(transport, TokensService.method.createToken, {
+      name: name.trim(),
+      ...(requested !== undefined && { scope: requested }),
+      ...(expiresIn !== undefined && { expiresIn }),
+    });
+    onCreated(accessToken);
+    await refresh();
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    void create();
+    void run(create);
   };
 
   return (

@@ -20,7 +20,7 @@ export function AlertList({
       ) : (
         <ul>
           {alerts.map(({ key, tone, title, detail, link, replica }) => (
-            <li key={key} data-tone={tone}>
+            <li key={key} className="problem" data-tone={tone}>
               <div>
                 <strong>{visibleText(title)}</strong>
                 {detail === "" ? null : <p>{visibleText(detail)}</p>}

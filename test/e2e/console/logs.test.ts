@@ -99,6 +99,24 @@ describe.skipIf(missingBrowser !== undefined)(`the log (${missingBrowser ?? "in 
     await page.waitForURL(/kinds=node_error%2Cdeployment/);
   });
 
+  test("has what was recorded until a time, and nothing new", async () => {
+    await inject("fails", "in time");
+    await using console = await open("/logs?kinds=node_error");
+    const { page } = console;
+    await page.getByText("Error: failed in time").waitFor();
+    await page.getByLabel("Until").fill("2100-01-01T00:00");
+    await page.getByText("New entries are not shown while Until is set.").waitFor();
+    await page.getByText("Error: failed in time").waitFor();
+    await page.getByLabel("Until").fill("2000-01-01T00:00");
+    await page.getByText("There are no such entries.").waitFor();
+    await page.getByLabel("Until").fill("");
+    await page.getByLabel("Since").fill("2000-01-01T00:00");
+    await page.getByText("Following").waitFor();
+    await page.getByText("Error: failed in time").waitFor();
+    expect(new URL(page.url()).searchParams.get("since")).toMatch(/^(1999|2000)-/);
+    expect(await console.violations()).toEqual([]);
+  });
+
   test("has each entry once after the connection was lost", async () => {
     await using console = await open("/logs?kinds=node_error");
     const { page } = console;

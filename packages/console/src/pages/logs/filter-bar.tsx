@@ -1,7 +1,7 @@
 import { type ReactNode, useMemo } from "react";
 import { useQuery } from "@connectrpc/connect-query";
 import { type Event, RuntimeService } from "@flowgate/client";
-import { type Filters, SelectFilter, TextFilter } from "../../components/filters.tsx";
+import { type Filters, SelectFilter, TextFilter, TimeFilter } from "../../components/filters.tsx";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/logs.ts";
 import { type filterNames, formatKinds, type Kind } from "./log-filters.ts";
@@ -56,6 +56,8 @@ export function FilterBar({
           onChange={(tab) => onChange({ tab })}
         />
         <TextFilter label={texts.node} value={filters.node} onChange={(node) => onChange({ node })} />
+        <TimeFilter label={texts.since} value={filters.since} onChange={(since) => onChange({ since })} />
+        <TimeFilter label={texts.until} value={filters.until} onChange={(until) => onChange({ until })} />
         <TextFilter label={texts.text} value={filters.text} onChange={(text) => onChange({ text })} />
       </div>
     </details>

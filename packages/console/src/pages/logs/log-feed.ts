@@ -10,6 +10,10 @@ export type LogQuery = {
   readonly level: LogLevel;
   readonly tab: string;
   readonly node: string;
+  /** Only events at this time or later. */
+  readonly sinceMs?: number | undefined;
+  /** Only events before this time, and none that are yet to come. */
+  readonly untilMs?: number | undefined;
 };
 
 export type LogState = {
@@ -57,15 +61,16 @@ export class LogFeed implements Disposable {
   #pageToken = "";
 
   constructor(options: LogFeedOptions) {
+    const canFollow = options.canFollow && options.query.untilMs === undefined;
     this.#options = options;
     this.#recorded = options.canList ? options.query.kinds.filter((kind) => !notRecorded.has(kind)) : [];
     this.#state = {
-      connection: options.canFollow ? "connecting" : "off",
+      connection: canFollow ? "connecting" : "off",
       isLoading: false,
       earlier: this.#recorded.length > 0 ? "some" : "none",
       error: undefined,
     };
-    if (options.canFollow) {
+    if (canFollow) {
       void this.#follow();
     }
     void this.loadEarlier();
@@ -81,8 +86,13 @@ export class LogFeed implements Disposable {
       return;
     }
     this.#report({ isLoading: true, error: undefined });
-    const { transport, query } = this.#options;
+    const {
+      transport,
+      query: { sinceMs, untilMs, ...query },
+    } = this.#options;
     const oldest = this.#buffer.snapshot.shown.at(-1)?.time;
+    // Others can have the same time.
+    const endMs = oldest === undefined ? untilMs : timestampMs(oldest) + 1;
     try {
       const { logs, nextPageToken } = await createClient(LogsService, transport).listLogs(
         {
@@ -90,8 +100,8 @@ export class LogFeed implements Disposable {
           kinds: [...this.#recorded],
           pageSize,
           pageToken: this.#pageToken,
-          // Others can have the same time.
-          ...(oldest !== undefined && { until: timestampFromMs(timestampMs(oldest) + 1) }),
+          ...(sinceMs !== undefined && { since: timestampFromMs(sinceMs) }),
+          ...(endMs !== undefined && { until: timestampFromMs(endMs) }),
         },
         { signal: this.#closed.signal },
       );
@@ -112,7 +122,10 @@ export class LogFeed implements Disposable {
   }
 
   async #follow(): Promise<void> {
-    const { transport, query } = this.#options;
+    const {
+      transport,
+      query: { sinceMs = 0, untilMs: _untilMs, ...query },
+    } = this.#options;
     let connections = 0;
     const onConnection = (isConnected: boolean): void => {
       const connection = isConnected ? "live" : "lost";
@@ -122,10 +135,11 @@ export class LogFeed implements Disposable {
       }
     };
     const onEvent = (event: Event): void => {
-      const { kind } = event;
+      const { kind, time } = event;
       // That earlier debug messages are not known is no news when the page is opened.
       const isNews = kind.case !== "dropped" || kind.value.reason !== "expired" || connections > 1;
-      if (isNews && kind.case !== "bookmark" && kind.case !== "snapshotEnd") {
+      const isEarlier = time !== undefined && timestampMs(time) < sinceMs;
+      if (isNews && !isEarlier && kind.case !== "bookmark" && kind.case !== "snapshotEnd") {
         this.#arrive(event);
       }
     };

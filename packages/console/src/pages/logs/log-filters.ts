@@ -3,7 +3,7 @@ import type { texts } from "../../texts/logs.ts";
 import type { LogQuery } from "./log-feed.ts";
 
 /** The parameters of the address of the page. */
-export const filterNames = ["kinds", "level", "tab", "node", "text"] as const;
+export const filterNames = ["kinds", "level", "tab", "node", "since", "until", "text"] as const;
 
 type KindName = keyof typeof texts.kind;
 
@@ -56,14 +56,18 @@ export function formatKinds(chosen: readonly Kind[], permitted: readonly Kind[])
   return isDefault ? "" : chosen.map(({ name }) => name).join(",");
 }
 
+/** What is no level or time in the filters is ignored. */
 export function toQuery(
-  { level, tab, node }: { readonly level: string; readonly tab: string; readonly node: string },
+  { level, tab, node, since, until }: Readonly<Record<"level" | "tab" | "node" | "since" | "until", string>>,
   chosen: readonly Kind[],
 ): LogQuery {
+  const [sinceMs, untilMs] = [Date.parse(since), Date.parse(until)];
   return {
     kinds: chosen.map(({ kind }) => kind),
     level: levels.get(level) ?? LogLevel.UNSPECIFIED,
     tab,
     node,
+    ...(!Number.isNaN(sinceMs) && { sinceMs }),
+    ...(!Number.isNaN(untilMs) && { untilMs }),
   };
 }

@@ -43,7 +43,9 @@ export function LogsPage(): ReactNode {
     <Page title={app.pages.logs} actions={<Exports text={() => toText(shown)} />}>
       <FilterBar filters={filters} onChange={change} permitted={permitted} chosen={chosen} seen={state.shown} />
       <div className="logs-bar">
-        {can("events.read") ? (
+        {query.untilMs !== undefined ? (
+          <span className="muted">{texts.past}</span>
+        ) : can("events.read") ? (
           <>
             <button type="button" aria-pressed={isPaused} onClick={() => (isPaused ? follow() : setPaused(true))}>
               {isPaused ? texts.resume : texts.pause}

@@ -19,10 +19,12 @@ function serve(recorded: readonly Event[], watch: (request: Request) => AsyncGen
   const newest = recorded.toReversed();
   return createRouterTransport((router) => {
     router.service(LogsService, {
-      listLogs({ until, pageSize, pageToken, kinds }) {
+      listLogs({ since, until, pageSize, pageToken, kinds }) {
         expect(kinds).toEqual([EventKind.LOG]);
         const untilMs = until === undefined ? Infinity : timestampMs(until);
-        const found = newest.filter(({ time }) => time !== undefined && timestampMs(time) < untilMs);
+        const sinceMs = since === undefined ? 0 : timestampMs(since);
+        const times = newest.map((event) => ({ event, ms: event.time === undefined ? 0 : timestampMs(event.time) }));
+        const found = times.filter(({ ms }) => sinceMs <= ms && ms < untilMs).map(({ event }) => event);
         const start = Number(pageToken || 0);
         const end = start + pageSize;
         return { logs: found.slice(start, end), nextPageToken: end < found.length ? String(end) : "" };
@@ -159,4 +161,31 @@ test("an error is known, and the user can try again", async () => {
   isDown = false;
   await opened.feed.loadEarlier();
   expect(await opened.until(loaded(1))).toMatchObject({ error: undefined, earlier: "none" });
+});
+
+test("has the entries between two times, page by page, and does not follow", async () => {
+  const recorded = Array.from({ length: 450 }, (_, index) => eventAt(index));
+  let watches = 0;
+  const transport = serve(recorded, async function* watch() {
+    watches += 1;
+    yield* silence();
+  });
+  using opened = open(transport, { query: { ...query, sinceMs: 10, untilMs: 400 } });
+  expect((await opened.until(loaded(200))).earlier).toBe("some");
+  await opened.feed.loadEarlier();
+  const state = await opened.until(loaded(390));
+  expect(state).toMatchObject({ earlier: "none", connection: "off" });
+  expect([idsOf(state)[0], idsOf(state).at(-1)]).toEqual(["399", "10"]);
+  expect(watches).toBe(0);
+});
+
+test("follows from a time on", async () => {
+  const transport = serve([eventAt(1), eventAt(5)], async function* watch() {
+    yield eventAt(2);
+    yield eventAt(5);
+    yield eventAt(6);
+    yield* silence();
+  });
+  using opened = open(transport, { query: { ...query, sinceMs: 5 } });
+  expect(idsOf(await opened.until((each) => idle(each) && each.shown.length === 2))).toEqual(["6", "5"]);
 });

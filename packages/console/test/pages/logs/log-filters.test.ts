@@ -24,12 +24,21 @@ test("a filter is what it was parsed from", () => {
 });
 
 test("the level is that of its name, or none", () => {
-  const filters = { tab: "t", node: "n" };
+  const filters = { tab: "t", node: "n", since: "", until: "" };
   expect(toQuery({ ...filters, level: "warn" }, parseKinds("log", all))).toEqual({
     kinds: [EventKind.LOG],
     level: LogLevel.WARN,
-    ...filters,
+    tab: "t",
+    node: "n",
   });
   expect(toQuery({ ...filters, level: "toString" }, []).level).toBe(LogLevel.UNSPECIFIED);
   expect(toQuery({ ...filters, level: "" }, []).level).toBe(LogLevel.UNSPECIFIED);
+});
+
+test("times are those of the address, or none", () => {
+  const filters = { level: "", tab: "", node: "" };
+  const since = "2026-11-26T23:50:00.000Z";
+  expect(toQuery({ ...filters, since, until: "yesterday" }, [])).toMatchObject({ sinceMs: Date.parse(since) });
+  expect(toQuery({ ...filters, since: "", until: since }, []).untilMs).toBe(Date.parse(since));
+  expect(toQuery({ ...filters, since: "", until: "yesterday" }, [])).not.toHaveProperty("untilMs");
 });

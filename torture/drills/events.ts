@@ -1,9 +1,11 @@
+import { writeFile } from "node:fs/promises";
 import { connect } from "node:http2";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { tryDeploy } from "../../test/e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../../test/e2e/flow-builders.ts";
 import { bearer } from "../../test/e2e/rest.ts";
-import { eventually, type Service, startService } from "../../test/e2e/service.ts";
+import { eventually, type Service, startService, withoutRuntime } from "../../test/e2e/service.ts";
 import { login, user } from "../../test/e2e/users.ts";
 import { watchProtocols } from "../../test/e2e/watch-events.ts";
 import { escape } from "../../test/runtime/flow-builders.ts";
@@ -20,13 +22,13 @@ export const events: Drill = {
   title: "Streams of events during floods and kills",
   promise:
     "Each reader of the events gets every deployment once and in order, and no event twice under another id or after a later one, however often it " +
-    "disconnects, flows flood the service with messages, or the flow runtime and the service are killed. Readers that stop reading take bounded memory.",
+    "disconnects, flows flood the service with messages, or the flow runtime and the service are killed. What `/logs` has listed survives that. Readers that stop reading take bounded memory.",
   method:
     "Clients read `/events` over SSE, NDJSON, Connect, gRPC and gRPC-Web, and some disconnect at random and resume. Meanwhile flows are deployed that warn, " +
     "set a status or send a debug message 100,000 times a second, forge messages on their channel to the service, or number their warnings; the process of the flows and the service " +
     "itself are killed with SIGKILL at random, and some clients have opened a stream and never read it. Then the events of all clients are compared: " +
-    "with each other by their ids, and with the acknowledged deployments. In small size, a flood lasts half a second, and the p99 of health and settings is a figure only. The " +
-    "controls are proxies that lose and that repeat the events of a deployment.",
+    "with each other by their ids, and with the acknowledged deployments, and what was recorded before a kill of the service has to be listed after it. In small size, a flood lasts half a second, and the p99 of health and settings is a figure only. The " +
+    "controls are proxies that lose and that repeat the events of a deployment, and a journal that is overwritten.",
   async run(context) {
     const { pick, size } = context;
     const figures = await flood(context);
@@ -54,7 +56,7 @@ export const events: Drill = {
         ...(size === "full" && p99Ms > maxP99Ms ? [`the p99 of health and settings was ${p99Ms.toFixed(0)} ms`] : []),
         ...(peakMiB > maxMiB ? [`memory was ${peakMiB.toFixed(0)} MiB`] : []),
       ],
-      controls: await throughProxies(context, ["loses", "repeats"]),
+      controls: [...(await throughProxies(context, ["loses", "repeats"])), await damagedJournal(context)],
     };
   },
 };
@@ -171,10 +173,12 @@ async function flood(context: Context): Promise<Flooded> {
       childKills += await killChild(service);
     }
     if (number % pick(6, 21) === 4) {
+      const recorded = await listDeployments(service, headers);
       await finish();
       await service.kill9();
       kills += 1;
       service = await start();
+      failures.push(...checkJournal(recorded, await listDeployments(service, headers)));
       [unread, observing] = [openUnread(service.url, headers, pick(5, 50)), observe(overTcp(service, headers))];
     }
   }
@@ -210,6 +214,20 @@ function reading(protocol: string, url: string, headers: Headers): Pick<Reading,
 async function deployNext(service: Service, flows: readonly Node[], headers: Headers): Promise<string[]> {
   const reply = await tryDeploy(service, { flows }, "full", headers);
   return reply.status === 200 ? [(reply.json() as { rev: string }).rev] : [];
+}
+
+/** The ids of the newest 1,000 recorded events about deployments. */
+async function listDeployments(service: Service, headers: Headers): Promise<string[]> {
+  const reply = await service.send("GET", "/logs?kinds=deployment&pageSize=1000", { headers });
+  return (reply.json() as { readonly logs: readonly { readonly id: string }[] }).logs.map(({ id }) => id);
+}
+
+/** What was listed before a kill has to be listed after it: a journal that can't be opened is replaced by an empty one. */
+function checkJournal(before: readonly string[], after: readonly string[]): string[] {
+  const missing = before.filter((id) => !after.includes(id));
+  return missing.length === 0
+    ? []
+    : [`after a kill, ${missing.length} of ${before.length} recorded events are missing`];
 }
 
 async function killChild(service: Service): Promise<number> {
@@ -264,4 +282,21 @@ async function throughProxies({ createFolder }: Context, faults: readonly Fault[
     planted: `a proxy ${fault} the events of a deployment`,
     found: checkEvents([direct, reader], revs),
   }));
+}
+
+/** A journal that can't be opened after a kill. */
+async function damagedJournal({ createFolder }: Context): Promise<Control> {
+  const options = { config: withoutRuntime, dataDir: await createFolder() };
+  await using first = await startService(options);
+  await deployNext(first, [tab("T")], {});
+  const recorded = await listDeployments(first, {});
+  await first.kill9();
+  for (const name of ["journal.db", "journal.db-wal"]) {
+    await writeFile(join(options.dataDir, name), "damaged");
+  }
+  await using second = await startService(options);
+  return {
+    planted: "the journal is overwritten after a kill",
+    found: checkJournal(recorded, await listDeployments(second, {})),
+  };
 }

@@ -7,7 +7,7 @@ import { isAllowed } from "../../modules/policy.ts";
 import { isModuleName, isWithin, readDisabledModules, readManifest, readModules } from "../../runtime/folders.ts";
 import type { ModuleLists } from "../../runtime/messages.ts";
 import type { CatalogFiles } from "./catalogs.ts";
-import { readText } from "./read-text.ts";
+import { nothingUnlessScarce, readText } from "./read-text.ts";
 import { type Template, parseTemplate } from "./template.ts";
 
 /** Where modules of nodes are, and which of them are loaded. */
@@ -268,11 +268,9 @@ async function readIcons(dirs: Iterable<string>): Promise<PaletteModule["icons"]
   return all.filter(({ files }) => files.length > 0);
 }
 
-function readNames(dir: string): Promise<string[]> {
-  return readdir(dir).then(
-    (names) => names.toSorted(),
-    () => [],
-  );
+async function readNames(dir: string): Promise<string[]> {
+  const names = await readdir(dir).catch(nothingUnlessScarce);
+  return names?.toSorted() ?? [];
 }
 
 function isFolder(path: string): Promise<boolean> {

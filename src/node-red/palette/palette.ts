@@ -42,8 +42,8 @@ const maxExampleBytes = 4 * 1024 * 1024;
 const maxPages = 8;
 
 /**
- * What the editor shows of the nodes that are installed. It is read when it is first asked for, and again when modules were changed. It
- * comes from files that flows can't write, since whatever it contains runs in the page of the editor.
+ * What the editor shows of the nodes that are installed. It is read when it is first asked for, and again when modules were changed or
+ * reading has failed. It comes from files that flows can't write, since whatever it contains runs in the page of the editor.
  */
 export class Palette {
   readonly #source: PaletteSource;
@@ -66,6 +66,11 @@ export class Palette {
     const key = `${kind} ${language}`;
     const page = this.#pages.get(key) ?? createPage(setsOf(modules, kind), kind, language);
     this.#pages.set(key, page);
+    page.catch(() => {
+      if (this.#pages.get(key) === page) {
+        this.#pages.delete(key);
+      }
+    });
     const [oldest] = this.#pages.keys();
     if (this.#pages.size > maxPages && oldest !== undefined) {
       this.#pages.delete(oldest);
@@ -164,7 +169,13 @@ export class Palette {
     if (this.#modules === undefined || signature !== this.#signature) {
       this.#signature = signature;
       this.#pages.clear();
-      this.#modules = findPalette(this.#source);
+      const modules = findPalette(this.#source);
+      this.#modules = modules;
+      modules.catch(() => {
+        if (this.#modules === modules) {
+          this.#modules = undefined;
+        }
+      });
     }
     return this.#modules;
   }

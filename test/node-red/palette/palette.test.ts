@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { hash } from "node:crypto";
 import { once } from "node:events";
 import { readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readLanguage } from "../../../src/node-red/palette/catalogs.ts";
 import { Palette } from "../../../src/node-red/palette/palette.ts";
@@ -14,6 +15,7 @@ import { nodesOf, templatesOf } from "../../modules/write-modules.ts";
 import { writeFiles } from "../../runtime/planted-code.ts";
 import { createFolder } from "../../store/builders.ts";
 
+const run = promisify(execFile);
 const lists = { allow: ["*"], deny: [] };
 
 function openPalette(modulesDir: string | undefined, changes: { deny?: string[] } = {}): Palette {
@@ -181,6 +183,20 @@ test("modules that are installed or removed later are found", async () => {
   await writeFiles(folder.path, { "package.json": "{ }" });
   expect(sectionsOf(await palette.page("node", "en-US"))).toEqual(own);
   expect(sectionsOf(await openPalette(undefined).page("node", "en-US"))).toEqual(own);
+});
+
+test("what could not be read for lack of file descriptors is read again", async () => {
+  await using folder = await createFolder();
+  await writeAll(folder.path);
+  await writeFiles(folder.path, { "node_modules/one/locales/de/second.html": help("one c") });
+  const program = fileURLToPath(new URL("../../fixtures/node-red/few-descriptors.ts", import.meta.url));
+  const { stdout } = await run("sh", ["-c", 'ulimit -n 64 && exec "$@"', "sh", process.execPath, program, folder.path]);
+  expect(JSON.parse(stdout)).toEqual({
+    list: "EMFILE",
+    ids: ["one/first", "one/second"],
+    page: "EMFILE",
+    hasHelp: true,
+  });
 });
 
 test("malformed modules are left out", async () => {

@@ -122,7 +122,9 @@ function commitDraft(
 ): Promise<Revision> {
   const { trace, signal } = call;
   const attributes = { "flowgate.deployment.type": draft.deploymentType };
-  return modules.commit(content, call, (needed) => {
+  // Who approves a proposal installs its modules.
+  const installer = { ...call, origin: call.approval?.origin ?? call.origin };
+  return modules.commit(content, installer, (needed) => {
     // Installing may have taken long.
     signal.throwIfAborted();
     return inSpan(trace, "store.commit", attributes, () => store.commit({ ...draft, modules: needed }, signal));

@@ -5,18 +5,19 @@ import type { CredentialSets } from "../flows/configuration.ts";
 import { type Decrypt, mergeCredentials, placeholder, type SubmittedCredentials } from "../flows/credentials.ts";
 import { findTypes, type FlowsDocument } from "../flows/document.ts";
 import { isJsonObject } from "../flows/json.ts";
-import type { ProposalContent, ProposedDeployment } from "../store/proposal-store.ts";
+import type { ProposalContent, ProposedDeployment, ProposedModule } from "../store/proposal-store.ts";
 import type { Change } from "./deployment.ts";
 
 /** A proposed deployment, whose credentials are those of a request. */
 type Proposed = {
   readonly deploymentType: ProposedDeployment["deploymentType"];
   readonly flows: FlowsDocument;
+  readonly modules: readonly ProposedModule[];
   readonly submitted: SubmittedCredentials;
 };
 
 /** The deployment of a proposal. */
-export function proposedChange({ deploymentType, flows, submitted }: Proposed, decrypt: Decrypt): Change {
+export function proposedChange({ deploymentType, flows, modules, submitted }: Proposed, decrypt: Decrypt): Change {
   return {
     cause: "deployment",
     deploymentType,
@@ -27,7 +28,7 @@ export function proposedChange({ deploymentType, flows, submitted }: Proposed, d
         current,
         decrypt,
       });
-      return { flows, credentials, submitted };
+      return { flows, credentials, submitted, modules };
     },
     identity: () => [],
   };
@@ -39,8 +40,8 @@ export function createProposalId(): string {
 }
 
 /**
- * The SHA-256 of a JSON array with all that is proposed: id, base, user, token, options, and the SHA-256 of the flows and of the text
- * with the credentials, which can't be guessed from it, since that contains random bytes.
+ * The SHA-256 of a JSON array with all that is proposed: id, base, user, token, options, the SHA-256 of the flows and of the text with the
+ * credentials, which can't be guessed from it, since that contains random bytes, and modules, if there are any.
  */
 export function digestProposal(
   {
@@ -53,13 +54,15 @@ export function digestProposal(
     waitMs,
     undoOnFailure,
     maxErrors,
+    modules,
   }: Omit<ProposedDeployment, "digest">,
   { flows, credentials }: ProposalContent,
 ): string {
   const content = [createHash("sha256").update(flows.json).digest("hex"), hash("sha256", credentials)];
   const options = [deploymentType, message, waitMs, undoOnFailure, maxErrors];
+  const named = modules.length === 0 ? [] : [modules.map(({ name, version, integrity }) => [name, version, integrity])];
   // JSON.stringify writes null for undefined items.
-  return hash("sha256", JSON.stringify([id, base, by, token?.id, ...options, ...content]));
+  return hash("sha256", JSON.stringify([id, base, by, token?.id, ...options, ...content, ...named]));
 }
 
 type Stored = {

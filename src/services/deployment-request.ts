@@ -64,11 +64,8 @@ export function readDeploymentCall(
     authorize,
     assertMayInstall(isRestored) {
       // What was installed before is a part of undoing a deployment, unless tabs run with it that the caller may not change alone.
-      if (
-        !(isRestored && authorize === undefined) &&
-        !allows(context.values.get(principalKey).permissions, "modules.write")
-      ) {
-        throw insufficientScope("modules.write", context.requestHeader.has("authorization"));
+      if (!(isRestored && authorize === undefined)) {
+        requireInstallPermission(context);
       }
     },
     message: parseMessage(decodeHeaderText(fields.message, context)),
@@ -82,6 +79,13 @@ export function readDeploymentCall(
     trace: context.values.get(traceKey),
     startMs,
   };
+}
+
+/** Throws if the caller may not install modules. */
+export function requireInstallPermission({ values, requestHeader }: HandlerContext): void {
+  if (!allows(values.get(principalKey).permissions, "modules.write")) {
+    throw insufficientScope("modules.write", requestHeader.has("authorization"));
+  }
 }
 
 /** What the caller may change; undefined: everything. */

@@ -1,7 +1,7 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ContainerKind } from "../../gen/flowgate/v1/diff_pb.ts";
-import { DeploymentType, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
+import { DeploymentType, FlowModuleSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import { type ProposalSchema, ProposalState as ProposalStateMessage } from "../../gen/flowgate/v1/proposals_pb.ts";
 import { enumValue } from "../base/enums.ts";
 import { describeStale } from "../deployments/errors.ts";
@@ -33,6 +33,9 @@ export function toProposal(entry: ProposalEntry, activeRev: string): MessageInit
       id,
       label: labels.findLast((label) => label !== undefined) ?? "",
     })),
+    modules: entry.modules.map(({ name, version, integrity }) =>
+      create(FlowModuleSchema, { name, version, ...(integrity !== undefined && { integrity }) }),
+    ),
     ...(closing !== undefined && {
       closeTime: timestampFromMs(closing.atMs),
       closedBy: closing.by ?? "",

@@ -37,11 +37,13 @@ import {
   parseMessage,
   prepareRequest,
   readDeploymentCall,
+  requireInstallPermission,
   runtimeTimeoutMs,
   toChange,
 } from "./deployment-request.ts";
 import { assertOpen, closedError, requireEntry, requireProposal } from "./find-proposal.ts";
 import { type FlowsServiceOptions, viewOf } from "./flows.ts";
+import { findKnownModules } from "./known-modules.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "./lists.ts";
 import { toProposal, toProposalEvent } from "./proposal-message.ts";
 import { analyzedResponse, findRevision, toSetFlowsResponse } from "./responses.ts";
@@ -49,7 +51,7 @@ import { reloadWithoutFlows } from "./restore.ts";
 
 export type ProposalsServiceOptions = Pick<
   FlowsServiceOptions,
-  "store" | "preparation" | "decrypt" | "runtime" | "cluster" | "desired"
+  "store" | "preparation" | "decrypt" | "modules" | "runtime" | "cluster" | "desired"
 > & {
   readonly analysis: FlowsServiceOptions["analysis"] & ChangesOptions["analysis"];
   readonly proposals: ProposalStore;
@@ -150,7 +152,7 @@ export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<
 async function createProposal(
   request: CreateProposalRequest,
   context: HandlerContext,
-  { store, proposals, preparation, analysis, decrypt, publish, lifetimeMs, limits }: ProposalsServiceOptions,
+  { store, proposals, preparation, analysis, decrypt, modules, publish, lifetimeMs, limits }: ProposalsServiceOptions,
 ): Promise<ProposalEntry> {
   const origin = requireUser(context);
   // Its base is the active revision, which another replica may just have committed.
@@ -179,7 +181,9 @@ async function createProposal(
   const applied = await toChange(prepared, outcome, before.credentials, decrypt).apply(base);
   const changes = await findChanges(base, await keepCredentials(base, applied, store), call, { store, analysis });
   call.authorize?.(changes);
-  if (changes.length === 0) {
+  const { modules: named = [] } = applied;
+  const compared = await modules.compare(named);
+  if (changes.length === 0 && compared.every(({ state }) => state === "present")) {
     throw new FlowgateError("nothing_proposed", "the proposed flows are active already: there is nothing to approve");
   }
   const proposed = {
@@ -192,6 +196,7 @@ async function createProposal(
     undoOnFailure,
     maxErrors,
     changes,
+    modules: named,
   };
   const content = { flows, credentials: formatSubmitted(submitted) };
   const digest = digestProposal(proposed, content);
@@ -244,8 +249,7 @@ async function approveProposal(
       ...callerOf(context),
       conditions: { isPrecondition: false, evaluate: () => proposal.base },
       authorize: createAuthorization(context, undefined),
-      // A proposal names no modules.
-      assertMayInstall() {},
+      assertMayInstall: () => requireInstallPermission(context),
       message: proposal.message,
       idempotencyKey: undefined,
       waitMs: proposal.waitMs,
@@ -273,7 +277,7 @@ const ended: ReadonlySet<Reason> = new Set(["proposal_closed", "proposal_stale"]
 async function planProposal(
   id: string,
   context: HandlerContext,
-  { store, proposals, analysis, decrypt, runtime, cluster, desired }: ProposalsServiceOptions,
+  { store, proposals, analysis, decrypt, modules, runtime, cluster, desired }: ProposalsServiceOptions,
 ) {
   const proposal = await requireProposal(proposals, id, context);
   const base = await findRevision(store, proposal.base, context);
@@ -285,7 +289,7 @@ async function planProposal(
     current: base,
     rev: base.rev,
     type: proposal.deploymentType,
-    runtime: viewOf(runtime),
+    runtime: { ...viewOf(runtime), modules: await findKnownModules(modules, proposal.modules) },
     active: describeActive(base, { store, runtime, cluster, desired }),
   };
   return analyzedResponse(PlanFlowsResponseSchema, context, (format) =>

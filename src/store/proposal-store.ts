@@ -17,8 +17,19 @@ export type ProposedDeployment = Origin & {
   readonly maxErrors: number;
   /** What differs from the base. */
   readonly changes: readonly ChangedContainer[];
+  /** The modules that are installed with it. */
+  readonly modules: readonly ProposedModule[];
   /** SHA-256 of all that is proposed, in hexadecimal. */
   readonly digest: string;
+};
+
+/** A module that a proposal names, as its request did. */
+export type ProposedModule = {
+  readonly name: string;
+  /** Exact, a range or a tag; empty: any. */
+  readonly version: string;
+  /** The hash that its tarball must have; undefined: any. */
+  readonly integrity: string | undefined;
 };
 
 /** How a proposal has ended, by whom, and why. */

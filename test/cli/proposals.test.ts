@@ -78,6 +78,21 @@ describe("proposals", () => {
     expect((await flowgate("ada", "propose")).code).toBe(1);
   });
 
+  test("carries the modules of a file, which it shows with their state", async () => {
+    const path = join(folder.path, "with-modules.json");
+    await writeFile(path, JSON.stringify({ flows, modules: [{ name: "contrib-one", version: "1.0.0" }] }));
+    const { code, stdout, stderr } = await flowgate("ada", "propose", path);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain("module: contrib-one@1.0.0, missing\n");
+    expect(stdout).toMatch(/\nChanges +modules only\nModules +contrib-one 1\.0\.0\n/);
+    const [, id = ""] = /\nproposal ([\da-f]{16})\n/.exec(stdout) ?? [];
+    const shown = (await flowgate("bob", "proposal", "show", id)).stdout;
+    expect(shown).toMatch(/\nModules +contrib-one 1\.0\.0\n[^]*module: contrib-one@1\.0\.0, missing\n/);
+    const refused = await flowgate("bob", "proposal", "approve", id, "--yes");
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain("lacks the permission modules.write");
+  });
+
   test("carries credentials of someone who may not deploy, which are shown by name", async () => {
     const { id } = await propose(
       flows.map((node) => (node.id === "r" ? { ...node, credentials: { user: "s3cret" } } : node)),

@@ -1,6 +1,7 @@
 import { mkdtempDisposable, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCli } from "../cli/run-cli.ts";
 import { type NpmRegistry, openNpmRegistry, pack } from "../modules/npm-registry.ts";
@@ -9,7 +10,7 @@ import { createDatabase } from "../postgres/postgres.ts";
 import { type Deployment, deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import { type Node, functionNode, tab } from "./flow-builders.ts";
 import { bearer, json, v2 } from "./rest.ts";
-import { type Service, eventually, startService } from "./service.ts";
+import { type Service, eventually, startService, withoutRuntime } from "./service.ts";
 import { login, user } from "./users.ts";
 
 /** A module whose nodes set the payload to its version. */
@@ -65,8 +66,10 @@ async function modulesOf(service: Service, rev: string) {
   return (reply.json() as { modules?: { name: string; version: string }[] }).modules ?? [];
 }
 
-async function installed(service: Service): Promise<string[]> {
-  const { modules } = (await service.send("GET", "/modules")).json() as {
+type Headers = Readonly<Record<string, string>>;
+
+async function installed(service: Service, headers: Headers = {}): Promise<string[]> {
+  const { modules } = (await service.send("GET", "/modules", { headers })).json() as {
     modules: { name: string; version: string }[];
   };
   return modules.map(({ name, version }) => `${name}@${version}`);
@@ -228,6 +231,89 @@ describe("with a registry", () => {
     expect(await service.get("/version", admin)).toBe("2.0.0");
     expect((await undo(admin)).status).toBe(200);
     expect(await service.get("/version", admin)).toBe("1.0.0");
+  });
+
+  test("a proposal installs its modules when it is approved, by someone who may do that", async () => {
+    const users = [user("ada", "*"), user("bob", ["read", "flows.approve"]), user("admin", "*")];
+    await using service = await startService({ config: { ...configOf(own.url), adminAuth: { users } } });
+    const as = async (username: string, scope = "*"): Promise<Headers> =>
+      bearer(await login(service, { username, scope }));
+    const [ada, bob, admin] = await Promise.all([as("ada"), as("bob", "read flows.approve"), as("admin")]);
+    const call = async (who: Headers, path: string, body?: object) => {
+      const init =
+        body === undefined ? { headers: who } : { headers: { ...who, ...json, ...v2 }, body: JSON.stringify(body) };
+      const { status, headers, body: text } = await service.send(body === undefined ? "GET" : "POST", path, init);
+      // A 401 has no body.
+      return { status, headers, body: JSON.parse(text || "{}") as { id: string; digest: string; modules: object[] } };
+    };
+    const { body: proposal } = await call(ada, "/proposals", { flows, modules: one("1.0.0") });
+    expect(proposal).toMatchObject({ state: "open", modules: one("1.0.0") });
+    const path = `/proposals/${proposal.id}`;
+    expect((await call(bob, `${path}:plan`)).body.modules).toMatchObject([{ ...one("1.0.0")[0], state: "missing" }]);
+    expect(await installed(service, admin)).toEqual([]);
+
+    const { digest } = proposal;
+    const refused = await call(bob, `${path}:approve`, { digest });
+    expect(refused.status).toBe(401);
+    expect(refused.headers["www-authenticate"]).toContain('scope="modules.write"');
+    const approved = await call(admin, `${path}:approve`, { digest });
+    expect(approved).toMatchObject({ status: 200, headers: { "service-deployment-outcome": "running" } });
+    expect(await service.get("/version", admin)).toBe("1.0.0");
+    expect(await call(admin, "/audit?kind=module_installed")).toMatchObject({
+      body: { entries: [{ subject: "contrib-one@1.0.0", user: "admin" }] },
+    });
+
+    // What is installed is no change, and needs no permission to install.
+    expect(await call(ada, "/proposals", { flows, modules: one("1.0.0") })).toMatchObject({
+      status: 400,
+      body: { code: "nothing_proposed" },
+    });
+    const present = (await call(ada, "/proposals", { flows: [...flows, tab("new")], modules: one("^1.0.0") })).body;
+    expect(await call(bob, `/proposals/${present.id}:approve`, { digest: present.digest })).toMatchObject({
+      status: 200,
+    });
+    // Modules alone can be proposed.
+    const upgrade = (await call(ada, "/proposals", { flows: [...flows, tab("new")], modules: one("2.0.0") })).body;
+    expect((await call(bob, `/proposals/${upgrade.id}:plan`)).body.modules).toMatchObject([
+      { ...one("2.0.0")[0], state: "upgraded", installedVersion: "1.0.0" },
+    ]);
+    expect(await call(admin, `/proposals/${upgrade.id}:approve`, { digest: upgrade.digest })).toMatchObject({
+      status: 200,
+    });
+    expect(await service.get("/version", admin)).toBe("2.0.0");
+  });
+
+  test("a proposal is refused for modules that may not be installed, and is not approved if they were changed in the store", async () => {
+    const users = [user("ada", "*"), user("bob", "*")];
+    const config = { ...configOf(own.url), ...withoutRuntime, adminAuth: { users } };
+    await using service = await startService({
+      config: { ...config, modules: { ...config.modules, deny: ["contrib-denied"] } },
+    });
+    const as = async (username: string): Promise<Headers> => bearer(await login(service, { username }));
+    const [ada, bob] = await Promise.all([as("ada"), as("bob")]);
+    const propose = (modules: object[]) =>
+      service.send("POST", "/proposals", {
+        headers: { ...ada, ...json, ...v2 },
+        body: JSON.stringify({ flows, modules }),
+      });
+    expect(await propose([{ name: "contrib-denied" }])).toMatchObject({
+      status: 403,
+      body: expect.stringContaining("contrib-denied may not be installed"),
+    });
+    expect(await propose([{ name: "../x" }])).toMatchObject({
+      status: 400,
+      body: expect.stringContaining("modules[0].name: must be"),
+    });
+    const { id, digest } = (await propose(one("1.0.0"))).json() as { id: string; digest: string };
+    {
+      using db = new DatabaseSync(join(service.dataDir, "flowgate.db"));
+      db.prepare("UPDATE proposal SET modules = replace(modules, '1.0.0', '2.0.0') WHERE id = ?").run(id);
+    }
+    const reply = await service.send("POST", `/proposals/${id}:approve`, {
+      headers: { ...bob, ...json },
+      body: JSON.stringify({ digest }),
+    });
+    expect(reply).toMatchObject({ status: 409, body: expect.stringContaining("is not what its digest says") });
   });
 
   test("a package that has another hash than the deployment names is refused", async () => {

@@ -39,6 +39,10 @@ function proposal(base: string, init: Partial<ProposalDraft> = {}): ProposalDraf
       { id: "a", kind: "tab", labels: ["A", undefined] },
       { id: "", kind: "global", labels: [] },
     ],
+    modules: [
+      { name: "contrib-one", version: "1.0.0", integrity: "sha512-x" },
+      { name: "contrib-two", version: "", integrity: undefined },
+    ],
     digest: "d1",
     flows: documentOf([{ id: "n", type: "inject", name: "Zoë 🔑" }]),
     credentials: `{"secret":"s3cret of the proposal"}`,

@@ -77,6 +77,7 @@ function proposal(base: string, id: string): ProposalDraft {
     undoOnFailure: false,
     maxErrors: 0,
     changes: [{ id: "a", kind: "tab", labels: ["Ä"] }],
+    modules: [{ name: "contrib-öne", version: "^1.0.0", integrity: "sha512-x" }],
     digest: "digest",
     flows: documentOf([{ id: "n", type: "inject", name: "Zoë 🔑" }]),
     credentials: "the s3cret of a proposal",

@@ -108,8 +108,10 @@ const idDescription = "id of a proposal, or its beginning";
 const proposeDetails = `
 The proposal is a change of the active revision, or of the one after --rev, which must be active. It is checked like a deployment. Any
 other deployment makes it stale: propose the flows again then. It expires after approvals.expiryDays, a week by default. Flows that are
-active already are not proposed. If someone else deploys in between, the exit code is 3.`;
+active already are not proposed. If someone else deploys in between, the exit code is 3. Modules in the file modules of a folder, or beside
+a file, are a part of the proposal: its approval installs those that are not installed, or in other versions.`;
 
 const approveDetails = `
 The user who has proposed it can't approve it, also not with another token. The exit code is 3 if it is stale, since another deployment has
-replaced its base, if it has another digest, or if it was closed before; 4 if the flows do not run.`;
+replaced its base, if it has another digest, or if it was closed before; 4 if the flows do not run. If the proposal names modules that are not
+installed, or in other versions, they are installed before, which requires the permission modules.write.`;

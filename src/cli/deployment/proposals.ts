@@ -120,6 +120,7 @@ export function formatProposal(proposal: Proposal, output: Output): string {
       ["By", describeCaller(proposal)],
       ["Message", proposal.message],
       ["Changes", describeChanges(proposal)],
+      ["Modules", describeModules(proposal)],
       ["Base", shortRev(base)],
       ["Type", formatEnum(DeploymentTypeSchema, proposal.deploymentType)],
       ["Wait", wait === undefined ? "" : `${wait} s, with at most ${maxErrors ?? 0} errors`],
@@ -137,12 +138,20 @@ const maxListed = 5;
 
 /** `Invoices, subflow 4f0c, other nodes` */
 function describeChanges({ changes }: Proposal): string {
+  if (changes.length === 0) {
+    return "modules only";
+  }
   const names = changes.slice(0, maxListed).map(({ id, label, kind }) => {
     const name = label || id;
     return name === "" ? "nodes outside of tabs" : kind === ContainerKind.SUBFLOW ? `subflow ${name}` : name;
   });
   const more = changes.length > maxListed ? [`${changes.length - maxListed} more`] : [];
   return [...names, ...more].join(", ");
+}
+
+/** `contrib-one 1.0.0, contrib-two` */
+function describeModules({ modules }: Proposal): string {
+  return modules.map(({ name, version }) => `${name} ${version}`.trimEnd()).join(", ");
 }
 
 const stateStyles: Readonly<Record<number, Style>> = {

@@ -7,7 +7,7 @@ import { hasChanges, stylePlan } from "../output/changes.ts";
 import { shortRev } from "../output/values.ts";
 import type { DeploymentFlags, FlowsFlags } from "../shared-flags.ts";
 import { deploymentFields } from "./outcome.ts";
-import { contentOf, type FlowsInput, planFlows, readFlows, showPreview } from "./plan.ts";
+import { contentOf, type FlowsInput, modulesToInstall, planFlows, readFlows, showPreview } from "./plan.ts";
 
 /** Proposes the flows of files. Flows that are active already are not proposed. */
 export async function propose(
@@ -21,20 +21,14 @@ export async function propose(
   const { session, output, progress } = context;
   const input = await readFlows(session, paths, flags);
   const planned = await planIfPermitted(context, input, flags);
-  if (planned !== undefined && !hasChanges(planned)) {
+  if (planned !== undefined && !hasChanges(planned) && modulesToInstall(input, planned).length === 0) {
     const rev = shortRev(planned.rev);
     process.stdout.write(`No changes: these flows are active as revision ${rev}. Nothing was proposed.\n`);
     return;
   }
   const { idempotencyKey: _, ...fields } = deploymentFields(flags);
   const rev = input.rev ?? planned?.rev;
-  const { modules, ...content } = contentOf(input);
-  if (modules.length > 0) {
-    process.stderr.write(
-      "flowgate: A proposal does not install modules: see flowgate plan for those that are not installed.\n",
-    );
-  }
-  const request = { ...fields, ...content, ...(rev !== undefined && { rev }) };
+  const request = { ...fields, ...contentOf(input), ...(rev !== undefined && { rev }) };
   const proposal = await progress.during("Proposing", () => session.proposals.createProposal(request));
   const plan = planned ?? (await ifPermitted(session.proposals.planProposal({ id: proposal.id })));
   if (plan !== undefined) {

@@ -66,9 +66,7 @@ export async function prepareDeployment(
   const fields = readFields(request);
   const base = isPlan(request) ? request.base : "";
   const outcome = type === "reload" ? ({ kind: type } as const) : await prepareFlows(request, current, decrypt);
-  // Proposals have none.
-  const named = "modules" in request ? request.modules : [];
-  const modules = named.map(({ name, version, integrity }) => ({ name, version, integrity }));
+  const modules = request.modules.map(({ name, version, integrity }) => ({ name, version, integrity }));
   return { type, rev, fields, base, modules, outcome };
 }
 

@@ -253,6 +253,9 @@ const migrations = [
   ALTER TABLE flowgate.revision ADD COLUMN module_set_seq bigint;
   CREATE INDEX revision_module_set ON flowgate.revision (module_set_seq);
   `,
+  `
+  ALTER TABLE flowgate.proposal ADD COLUMN modules text NOT NULL DEFAULT '[]';
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -4,7 +4,13 @@ import type { DeploymentType } from "../../flows/configuration.ts";
 import type { ChangedContainer } from "../../flows/diff/changed-containers.ts";
 import type { AuditRecord } from "../audit-store.ts";
 import { sealText } from "../credentials.ts";
-import type { ProposalClosing, ProposalDraft, ProposalEntry, ProposalLimits } from "../proposal-store.ts";
+import type {
+  ProposalClosing,
+  ProposalDraft,
+  ProposalEntry,
+  ProposalLimits,
+  ProposedModule,
+} from "../proposal-store.ts";
 import { toTokenOrigin } from "./revision-row.ts";
 
 const compress = promisify(zstdCompress);
@@ -26,6 +32,8 @@ export type ProposedRow = {
   max_errors: number;
   /** A JSON array of objects, in which labels that are undefined are null. */
   changes: string;
+  /** A JSON array of objects, in which hashes that are undefined are absent. */
+  modules: string;
   digest: string;
   node_count: number;
   size_bytes: number;
@@ -56,7 +64,7 @@ export function sealNameOf(id: string): string {
 
 export const proposalColumns =
   "seq, id, base, created_at_ms, expires_at_ms, proposed_by, token_id, token_name, client_address, protocol, request_id, " +
-  "deployment_type, message, wait_ms, undo_on_failure, max_errors, changes, digest, node_count, size_bytes, closed, closed_at_ms, " +
+  "deployment_type, message, wait_ms, undo_on_failure, max_errors, changes, modules, digest, node_count, size_bytes, closed, closed_at_ms, " +
   "closed_by, closed_token_id, closed_token_name, reason, rev";
 
 /** A proposal as it is inserted. */
@@ -91,6 +99,7 @@ export async function toInsertProposalCall(
     undo_on_failure: draft.undoOnFailure ? 1 : 0,
     max_errors: draft.maxErrors,
     changes: JSON.stringify(draft.changes),
+    modules: JSON.stringify(draft.modules),
     digest: draft.digest,
     node_count: flows.count,
     size_bytes: flows.json.length,
@@ -120,6 +129,7 @@ export function toProposalEntry(row: ProposalRow): ProposalEntry {
     undoOnFailure: row.undo_on_failure !== 0,
     maxErrors: row.max_errors,
     changes: parseChanges(row.changes),
+    modules: parseModules(row.modules),
     digest: row.digest,
     nodeCount: row.node_count,
     sizeBytes: row.size_bytes,
@@ -130,6 +140,11 @@ export function toProposalEntry(row: ProposalRow): ProposalEntry {
 function parseChanges(json: string): ProposalEntry["changes"] {
   const changes = JSON.parse(json) as (Pick<ChangedContainer, "id" | "kind"> & { labels: (string | null)[] })[];
   return changes.map(({ labels, ...change }) => ({ ...change, labels: labels.map((label) => label ?? undefined) }));
+}
+
+function parseModules(json: string): ProposalEntry["modules"] {
+  const modules = JSON.parse(json) as (Pick<ProposedModule, "name" | "version"> & Partial<ProposedModule>)[];
+  return modules.map(({ name, version, integrity }) => ({ name, version, integrity }));
 }
 
 function toClosing(row: ProposalRow): ProposalClosing | undefined {

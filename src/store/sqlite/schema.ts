@@ -257,6 +257,10 @@ const migrations = [
   ALTER TABLE revision ADD COLUMN module_set_seq INTEGER;
   CREATE INDEX revision_module_set ON revision (module_set_seq);
   `,
+  // The modules that proposals name.
+  `
+  ALTER TABLE proposal ADD COLUMN modules TEXT NOT NULL DEFAULT '[]';
+  `,
 ];
 const schemaVersion = migrations.length;
 

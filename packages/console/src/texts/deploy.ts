@@ -47,7 +47,6 @@ export const texts = {
   deployAnywayTitle: "Deploy although something would be lost or not run?",
   propose: "Propose",
   proposeHint: "Someone else approves a proposal, which deploys it.",
-  noModules: "A proposal does not install modules.",
   readOnly: "You may neither deploy nor propose flows: this needs the permission flows.write or flows.propose.",
   proposed: "Proposed. Nothing is deployed until someone else approves it.",
   toProposal: "Open the proposal",

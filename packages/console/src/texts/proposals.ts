@@ -18,6 +18,8 @@ export const texts = {
   proposed: "Proposed",
   expires: "Expires",
   changes: "Changes",
+  modules: "Modules",
+  modulesOnly: "modules only",
   subflow: (name: string) => `subflow ${name}`,
   otherNodes: "nodes outside of tabs",
   more: (count: number) => `${count} more`,

@@ -74,7 +74,7 @@ export function PlanStep({
     });
   const propose = (): Promise<void> =>
     run("propose", async () => {
-      const request = { ...optionFields(options), ...(base !== undefined && { rev: base }) };
+      const request = { ...optionFields(options), modules: [...modules], ...(base !== undefined && { rev: base }) };
       onProposed(await createClient(ProposalsService, transport).createProposal(request));
     });
   const planAgain = (): void => void run("plan", onPlanAgain);
@@ -172,11 +172,7 @@ export function PlanStep({
               </button>
             ) : null}
           </div>
-          {mayPropose ? (
-            <p className="muted">
-              {texts.proposeHint} {modules.length === 0 ? null : texts.noModules}
-            </p>
-          ) : null}
+          {mayPropose ? <p className="muted">{texts.proposeHint}</p> : null}
           {mayPropose || can("flows.write") ? null : <output>{texts.readOnly}</output>}
         </form>
       ) : null}

@@ -53,7 +53,10 @@ export function RestoreDialog({
     kind === "undo"
       ? deployment.undo.mutate({ ...fields, rev: active.rev })
       : deployment.restore.mutate({ ...fields, rev, activeRev: active.rev });
-  const propose = (): void => proposal.mutate({ ...fields, rev: active.rev, flows: plan.content?.flows ?? [] });
+  const propose = (): void => {
+    const { flows = [], modules = [] } = plan.content ?? {};
+    proposal.mutate({ ...fields, rev: active.rev, flows, modules });
+  };
   const planAgain = (): void => {
     deployment.reset();
     proposal.reset();

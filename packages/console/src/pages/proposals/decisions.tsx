@@ -18,7 +18,7 @@ import { Harm } from "../../components/plan.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/proposals.ts";
-import { type Decisions, describeChanges } from "./view.ts";
+import { type Decisions, describeChanges, describeModule } from "./view.ts";
 
 /** The buttons for what a user may do with a proposal. */
 export function DecisionButtons({
@@ -89,7 +89,7 @@ function Approved({
   readonly proposal: Proposal;
   readonly plan: PlanFlowsResponse | undefined;
 }): ReactNode {
-  const { user, tokenName, message, nodeCount, digest } = proposal;
+  const { user, tokenName, message, nodeCount, digest, modules } = proposal;
   return (
     <>
       <p>{texts.approveHint(visibleText(describeCaller({ user, tokenName })))}</p>
@@ -98,8 +98,13 @@ function Approved({
         <li>
           {texts.changes}: {describeChanges(proposal)}; {texts.nodes(nodeCount)}
         </li>
+        {modules.length === 0 ? null : (
+          <li>
+            {texts.modules}: {modules.map(describeModule).join(", ")}
+          </li>
+        )}
       </ul>
-      {plan === undefined ? null : <Harm plan={plan} />}
+      {plan === undefined ? null : <Harm plan={plan} modules={modules} />}
       <p>
         {texts.approveDigest} <code className="digest">{visibleText(digest)}</code>
       </p>

@@ -21,7 +21,7 @@ import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/proposals.ts";
 import { DecisionButtons } from "./decisions.tsx";
 import { StateSign } from "./state-sign.tsx";
-import { decisionsOf, describeChanges } from "./view.ts";
+import { decisionsOf, describeChanges, describeModule } from "./view.ts";
 
 export function ProposalPage({ id }: { readonly id: string }): ReactNode {
   const proposal = useQuery(ProposalsService.method.getProposal, { id });
@@ -45,7 +45,9 @@ export function ProposalPage({ id }: { readonly id: string }): ReactNode {
             <section className="proposal-plan">
               <h2>{data.state === ProposalState.OPEN ? texts.plan : texts.planInBase}</h2>
               {plan.error === null ? (
-                <Result of={plan}>{(shown) => <Plan plan={shown} type={data.deploymentType} />}</Result>
+                <Result of={plan}>
+                  {(shown) => <Plan plan={shown} type={data.deploymentType} modules={data.modules} />}
+                </Result>
               ) : (
                 <p className="muted">{texts.noPlan}</p>
               )}
@@ -59,7 +61,7 @@ export function ProposalPage({ id }: { readonly id: string }): ReactNode {
 
 function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
   const { state, user, tokenName, message, createTime, expireTime, closeTime, closedBy, closedByTokenName } = proposal;
-  const { base, deploymentType, wait, maxErrors = 0, onFailure, nodeCount, digest, reason, rev } = proposal;
+  const { base, deploymentType, wait, maxErrors = 0, onFailure, nodeCount, digest, reason, rev, modules } = proposal;
   return (
     <dl className="facts card">
       <Fact title={texts.state}>
@@ -90,6 +92,17 @@ function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
         </Fact>
       )}
       <Fact title={texts.changes}>{describeChanges(proposal, Infinity)}</Fact>
+      {modules.length === 0 ? null : (
+        <Fact title={texts.modules}>
+          <ul className="proposal-modules">
+            {modules.map((module) => (
+              <li key={module.name}>
+                <code>{describeModule(module)}</code>
+              </li>
+            ))}
+          </ul>
+        </Fact>
+      )}
       <Fact title={texts.size}>{texts.nodes(nodeCount)}</Fact>
       <Fact title={texts.base}>
         <RevisionLink rev={base} />

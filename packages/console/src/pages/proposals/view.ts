@@ -1,4 +1,4 @@
-import { ContainerKind, type Proposal, ProposalState } from "@flowgate/client";
+import { ContainerKind, type FlowModule, type Proposal, ProposalState } from "@flowgate/client";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/proposals.ts";
 
@@ -44,10 +44,18 @@ export function decisionsOf(
   return { approve: isApprover, reject: isApprover, withdraw: false, hint: isApprover ? "" : texts.notPermitted };
 }
 
+/** `contrib-one 1.0.0` */
+export function describeModule({ name, version }: Pick<FlowModule, "name" | "version">): string {
+  return visibleText(`${name} ${version}`.trimEnd());
+}
+
 const maxNamed = 5;
 
 /** `Invoices, subflow 4f0c, nodes outside of tabs` */
 export function describeChanges({ changes }: Pick<Proposal, "changes">, max: number = maxNamed): string {
+  if (changes.length === 0) {
+    return texts.modulesOnly;
+  }
   const names = changes.slice(0, max).map(({ id, label, kind }) => {
     const name = visibleText(label || id);
     return kind === ContainerKind.GLOBAL || name === ""

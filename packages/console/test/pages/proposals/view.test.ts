@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { ContainerKind, ProposalSchema, ProposalState } from "@flowgate/client";
 import { expect, test } from "vitest";
-import { decisionsOf, describeChanges, stateOf } from "../../../src/pages/proposals/view.ts";
+import { decisionsOf, describeChanges, describeModule, stateOf } from "../../../src/pages/proposals/view.ts";
 
 const session = (username: string, ...permissions: readonly string[]) => ({
   username,
@@ -55,4 +55,10 @@ test("changes are named, up to some", () => {
   });
   expect(describeChanges(proposal)).toBe(String.raw`In\u{202e}voices, subflow s, nodes outside of tabs, u`);
   expect(describeChanges(proposal, 2)).toBe(String.raw`In\u{202e}voices, subflow s, 2 more`);
+});
+
+test("a proposal that changes no flows installs modules, which are named as text", () => {
+  expect(describeChanges(create(ProposalSchema))).toBe("modules only");
+  expect(describeModule({ name: "contrib-one", version: "1.0.0" })).toBe("contrib-one 1.0.0");
+  expect(describeModule({ name: "contrib-\u202Eone", version: "" })).toBe(String.raw`contrib-\u{202e}one`);
 });

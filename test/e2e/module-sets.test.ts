@@ -1,4 +1,4 @@
-import { mkdtempDisposable, readFile, readdir, rm } from "node:fs/promises";
+import { mkdtempDisposable, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -400,6 +400,40 @@ describe("with a registry", () => {
     await deploy(source, { flows: [tab("T")] });
     expect((await run(source, "export", folder.path)).code).toBe(0);
     expect(await readdir(folder.path)).not.toContain("modules");
+  });
+
+  test("export to a file writes the modules beside it, and deploy, plan and diff read them", async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+    await using source = await startService({ config: configOf(own.url) });
+    await using target = await startService({ config: configOf(own.url) });
+    const rev = await deploy(source, { flows, modules: one("1.0.0") });
+    const run = (service: Service, ...args: string[]) => runCli([...args, "--server", service.url]);
+    const file = join(folder.path, "flows.json");
+    expect(await run(source, "export", file)).toMatchObject({
+      code: 0,
+      stderr: `Exported revision ${rev.slice(0, 8)}, 4 nodes, to ${file}, and its modules to ${file}.modules\n`,
+    });
+    expect(await readdir(folder.path)).toEqual(["flows.json", "flows.json.modules"]);
+    expect(JSON.parse(await readFile(file, "utf8"))).toHaveLength(flows.length);
+    expect((await run(target, "plan", file)).stdout).toContain("module: contrib-one@1.0.0, missing\n");
+    const differs = await run(source, "diff", file);
+    expect([differs.code, differs.stderr]).toEqual([0, ""]);
+    expect(await run(target, "deploy", file, "--yes")).toMatchObject({ code: 0 });
+    expect(await target.get("/version")).toBe("1.0.0");
+    expect(await modulesOf(target, await activeRev(target))).toEqual(await modulesOf(source, rev));
+
+    // The file of modules is removed with the last module, unless someone has written it.
+    await deploy(source, { flows: [tab("T")] });
+    expect((await run(source, "export", file)).code).toBe(0);
+    expect(await readdir(folder.path)).toEqual(["flows.json"]);
+    await writeFile(`${file}.modules`, "- name: contrib-one\n  version: 1.0.0\n");
+    expect((await run(source, "export", file)).code).toBe(0);
+    expect(await readdir(folder.path)).toContain("flows.json.modules");
+    await deploy(source, { flows, modules: one("1.0.0") });
+    expect(await run(source, "export", file)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("flows.json.modules: was not written by an export: move or remove it"),
+    });
   });
 });
 

@@ -174,12 +174,14 @@ const deployDetails = `
 Shows the plan and, in a terminal, asks for confirmation; without a terminal, as in a pipeline, it does not ask. Unless it
 asks, it needs --force for flows that would not run, or nodes that lose credentials; those of removed nodes come back with
 them. If someone else deploys between the plan and the deployment, nothing is deployed and the exit code is 3. If the flows
-do not run, it is 4. Flows that are active already are not deployed again; the exit code is 4 too if they do not run.`;
+do not run, it is 4. Flows that are active already are not deployed again; the exit code is 4 too if they do not run. Modules that an export
+has written with the flows are installed before, as flowgate sync does it.`;
 
 const exportDetails = `
 A path that ends in .json, .yaml or .yml is a file, any other one a folder, which gets a stable file for each tab: changes
-of one tab change one file. A file modules in the folder has the modules that the flows need, with versions and hashes. Credentials are
-never exported. -o selects the format.`;
+of one tab change one file. A file modules in the folder, or a file with this ending beside a file, such as flows.json.modules, has the
+modules that the flows need, with versions and hashes: commands that deploy, plan or propose the flows read it too. Credentials are never
+exported. -o selects the format.`;
 
 const syncDetails = `
 The folder is one that flowgate export has written, with a file for each tab. A tab whose file was removed is removed from

@@ -5,6 +5,7 @@ import { ifPermitted } from "../client/session.ts";
 import { UsageFailure } from "../failure.ts";
 import { exportFile, formatNodes } from "../flow-files/write-file.ts";
 import { exportFolder } from "../flow-files/export-folder.ts";
+import { modulesPathOf, writeModulesFile } from "../flow-files/modules-file.ts";
 import { shortRev } from "../output/values.ts";
 import { findRevision } from "../administration/history.ts";
 
@@ -27,13 +28,16 @@ export async function exportFlows(
   }
   const nodes = flows.length === 1 ? "node" : "nodes";
   const exported = `Exported revision ${shortRev(rev)}, ${flows.length} ${nodes}, to ${path}`;
+  // A user may be permitted to read flows only.
+  const revision = await ifPermitted(session.revisions.getRevision({ rev, view: RevisionView.FULL }));
+  const { modules = [] } = revision ?? {};
   if (/\.(?:json|ya?ml)$/i.test(path)) {
     await exportFile(path, flows, format);
-    process.stderr.write(`${exported}\n`);
+    const modulesPath = modulesPathOf(path);
+    await writeModulesFile(modulesPath, modules);
+    process.stderr.write(`${exported}${modules.length === 0 ? "" : `, and its modules to ${modulesPath}`}\n`);
   } else {
-    // A user may be permitted to read flows only.
-    const revision = await ifPermitted(session.revisions.getRevision({ rev, view: RevisionView.FULL }));
-    const { written, removed } = await exportFolder(path, flows, { format, modules: revision?.modules });
+    const { written, removed } = await exportFolder(path, flows, { format, modules });
     const files = written.length === 1 ? "file" : "files";
     process.stderr.write(`${exported}: ${written.length} ${files} written, ${removed.length} removed\n`);
   }

@@ -54,7 +54,7 @@ export async function exportFolder(
   for (const name of removed) {
     await removeFile(join(folder, name));
   }
-  const modulesChange = await writeModulesFile(folder, modules);
+  const modulesChange = await writeModulesFile(join(folder, modulesName), modules);
   if (modulesChange !== undefined) {
     (modulesChange === "written" ? written : removed).push(modulesName);
   }

@@ -1,5 +1,4 @@
 import { lstat } from "node:fs/promises";
-import { join } from "node:path";
 import { Document } from "yaml";
 import { CliFailure } from "../failure.ts";
 import { formatYaml } from "../yaml.ts";
@@ -13,12 +12,16 @@ export type FileModule = { readonly name: string; readonly version: string; read
 /** The file in a folder of flows that has their modules. */
 export const modulesName = "modules";
 
-const comment = `# Written by "flowgate export": the modules that these flows need. "flowgate sync" installs them with the flows.
+/** The file beside a file of flows that has their modules. A folder of flows does not read it as flows. */
+export function modulesPathOf(path: string): string {
+  return `${path}.${modulesName}`;
+}
+
+const comment = `# Written by "flowgate export": the modules that these flows need. They are installed when these are deployed.
 `;
 
-/** Reads the modules of a folder, which are not validated; undefined if it has none. Throws a FlowFilesFailure. */
-export async function readModulesFile(folder: string): Promise<FileValue | undefined> {
-  const path = join(folder, modulesName);
+/** Reads a file of modules, which are not validated; undefined if there is none. Throws a FlowFilesFailure. */
+export async function readModulesFile(path: string): Promise<FileValue | undefined> {
   const bytes = (await isFile(path)) ? await readIfExists(path) : undefined;
   if (bytes === undefined) {
     return undefined;
@@ -27,12 +30,11 @@ export async function readModulesFile(folder: string): Promise<FileValue | undef
   return { value: source.value ?? [], source, path: [] };
 }
 
-/** Writes the modules of a folder, or removes the file if there are none. Returns whether it has changed. Throws a CliFailure. */
+/** Writes a file of modules, or removes it if there are none. Returns whether it has changed. Throws a CliFailure. */
 export async function writeModulesFile(
-  folder: string,
+  path: string,
   modules: readonly FileModule[],
 ): Promise<"written" | "removed" | undefined> {
-  const path = join(folder, modulesName);
   const existing = await lstat(path).catch(() => undefined);
   if (existing !== undefined && !(await isOwn(path))) {
     if (modules.length === 0) {

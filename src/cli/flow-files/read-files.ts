@@ -13,7 +13,7 @@ import {
   readContent,
   readFlowFile,
 } from "./read-file.ts";
-import { readModulesFile } from "./modules-file.ts";
+import { modulesName, modulesPathOf, readModulesFile } from "./modules-file.ts";
 import { failureAt, parseSource } from "./source.ts";
 
 /** The path that stands for stdin. */
@@ -31,7 +31,7 @@ export async function readFlowFiles(
     if (path === stdinPath) {
       return readContent(parseSource("<stdin>", await readStdin()));
     }
-    return (await isFolder(path)) ? readFolder(path) : readFlowFile(path);
+    return (await isFolder(path)) ? readFolder(path) : readFile(path);
   });
   return {
     nodes: contents.flatMap(({ nodes }) => nodes),
@@ -67,6 +67,12 @@ async function isFolder(path: string): Promise<boolean> {
   }
 }
 
+/** Reads a file, and the modules that are beside it. */
+async function readFile(path: string): Promise<FlowFiles> {
+  const [content, modules] = [await readFlowFile(path), await readModulesFile(modulesPathOf(path))];
+  return { ...content, modules: onlyOne("modules", [content.modules, modules]) };
+}
+
 /**
  * Reads a folder as `exportFolder` writes it, or any folder of files that each contain an array of nodes. Files that the index
  * does not name come after those that it names.
@@ -95,7 +101,7 @@ async function readFolder(folder: string): Promise<FlowFiles> {
     nodes: applyMoves(nodes, (item) => nodeOf(item)?.id, index?.moved ?? new Map()),
     rev: undefined,
     credentials: undefined,
-    modules: await readModulesFile(folder),
+    modules: await readModulesFile(join(folder, modulesName)),
   };
 }
 

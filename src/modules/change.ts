@@ -1,13 +1,26 @@
 import { constants } from "node:fs";
-import { chmod, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { hasCode } from "../base/error-code.ts";
 import { FlowgateError } from "../errors.ts";
-import { ensureModulesDir, modulesDirName, previousModulesDir } from "../runtime/folders.ts";
+import {
+  addingName,
+  ensureModulesDir,
+  finishAddition,
+  modulesDirName,
+  pathsName,
+  previousModulesDir,
+} from "../runtime/folders.ts";
+import { findAddedPaths } from "./addition.ts";
 
 /** A copy of the modules that is changed, in a folder for all that is needed besides. */
-export type Staging = { readonly work: string; readonly tree: string };
+export type Staging = {
+  readonly work: string;
+  readonly tree: string;
+  /** The paths of packages whose install scripts were run: what is in them may have changed. */
+  readonly rebuilt: Set<string>;
+};
 
 /** The names of these folders in the data directory. */
 export const stagingPrefix = "modules-install-";
@@ -20,7 +33,8 @@ const keptNames = ["package.json", "package-lock.json", "node_modules", "uploads
 
 /**
  * Runs `edit` on a copy of the modules, which replaces them if it succeeds. If it fails, or this process is killed, they remain as they
- * were. Throws `modules_busy` if another process changes them.
+ * were. Packages that were only added are moved into the folder instead, which flows that use it go on to see as it is. Throws
+ * `modules_busy` if another process changes them.
  */
 export async function changeModules<T>(dataDir: string, edit: (staging: Staging) => Promise<T>): Promise<T> {
   using _ = await lockModules(dataDir);
@@ -39,20 +53,38 @@ export async function changeModules<T>(dataDir: string, edit: (staging: Staging)
         mode: constants.COPYFILE_FICLONE,
       }).catch(ignoreMissing);
     }
-    const result = await edit({ work, tree });
-    // Other users may read it if the flows run as one.
-    await chmod(tree, (await stat(current)).mode);
-    const previous = previousModulesDir(current);
-    await rename(current, previous);
-    await rename(tree, current).catch(async (error: unknown) => {
-      await rename(previous, current);
-      throw error;
-    });
-    await discard(previous);
+    const staging: Staging = { work, tree, rebuilt: new Set() };
+    const result = await edit(staging);
+    const added = await findAddedPaths(current, tree, staging.rebuilt);
+    await (added === undefined ? replaceAll(current, tree) : add(current, staging, added));
     return result;
   } finally {
     await discard(work);
   }
+}
+
+async function replaceAll(current: string, tree: string): Promise<void> {
+  // Other users may read it if the flows run as one.
+  await chmod(tree, (await stat(current)).mode);
+  const previous = previousModulesDir(current);
+  await rename(current, previous);
+  await rename(tree, current).catch(async (error: unknown) => {
+    await rename(previous, current);
+    throw error;
+  });
+  await discard(previous);
+}
+
+/** What is added takes effect at once, by a single rename: who finds it unfinished finishes it. */
+async function add(current: string, { work, tree }: Staging, paths: readonly string[]): Promise<void> {
+  const adding = join(work, addingName);
+  await mkdir(adding, { mode: 0o700 });
+  for (const [at, path] of paths.entries()) {
+    await rename(join(tree, path), join(adding, String(at)));
+  }
+  await writeFile(join(adding, pathsName), JSON.stringify(paths));
+  await rename(adding, join(current, addingName));
+  finishAddition(current);
 }
 
 /** What can't be removed does not change the result. The next change removes it. */

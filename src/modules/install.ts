@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import { type ModuleSpec, isVersionRange, isWithin, readDisabledModules, readManifest } from "../runtime/folders.ts";
 import { type InstalledModule, readInstalledModules, readNodeFiles } from "./catalog.ts";
+import type { Staging } from "./change.ts";
 import { type LockedPackage, readLockfile, uploadOf, uploadsName } from "./lockfile.ts";
 import type { Npm } from "./npm.ts";
 
@@ -36,7 +37,7 @@ export type Installation = {
 
 /** Installs packages with all that they require into a folder of modules. Throws an NpmError or a FlowgateError. */
 export async function installPackages(
-  tree: string,
+  { tree, rebuilt }: Pick<Staging, "tree" | "rebuilt">,
   npm: Npm,
   sources: readonly PackageSource[],
   { allowsGit = false, originHint = "", scripts, prefersCache = false, onStep = () => {}, check }: InstallOptions,
@@ -69,6 +70,7 @@ export async function installPackages(
     onStep("running install scripts");
     // By their folders: others can have the same name.
     await npm(["rebuild", "--no-ignore-scripts", "--", ...run.map(({ path }) => `./${path}`)]);
+    run.forEach(({ path }) => rebuilt.add(path));
   }
   await removeUnusedUploads(tree);
   const notRun = packages.filter((each) => each.hasInstallScript === true && !run.includes(each));

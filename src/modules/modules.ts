@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import type { ModuleLists } from "../runtime/messages.ts";
-import { modulesDirName, previousModulesDir, readDisabledModules } from "../runtime/folders.ts";
+import { addingName, modulesDirName, previousModulesDir, readDisabledModules } from "../runtime/folders.ts";
 import { type InstalledModule, ModuleCatalog, readInstalledModules } from "./catalog.ts";
 import { type Staging, cacheName, changeInPlace, changeModules, removeLeftovers, stagingPrefix } from "./change.ts";
 import { explainNpmError } from "./errors.ts";
@@ -206,7 +206,8 @@ export class Modules implements AsyncDisposable {
   ): Promise<T> {
     const registry = await this.#openRegistry();
     await using _ = registry;
-    return await this.#edit(registry?.url, async (npm, { tree }) => {
+    return await this.#edit(registry?.url, async (npm, staging) => {
+      const { tree } = staging;
       for (const { upload, tarball } of sources) {
         if (upload !== undefined && tarball !== undefined) {
           await mkdir(join(tree, uploadsName), { recursive: true });
@@ -215,7 +216,7 @@ export class Modules implements AsyncDisposable {
       }
       const { scripts } = this.#options;
       const check = (installed: readonly InstalledModule[]): void => this.#check(installed);
-      return finish(await installPackages(tree, npm, sources, { scripts, prefersCache, onStep, check }), tree);
+      return finish(await installPackages(staging, npm, sources, { scripts, prefersCache, onStep, check }), tree);
     });
   }
 
@@ -321,7 +322,8 @@ export class Modules implements AsyncDisposable {
     const { dataDir } = this.#options;
     try {
       const isLeft = existsSync(dataDir) && readdirSync(dataDir).some((name) => name.startsWith(stagingPrefix));
-      if (isLeft || existsSync(previousModulesDir(join(dataDir, modulesDirName)))) {
+      const modulesDir = join(dataDir, modulesDirName);
+      if (isLeft || existsSync(previousModulesDir(modulesDir)) || existsSync(join(modulesDir, addingName))) {
         await removeLeftovers(dataDir);
       }
     } catch {

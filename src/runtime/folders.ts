@@ -4,15 +4,19 @@ import {
   constants,
   existsSync,
   fstatSync,
+  mkdirSync,
   openSync,
   readFileSync,
   readdirSync,
   realpathSync,
   renameSync,
+  rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
+import { hasCode } from "../base/error-code.ts";
 import { type Fields, isFields } from "../base/fields.ts";
 import { makeDirectory } from "../base/directories.ts";
 import type { CompleteOptions } from "./options.ts";
@@ -67,7 +71,7 @@ export function prepareModulesDir(path: string): string {
 
 /**
  * Creates the folder of added modules if it is missing, and returns its real path. An installation that was interrupted while it replaced
- * the folder is undone.
+ * the folder is undone; one that had begun to add packages to it is finished.
  */
 export function ensureModulesDir(path: string): string {
   if (!existsSync(path) && existsSync(previousModulesDir(path))) {
@@ -79,7 +83,43 @@ export function ensureModulesDir(path: string): string {
     const content = { name: "flowgate-modules", description: "Modules of the flow runtime", private: true };
     writeFileSync(manifest, `${JSON.stringify(content, undefined, 2)}\n`);
   }
+  finishAddition(path);
   return realpathSync(path);
+}
+
+/** The folder, in that of the modules, of what is being added to them: files and folders by numbers, and the list of their paths. */
+export const addingName = "adding";
+export const pathsName = "paths.json";
+
+/**
+ * Moves what is being added to its place, if there is something. Two processes may do so at the same time. Until then, nothing that is
+ * loaded from the folder has changed.
+ */
+export function finishAddition(modulesDir: string): void {
+  const adding = join(modulesDir, addingName);
+  if (!existsSync(join(adding, pathsName))) {
+    return;
+  }
+  const paths = JSON.parse(readFileSync(join(adding, pathsName), "utf8")) as string[];
+  for (const [at, path] of paths.entries()) {
+    const target = join(modulesDir, path);
+    mkdirSync(dirname(target), { recursive: true });
+    try {
+      renameSync(join(adding, String(at)), target);
+    } catch (error) {
+      // It was moved already.
+      if (!hasCode(error, "ENOENT")) {
+        throw error;
+      }
+    }
+  }
+  rmSync(adding, { recursive: true, force: true });
+}
+
+/** Returns a text that stays the same until the folder is replaced: while packages are only added. */
+export function identifyFolder(modulesDir: string): string {
+  const { ino = 0n, birthtimeNs = 0n } = statSync(modulesDir, { bigint: true, throwIfNoEntry: false }) ?? {};
+  return `${ino} ${birthtimeNs}`;
 }
 
 /** Where the folder is moved while an installation replaces it. */

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
-import { chmod, mkdir, mkdtempDisposable, stat } from "node:fs/promises";
+import { chmod, mkdir, mkdtempDisposable, rename, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Modules, openModules } from "../../src/modules/modules.ts";
+import { ensureModulesDir, identifyFolder } from "../../src/runtime/folders.ts";
 import { type Package, openNpmRegistry, pack, packFolders } from "./npm-registry.ts";
 
 type Opened = AsyncDisposable & { readonly modules: Modules; readonly dataDir: string; hasRun(): boolean };
@@ -143,4 +144,60 @@ test("leaves the folder readable for the user of the flows, also if an installat
   expect((await stat(folder)).mode & 0o777).toBe(0o755);
   await modules.install({ name: "contrib", version: "1.0.0" });
   expect((await stat(folder)).mode & 0o777).toBe(0o755);
+});
+
+describe("the folder of modules", () => {
+  const packages = [
+    contrib,
+    { ...contrib, version: "2.0.0" },
+    { name: "@scope/other", version: "1.0.0", manifest: { dependencies: { shared: "1.0.0" } } },
+    { name: "shared", version: "1.0.0" },
+    known,
+  ];
+  const list = async ({ modules }: Opened) => (await modules.list()).map(({ name, version }) => `${name}@${version}`);
+
+  test("stays while packages are added, and is replaced by other changes", async () => {
+    await using opened = await open((scripts) => [...packages, { ...known, version: "1.1.0", manifest: { scripts } }]);
+    const { modules, dataDir } = opened;
+    const modulesDir = ensureModulesDir(join(dataDir, "modules"));
+    const id = () => identifyFolder(modulesDir);
+    const before = id();
+    await modules.install({ name: "contrib", version: "1.0.0" });
+    await modules.install({ name: "@scope/other", version: "1.0.0" });
+    // It is there already, as a dependency.
+    await modules.install({ name: "shared", version: "1.0.0" });
+    await modules.install({ name: "known", version: "1.1.0" });
+    expect(id()).toBe(before);
+    expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@1.0.0", "known@1.1.0", "shared@1.0.0"]);
+    // Its install script runs again.
+    await modules.install({ name: "known", version: "1.1.0" });
+    expect(id()).not.toBe(before);
+    const rebuilt = id();
+    await modules.remove("known");
+    expect(id()).not.toBe(rebuilt);
+    const removed = id();
+    await modules.install({ name: "contrib", version: "2.0.0" });
+    expect(id()).not.toBe(removed);
+    expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@2.0.0", "shared@1.0.0"]);
+  });
+
+  test.each([0, 1, 3])("has all of what was being added, if the process was killed after %i steps", async (steps) => {
+    await using opened = await open(() => packages);
+    const { modules, dataDir } = opened;
+    await modules.install({ name: "contrib", version: "1.0.0" });
+    await modules.install({ name: "@scope/other", version: "1.0.0" });
+    const modulesDir = join(dataDir, "modules");
+    const paths = ["node_modules/@scope/other", "node_modules/shared", "package-lock.json", "package.json"];
+    await mkdir(join(modulesDir, "adding"));
+    await writeFile(join(modulesDir, "adding", "paths.json"), JSON.stringify(paths));
+    for (const [at, path] of [...paths.entries()].slice(steps)) {
+      await rename(join(modulesDir, path), join(modulesDir, "adding", String(at)));
+    }
+    ensureModulesDir(modulesDir);
+    expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@1.0.0"]);
+    expect(existsSync(join(modulesDir, "adding"))).toBe(false);
+    expect(existsSync(join(modulesDir, "node_modules/shared/package.json"))).toBe(true);
+    await modules.install({ name: "shared", version: "1.0.0" });
+    expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@1.0.0", "shared@1.0.0"]);
+  });
 });

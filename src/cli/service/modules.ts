@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "../../errors.ts";
-import { cacheName, changeModules } from "../../modules/change.ts";
+import { type Staging, cacheName, changeModules } from "../../modules/change.ts";
 import { openFolderRegistry } from "../../modules/folder-registry.ts";
 import { type PackageSource, installPackages, uninstallPackages } from "../../modules/install.ts";
 import { NpmError, type NpmOptions, createNpm } from "../../modules/npm.ts";
@@ -51,8 +51,8 @@ export async function installModules(
   await using folder =
     registry !== undefined && isAbsolute(registry) ? await explained(() => openFolderRegistry(registry)) : undefined;
   const options = { registry: folder?.url ?? registry, npmrc, allowsGit, isLocal: folder !== undefined };
-  const { installed, scriptsNotRun, scriptsNeverRun } = await change(dataDir, options, (npm, tree) =>
-    installPackages(tree, npm, sources, {
+  const { installed, scriptsNotRun, scriptsNeverRun } = await change(dataDir, options, (npm, staging) =>
+    installPackages(staging, npm, sources, {
       allowsGit,
       originHint: ". --allow-git permits git repositories and URLs",
       scripts: [...allowScripts, ...settings.scripts],
@@ -101,7 +101,7 @@ export async function removeModules(names: readonly string[], { dataDir }: Local
     const list = modules.length === 0 ? "There are no modules." : `There are: ${modules.join(", ")}.`;
     throw new CliFailure(`No module ${unknown} is installed. ${list}`);
   }
-  await change(dataDir, {}, (npm, tree) => uninstallPackages(tree, npm, names));
+  await change(dataDir, {}, (npm, { tree }) => uninstallPackages(tree, npm, names));
   process.stdout.write(
     `Removed ${names.join(", ")}.\nRun flowgate runtime restart to start the runtime without them.\n`,
   );
@@ -147,11 +147,11 @@ async function assertOwnDataDir(dataDir: string): Promise<void> {
 function change<T>(
   dataDir: string,
   options: Omit<NpmOptions, "cacheDir">,
-  edit: (npm: ReturnType<typeof createNpm>, tree: string) => Promise<T>,
+  edit: (npm: ReturnType<typeof createNpm>, staging: Staging) => Promise<T>,
 ): Promise<T> {
   const cacheDir = join(dataDir, cacheName);
   return explained(() =>
-    changeModules(dataDir, ({ work, tree }) => edit(createNpm(work, tree, { ...options, cacheDir }), tree)),
+    changeModules(dataDir, (staging) => edit(createNpm(staging.work, staging.tree, { ...options, cacheDir }), staging)),
   );
 }
 

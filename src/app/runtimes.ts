@@ -80,7 +80,7 @@ export async function openRuntimes(
       modules,
       flows: store.flows,
       store: store.modules,
-      onInstalled: () => void runtime.restart(store.flows.active()),
+      onInstalled: () => void runtime.addModules(store.flows.active()),
       log,
     }),
   );

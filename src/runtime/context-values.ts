@@ -25,6 +25,9 @@ type Options = Pick<CompleteOptions, "log"> & {
   readonly token: number | undefined;
 };
 
+/** How long the end of the flows waits until their context is written. */
+const flushMs = 5_000;
+
 /**
  * The context that flows keep in the store of the service, which their process can't reach. It is read when a process starts, and what it
  * changes is written one batch after another, the newest value of each key.
@@ -83,7 +86,7 @@ export class ContextValues {
   }
 
   /** Resolves when all changes are written, at the latest after `withinMs`. */
-  async flush(withinMs: number): Promise<void> {
+  async flush(withinMs = flushMs): Promise<void> {
     if (this.#writing !== undefined) {
       await Promise.race([this.#writing, delay(withinMs, undefined, { ref: false })]);
     }

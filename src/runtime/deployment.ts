@@ -151,6 +151,16 @@ export class DeploymentQueue {
     return this.#newest;
   }
 
+  /** Records the active revision. A failure to read it is logged. */
+  async recordActive({ active, log }: Pick<CompleteOptions, "active" | "log">): Promise<void> {
+    try {
+      this.record(await active());
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      log({ level: "error", message: `the active revision could not be read: ${reason}` }, "runtime");
+    }
+  }
+
   add(deployment: Deployment): void {
     this.record(deployment.revision);
     this.#next = mergeDeployments(this.#next, deployment);

@@ -6,7 +6,8 @@ import { removeContent } from "./folders.ts";
 import type { Ready } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { Backoff, ModuleExclusion, type Renewals, stopLimitMs } from "./restarts.ts";
-import { type DeployedResult, type InstanceExit, RuntimeInstance } from "./runtime-instance.ts";
+import type { DeployedResult, InstanceExit } from "./instance-events.ts";
+import { RuntimeInstance } from "./runtime-instance.ts";
 import { type DeploymentResult, type RevisionResult, type RuntimeProcessStats, pending, running } from "./runtime.ts";
 import type { StateReporter } from "./state-reporter.ts";
 
@@ -18,9 +19,6 @@ type KeeperOptions = {
   /** Called when the flows of a revision were started or have failed, or when their process has exited unexpectedly. */
   readonly onResult: (result: RevisionResult) => void;
 };
-
-/** How long the end of the flows waits until their context is written. */
-const contextFlushMs = 5_000;
 
 /** Keeps one instance of the runtime running, and passes it the deployments of the queue. */
 export class InstanceKeeper {
@@ -45,6 +43,8 @@ export class InstanceKeeper {
   #fault: Fault | undefined;
   /** Whether the files of flows have to be removed before the next instance starts. */
   #mustClear = false;
+  /** Until the instance has loaded modules that were added, or has to be replaced by one that does. */
+  #loading: PromiseWithResolvers<boolean> | undefined;
   /** The removal in progress. */
   #clearing: Promise<void> | undefined;
   /** Whether the instance was stopped for a new one. */
@@ -115,6 +115,24 @@ export class InstanceKeeper {
     void outdated?.stop(0);
   }
 
+  /**
+   * Makes the instance load modules that were added, before the next deployment. Resolves with whether it has; if not, or it can't, for
+   * which undefined is returned, a new process is needed for them.
+   */
+  loadModules(): Promise<boolean> | undefined {
+    if (this.#exclusion.reason !== undefined || this.#instance?.canLoadModules !== true) {
+      return undefined;
+    }
+    if (this.#prepared !== undefined) {
+      this.retryModules();
+      this.prepareNext();
+    }
+    this.#loading ??= Promise.withResolvers();
+    const { promise } = this.#loading;
+    this.#deployNext();
+    return promise;
+  }
+
   /** Must be called before the process is renewed on request: removes the files of flows before the next process runs them. */
   clearFiles(): void {
     this.#mustClear = true;
@@ -145,7 +163,7 @@ export class InstanceKeeper {
     this.#isRenewing = false;
     clearTimeout(this.#timer);
     await Promise.all([this.#instance?.stop(), this.#prepared?.stop(0), this.#clearing]);
-    await this.#context?.flush(contextFlushMs);
+    await this.#context?.flush();
   }
 
   kill(): void {
@@ -170,6 +188,7 @@ export class InstanceKeeper {
         this.#lastActivityMs = performance.now();
       },
       onReady: (ready) => this.#handleReady(instance, ready),
+      onModulesLoaded: ({ nodeTypes }) => this.#handleModulesLoaded(nodeTypes),
       onDeployed: (deployment, result) => this.#handleDeployed(deployment, result),
       onDistrust: (reason) => void this.#renewals.distrust(reason),
       onExit: (exit) => {
@@ -200,20 +219,14 @@ export class InstanceKeeper {
 
   /** Deploys the newest revision of the store, which may contain a deployment that was not queued. */
   async #deployStored(instance: RuntimeInstance): Promise<void> {
-    const { active, log, restart } = this.#options;
-    try {
-      this.#queue.record(await active());
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      log({ level: "error", message: `the active revision could not be read: ${reason}` }, "runtime");
-    }
+    await this.#queue.recordActive(this.#options);
     if (this.#isStopped || this.#instance !== instance || !instance.isEmpty) {
       return;
     }
     const revision = this.#queue.newest;
     if (revision === undefined) {
       this.#reporter.set("restarting", "the active revision could not be read");
-      this.#timer = setTimeout(() => void this.#deployStored(instance), restart.maxBackoffMs);
+      this.#timer = setTimeout(() => void this.#deployStored(instance), this.#options.restart.maxBackoffMs);
       return;
     }
     clearTimeout(this.#timer);
@@ -225,7 +238,15 @@ export class InstanceKeeper {
   #deployNext(): void {
     const { next } = this.#queue;
     const instance = this.#instance;
-    if (next === undefined || instance === undefined || !instance.isIdle) {
+    if (instance === undefined || !instance.isIdle) {
+      return;
+    }
+    if (this.#loading !== undefined && instance.canLoadModules) {
+      instance.loadModules();
+      return;
+    }
+    this.#endLoading(false);
+    if (next === undefined) {
       return;
     }
     if (this.#mustClear) {
@@ -251,6 +272,17 @@ export class InstanceKeeper {
     instance.deploy(instance.isEmpty ? { ...deployment, type: "full" } : deployment);
   }
 
+  #handleModulesLoaded(nodeTypes: readonly string[] | undefined): void {
+    this.#nodeTypes = nodeTypes && new Set(nodeTypes);
+    this.#endLoading(true);
+    this.#deployNext();
+  }
+
+  #endLoading(hasLoaded: boolean): void {
+    this.#loading?.resolve(hasLoaded);
+    this.#loading = undefined;
+  }
+
   #renew(instance: RuntimeInstance, next: Deployment, reason: string, stopMs: number): void {
     this.#isRenewing = true;
     this.#reporter.set("starting", `in a new process: ${reason}`, { trace: next.trace });
@@ -272,6 +304,7 @@ export class InstanceKeeper {
     clearTimeout(this.#timer);
     this.#instance = undefined;
     this.#httpPort = 0;
+    this.#endLoading(false);
     if (this.#isStopped) {
       return;
     }
@@ -299,7 +332,8 @@ export class InstanceKeeper {
     this.#fault = exit.fault;
     this.#exclusion.recordExit(exit);
     const { delayMs, isCrashLoop } = this.#backoff.recordExit(exit);
-    const cause = isCrashLoop && exit.hadFlows ? this.#describeCrashLoop(exit) : exit.cause;
+    const times = `it ended ${this.#options.restart.safeModeAfter} times in a row`;
+    const cause = isCrashLoop && exit.hadFlows ? `${times}, most recently because ${exit.cause}` : exit.cause;
     if (!isCrashLoop) {
       this.#crashLoop = undefined;
     } else if (exit.hadFlows) {
@@ -312,9 +346,5 @@ export class InstanceKeeper {
       this.#onResult({ revision, result });
     }
     return { delayMs, cause };
-  }
-
-  #describeCrashLoop({ cause }: InstanceExit): string {
-    return `it ended ${this.#options.restart.safeModeAfter} times in a row, most recently because ${cause}`;
   }
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readDisabledModules, readModules } from "./folders.ts";
-import type { Initialize, ModuleLists } from "./messages.ts";
+import type { Initialize, LoadModules, ModuleLists } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { launchArguments, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 
@@ -32,6 +32,20 @@ export function spawnProgram(
   });
 }
 
+/** The disabled modules come first, since the first entry that names a module decides. */
+function withDisabled({ allow, deny }: ModuleLists, disabled: readonly string[]): ModuleLists {
+  return { allow, deny: [...disabled, ...deny] };
+}
+
+/** What a process needs to load the modules that were added since its start. */
+export function loadModulesMessage(
+  modulesDir: string,
+  { functionLists }: Pick<CompleteOptions, "functionLists">,
+): LoadModules {
+  const lists = withDisabled(functionLists(readModules(modulesDir)), readDisabledModules(modulesDir));
+  return { kind: "load-modules", modulesDir, functionLists: lists };
+}
+
 /** The first message to the process: all that it must know before it loads the flow runtime. */
 export function initializeMessage(options: CompleteOptions): Initialize {
   const {
@@ -55,11 +69,6 @@ export function initializeMessage(options: CompleteOptions): Initialize {
     hasAdmin,
   } = options;
   const disabled = modulesDir === undefined ? [] : readDisabledModules(modulesDir);
-  // The disabled ones first, since the first entry that names a module decides.
-  const withDisabled = ({ allow: allowed, deny }: ModuleLists): ModuleLists => ({
-    allow: allowed,
-    deny: [...disabled, ...deny],
-  });
   return {
     kind: "initialize",
     // A process in namespaces ends with the first one there, which ends with this one.
@@ -67,8 +76,8 @@ export function initializeMessage(options: CompleteOptions): Initialize {
     userDir: dir,
     ...(modulesDir !== undefined && {
       modulesDir,
-      moduleLists: withDisabled(moduleLists),
-      functionLists: withDisabled(functionLists(readModules(modulesDir))),
+      moduleLists: withDisabled(moduleLists, disabled),
+      functionLists: withDisabled(functionLists(readModules(modulesDir)), disabled),
     }),
     nodeCloseTimeoutMs,
     settings: { contextStorage, http, globalContext, nodeSettings },

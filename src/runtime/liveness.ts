@@ -29,7 +29,7 @@ export function startHeartbeatMonitor(tick: (heartbeatAgeMs: number) => void): H
 }
 
 /** `prepared`: not started yet. */
-export type Phase = "prepared" | "starting" | "idle" | "deploying" | "stopping";
+export type Phase = "prepared" | "starting" | "idle" | "loading" | "deploying" | "stopping";
 
 /** The observed state of a runtime instance at one tick of its heartbeat monitor. */
 export type Liveness = {
@@ -65,6 +65,9 @@ export function killReason(
       return phaseMs >= limits.readyDeadlineMs ? late("it was not ready in time") : undefined;
     case "idle":
       return isUnresponsive ? blocked : undefined;
+    case "loading":
+      // As at the start, modules may block the event loop while they are loaded.
+      return phaseMs >= limits.readyDeadlineMs ? late("it did not load added modules in time") : undefined;
     case "deploying":
       // Otherwise the deployment would start in a process whose earlier flows are not trusted.
       if (hasHung && !isDeployStarted) {

@@ -100,6 +100,17 @@ export type Deploy = {
   readonly traceparent?: string;
 };
 
+/**
+ * The child loads the modules that were added to `modulesDir` since it has loaded modules, and replies `modules-loaded`. Not sent while a
+ * deployment is in progress.
+ */
+export type LoadModules = {
+  readonly kind: "load-modules";
+  readonly modulesDir: string;
+  /** As in `Initialize`. */
+  readonly functionLists: ModuleLists;
+};
+
 /** The child does what the procedure is for, and sends `reply` messages with the same id. The payload is the argument as JSON. See calls.ts. */
 export type Call = { readonly kind: "call"; readonly id: number; readonly procedure: string };
 
@@ -119,6 +130,7 @@ export type ToChild =
   | Listen
   | ReplaceCertificate
   | Deploy
+  | LoadModules
   | Call
   | ProtectPort
   | ReportDebug
@@ -131,6 +143,9 @@ export type Ready = {
   /** The installed node types; absent if they are too many for a message. */
   readonly nodeTypes?: readonly string[];
 };
+
+/** The child has loaded the modules that were added, or has logged why it can't. */
+export type ModulesLoaded = { readonly kind: "modules-loaded" } & Pick<Ready, "nodeTypes">;
 
 /** The child has received a deployment and starts to replace the previous one. */
 type DeployStarted = { readonly kind: "deploy-started"; readonly id: number };
@@ -174,6 +189,7 @@ export type FromChild =
   | FlowSpans
   | Ready
   | ListenFailed
+  | ModulesLoaded
   | DeployStarted
   | Deployed
   | Reply
@@ -215,12 +231,9 @@ const decoders: {
     if (typeof httpPort !== "number") {
       return undefined;
     }
-    return {
-      kind: "ready",
-      httpPort,
-      ...(Array.isArray(nodeTypes) && { nodeTypes: parseNames(nodeTypes, maxNodeTypes) }),
-    };
+    return { kind: "ready", httpPort, ...parseNodeTypes(nodeTypes) };
   },
+  "modules-loaded": ({ nodeTypes }) => ({ kind: "modules-loaded", ...parseNodeTypes(nodeTypes) }),
   "listen-failed": ({ address, code }) =>
     isWord(address) && isWord(code) ? { kind: "listen-failed", address, code } : undefined,
   "deploy-started": ({ id }) => (typeof id === "number" ? { kind: "deploy-started", id } : undefined),
@@ -265,6 +278,10 @@ export function parseFromChild(value: unknown): FromChild | undefined {
 
 function isKind(kind: string): kind is FromChild["kind"] {
   return Object.hasOwn(decoders, kind);
+}
+
+function parseNodeTypes(value: unknown): Pick<Ready, "nodeTypes"> {
+  return Array.isArray(value) ? { nodeTypes: parseNames(value, maxNodeTypes) } : {};
 }
 
 function parseNames(values: readonly unknown[], max = maxNames): string[] {

@@ -17,6 +17,9 @@ declare module "@node-red/util" {
       on(event: "runtime-event", listener: (event: RuntimeEvent) => void): void;
       /** After the flows of a deployment were stopped. Not emitted if a node type or module is missing. */
       on(event: "flows:starting", listener: () => void): void;
+      on(event: "type-registered", listener: (type: string) => void): void;
+      listeners(event: "type-registered"): ((type: string) => void)[];
+      removeAllListeners(event: "type-registered"): void;
       /** A node has set its status, or was removed, without one. */
       on(event: "node-status", listener: (event: { readonly id: unknown; readonly status?: unknown }) => void): void;
     };

@@ -1,6 +1,5 @@
 import type { Duplex } from "node:stream";
 import type { Context } from "@opentelemetry/api";
-import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
 import type { ContextValues } from "./context-values.ts";
@@ -13,42 +12,21 @@ import {
   describeFailure,
 } from "./deployment.ts";
 import { ExitReport } from "./exit-report.ts";
+import type { InstanceEvents } from "./instance-events.ts";
 import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
+import { identifyFolder } from "./folders.ts";
+import { loadModulesMessage } from "./launch.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
-import { type Crashed, type Deployed, type FromChild, type Ready, heartbeatIntervalMs } from "./messages.ts";
+import {
+  type Crashed,
+  type Deployed,
+  type FromChild,
+  type ModulesLoaded,
+  type Ready,
+  heartbeatIntervalMs,
+} from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { stopLimitMs } from "./restarts.ts";
-
-export type DeployedResult = Required<Pick<Deployed, "missingTypes">> & Pick<Deployed, "failure" | "lacksModules">;
-
-export type InstanceEvents = {
-  /** Called for each message after its start, heartbeats included. */
-  readonly onActivity: () => void;
-  readonly onReady: (ready: Ready) => void;
-  readonly onDeployed: (deployment: Deployment, result: DeployedResult) => void;
-  readonly onExit: (exit: InstanceExit) => void;
-  /** Called when flows have shown that code of them may disturb later ones, at times for each message. */
-  readonly onDistrust: (reason: string) => void;
-  /** Whether a deployment is waiting for the current one. */
-  readonly hasNewerDeployment: () => boolean;
-};
-
-export type InstanceExit = ProcessExit & {
-  /** The deployment that was in progress. */
-  readonly unfinished: Deployment | undefined;
-  /** A deployment that was sent, but that the child did not receive: the previous flows caused the exit. */
-  readonly undelivered: Deployment | undefined;
-  /** The revision of the last deployment that it finished. */
-  readonly lastRevision: Revision | undefined;
-  /** How long the child ran flows. */
-  readonly flowsRanMs: number;
-  /** Whether the child received flows, which may have caused the exit. */
-  readonly hadFlows: boolean;
-  /** Whether it ended without flows, and not because of its port: modules that it loaded may be the cause. */
-  readonly isLoadFailure: boolean;
-  /** Whether it was stopped, or killed for a newer deployment. */
-  readonly isExpected: boolean;
-};
 
 /** One process of the flow runtime, to its exit. It loads the flow runtime at once, also while another one runs the flows. */
 export class RuntimeInstance {
@@ -56,6 +34,8 @@ export class RuntimeInstance {
   readonly #context: ContextValues | undefined;
   readonly #events: InstanceEvents;
   readonly #process: RuntimeProcess;
+  /** The folder of modules at its start; undefined if it loads none. */
+  readonly #modulesFolder: string | undefined;
   readonly #heartbeat: HeartbeatMonitor;
   readonly #flowLog: FlowLog;
   readonly #calls: Calls;
@@ -79,6 +59,7 @@ export class RuntimeInstance {
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
     this.#flowLog = new FlowLog(options, () => events.onDistrust("a flow flooded the log"));
+    this.#modulesFolder = options.modulesDir && identifyFolder(options.modulesDir);
     this.#process = new RuntimeProcess(options, {
       onMessage: (message) => this.#handleMessage(message),
       onFlood: events.onDistrust,
@@ -170,9 +151,21 @@ export class RuntimeInstance {
     this.#process.send(message, revision.flows.json);
   }
 
+  /** Whether all modules that it has loaded are as they were. If not, their new versions need a new process. */
+  get canLoadModules(): boolean {
+    const { modulesDir } = this.#options;
+    return this.#phase !== "stopping" && modulesDir !== undefined && identifyFolder(modulesDir) === this.#modulesFolder;
+  }
+
+  /** Must only be called while it is idle, and can load modules. */
+  loadModules(): void {
+    this.#enter("loading");
+    this.#process.send(loadModulesMessage(this.#options.modulesDir ?? "", this.#options));
+  }
+
   /** Whether it runs flows, or starts others. */
   get canBeCalled(): boolean {
-    return !this.isEmpty && (this.#phase === "idle" || this.#phase === "deploying");
+    return !this.isEmpty && ["idle", "loading", "deploying"].includes(this.#phase);
   }
 
   /** Must only be called while it can be called. See `Calls.call`. */
@@ -236,6 +229,9 @@ export class RuntimeInstance {
       case "ready":
         this.#handleReady(message);
         return;
+      case "modules-loaded":
+        this.#handleModulesLoaded(message);
+        return;
       case "deploy-started":
         this.#isDeployStarted ||= message.id === this.#deploymentId;
         return;
@@ -264,6 +260,13 @@ export class RuntimeInstance {
     this.#startSpan = undefined;
     this.#enter("idle");
     this.#events.onReady(ready);
+  }
+
+  #handleModulesLoaded(loaded: ModulesLoaded): void {
+    if (this.#phase === "loading") {
+      this.#enter("idle");
+      this.#events.onModulesLoaded(loaded);
+    }
   }
 
   #handleDeployed(deployed: Deployed): void {

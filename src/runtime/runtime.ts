@@ -69,6 +69,12 @@ export type DeploymentResult = {
   readonly message?: string | undefined;
 };
 
+/** The result of the flows that run when added modules were loaded. */
+export type AdditionResult = DeploymentResult & {
+  /** Whether the flows were started again, in a new process, for these modules. */
+  readonly isRestarted: boolean;
+};
+
 export const running: DeploymentResult = { outcome: "running", missingTypes: [] };
 export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
 export const stopped: DeploymentResult = { outcome: "stopped", missingTypes: [] };
@@ -113,6 +119,12 @@ export interface Runtime extends AsyncDisposable {
     options?: WaitOptions & { readonly clearFiles?: boolean },
   ): Promise<DeploymentResult>;
   /**
+   * Must be called when modules were added to the folder: the process loads them, and starts the nodes that could not be started without
+   * them. Those that run go on. If modules were also replaced or removed since the process was started, or it can't load them, this is
+   * `restart`.
+   */
+  addModules(revision: Revision, trace?: Context, wait?: WaitOptions): Promise<AdditionResult>;
+  /**
    * Calls a procedure of the process of the flows. Rejects with `flows_stopped`, `flows_not_running`, `no_runtime`,
    * `flows_unresponsive`, `call_failed` or `limit_exceeded`.
    */
@@ -138,7 +150,10 @@ export interface Runtime extends AsyncDisposable {
    * result stays `failed` until flows are started again.
    */
   fail(seq: number, message: string): void;
-  /** Makes the next deployment start in a new process, which loads the modules that are installed then. */
+  /**
+   * Must be called when modules were installed for the next deployment: it finds them loaded, or starts in a new process that loads them, as
+   * for `addModules`.
+   */
   reloadModules(): void;
   status(): RuntimeStatus;
   processStats(): RuntimeProcessStats;

@@ -12,6 +12,7 @@ import { InstanceKeeper } from "./instance-keeper.ts";
 import { type CompleteOptions, type RuntimeOptions, completeOptions } from "./options.ts";
 import { Renewals } from "./restarts.ts";
 import {
+  type AdditionResult,
   type DeploymentResult,
   type RevisionResult,
   type Runtime,
@@ -169,6 +170,35 @@ class Supervisor implements Runtime {
     return waiter.result;
   }
 
+  async addModules(revision: Revision, trace?: Context, wait: WaitOptions = {}): Promise<AdditionResult> {
+    const waiter = createWaiter(deploymentWaitMs(revision, this.#options.deadlineMs), wait);
+    void this.#addModules(revision, trace, wait).then((result) => waiter.resolve(result));
+    return { isRestarted: false, ...(await waiter.result) };
+  }
+
+  async #addModules(
+    revision: Revision,
+    trace: Context | undefined,
+    wait: WaitOptions,
+  ): Promise<DeploymentResult | AdditionResult> {
+    const instance = this.#keeper.current;
+    if (this.#isOver() || !this.#isStarted || (await this.#keeper.loadModules()) !== true) {
+      const result = await this.restart(revision, trace, wait);
+      return { ...result, isRestarted: true };
+    }
+    const last = this.#lastResult?.result ?? pending;
+    const result = isIncomplete(last) ? await this.#startWaiting(revision, trace, wait) : last;
+    return { ...result, isRestarted: this.#keeper.current !== instance };
+  }
+
+  /** Starts what has waited for modules. What runs goes on. */
+  #startWaiting(revision: Revision, trace: Context = ROOT_CONTEXT, wait: WaitOptions = {}): Promise<DeploymentResult> {
+    const waiter = createWaiter(deploymentWaitMs(revision, this.#options.deadlineMs), wait);
+    this.#queue.add({ revision: this.#queue.record(revision), type: "nodes", waiters: new Set([waiter]), trace });
+    this.#keeper.deployQueued();
+    return waiter.result;
+  }
+
   async call<Argument, Result>(
     procedure: Procedure<Argument, Result>,
     argument: Argument,
@@ -224,8 +254,10 @@ class Supervisor implements Runtime {
   }
 
   reloadModules(): void {
-    this.#renewals.request("modules were installed");
-    this.#keeper.retryModules();
+    if (this.#keeper.loadModules() === undefined) {
+      this.#renewals.request("modules were installed");
+      this.#keeper.retryModules();
+    }
   }
 
   status(): RuntimeStatus {

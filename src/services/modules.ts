@@ -31,7 +31,7 @@ type ModulesServiceOptions = {
   readonly modules: Pick<Modules, "list" | "get" | "install" | "remove" | "setEnabled">;
   readonly sets: Pick<ModuleSets, "record">;
   readonly audit: Pick<AuditRecorder, "write">;
-  readonly runtime: Pick<Runtime, "nodeTypes" | "lastResult" | "restart">;
+  readonly runtime: Pick<Runtime, "nodeTypes" | "lastResult" | "restart" | "addModules">;
   /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
 };
@@ -106,34 +106,46 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
     }
     audit.write(moduleInstalled(module, previousVersion, originOf(context)));
     return finish(module, deferRestart, context, {
+      isInstalled: true,
       scriptsNotRun: [...scriptsNotRun],
       scriptsNeverRun: [...scriptsNeverRun],
     });
   }
 
-  /** Records the modules of the active revision, and starts the flows again, also if the caller does not wait any more. */
+  /**
+   * Records the modules of the active revision. Then gives an installed module to the flows, and starts them again after other changes, also
+   * if the caller does not wait any more.
+   */
   async function finish(
     module: InstalledModule,
     deferRestart: boolean,
     context: HandlerContext,
     {
+      isInstalled = false,
       removed,
       ...scripts
-    }: { readonly removed?: string; readonly scriptsNotRun?: string[]; readonly scriptsNeverRun?: string[] } = {},
+    }: {
+      readonly isInstalled?: boolean;
+      readonly removed?: string;
+      readonly scriptsNotRun?: string[];
+      readonly scriptsNeverRun?: string[];
+    } = {},
   ): Promise<MessageInitShape<typeof ChangeModuleResponseSchema>> {
     await sets.record(removed);
     if (deferRestart) {
       return { module: toMessage(module), ...scripts, ...replica() };
     }
-    const { outcome, missingTypes } = await runtime.restart(store.active(), context.values.get(traceKey), {
-      withinMs: runtimeTimeoutMs(context.timeoutMs()),
-      signal: context.signal,
-    });
+    const trace = context.values.get(traceKey);
+    const wait = { withinMs: runtimeTimeoutMs(context.timeoutMs()), signal: context.signal };
+    const { outcome, missingTypes, isRestarted } = isInstalled
+      ? await runtime.addModules(store.active(), trace, wait)
+      : { ...(await runtime.restart(store.active(), trace, wait)), isRestarted: true };
     return {
       module: toMessage(module),
       ...scripts,
       outcome: outcomes[outcome],
       missingTypes: [...missingTypes],
+      restarted: isRestarted && outcome !== "pending" && outcome !== "stopped",
       ...replica(),
     };
   }

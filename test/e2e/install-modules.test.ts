@@ -365,6 +365,27 @@ describe("a service with a registry", () => {
     expect(asked).toEqual([]);
   });
 
+  test("flows go on while modules are added, and are started again for another version of one", async () => {
+    const count = `const n = (context.get("n") ?? 0) + 1; context.set("n", n); msg.payload = String(n)`;
+    await deploy(service, { flows: endpoint("/count", count) });
+    expect(await service.get("/count")).toBe("1");
+    const added = await send(service, "POST", "/modules", { name: "contrib-one", version: "1.0.0" });
+    expect(added).toMatchObject({ status: 201, body: { module: { loaded: true }, outcome: "running" } });
+    expect(added.body["restarted"]).toBe(false);
+    expect(await service.get("/count")).toBe("2");
+    const updated = await send(service, "PATCH", "/modules/contrib-one", { version: "latest" });
+    expect(updated.body).toMatchObject({ module: { version: "2.0.0" }, outcome: "running", restarted: true });
+    expect(await service.get("/count")).toBe("1");
+    const other = await send(service, "POST", "/modules", { name: "@scope/two" });
+    expect(other.body).toMatchObject({ module: { loaded: true }, outcome: "running", restarted: false });
+    expect(await service.get("/count")).toBe("2");
+    await deploy(service, { flows: [tab("T")] });
+    for (const name of ["contrib-one", "@scope/two"]) {
+      const { body } = await send(service, "DELETE", `/modules/${name}`);
+      expect(body).toMatchObject({ outcome: "running", restarted: true });
+    }
+  });
+
   test("commands install, update, disable, enable and remove modules at the server", async () => {
     const flowgate = async (...args: string[]) => {
       const { code, stdout, stderr } = await runCli(["module", ...args, "--server", service.url]);
@@ -380,12 +401,13 @@ describe("a service with a registry", () => {
       stdout: "Installed contrib-one 1.0.0.\nInstalled contrib-three 3.0.0.\n",
       stderr: "",
     });
-    expect(starts() - before).toBe(1);
+    expect(starts() - before).toBe(0);
     expect(await flowgate("update", "contrib-one")).toMatchObject({ code: 0, stdout: "Updated contrib-one 2.0.0.\n" });
-    expect(await flowgate("disable", "contrib-one")).toMatchObject({
+    expect(await flowgate("disable", "contrib-three", "contrib-one")).toMatchObject({
       code: 0,
-      stdout: "Disabled contrib-one 2.0.0.\n",
+      stdout: "Disabled contrib-three 3.0.0.\nDisabled contrib-one 2.0.0.\n",
     });
+    expect(starts() - before).toBe(2);
     expect(await flowgate("remove", "contrib-three")).toMatchObject({
       code: 0,
       stdout: "Removed contrib-three 3.0.0.\n",

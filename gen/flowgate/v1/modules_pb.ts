@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/modules.proto.
  */
 export const file_flowgate_v1_modules: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QidwoTTGlzdE1vZHVsZXNSZXNwb25zZRIuCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlQgja47KsCgIoARIfCg1taXNzaW5nX3R5cGVzGAIgAygJQgja47KsCgIoARIPCgdyZXBsaWNhGAMgASgJIiAKEEdldE1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSLFAQoGTW9kdWxlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIRCglpbnRlZ3JpdHkYAyABKAkSFwoFdHlwZXMYBCADKAlCCNrjsqwKAigBEhkKB2VuYWJsZWQYBSABKAhCCNrjsqwKAigBEhMKBmxvYWRlZBgGIAEoCEgAiAEBEhcKBWZsb3dzGAcgAygJQgja47KsCgIoARIcCgpub2RlX2NvdW50GAggASgNQgja47KsCgIoAUIJCgdfbG9hZGVkIl0KFEluc3RhbGxNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIPCgd0YXJiYWxsGAMgASgMEhUKDWRlZmVyX3Jlc3RhcnQYBCABKAgioQEKE1VwZGF0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIeCgd2ZXJzaW9uGAIgASgJQgja47KsCgI4AUgAiAEBEh4KB2VuYWJsZWQYAyABKAhCCNrjsqwKAjgBSAGIAQESDQoFZm9yY2UYBCABKAgSFQoNZGVmZXJfcmVzdGFydBgFIAEoCEIKCghfdmVyc2lvbkIKCghfZW5hYmxlZCJJChNEZWxldGVNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFZm9yY2UYAiABKAgSFQoNZGVmZXJfcmVzdGFydBgDIAEoCCLIAQoUQ2hhbmdlTW9kdWxlUmVzcG9uc2USIwoGbW9kdWxlGAEgASgLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhcKD3NjcmlwdHNfbm90X3J1bhgCIAMoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdyZXBsaWNhGAUgASgJEhkKEXNjcmlwdHNfbmV2ZXJfcnVuGAYgAygJMvEFCg5Nb2R1bGVzU2VydmljZRKcAQoLTGlzdE1vZHVsZXMSHy5mbG93Z2F0ZS52MS5MaXN0TW9kdWxlc1JlcXVlc3QaIC5mbG93Z2F0ZS52MS5MaXN0TW9kdWxlc1Jlc3BvbnNlIkqQAgHCghkOGgxtb2R1bGVzLnJlYWSC0+STAgoSCC9tb2R1bGVz2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKVAQoJR2V0TW9kdWxlEh0uZmxvd2dhdGUudjEuR2V0TW9kdWxlUmVxdWVzdBoTLmZsb3dnYXRlLnYxLk1vZHVsZSJUkAIBwoIZDhoMbW9kdWxlcy5yZWFkgtPkkwIUEhIvbW9kdWxlcy97bmFtZT0qKn3a47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEEoYBCg1JbnN0YWxsTW9kdWxlEiEuZmxvd2dhdGUudjEuSW5zdGFsbE1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZSIvwoIZDxoNbW9kdWxlcy53cml0ZYLT5JMCDToBKiIIL21vZHVsZXPa47KsCgMIyQESjwEKDFVwZGF0ZU1vZHVsZRIgLmZsb3dnYXRlLnYxLlVwZGF0ZU1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZSI6woIZDxoNbW9kdWxlcy53cml0ZYLT5JMCFzoBKjISL21vZHVsZXMve25hbWU9Kip92uOyrAoEWICABBKMAQoMRGVsZXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuRGVsZXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlIjfCghkPGg1tb2R1bGVzLndyaXRlgtPkkwIUKhIvbW9kdWxlcy97bmFtZT0qKn3a47KsCgRYgIAEQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QidwoTTGlzdE1vZHVsZXNSZXNwb25zZRIuCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlQgja47KsCgIoARIfCg1taXNzaW5nX3R5cGVzGAIgAygJQgja47KsCgIoARIPCgdyZXBsaWNhGAMgASgJIiAKEEdldE1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSLFAQoGTW9kdWxlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIRCglpbnRlZ3JpdHkYAyABKAkSFwoFdHlwZXMYBCADKAlCCNrjsqwKAigBEhkKB2VuYWJsZWQYBSABKAhCCNrjsqwKAigBEhMKBmxvYWRlZBgGIAEoCEgAiAEBEhcKBWZsb3dzGAcgAygJQgja47KsCgIoARIcCgpub2RlX2NvdW50GAggASgNQgja47KsCgIoAUIJCgdfbG9hZGVkIl0KFEluc3RhbGxNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIPCgd0YXJiYWxsGAMgASgMEhUKDWRlZmVyX3Jlc3RhcnQYBCABKAgioQEKE1VwZGF0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIeCgd2ZXJzaW9uGAIgASgJQgja47KsCgI4AUgAiAEBEh4KB2VuYWJsZWQYAyABKAhCCNrjsqwKAjgBSAGIAQESDQoFZm9yY2UYBCABKAgSFQoNZGVmZXJfcmVzdGFydBgFIAEoCEIKCghfdmVyc2lvbkIKCghfZW5hYmxlZCJJChNEZWxldGVNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFZm9yY2UYAiABKAgSFQoNZGVmZXJfcmVzdGFydBgDIAEoCCLuAQoUQ2hhbmdlTW9kdWxlUmVzcG9uc2USIwoGbW9kdWxlGAEgASgLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhcKD3NjcmlwdHNfbm90X3J1bhgCIAMoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdyZXBsaWNhGAUgASgJEhkKEXNjcmlwdHNfbmV2ZXJfcnVuGAYgAygJEhYKCXJlc3RhcnRlZBgHIAEoCEgAiAEBQgwKCl9yZXN0YXJ0ZWQy8QUKDk1vZHVsZXNTZXJ2aWNlEpwBCgtMaXN0TW9kdWxlcxIfLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVzcG9uc2UiSpACAcKCGQ4aDG1vZHVsZXMucmVhZILT5JMCChIIL21vZHVsZXPa47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEEpUBCglHZXRNb2R1bGUSHS5mbG93Z2F0ZS52MS5HZXRNb2R1bGVSZXF1ZXN0GhMuZmxvd2dhdGUudjEuTW9kdWxlIlSQAgHCghkOGgxtb2R1bGVzLnJlYWSC0+STAhQSEi9tb2R1bGVzL3tuYW1lPSoqfdrjsqwKHzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgAQShgEKDUluc3RhbGxNb2R1bGUSIS5mbG93Z2F0ZS52MS5JbnN0YWxsTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlIi/CghkPGg1tb2R1bGVzLndyaXRlgtPkkwINOgEqIggvbW9kdWxlc9rjsqwKAwjJARKPAQoMVXBkYXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuVXBkYXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlIjrCghkPGg1tb2R1bGVzLndyaXRlgtPkkwIXOgEqMhIvbW9kdWxlcy97bmFtZT0qKn3a47KsCgRYgIAEEowBCgxEZWxldGVNb2R1bGUSIC5mbG93Z2F0ZS52MS5EZWxldGVNb2R1bGVSZXF1ZXN0GiEuZmxvd2dhdGUudjEuQ2hhbmdlTW9kdWxlUmVzcG9uc2UiN8KCGQ8aDW1vZHVsZXMud3JpdGWC0+STAhQqEi9tb2R1bGVzL3tuYW1lPSoqfdrjsqwKBFiAgARCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.ListModulesRequest
@@ -174,7 +174,7 @@ export type InstallModuleRequest = Message<"flowgate.v1.InstallModuleRequest"> &
   tarball: Uint8Array;
 
   /**
-   * Does not start the flows again: they have the module when they are started the next time in a new process.
+   * Does not give the module to the flows: they have it when they are started the next time in a new process.
    *
    * @generated from field: bool defer_restart = 4;
    */
@@ -287,7 +287,7 @@ export type ChangeModuleResponse = Message<"flowgate.v1.ChangeModuleResponse"> &
   scriptsNotRun: string[];
 
   /**
-   * The result of starting the active flows again. Absent if nothing has changed, or the restart was deferred.
+   * The result of the active flows, which go on or were started again. Absent if nothing has changed, or the restart was deferred.
    *
    * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
    */
@@ -313,6 +313,13 @@ export type ChangeModuleResponse = Message<"flowgate.v1.ChangeModuleResponse"> &
    * @generated from field: repeated string scripts_never_run = 6;
    */
   scriptsNeverRun: string[];
+
+  /**
+   * Whether the flows were started again, in a new process. If not, they go on. Absent as `outcome` is.
+   *
+   * @generated from field: optional bool restarted = 7;
+   */
+  restarted?: boolean | undefined;
 };
 
 /**
@@ -350,8 +357,9 @@ export const ModulesService: GenService<{
   },
   /**
    * Installs a module from the registry of the configuration, or from a tarball; or another version of a module. The response is sent
-   * when it is installed and the flows have been started with it. Meanwhile, events of the kind `module` have the progress. Goes on if the
-   * caller does not wait. Fails if another change of the modules is in progress; if it fails, the modules remain as they were.
+   * when it is installed and the flows have it: they go on if packages were only added, and are started again otherwise. Meanwhile, events
+   * of the kind `module` have the progress. Goes on if the caller does not wait. Fails if another change of the modules is in progress; if
+   * it fails, the modules remain as they were.
    *
    * @generated from rpc flowgate.v1.ModulesService.InstallModule
    */

@@ -78,7 +78,7 @@ export async function disableModules(
 
 type ChangeModule = (item: string, deferRestart: boolean) => Promise<ChangeModuleResponse>;
 
-/** Changes one module after another, and reports each. The last change starts the flows again. Throws a CliFailure if they do not run then. */
+/** Changes one module after another, and reports each. With the last one, the flows have all. Throws a CliFailure if they do not run then. */
 async function changeEach(
   context: ClientContext,
   items: readonly string[],
@@ -111,7 +111,7 @@ async function changeEach(
         ? ""
         : ` These node types are not installed: ${missingTypes.map(printable).join(", ")}.`;
     throw new CliFailure(
-      `The flows were started again, but do not run (${formatEnum(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
+      `The flows ${last?.restarted === false ? "do not run" : "were started again, but do not run"} (${formatEnum(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
       { exitCode: exitCodes.notRunning },
     );
   }

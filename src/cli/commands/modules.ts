@@ -76,7 +76,8 @@ function defineList(module: Command): void {
 function defineInstall(module: Command): void {
   const install = defineCommand(module, "install", {
     summary: "install modules, or other versions of them",
-    description: "Install modules, or other versions of those that are installed. The flows are started again.",
+    description:
+      "Install modules, or other versions of those that are installed. The flows go on if modules are only added, and are started again otherwise.",
     details: installDetails,
     examples: {
       "flowgate module install node-red-contrib-cron-plus": "the newest version",
@@ -140,8 +141,8 @@ function defineRemove(module: Command): void {
 }
 
 const wholeDetails = `
-The server does it, as the modules of its configuration say, and starts the flows again; with several replicas, the one that receives the
-call. With --config or --data-dir, list, install and remove work in this data directory instead, without the server. The flows have the
+The server does it, as the modules of its configuration say, and starts the flows again if that is necessary; with several replicas, the one that
+receives the call. With --config or --data-dir, list, install and remove work in this data directory instead, without the server. The flows have the
 changes after flowgate runtime restart.`;
 
 const installDetails = `

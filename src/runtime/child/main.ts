@@ -9,6 +9,7 @@ import {
   type FromChild,
   type Initialize,
   type Listen,
+  type LoadModules,
   type Ready,
   type ToChild,
   heartbeatIntervalMs,
@@ -20,6 +21,7 @@ import { createNetworkPolicy } from "../network-policy.ts";
 import { isNodeError } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
 import { Activity } from "./activity.ts";
+import { loadAddedModules } from "./added-modules.ts";
 import { adminApi, serveAdminApp } from "./admin-server.ts";
 import { createCallServer } from "./calls.ts";
 import { openCodeCache } from "./code-cache.ts";
@@ -118,6 +120,9 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
       return;
     case "deploy":
       await deploy(message, payload);
+      return;
+    case "load-modules":
+      await loadModules(message);
       return;
     case "call":
       await serveCall(message, payload);
@@ -223,6 +228,11 @@ async function readNodeTypes(): Promise<Pick<Ready, "nodeTypes">> {
   const nodeTypes = sets.filter(({ enabled, err }) => enabled && err === undefined).flatMap(({ types }) => types);
   const isShort = nodeTypes.length <= maxNodeTypes && JSON.stringify(nodeTypes).length <= maxNodeTypesChars;
   return isShort ? { nodeTypes } : {};
+}
+
+async function loadModules(message: LoadModules): Promise<void> {
+  await loadAddedModules(nodeRed, message, warn);
+  parent.send({ kind: "modules-loaded", ...(await readNodeTypes()) });
 }
 
 async function deploy(message: Deploy, payload: Buffer): Promise<void> {

@@ -41,6 +41,15 @@ type Express = (() => ExpressApp) & { static(path: string, options: { readonly m
 export type NodeRed = {
   readonly util: typeof flowUtil;
   readonly runtime: typeof flowRuntime;
+  /** Undocumented: the modules that are loaded. */
+  readonly registry: {
+    /** Null: it is not loaded. `err` is why a file of it is not. */
+    getModuleInfo(name: string): { readonly nodes: readonly { readonly id: string; readonly err?: unknown }[] } | null;
+    /** Rejects if the lists do not permit the module, or another one is missing whose nodes its nodes need. */
+    addModule(name: string): Promise<unknown>;
+  };
+  /** Replaces the lists of the modules that function nodes may load. */
+  readonly permitFunctionModules: (lists: ModuleLists) => void;
   /** Undocumented: a node that runs; null: none does. */
   readonly getNode: (id: string) => RunningNode | null;
   /** Undocumented: the configurations of all nodes and tabs. */
@@ -99,6 +108,11 @@ export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
   return {
     util,
     runtime,
+    registry: loadOf("@node-red/registry", "@node-red/runtime") as NodeRed["registry"],
+    permitFunctionModules(lists) {
+      const part = loadOf("@node-red/registry/lib/externalModules", "@node-red/runtime") as RegistryPart;
+      part.init({ externalModules: { modules: functionModules(lists) } });
+    },
     getNode,
     eachNode,
     getContext,
@@ -159,7 +173,7 @@ export function createSettings(
     externalModules: {
       autoInstall: false,
       palette: { allowInstall: false, allowUpload: false },
-      modules: { allowInstall: false, ...toNodeRed(functionLists) },
+      modules: functionModules(functionLists),
     },
     nodeCloseTimeout: nodeCloseTimeoutMs,
     runtimeState: { enabled: true },
@@ -192,6 +206,10 @@ export function loadModulesFrom({ modulesDir, moduleLists }: Pick<Initialize, "m
   });
   // Without a folder it would take the working directory.
   redirect(load("@node-red/registry/lib/externalModules") as RegistryPart, { userDir: modulesDir ?? "/dev/null" });
+}
+
+function functionModules(lists: ModuleLists | undefined): object {
+  return { allowInstall: false, ...toNodeRed(lists) };
 }
 
 function toNodeRed({ allow, deny }: ModuleLists = { allow: ["*"], deny: [] }): object {

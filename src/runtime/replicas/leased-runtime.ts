@@ -4,6 +4,7 @@ import { type CallOptions, type Procedure, noRuntime } from "../calls.ts";
 import { type Fence, msUntil } from "../fence.ts";
 import type { Boundary, RuntimeOptions } from "../options.ts";
 import {
+  type AdditionResult,
   type DeploymentResult,
   type RevisionResult,
   type Runtime,
@@ -82,6 +83,14 @@ class LeasedRuntime implements Runtime {
     }
     this.#forgetMissing();
     return pending;
+  }
+
+  async addModules(...call: Parameters<Runtime["addModules"]>): Promise<AdditionResult> {
+    if (this.#opened !== undefined) {
+      return this.#opened.runtime.addModules(...call);
+    }
+    this.#forgetMissing();
+    return { ...pending, isRestarted: false };
   }
 
   async call<Argument, Result>(

@@ -64,7 +64,7 @@ export const texts = {
   force: "All the same: the flows will not run",
   restartNow: "Start the flows again now",
   restartNowHint:
-    "In a new process, so that the context in memory is lost. Otherwise they have the change when they are started the next time in a new process.",
+    "In a new process, so that the context in memory is lost, unless modules are only added: then they go on. Otherwise they have the change when they are started the next time in a new process.",
   working: "Working …",
   starting: "Starting the flows …",
   goesOn: "If this is closed, the change goes on.",
@@ -78,6 +78,7 @@ export const texts = {
     disable: (module: string) => `${module} is disabled.`,
   },
   startedAgain: "Result of starting the flows with the change:",
+  goOn: "The flows have it, and go on:",
   showReason: "Show the reason",
   result: "Result",
   deferred: "The running flows do not have the change yet: they have it when they are started in a new process.",

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/modules.proto.
  */
 export const file_flowgate_v1_modules: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QiYwoTTGlzdE1vZHVsZXNSZXNwb25zZRIkCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhUKDW1pc3NpbmdfdHlwZXMYAiADKAkSDwoHcmVwbGljYRgDIAEoCSIgChBHZXRNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkinQEKBk1vZHVsZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJaW50ZWdyaXR5GAMgASgJEg0KBXR5cGVzGAQgAygJEg8KB2VuYWJsZWQYBSABKAgSEwoGbG9hZGVkGAYgASgISACIAQESDQoFZmxvd3MYByADKAkSEgoKbm9kZV9jb3VudBgIIAEoDUIJCgdfbG9hZGVkIl0KFEluc3RhbGxNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIPCgd0YXJiYWxsGAMgASgMEhUKDWRlZmVyX3Jlc3RhcnQYBCABKAgijQEKE1VwZGF0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIUCgd2ZXJzaW9uGAIgASgJSACIAQESFAoHZW5hYmxlZBgDIAEoCEgBiAEBEg0KBWZvcmNlGAQgASgIEhUKDWRlZmVyX3Jlc3RhcnQYBSABKAhCCgoIX3ZlcnNpb25CCgoIX2VuYWJsZWQiSQoTRGVsZXRlTW9kdWxlUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhUKDWRlZmVyX3Jlc3RhcnQYAyABKAgiyAEKFENoYW5nZU1vZHVsZVJlc3BvbnNlEiMKBm1vZHVsZRgBIAEoCzITLmZsb3dnYXRlLnYxLk1vZHVsZRIXCg9zY3JpcHRzX25vdF9ydW4YAiADKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSDwoHcmVwbGljYRgFIAEoCRIZChFzY3JpcHRzX25ldmVyX3J1bhgGIAMoCTKuAwoOTW9kdWxlc1NlcnZpY2USVQoLTGlzdE1vZHVsZXMSHy5mbG93Z2F0ZS52MS5MaXN0TW9kdWxlc1JlcXVlc3QaIC5mbG93Z2F0ZS52MS5MaXN0TW9kdWxlc1Jlc3BvbnNlIgOQAgESRAoJR2V0TW9kdWxlEh0uZmxvd2dhdGUudjEuR2V0TW9kdWxlUmVxdWVzdBoTLmZsb3dnYXRlLnYxLk1vZHVsZSIDkAIBElUKDUluc3RhbGxNb2R1bGUSIS5mbG93Z2F0ZS52MS5JbnN0YWxsTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlElMKDFVwZGF0ZU1vZHVsZRIgLmZsb3dnYXRlLnYxLlVwZGF0ZU1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZRJTCgxEZWxldGVNb2R1bGUSIC5mbG93Z2F0ZS52MS5EZWxldGVNb2R1bGVSZXF1ZXN0GiEuZmxvd2dhdGUudjEuQ2hhbmdlTW9kdWxlUmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_flows]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QiYwoTTGlzdE1vZHVsZXNSZXNwb25zZRIkCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhUKDW1pc3NpbmdfdHlwZXMYAiADKAkSDwoHcmVwbGljYRgDIAEoCSIgChBHZXRNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkinQEKBk1vZHVsZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJaW50ZWdyaXR5GAMgASgJEg0KBXR5cGVzGAQgAygJEg8KB2VuYWJsZWQYBSABKAgSEwoGbG9hZGVkGAYgASgISACIAQESDQoFZmxvd3MYByADKAkSEgoKbm9kZV9jb3VudBgIIAEoDUIJCgdfbG9hZGVkIl0KFEluc3RhbGxNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIPCgd0YXJiYWxsGAMgASgMEhUKDWRlZmVyX3Jlc3RhcnQYBCABKAgijQEKE1VwZGF0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIUCgd2ZXJzaW9uGAIgASgJSACIAQESFAoHZW5hYmxlZBgDIAEoCEgBiAEBEg0KBWZvcmNlGAQgASgIEhUKDWRlZmVyX3Jlc3RhcnQYBSABKAhCCgoIX3ZlcnNpb25CCgoIX2VuYWJsZWQiSQoTRGVsZXRlTW9kdWxlUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhUKDWRlZmVyX3Jlc3RhcnQYAyABKAgi7gEKFENoYW5nZU1vZHVsZVJlc3BvbnNlEiMKBm1vZHVsZRgBIAEoCzITLmZsb3dnYXRlLnYxLk1vZHVsZRIXCg9zY3JpcHRzX25vdF9ydW4YAiADKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSDwoHcmVwbGljYRgFIAEoCRIZChFzY3JpcHRzX25ldmVyX3J1bhgGIAMoCRIWCglyZXN0YXJ0ZWQYByABKAhIAIgBAUIMCgpfcmVzdGFydGVkMq4DCg5Nb2R1bGVzU2VydmljZRJVCgtMaXN0TW9kdWxlcxIfLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVzcG9uc2UiA5ACARJECglHZXRNb2R1bGUSHS5mbG93Z2F0ZS52MS5HZXRNb2R1bGVSZXF1ZXN0GhMuZmxvd2dhdGUudjEuTW9kdWxlIgOQAgESVQoNSW5zdGFsbE1vZHVsZRIhLmZsb3dnYXRlLnYxLkluc3RhbGxNb2R1bGVSZXF1ZXN0GiEuZmxvd2dhdGUudjEuQ2hhbmdlTW9kdWxlUmVzcG9uc2USUwoMVXBkYXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuVXBkYXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlElMKDERlbGV0ZU1vZHVsZRIgLmZsb3dnYXRlLnYxLkRlbGV0ZU1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows]);
 
 /**
  * @generated from message flowgate.v1.ListModulesRequest
@@ -171,7 +171,7 @@ export type InstallModuleRequest = Message<"flowgate.v1.InstallModuleRequest"> &
   tarball: Uint8Array;
 
   /**
-   * Does not start the flows again: they have the module when they are started the next time in a new process.
+   * Does not give the module to the flows: they have it when they are started the next time in a new process.
    *
    * @generated from field: bool defer_restart = 4;
    */
@@ -284,7 +284,7 @@ export type ChangeModuleResponse = Message<"flowgate.v1.ChangeModuleResponse"> &
   scriptsNotRun: string[];
 
   /**
-   * The result of starting the active flows again. Absent if nothing has changed, or the restart was deferred.
+   * The result of the active flows, which go on or were started again. Absent if nothing has changed, or the restart was deferred.
    *
    * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
    */
@@ -310,6 +310,13 @@ export type ChangeModuleResponse = Message<"flowgate.v1.ChangeModuleResponse"> &
    * @generated from field: repeated string scripts_never_run = 6;
    */
   scriptsNeverRun: string[];
+
+  /**
+   * Whether the flows were started again, in a new process. If not, they go on. Absent as `outcome` is.
+   *
+   * @generated from field: optional bool restarted = 7;
+   */
+  restarted?: boolean | undefined;
 };
 
 /**
@@ -347,8 +354,9 @@ export const ModulesService: GenService<{
   },
   /**
    * Installs a module from the registry of the configuration, or from a tarball; or another version of a module. The response is sent
-   * when it is installed and the flows have been started with it. Meanwhile, events of the kind `module` have the progress. Goes on if the
-   * caller does not wait. Fails if another change of the modules is in progress; if it fails, the modules remain as they were.
+   * when it is installed and the flows have it: they go on if packages were only added, and are started again otherwise. Meanwhile, events
+   * of the kind `module` have the progress. Goes on if the caller does not wait. Fails if another change of the modules is in progress; if
+   * it fails, the modules remain as they were.
    *
    * @generated from rpc flowgate.v1.ModulesService.InstallModule
    */

@@ -37,7 +37,7 @@ export function ChangeResult({
           texts.deferred
         ) : (
           <>
-            {texts.startedAgain} <OutcomeSign outcome={outcome} />{" "}
+            {response.restarted === false ? texts.goOn : texts.startedAgain} <OutcomeSign outcome={outcome} />{" "}
             {outcome === DeploymentOutcome.RUNNING ? null : <Link href="/">{texts.showReason}</Link>}
           </>
         )}

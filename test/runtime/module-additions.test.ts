@@ -1,0 +1,153 @@
+import { rename } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { templatesOf, writeModules } from "../modules/write-modules.ts";
+import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
+import { endpoint, functionNode, onTab, tab } from "./flow-builders.ts";
+import { writeFiles } from "./planted-code.ts";
+
+const one = { name: "contrib-one", types: ["one"] };
+const two = { name: "contrib-two", types: ["two"] };
+
+/** Counts its calls in memory. */
+const counter = endpoint(
+  "/count",
+  `const n = (context.get("n") ?? 0) + 1; context.set("n", n); msg.payload = String(n)`,
+);
+
+const waiting = (type: string) => [...counter, tab("T"), { ...onTab("a"), type, wires: [] }];
+
+const modulesDir = (runtime: OpenedRuntime): string => join(runtime.dataDir, "modules");
+
+describe("modules that are added while flows run", () => {
+  test("are loaded, and the flows go on", async () => {
+    await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
+    await runtime.apply(revision(1, counter), "full");
+    const pid = runtime.processId();
+    expect(await runtime.get("/count")).toBe("1");
+    await writeModules(modulesDir(runtime), [one, two]);
+    const added = await runtime.addModules(revision(1, counter));
+    expect(added).toMatchObject({ outcome: "running", isRestarted: false });
+    expect([...(runtime.nodeTypes() ?? [])]).toEqual(expect.arrayContaining(["one", "two"]));
+    expect(await runtime.get("/count")).toBe("2");
+    await runtime.apply(revision(2, waiting("two")), "nodes");
+    expect(runtime.status().state).toBe("running");
+    expect(await runtime.get("/count")).toBe("3");
+    expect(runtime.processId()).toBe(pid);
+  });
+
+  test("start the nodes that have waited for their types, beside those that run", async () => {
+    await using runtime = await runtimeUnderTest();
+    await runtime.apply(revision(1, counter), "full");
+    expect(await runtime.get("/count")).toBe("1");
+    expect(await runtime.apply(revision(2, waiting("one")), "nodes")).toMatchObject({ missingTypes: ["one"] });
+    expect(await runtime.get("/count")).toBe("2");
+    await writeModules(modulesDir(runtime), [two]);
+    expect(await runtime.addModules(revision(2, waiting("one")))).toMatchObject({
+      outcome: "failed",
+      missingTypes: ["one"],
+      isRestarted: false,
+    });
+    await writeModules(modulesDir(runtime), [two, one]);
+    expect(await runtime.addModules(revision(2, waiting("one")))).toMatchObject({
+      outcome: "running",
+      isRestarted: false,
+    });
+    expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
+    expect(await runtime.get("/count")).toBe("3");
+  });
+
+  test("start flows of which nothing has run, once", async () => {
+    await using runtime = await runtimeUnderTest();
+    const flows = [...waiting("one"), functionNode("b", { z: "T", initialize: `node.warn("started once")` })];
+    expect(await runtime.apply(revision(1, flows), "full")).toMatchObject({ missingTypes: ["one"] });
+    const pid = runtime.processId();
+    await writeModules(modulesDir(runtime), [one]);
+    expect(await runtime.addModules(revision(1, flows))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.get("/count")).toBe("1");
+    expect(runtime.processId()).toBe(pid);
+    expect(runtime.entries.filter(({ message }) => message === "started once")).toHaveLength(1);
+  });
+
+  test("can be loaded by function nodes, also those that have waited for them", async () => {
+    await using runtime = await runtimeUnderTest({ moduleLists: { allow: ["*"], deny: ["denied"] } });
+    const loading = (path: string, module: string) =>
+      endpoint(path, "msg.payload = library.answer").map((node) =>
+        node["type"] === "function" ? { ...node, libs: [{ var: "library", module }] } : node,
+      );
+    const flows = [...counter, ...loading("/library", "library")];
+    await runtime.apply(revision(1, counter), "full");
+    expect(await runtime.get("/count")).toBe("1");
+    await runtime.apply(revision(2, flows), "nodes");
+    expect(runtime.incompleteSeq()).toBe(2);
+    await writeFiles(modulesDir(runtime), {
+      "package.json": JSON.stringify({ dependencies: { library: "1.0.0", denied: "1.0.0" } }),
+      "node_modules/library/index.js": `exports.answer = "42";`,
+      "node_modules/denied/index.js": "",
+    });
+    expect(await runtime.addModules(revision(2, flows))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.get("/library")).toBe("42");
+    expect(await runtime.get("/count")).toBe("2");
+    await runtime.apply(revision(3, [...flows, ...loading("/denied", "denied")]), "nodes");
+    expect(runtime.status()).toMatchObject({ state: "failed", message: expect.stringContaining("denied") as string });
+  });
+
+  test("are found by the next deployment", async () => {
+    await using runtime = await runtimeUnderTest();
+    await runtime.apply(revision(1, counter), "full");
+    const pid = runtime.processId();
+    await writeModules(modulesDir(runtime), [one]);
+    runtime.reloadModules();
+    expect(await runtime.apply(revision(2, waiting("one")), "nodes")).toMatchObject({ outcome: "running" });
+    expect(runtime.processId()).toBe(pid);
+  });
+
+  test("leave the flows as they are if they can't be loaded, and the log has the reason", async () => {
+    await using runtime = await runtimeUnderTest();
+    await runtime.apply(revision(1, counter), "full");
+    expect(await runtime.get("/count")).toBe("1");
+    await writeModules(modulesDir(runtime), [{ name: "contrib-faulty", types: ["faulty"] }]);
+    await writeFiles(join(modulesDir(runtime), "node_modules/contrib-faulty"), {
+      "nodes.js": `throw new Error("it is faulty");`,
+      "nodes.html": templatesOf(["faulty"]),
+    });
+    const added = await runtime.addModules(revision(1, counter));
+    expect(added).toMatchObject({ outcome: "running", isRestarted: false });
+    await runtime.untilLogged(/^\[contrib-faulty\/all\] Error: it is faulty/);
+    expect(runtime.nodeTypes()?.has("faulty")).toBe(false);
+    expect(await runtime.get("/count")).toBe("2");
+  });
+
+  test("are loaded in a new process if they end the one that runs, and left out there", async () => {
+    await using runtime = await runtimeUnderTest({ restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 2 } });
+    await runtime.apply(revision(1, counter), "full");
+    await writeModules(modulesDir(runtime), [{ name: "contrib-faulty", types: ["faulty"] }]);
+    await writeFiles(join(modulesDir(runtime), "node_modules/contrib-faulty"), { "nodes.js": "process.exit(7);" });
+    const added = await runtime.addModules(revision(1, counter));
+    expect(added).toMatchObject({ outcome: "running", isRestarted: true });
+    expect(runtime.status().message).toMatch(/^without added modules.* it exited with code 7$/);
+    expect(await runtime.get("/count")).toBe("1");
+  });
+});
+
+test("modules that are added are loaded without namespaces too", async () => {
+  await using runtime = await runtimeUnderTest({ isolate: "off" });
+  await runtime.apply(revision(1, counter), "full");
+  const pid = runtime.processId();
+  await writeModules(modulesDir(runtime), [one]);
+  expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+  expect(runtime.nodeTypes()?.has("one")).toBe(true);
+  expect(runtime.processId()).toBe(pid);
+});
+
+test("flows are started again when the folder of modules was replaced", async () => {
+  await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
+  await runtime.apply(revision(1, counter), "full");
+  const pid = runtime.processId();
+  await writeModules(`${modulesDir(runtime)}.next`, [{ ...one, version: "2.0.0" }, two]);
+  await rename(modulesDir(runtime), `${modulesDir(runtime)}.before`);
+  await rename(`${modulesDir(runtime)}.next`, modulesDir(runtime));
+  expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: true });
+  expect(runtime.processId()).not.toBe(pid);
+  expect(runtime.nodeTypes()?.has("two")).toBe(true);
+});

@@ -469,6 +469,7 @@ describe("with replicas", () => {
     expect(await first.get("/version")).toBe("1.0.0");
     for (const replica of [first, second]) {
       expect(await installed(replica)).toEqual(["contrib-one@1.0.0", "contrib-own@1.0.0"]);
+      expect(replica.log()).not.toContain("in a new process");
     }
     // A module that is changed at one replica is changed at the other.
     await post(second, "/modules", { name: "contrib-one", version: "2.0.0" });

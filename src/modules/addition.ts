@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { readManifest } from "../runtime/folders.ts";
+import { readManifest } from "../runtime/manifest.ts";
 import { type LockedPackage, readLockfile, uploadsName } from "./lockfile.ts";
 
 const packagesName = "node_modules";

@@ -1,6 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { isWithin, readDisabledModules, readManifest, readModules } from "../runtime/folders.ts";
+import { isWithin, readDisabledModules, readModules } from "../runtime/folders.ts";
+import { readManifest } from "../runtime/manifest.ts";
 import { readLockfile, uploadOf } from "./lockfile.ts";
 
 /** A module in the folder of added modules. */

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readManifest } from "../runtime/folders.ts";
+import { readManifest } from "../runtime/manifest.ts";
 
 /** A package that npm has installed, from its lockfile. */
 export type LockedPackage = {

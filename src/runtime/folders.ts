@@ -1,11 +1,7 @@
 import {
   chmodSync,
-  closeSync,
-  constants,
   existsSync,
-  fstatSync,
   mkdirSync,
-  openSync,
   readFileSync,
   readdirSync,
   realpathSync,
@@ -17,8 +13,9 @@ import {
 import { readdir, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { hasCode } from "../base/error-code.ts";
-import { type Fields, isFields } from "../base/fields.ts";
+import { isFields } from "../base/fields.ts";
 import { makeDirectory } from "../base/directories.ts";
+import { readManifest } from "./manifest.ts";
 import type { CompleteOptions } from "./options.ts";
 
 /** Creates the runtime's directory if it is missing, makes it private to its owner, and returns its real path. */
@@ -155,27 +152,6 @@ export function hasModules(modulesDir: string): boolean {
 }
 
 const maxModules = 200;
-const maxManifestBytes = 1024 * 1024;
-
-/** Reads a JSON object from a file that flows may have written: any size, any content, or a link. Empty if it is none. */
-export function readManifest(path: string, maxBytes = maxManifestBytes): Fields {
-  try {
-    const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      const stat = fstatSync(fd);
-      if (!stat.isFile() || stat.size > maxBytes) {
-        return {};
-      }
-      const value: unknown = JSON.parse(readFileSync(fd, "utf8"));
-      return isFields(value) ? value : {};
-    } finally {
-      closeSync(fd);
-    }
-  } catch {
-    return {};
-  }
-}
-
 export function formatModule({ name, version }: ModuleSpec): string {
   if (version === undefined) {
     return name;

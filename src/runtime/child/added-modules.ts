@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { readManifest } from "../folders.ts";
+import { readManifest } from "../manifest.ts";
 import type { LoadModules } from "../messages.ts";
 import type { NodeRed } from "./node-red.ts";
 

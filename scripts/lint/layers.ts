@@ -76,8 +76,8 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     // Node-RED's tools, on a listener of their own.
     "node-red": [
-      "base errors.ts runtime modules auth live store services server/http server/pipeline server/pipeline/guards",
-      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node fastify pino semver ws",
+      "base errors.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
+      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
     ],
     options: [
       "base runtime modules auth live live/webhooks services server/http server/pipeline",
@@ -85,7 +85,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     app: [
       `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live live/replicas live/webhooks
-        services server server/endpoints server/http server/pipeline server/pipeline/guards options node-red`,
+        services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards options node-red`,
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
     "index.ts": ["errors.ts flows store store/open-store.ts runtime options app"],

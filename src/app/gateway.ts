@@ -119,7 +119,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   // Node loads `Headers` when it is first used, with all of fetch: 40 ms of CPU time that would delay a request.
   void globalThis.Headers;
   // Loaded while the runtime process starts, which takes about as long.
-  const [{ openServer }, { createMount }] = await Promise.all([
+  const [{ createMemoryBudget, openServer }, { createMount }] = await Promise.all([
     import("../server/open-server.ts"),
     import("./mount.ts"),
   ]);
@@ -148,7 +148,8 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     toolsPort: () => toolsPort,
   };
   const { serverOptions, users, authenticator, editorSignIn, audit } = await openServices(components, stack);
-  const server = listen ? stack.use(await openServer(serverOptions)) : createNoServer();
+  const memory = createMemoryBudget(serverOptions);
+  const server = listen ? stack.use(await openServer({ ...serverOptions, memory })) : createNoServer();
   if (listen) {
     protectedPorts.add(server.port);
   }
@@ -157,7 +158,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const mount = createMount({ ...serverOptions, options, shutdownSignal: closing.signal });
   const shutdownSignal = closing.signal;
   const nodeRed = await openNodeRed(
-    { options, serverOptions, authenticator, editorSignIn, audit, store, runtime, live, log, shutdownSignal },
+    { options, serverOptions, memory, authenticator, editorSignIn, audit, store, runtime, live, log, shutdownSignal },
     stack,
   );
   toolsPort = nodeRed?.port;

@@ -8,16 +8,20 @@ import { ToolAuthenticator } from "../auth/tool-authenticator.ts";
 import type { NodeRedListener } from "../node-red/listener.ts";
 import type { Options } from "../options/parse.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { MemoryBudget } from "../server/memory/memory-budget.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { createErrorLog, toFailure } from "../server/pipeline/errors.ts";
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import { accessRules } from "../services/api.ts";
 import type { Store } from "../store/store.ts";
+import { silentObserver } from "../telemetry/observer.ts";
 import type { Live } from "./live.ts";
 
 export type NodeRedOptions = {
   readonly options: Options;
   readonly serverOptions: ServerOptions;
+  /** The budget that request bodies of all listeners share. */
+  readonly memory: MemoryBudget | undefined;
   readonly authenticator: Authenticator;
   readonly editorSignIn: EditorSignIn | undefined;
   readonly audit: AuditRecorder;
@@ -33,6 +37,7 @@ export async function openNodeRed(
   {
     options,
     serverOptions,
+    memory,
     authenticator,
     editorSignIn: signIn,
     audit,
@@ -55,7 +60,7 @@ export async function openNodeRed(
     import("../node-red/errors.ts"),
   ]);
   const { host, hosts, trustedProxies, limits, modules, drain } = options;
-  const { routes, interceptors, deferred, tls } = serverOptions;
+  const { routes, interceptors, deferred, tls, observer = silentObserver } = serverOptions;
   const tools = new ToolAuthenticator(authenticator, { isReadOnly: options.nodeRed.editor === "read-only" });
   const gate = createGate(tools, accessRules, audit);
   const editor = await openEditor({ options, version: runtime.status().version, live, store, tools, audit }, stack);
@@ -68,6 +73,8 @@ export async function openNodeRed(
       tls,
       trustedProxies,
       limits,
+      memory,
+      observer,
       log,
       audit,
       authenticator: tools,

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
@@ -15,6 +16,8 @@ export type RouteAccess = Exclude<AccessRule, { readonly kind: "replica" }>;
 declare module "fastify" {
   interface FastifyContextConfig {
     readonly access?: RouteAccess;
+    /** The RPC that the route calls, for metrics. Absent: it is counted with all others. */
+    readonly rpc?: DescMethod;
   }
   interface FastifyRequest {
     /** The caller and its client, as calls of services need them. */

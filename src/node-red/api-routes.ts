@@ -1,3 +1,4 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { GatewayOptions } from "@flowgate/gateway";
 import { createNodeHandler, type NodeRequest } from "@flowgate/gateway/node";
@@ -28,6 +29,8 @@ const renamedHeaders: Readonly<Record<string, string>> = {
  */
 export function addApiRoutes(app: FastifyInstance, { authenticator, calls, gateway, signIn }: ApiRoutesOptions): void {
   const { getFlows, setFlows, getFlow, createFlow, updateFlow, deleteFlow } = FlowsService.method;
+  // The gateway reads the bodies, and limits them.
+  const bodyLimit = gateway.readMaxBytes ?? Number.MAX_SAFE_INTEGER;
   const values = new WeakMap<NodeRequest, FastifyRequest["values"]>();
   const handle = createNodeHandler({
     ...gateway,
@@ -61,11 +64,13 @@ export function addApiRoutes(app: FastifyInstance, { authenticator, calls, gatew
     api.removeAllContentTypeParsers();
     api.addContentTypeParser(/^/, (_request, _payload, parsed) => parsed(null));
     addAuthRoutes(api, serve, { signIn, takesPasswords: () => authenticator.issuesTokens });
-    api.get("/flows", { config: requires("flows.read") }, serve);
-    api.post("/flows", { config: requires("flows.write") }, serve);
-    api.post("/flow", { config: requires("flows.write") }, serve);
-    api.get("/flow/:id", { config: requires("flows.read") }, serve);
-    api.put("/flow/:id", { config: requires("flows.write") }, serve);
-    api.delete("/flow/:id", { config: requires("flows.write") }, serve);
+    const reads = (rpc: DescMethod) => ({ config: { ...requires("flows.read"), rpc } });
+    const writes = (rpc: DescMethod) => ({ config: { ...requires("flows.write"), rpc }, bodyLimit });
+    api.get("/flows", reads(getFlows), serve);
+    api.post("/flows", writes(setFlows), serve);
+    api.post("/flow", writes(createFlow), serve);
+    api.get("/flow/:id", reads(getFlow), serve);
+    api.put("/flow/:id", writes(updateFlow), serve);
+    api.delete("/flow/:id", writes(deleteFlow), serve);
   });
 }

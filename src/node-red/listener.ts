@@ -2,6 +2,8 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import { createServer as createSecureServer } from "node:https";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { Code } from "@connectrpc/connect";
+import { codeOfStatus } from "@flowgate/gateway/server";
 import { type FastifyInstance, type FastifyServerFactory, fastify } from "fastify";
 import type { Logger } from "pino";
 import { protectRoutes } from "./access.ts";
@@ -14,8 +16,10 @@ import { addressOf, listen } from "../base/addresses.ts";
 import { createClientCounter } from "../server/http/client-counter.ts";
 import type { ListenerLimits } from "../server/http/listener-options.ts";
 import type { TlsOptions } from "../server/http/tls.ts";
+import type { MemoryBudget } from "../server/memory/memory-budget.ts";
 import { createTrust } from "../server/pipeline/client.ts";
 import { createRequestIds } from "../server/pipeline/request-context.ts";
+import type { Observer } from "../telemetry/observer.ts";
 
 export type NodeRedListenerOptions = RoutesOptions &
   Omit<Parameters<typeof protectRoutes>[1], "hosts"> & {
@@ -28,6 +32,9 @@ export type NodeRedListenerOptions = RoutesOptions &
     readonly tls: TlsOptions | undefined;
     readonly trustedProxies: readonly string[];
     readonly limits: ConnectionLimits;
+    /** The budget that request bodies of all listeners share. Undefined: their memory is not limited. */
+    readonly memory: MemoryBudget | undefined;
+    readonly observer: Observer;
     /** The longest time that a response may take to begin. */
     readonly responseTimeoutMs: number;
     /** How long closing waits for requests in flight. */
@@ -75,8 +82,9 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
   stack.defer(() => app.close());
   handleErrors(app, log);
   const checkedHosts = tls === undefined ? [host, ...hosts] : undefined;
+  measureRequests(app, options.observer);
   protectRoutes(app, { ...options, hosts: checkedHosts });
-  limitRequests(app);
+  limitRequests(app, options);
   addRoutes(app, options);
   await app.ready();
   if (server === undefined) {
@@ -100,6 +108,21 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
     port: bound,
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
+}
+
+/** Reports each request to the observer when it ends. Must be called before hooks are added that can refuse requests. */
+function measureRequests(app: FastifyInstance, observer: Pick<Observer, "requestStarted" | "requestEnded">): void {
+  app.addHook("onRequest", (request, { raw }, done) => {
+    const startMs = performance.now();
+    observer.requestStarted();
+    raw.once("close", () => {
+      const { rpc } = request.routeOptions.config;
+      const failure = raw.statusCode < 400 ? undefined : codeOfStatus(raw.statusCode);
+      const outcome = raw.writableFinished ? failure : Code.Canceled;
+      observer.requestEnded(rpc, "node-red", outcome, (performance.now() - startMs) / 1000);
+    });
+    done();
+  });
 }
 
 function createHttpServer(handler: RequestListener, options: NodeRedListenerOptions): Server {

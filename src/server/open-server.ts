@@ -24,6 +24,8 @@ export type ServerOptions = HandlerOptions &
     readonly socket?: UnixSocketOptions | undefined;
     readonly log: Logger;
     readonly limits: Partial<ListenerLimits> & MemoryLimits;
+    /** The budget that listeners share. Absent: one by `limits`. */
+    readonly memory?: MemoryBudget | undefined;
     /** Receives measurements. Defaults to none. */
     readonly observer?: Observer | undefined;
     readonly listener?: Partial<ListenerOptions>;
@@ -130,7 +132,7 @@ async function createServer(options: ServerOptions, drainSignal: AbortSignal, st
       readWorkload: options.identity && createReadWorkload(options.identity, isTrusted),
       findCookies: options.signIn?.findCookies,
       observer,
-      ...limitMemory(options, observer),
+      ...limitMemory(options),
       onEnd: createRequestLog(log),
       findRoute,
     },
@@ -178,22 +180,36 @@ async function loadRuntimeShare(
   return createRuntimeShare({ runtimeProcess, limits, onLimit, onRuntimeAbuse, log });
 }
 
-/** The budget for bodies, and the limit of messages that are decoded on the event loop. */
-function limitMemory(
-  { limits, deferred = [], log }: ServerOptions,
-  observer: Observer,
-): Pick<RequestEnvironment, "memory" | "assertDecodable"> {
+/** The budget for bodies; undefined: they are not limited. */
+export function createMemoryBudget({
+  limits,
+  log,
+  observer = silentObserver,
+}: Pick<ServerOptions, "limits" | "log" | "observer">): MemoryBudget | undefined {
   if (limits.memoryMb === undefined) {
-    return { memory: undefined, assertDecodable: undefined };
+    return undefined;
   }
   const { memoryMb, memoryWaitMs } = limits;
   const report = createOverloadReporter(log, observer);
+  return new MemoryBudget({
+    capacityBytes: memoryMb * 1024 * 1024,
+    waitMs: memoryWaitMs,
+    createError: () => report("memory"),
+  });
+}
+
+/** The budget for bodies, and the limit of messages that are decoded on the event loop. */
+function limitMemory(options: ServerOptions): Pick<RequestEnvironment, "memory" | "assertDecodable"> {
+  const {
+    limits: { memoryMb },
+    deferred = [],
+    memory = createMemoryBudget(options),
+  } = options;
+  if (memoryMb === undefined) {
+    return { memory, assertDecodable: undefined };
+  }
   return {
-    memory: new MemoryBudget({
-      capacityBytes: memoryMb * 1024 * 1024,
-      waitMs: memoryWaitMs,
-      createError: () => report("memory"),
-    }),
+    memory,
     assertDecodable({ route: { method }, messageFormat }, body) {
       if (method !== undefined && !deferred.includes(method)) {
         assertDecodable(method.input, messageFormat, body, memoryMb);

@@ -1,8 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
 
-/** "rest" is the documented HTTP API. */
-export type Protocol = "rest" | "connect" | "grpc" | "grpc-web";
+/** "rest" is the documented HTTP API, "node-red" what Node-RED's tools call on their own port. */
+export type Protocol = "rest" | "connect" | "grpc" | "grpc-web" | "node-red";
 
 /** undefined: success. */
 export type Outcome = Code | undefined;

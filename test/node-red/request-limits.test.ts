@@ -4,11 +4,12 @@ import { expect, test } from "vitest";
 import { publicRoute } from "../../src/node-red/access.ts";
 import { handleErrors } from "../../src/node-red/errors.ts";
 import { limitRequests } from "../../src/node-red/request-limits.ts";
+import { silentObserver } from "../../src/telemetry/observer.ts";
 
 test("a source can't take all requests to public routes", async () => {
   const app = fastify();
   handleErrors(app, pino({ level: "silent" }));
-  limitRequests(app);
+  limitRequests(app, { memory: undefined, observer: silentObserver });
   const released = Promise.withResolvers<void>();
   const arrived = Promise.withResolvers<void>();
   let waiting = 0;

@@ -157,15 +157,29 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   stack.defer(() => closing.abort());
   const mount = createMount({ ...serverOptions, options, shutdownSignal: closing.signal });
   const shutdownSignal = closing.signal;
+  const apiPort = listen ? server.port : undefined;
   const nodeRed = await openNodeRed(
-    { options, serverOptions, memory, authenticator, editorSignIn, audit, store, runtime, live, log, shutdownSignal },
+    {
+      options,
+      serverOptions,
+      apiPort,
+      memory,
+      authenticator,
+      editorSignIn,
+      audit,
+      store,
+      runtime,
+      live,
+      log,
+      shutdownSignal,
+    },
     stack,
   );
   toolsPort = nodeRed?.port;
   protectedPorts.add(toolsPort);
   if (cluster !== undefined) {
     // The port may have been chosen by the system.
-    const name = replicaName(listen ? server.port : undefined);
+    const name = replicaName(apiPort);
     live.rename(name);
     const { mode } = options.runtime;
     const { flows, desired } = store;

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
@@ -5,6 +6,7 @@ import type { Authenticator } from "../auth/authenticator.ts";
 import type { EditorSignIn } from "../auth/editor-sign-in.ts";
 import { createGate } from "../auth/gate.ts";
 import { ToolAuthenticator } from "../auth/tool-authenticator.ts";
+import type { RevisionUrl } from "../node-red/comms/messages.ts";
 import type { NodeRedListener } from "../node-red/listener.ts";
 import type { Options } from "../options/parse.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -20,6 +22,8 @@ import type { Live } from "./live.ts";
 export type NodeRedOptions = {
   readonly options: Options;
   readonly serverOptions: ServerOptions;
+  /** Undefined: the API is not served. */
+  readonly apiPort: number | undefined;
   /** The budget that request bodies of all listeners share. */
   readonly memory: MemoryBudget | undefined;
   readonly authenticator: Authenticator;
@@ -37,6 +41,7 @@ export async function openNodeRed(
   {
     options,
     serverOptions,
+    apiPort,
     memory,
     authenticator,
     editorSignIn: signIn,
@@ -64,9 +69,11 @@ export async function openNodeRed(
   const tools = new ToolAuthenticator(authenticator, { isReadOnly: options.nodeRed.editor === "read-only" });
   const gate = createGate(tools, accessRules, audit);
   const editor = await openEditor({ options, version: runtime.status().version, live, store, tools, audit }, stack);
+  const comms = { ...editor.comms, revisionUrlOf: findRevisionUrl(options, apiPort) };
   return stack.use(
     await openNodeRedListener({
       ...editor,
+      comms,
       host,
       port,
       hosts: signIn === undefined ? hosts : [...hosts, new URL(signIn.url).hostname],
@@ -102,6 +109,24 @@ export async function openNodeRed(
       closeGraceMs: drain.graceMs,
     }),
   );
+}
+
+/** Returns a function that finds the console as a browser does: at the configured URL, or else at the host by which it has reached the editor. */
+function findRevisionUrl(
+  { console, adminAuth, tls }: Options,
+  apiPort: number | undefined,
+): ((request: IncomingMessage) => RevisionUrl | undefined) | undefined {
+  if (!console || apiPort === undefined) {
+    return undefined;
+  }
+  return ({ headers: { host } }) => {
+    const own = URL.parse(`${tls === undefined ? "http" : "https"}://${host}`);
+    if (own !== null) {
+      own.port = String(apiPort);
+    }
+    const base = adminAuth?.signIn?.url ?? own ?? undefined;
+    return base === undefined ? undefined : (rev) => new URL(`/console/history/${encodeURIComponent(rev)}`, base).href;
+  };
 }
 
 /** The same error with another message. */

@@ -7,14 +7,18 @@ import { escapeHtml } from "../editor/page.ts";
 /** What the editor receives over its websocket. */
 export type CommsMessage = { readonly topic: string; readonly data: unknown };
 
+/** Returns where a browser finds a revision. */
+export type RevisionUrl = (rev: string) => string;
+
 /** The kinds of events that the editor shows, apart from debug messages. */
 export const shownCases: readonly EventCase[] = ["nodeStatus", "nodeError", "deployment", "runtimeState"];
 
 /**
  * The messages that the editor receives for an event, as Node-RED sends them (@node-red/runtime's comms.js). The editor inserts the texts of
- * notifications as HTML, so they are escaped here. It escapes all other texts itself.
+ * notifications as HTML, so they are escaped here. It escapes all other texts itself. `revisionUrl` makes deployments show a link to their
+ * revision.
  */
-export function toMessages(event: Event): CommsMessage[] {
+export function toMessages(event: Event, revisionUrl?: RevisionUrl): CommsMessage[] {
   const { kind } = event;
   switch (kind.case) {
     case "nodeStatus": {
@@ -28,7 +32,7 @@ export function toMessages(event: Event): CommsMessage[] {
       // Node-RED shows those that no catch node has received.
       return kind.value.caught ? [] : [{ topic: "debug", data: toError(event, kind.value) }];
     case "deployment":
-      return toDeployment(event, kind.value);
+      return toDeployment(event, kind.value, revisionUrl);
     case "runtimeState":
       return silentStates.has(kind.value.state)
         ? []
@@ -104,7 +108,11 @@ function toWarning(msg: string): object {
   return { id: "", name: "flowgate", level: warnLevel, msg, format: `string[${msg.length}]` };
 }
 
-function toDeployment({ rev }: Event, { outcome, failure, missingTypes }: ValueOf<"deployment">): CommsMessage[] {
+function toDeployment(
+  { rev }: Event,
+  { outcome, failure, missingTypes }: ValueOf<"deployment">,
+  revisionUrl: RevisionUrl | undefined,
+): CommsMessage[] {
   const deployed: CommsMessage = { topic: "notification/runtime-deploy", data: { revision: rev } };
   if (missingTypes.length > 0) {
     const warning = { state: "stop", error: "missing-types", type: "warning" };
@@ -112,11 +120,36 @@ function toDeployment({ rev }: Event, { outcome, failure, missingTypes }: ValueO
     return [deployed, { topic: "notification/runtime-state", data }];
   }
   const text = failureTexts.get(outcome);
-  const data =
-    text === undefined ? {} : toNotification("error", failure === "" ? text : `${text}: ${failure}`, failureTimeoutMs);
-  // Without a text, it closes the notification.
-  return [deployed, { topic: "notification/flowgate-deployment", data }];
+  const notification = text === undefined ? toRevision(rev, outcome, revisionUrl) : toFailure(text, failure);
+  // Without a text, it closes the one before: the editor would otherwise update that, also if it is not shown any more.
+  const topic = "notification/flowgate-deployment";
+  return [deployed, ...[{}, ...notification].map((data) => ({ topic, data }))];
 }
+
+function toFailure(text: string, failure: string): object[] {
+  return [toNotification("error", escapeHtml(failure === "" ? text : `${text}: ${failure}`), failureTimeoutMs)];
+}
+
+function toRevision(rev: string, outcome: DeploymentOutcome, revisionUrl: RevisionUrl | undefined): object[] {
+  const state = successTexts.get(outcome);
+  if (state === undefined || revisionUrl === undefined) {
+    return [];
+  }
+  const name = `<bdi>${escapeHtml(rev.slice(0, shownRevChars))}</bdi>`;
+  const link = `<a href="${escapeHtml(revisionUrl(rev))}" target="_blank" rel="noopener">${name}</a>`;
+  return [toNotification("success", `Revision ${link} ${state}`, revisionTimeoutMs)];
+}
+
+const successTexts: ReadonlyMap<DeploymentOutcome, string> = new Map([
+  [DeploymentOutcome.RUNNING, "is running."],
+  [DeploymentOutcome.STOPPED, "was deployed. The flows are stopped."],
+]);
+
+/** As commands show a revision. */
+const shownRevChars = 8;
+
+/** Long enough to click on it. */
+const revisionTimeoutMs = 10_000;
 
 const failureTexts: ReadonlyMap<DeploymentOutcome, string> = new Map([
   [DeploymentOutcome.FAILED, "The flows were deployed, but have failed"],
@@ -142,17 +175,21 @@ function toState({ state, message }: ValueOf<"runtimeState">): object {
     case RuntimeState.STOPPED:
       return { state: "stop" };
     case RuntimeState.RESTARTING:
-      return { state: "stop", deploy: true, ...toNotification("warning", `The flows are restarted: ${message}`) };
+      return {
+        state: "stop",
+        deploy: true,
+        ...toNotification("warning", escapeHtml(`The flows are restarted: ${message}`)),
+      };
     default:
       return { state: "stop", deploy: true };
   }
 }
 
 /**
- * A text of ours. The editor looks its key up in its translations, which do not have it, and then replaces references in the text; the
- * escaped text contains none.
+ * A text of ours, as HTML. The editor looks its key up in its translations, which do not have it, and then replaces references in the text;
+ * the escaped text contains none.
  */
-function toNotification(type: "error" | "warning", text: string, timeout?: number): object {
-  const defaultValue = escapeHtml(text).replaceAll(/[$_]/g, (char) => `&#${char.charCodeAt(0)};`);
+function toNotification(type: "error" | "warning" | "success", html: string, timeout?: number): object {
+  const defaultValue = html.replaceAll(/[$_]/g, (char) => `&#${char.charCodeAt(0)};`);
   return { type, text: "notification.flowgate", defaultValue, ...(timeout !== undefined && { timeout }) };
 }

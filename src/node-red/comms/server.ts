@@ -2,9 +2,12 @@ import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { clientKeyOf } from "../../auth/caller.ts";
+import type { RevisionUrl } from "./messages.ts";
 import { type Client, CommsSession, type SessionOptions, maxMessageBytes } from "./session.ts";
 
-export type CommsOptions = SessionOptions & {
+export type CommsOptions = Omit<SessionOptions, "revisionUrl"> & {
+  /** Where the client of a request finds revisions. Absent: nowhere. */
+  readonly revisionUrlOf?: ((request: IncomingMessage) => RevisionUrl | undefined) | undefined;
   /** Why an upgrade is refused, as a status; undefined: it is not. Checks Host and Origin. */
   readonly refusalOf: (request: IncomingMessage) => number | undefined;
   readonly clientOf: (request: IncomingMessage) => Client;
@@ -46,7 +49,8 @@ export function serveComms(server: Server, options: CommsOptions): AsyncDisposab
     }
     request.socket.setTimeout(0);
     sockets.handleUpgrade(request, socket, head, (opened) => {
-      const session = new CommsSession(opened, options.clientOf(request), options);
+      const revisionUrl = options.revisionUrlOf?.(request);
+      const session = new CommsSession(opened, options.clientOf(request), { ...options, revisionUrl });
       const { promise, resolve } = Promise.withResolvers<void>();
       sessions.set(session, promise);
       opened.once("close", () => {

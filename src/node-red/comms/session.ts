@@ -9,7 +9,7 @@ import { FlowgateError } from "../../errors.ts";
 import type { EventCase } from "../../live/events.ts";
 import type { JoinedFeed } from "../../live/feed.ts";
 import type { Origin } from "../../store/audit-store.ts";
-import { type CommsMessage, shownCases, toMessages } from "./messages.ts";
+import { type CommsMessage, type RevisionUrl, shownCases, toMessages } from "./messages.ts";
 import type { PaletteChanges } from "./palette-changes.ts";
 
 export type SessionOptions = {
@@ -23,6 +23,8 @@ export type SessionOptions = {
   readonly isShown: (event: Event) => boolean;
   readonly palette: Pick<PaletteChanges, "subscribe">;
   readonly onDenied: (origin: Origin) => void;
+  /** Absent: deployments show no link. */
+  readonly revisionUrl?: RevisionUrl | undefined;
 };
 
 /** The client of a session. */
@@ -210,7 +212,7 @@ export class CommsSession {
     }
     const isRetained = createTopicTest(topic);
     const states = this.#feed?.states().filter(this.#options.isShown) ?? [];
-    this.#send(states.flatMap(toMessages).filter((message) => isRetained(message.topic)));
+    this.#send(states.flatMap((event) => toMessages(event)).filter((message) => isRetained(message.topic)));
   }
 
   /** Sends the events of these kinds from now on, as fast as the client reads them. */
@@ -237,7 +239,7 @@ export class CommsSession {
 
   /** A deployment is news once, while its outcome can change several times. */
   #toNews(event: Event): CommsMessage[] {
-    const messages = toMessages(event);
+    const messages = toMessages(event, this.#options.revisionUrl);
     if (event.kind.case !== "deployment") {
       return messages;
     }

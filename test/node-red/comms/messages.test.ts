@@ -135,6 +135,7 @@ test.each<[string, Init, object[]]>([
     { rev: "r", kind: { case: "deployment", value: failed } },
     [
       { topic: "notification/runtime-deploy", data: { revision: "r" } },
+      { topic: "notification/flowgate-deployment", data: {} },
       {
         topic: "notification/flowgate-deployment",
         data: {
@@ -175,4 +176,28 @@ test.each<[string, Init, object[]]>([
   ["a bookmark", { kind: { case: "bookmark", value: {} } }, []],
 ])("%s", (_, init, expected) => {
   expect(toMessages(create(EventSchema, init))).toEqual(expected);
+});
+
+test.each<[DeploymentOutcome, string | undefined]>([
+  [DeploymentOutcome.RUNNING, "is running."],
+  [DeploymentOutcome.STOPPED, "was deployed. The flows are stopped."],
+  [DeploymentOutcome.PENDING, undefined],
+  [DeploymentOutcome.REPLACED, undefined],
+])("a deployment of outcome %j has a link to its revision, once there is a result", (outcome, state) => {
+  const event = create(EventSchema, { rev: "a_b-c$defghij", kind: { case: "deployment", value: { outcome } } });
+  const [, ...notifications] = toMessages(event, (rev) => `https://flows.example/console/history/${rev}`);
+  const link = `<a href="https://flows.example/console/history/a&#95;b-c&#36;defghij" target="&#95;blank" rel="noopener"><bdi>a&#95;b-c&#36;de</bdi></a>`;
+  expect(notifications.map(({ data }) => data)).toEqual([
+    {},
+    ...(state === undefined
+      ? []
+      : [
+          {
+            type: "success",
+            text: "notification.flowgate",
+            defaultValue: `Revision ${link} ${state}`,
+            timeout: 10_000,
+          },
+        ]),
+  ]);
 });

@@ -52,7 +52,15 @@ export function addContextRoutes(app: FastifyInstance, { runner, store, calls, r
     const { id, key = "", storeName } = readPlace(request);
     const place = [scope, ...(id === undefined ? [] : [encodeSlashes(id)]), key].join("/");
     const input = { scope: place, ...(storeName !== undefined && { store: storeName }) };
-    await calls.call(ContextService.method.deleteContext, input, request, reply);
+    try {
+      await calls.call(ContextService.method.deleteContext, input, request, reply);
+    } catch (error) {
+      if (!(error instanceof FlowgateError && error.reason === "not_found")) {
+        throw error;
+      }
+      // As in Node-RED, the value may be absent, but not the store.
+      await read(scope, request, reply);
+    }
     return reply.status(204).send();
   }
 

@@ -15,6 +15,9 @@ export type NodesRoutesOptions = {
   readonly tarballBytes: number;
 };
 
+/** The module of the nodes that Node-RED itself has. */
+const ownModule = "node-red";
+
 const reads = { config: requires("modules.read") };
 const writes = { config: requires("modules.write") };
 
@@ -33,10 +36,14 @@ export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBy
     const { name, set } = parsePath(request as PathRequest);
     const { enabled } = isFields(request.body) ? request.body : {};
     if (typeof enabled !== "boolean") {
-      throw new FlowgateError("invalid_argument", "enabled: must be true or false");
+      throw new NodeRedError(400, "invalid_request", "enabled: must be true or false");
     }
     await (set === undefined ? assertModule(name) : assertOnlySet(name, set));
-    await calls.call(updateModule, { name, enabled }, request, reply);
+    if (name !== ownModule) {
+      await calls.call(updateModule, { name, enabled }, request, reply);
+    } else if (!enabled) {
+      throw new FlowgateError("invalid_argument", "the nodes of Node-RED itself can't be disabled");
+    }
     return set === undefined ? palette.moduleInfo(name) : palette.info("node", `${name}/${set}`);
   });
 
@@ -109,8 +116,9 @@ function readPackage(body: unknown): PackageRequest {
     );
   }
   if (typeof name !== "string" || typeof version !== "string") {
-    throw new FlowgateError(
-      "invalid_argument",
+    throw new NodeRedError(
+      400,
+      "invalid_request",
       "module: must be the name of an npm package, with a version or without",
     );
   }

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { callerOf, requires } from "./access.ts";
+import { NodeRedError } from "./errors.ts";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { allows } from "../auth/permissions.ts";
 import { isFields } from "../base/fields.ts";
-import { FlowgateError } from "../errors.ts";
 import type { Procedure } from "../runtime/calls.ts";
 import { readDiagnostics, readNodeCredentials } from "../runtime/editor-procedures.ts";
 import { callRunner, type Runner } from "../services/runner.ts";
@@ -34,7 +34,7 @@ export function addRuntimeRoutes(app: FastifyInstance, { runner, calls }: Runtim
     } else if (wanted === "stop") {
       await calls.call(stopFlows, {}, request, reply);
     } else {
-      throw new FlowgateError("invalid_argument", "state: must be start or stop");
+      throw new NodeRedError(400, "invalid_run_state", "state: must be start or stop");
     }
     return state();
   });

@@ -228,6 +228,32 @@ describe("a service with users", () => {
     }
   });
 
+  test("malformed requests have the codes of Node-RED", async () => {
+    const send = (method: string, path: string, body: object) =>
+      service.sendTool(method, path, { headers: { ...admin, ...json }, body: JSON.stringify(body) });
+    for (const [method, path, body, code] of [
+      ["POST", "/flows/state", { state: "none" }, "invalid_run_state"],
+      ["POST", "/nodes", {}, "invalid_request"],
+      ["PUT", "/nodes/node-red", {}, "invalid_request"],
+      ["PUT", "/nodes/node-red/inject", { enabled: 1 }, "invalid_request"],
+    ] as const) {
+      const refused = await send(method, path, body);
+      expect([path, refused.status, codeOf(refused)]).toEqual([path, 400, code]);
+    }
+  });
+
+  test("the nodes of Node-RED itself are enabled, and can't be disabled", async () => {
+    const set = (enabled: boolean) =>
+      service.sendTool("PUT", "/nodes/node-red", { headers: { ...admin, ...json }, body: JSON.stringify({ enabled }) });
+    const enabled = await set(true);
+    expect([enabled.status, enabled.json()]).toEqual([
+      200,
+      expect.objectContaining({ name: "node-red", local: false }),
+    ]);
+    const disabled = await set(false);
+    expect([disabled.status, disabled.body]).toEqual([400, expect.stringContaining("can't be disabled")]);
+  });
+
   test("settings of users and the library are kept in the store", async () => {
     const send = (path: string, body: unknown, headers = admin) =>
       service.sendTool("POST", path, { headers: { ...headers, ...json }, body: JSON.stringify(body) });
@@ -292,8 +318,14 @@ describe("a service with users", () => {
     expect(await read("flow/none")).toEqual({});
     expect((await service.sendTool("GET", "/context/global?store=none", { headers: admin })).status).toBe(404);
     expect((await service.sendTool("GET", "/context/global", { headers: reader })).status).toBe(401);
-    expect((await service.sendTool("DELETE", "/context/global/n", { headers: admin })).status).toBe(204);
+    const remove = async (path: string) =>
+      (await service.sendTool("DELETE", `/context/${path}`, { headers: admin })).status;
+    expect(await remove("global/n")).toBe(204);
     expect(await read("global")).toEqual({ memory: {} });
+    // Node-RED knows what is already gone only by its store.
+    expect([await remove("global/n"), await remove("flow/none/n"), await remove("global/n?store=none")]).toEqual([
+      204, 204, 404,
+    ]);
   });
 
   test("paths that this service replaces say by what, and those of the API are absent", async () => {

@@ -6,8 +6,8 @@ import { openNpmRegistry } from "../modules/npm-registry.ts";
 import { nodesOf, paletteTemplateOf } from "../modules/write-modules.ts";
 import { missingBrowser, openBrowser } from "./browser.ts";
 import { Editor, toolsUrl } from "./editor.ts";
+import { installations } from "./installations.ts";
 import { bearer, json } from "./rest.ts";
-import { startService } from "./service.ts";
 import { login, user } from "./users.ts";
 
 const withNode = (type: string) => ({
@@ -21,22 +21,21 @@ const packages = [
   { name: "contrib-old", version: "1.1.0", ...withNode("renewed") },
 ];
 
-test.skipIf(missingBrowser !== undefined)(
-  "modules are installed, updated, disabled and removed by the buttons of the editor's palette manager",
-  async () => {
+test.skipIf(missingBrowser !== undefined).each(installations)(
+  "%s, modules are installed, updated, disabled and removed by the buttons of the editor's palette manager",
+  async (_, open) => {
     await using registry = await openNpmRegistry(() => packages);
     await using catalogue = await openCatalogue([
       { id: "contrib-offered", version: "1.0.0", types: ["offered"] },
       { id: "contrib-old", version: "1.1.0", types: ["old"] },
       { id: "contrib-unpublished", version: "1.0.0" },
     ]);
-    await using service = await startService({
-      config: {
-        adminAuth: { users: [user("admin", "*")] },
-        modules: { registry: registry.url },
-        nodeRed: { port: 0, editor: true, catalogue: catalogue.url },
-      },
+    await using installation = await open({
+      adminAuth: { users: [user("admin", "*")] },
+      modules: { registry: registry.url },
+      nodeRed: { port: 0, editor: true, catalogue: catalogue.url },
     });
+    const { service } = installation;
     const headers = { ...bearer(await login(service, { username: "admin" })), ...json };
     const versions = async (): Promise<Record<string, string>> => {
       const { modules } = (await service.send("GET", "/modules", { headers })).json() as {

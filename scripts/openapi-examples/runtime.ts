@@ -20,6 +20,10 @@ export const runtime: Examples = {
             apiVersions: ["v1", "v2"],
             runtime: runtimeState,
             user: { username: "admin", permissions: ["*"] },
+            roles: [
+              { name: "viewer", permissions: ["read"] },
+              { name: "admin", permissions: ["*"] },
+            ],
           },
         },
         failed: {

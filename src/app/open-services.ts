@@ -211,7 +211,7 @@ function openRoutes(
       stats,
       usage: stack.use(new OwnUsage(options.dataDir)),
     }),
-    settings: settingsService({ version, runtime, cluster }),
+    settings: settingsService({ version, runtime, authenticator, cluster }),
     tokens: tokensService(authenticator, store.tokens),
     audit: auditService(store.audit),
     events: eventsService({ ...live, audit, calls: stack.use(new OpenCalls({ authenticator, tokens: store.tokens })) }),

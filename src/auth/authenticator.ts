@@ -103,6 +103,11 @@ export class Authenticator {
     return this.issuesTokens || this.#options.sessions !== undefined;
   }
 
+  /** The roles in force; undefined: no one has to authenticate. The same object until others are. */
+  get roles(): Roles | undefined {
+    return this.required ? (this.#users?.known.roles ?? this.#options.roles ?? builtInRoles) : undefined;
+  }
+
   /** The prompts that a client must show to request a token; empty if no token is needed. */
   login(): MessageInitShape<typeof GetLoginResponseSchema> {
     return this.issuesTokens ? passwordLogin : {};

@@ -14,7 +14,9 @@ import {
   type SettingsService,
 } from "../../gen/flowgate/v1/settings_pb.ts";
 import { method as methodExtension } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
+import type { Authenticator } from "../auth/authenticator.ts";
 import { type Principal, principalKey } from "../auth/caller.ts";
+import type { Roles } from "../auth/permissions.ts";
 import { enumValue } from "../base/enums.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import type { Boundary } from "../runtime/options.ts";
@@ -29,12 +31,19 @@ type SettingsOptions = {
   /** The version of Flowgate. */
   readonly version: string;
   readonly runtime: Pick<Runtime, "status">;
+  readonly authenticator: Pick<Authenticator, "roles">;
   /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
 };
 
-export function settingsService({ version, runtime, cluster }: SettingsOptions): ServiceImpl<typeof SettingsService> {
+export function settingsService({
+  version,
+  runtime,
+  authenticator,
+  cluster,
+}: SettingsOptions): ServiceImpl<typeof SettingsService> {
   let current: RuntimeStatus | undefined;
+  let currentRoles: Roles | undefined;
   /** Frozen, so that each is encoded once. */
   let responses = new WeakMap<Principal, GetSettingsResponse>();
 
@@ -42,18 +51,20 @@ export function settingsService({ version, runtime, cluster }: SettingsOptions):
     getSettings(_request, { values }) {
       const principal = values.get(principalKey);
       const status = runtime.status();
+      const { roles } = authenticator;
       if (cluster !== undefined) {
-        return toResponse(version, status, principal, cluster.replicas());
+        return toResponse(version, status, principal, roles, cluster.replicas());
       }
-      if (current === undefined || !isSame(status, current)) {
+      if (current === undefined || !isSame(status, current) || roles !== currentRoles) {
         current = status;
+        currentRoles = roles;
         responses = new WeakMap();
       }
       const known = responses.get(principal);
       if (known !== undefined) {
         return known;
       }
-      const response = Object.freeze(toResponse(version, status, principal, []));
+      const response = Object.freeze(toResponse(version, status, principal, roles, []));
       responses.set(principal, response);
       return response;
     },
@@ -88,6 +99,7 @@ function toResponse(
   version: string,
   status: RuntimeStatus,
   { username, permissions }: Principal,
+  roles: Roles | undefined,
   replicas: readonly Replica[],
 ): GetSettingsResponse {
   return create(GetSettingsResponseSchema, {
@@ -98,6 +110,7 @@ function toResponse(
     replicas: replicas
       .toSorted((one, other) => one.name.localeCompare(other.name))
       .map((replica) => toReplica(replica)),
+    roles: Array.from(roles ?? [], ([name, names]) => ({ name, permissions: [...names] })),
   });
 }
 

@@ -2,6 +2,7 @@ import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { RuntimeState, SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { type Principal, principalKey } from "../../src/auth/caller.ts";
+import { builtInRoles, type Roles } from "../../src/auth/permissions.ts";
 import type { RuntimeStatus } from "../../src/runtime/runtime.ts";
 import { settingsService } from "../../src/services/settings.ts";
 
@@ -10,7 +11,9 @@ test("the settings are those of the runtime and the caller at each call", async 
   let status: RuntimeStatus = running;
   const ada = { username: "ada", permissions: ["*"] };
   let caller: Principal = ada;
-  const service = settingsService({ version: "1", runtime: { status: () => ({ ...status }) }, cluster: undefined });
+  const authenticator: { roles: Roles | undefined } = { roles: undefined };
+  const runtime = { status: () => ({ ...status }) };
+  const service = settingsService({ version: "1", runtime, authenticator, cluster: undefined });
   const transport = createRouterTransport((router) => router.service(SettingsService, service), {
     router: {
       interceptors: [
@@ -37,4 +40,14 @@ test("the settings are those of the runtime and the caller at each call", async 
   expect(await read()).toEqual([RuntimeState.FAILED, 1, "why", "bob"]);
   caller = ada;
   expect(await read()).toEqual([RuntimeState.FAILED, 1, "why", "ada"]);
+  const readRoles = async () => (await getSettings({})).roles.map(({ name, permissions }) => [name, ...permissions]);
+  expect(await readRoles()).toEqual([]);
+  authenticator.roles = new Map([...builtInRoles, ["viewer", ["flows.read"]], ["none", []]]);
+  expect(await readRoles()).toEqual([
+    ["viewer", "flows.read"],
+    ["deployer", "read", "flows.write", "flows.propose", "revisions.write", "library.write"],
+    expect.arrayContaining(["operator"]),
+    ["admin", "*"],
+    ["none"],
+  ]);
 });

@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/settings.proto.
  */
 export const file_flowgate_v1_settings: GenFile = /*@__PURE__*/
-  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IqwBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYSK8AQoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSKAoFc3RhdGUYAyABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSGwoJaHR0cF9wb3J0GAQgASgFQgja47KsCgIoARIUCgdtZXNzYWdlGAUgASgJSACIAQESKQoJaXNvbGF0aW9uGAYgASgLMhYuZmxvd2dhdGUudjEuSXNvbGF0aW9uQgoKCF9tZXNzYWdlInUKCUlzb2xhdGlvbhIqCgVsZXZlbBgBIAEoDjIbLmZsb3dnYXRlLnYxLklzb2xhdGlvbkxldmVsEhEKBHVzZXIYAiABKA1IAIgBARIUCgdtZXNzYWdlGAMgASgJSAGIAQFCBwoFX3VzZXJCCgoIX21lc3NhZ2UilQIKB1JlcGxpY2ESDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEiYKBG1vZGUYAyABKA4yGC5mbG93Z2F0ZS52MS5SdW50aW1lTW9kZRIoCgVzdGF0ZRgEIAEoDjIZLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZRILCgNyZXYYBSABKAkSLwoHb3V0Y29tZRgGIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEg8KB21lc3NhZ2UYByABKAkSFgoEc2VsZhgIIAEoCEII2uOyrAoCKAESMgoObGFzdF9zZWVuX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjcKBFVzZXISEAoIdXNlcm5hbWUYASABKAkSHQoLcGVybWlzc2lvbnMYAiADKAlCCNrjsqwKAigBKuMBCg5Jc29sYXRpb25MZXZlbBIfChtJU09MQVRJT05fTEVWRUxfVU5TUEVDSUZJRUQQABImChRJU09MQVRJT05fTEVWRUxfTk9ORRABGgza47KsCgYKBG5vbmUSLAoXSVNPTEFUSU9OX0xFVkVMX1BST0NFU1MQAhoP2uOyrAoJCgdwcm9jZXNzEiYKFElTT0xBVElPTl9MRVZFTF9VU0VSEAMaDNrjsqwKBgoEdXNlchIyChpJU09MQVRJT05fTEVWRUxfTkFNRVNQQUNFUxAEGhLa47KsCgwKCm5hbWVzcGFjZXMqjwMKDFJ1bnRpbWVTdGF0ZRIdChlSVU5USU1FX1NUQVRFX1VOU1BFQ0lGSUVEEAASLAoWUlVOVElNRV9TVEFURV9TVEFSVElORxABGhDa47KsCgoKCHN0YXJ0aW5nEioKFVJVTlRJTUVfU1RBVEVfUlVOTklORxACGg/a47KsCgkKB3J1bm5pbmcSKAoUUlVOVElNRV9TVEFURV9GQUlMRUQQAxoO2uOyrAoICgZmYWlsZWQSMAoYUlVOVElNRV9TVEFURV9SRVNUQVJUSU5HEAQaEtrjsqwKDAoKcmVzdGFydGluZxIkChJSVU5USU1FX1NUQVRFX1NBRkUQBRoM2uOyrAoGCgRzYWZlEioKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGGg/a47KsCgkKB3N0b3BwZWQSKgoVUlVOVElNRV9TVEFURV9TVEFOREJZEAcaD9rjsqwKCQoHc3RhbmRieRIsChZSVU5USU1FX1NUQVRFX0RJU0FCTEVEEAgaENrjsqwKCgoIZGlzYWJsZWQqmAEKC1J1bnRpbWVNb2RlEhwKGFJVTlRJTUVfTU9ERV9VTlNQRUNJRklFRBAAEiMKEVJVTlRJTUVfTU9ERV9FQUNIEAEaDNrjsqwKBgoEZWFjaBIhChBSVU5USU1FX01PREVfT05FEAIaC9rjsqwKBQoDb25lEiMKEVJVTlRJTUVfTU9ERV9OT05FEAMaDNrjsqwKBgoEbm9uZTKMAQoPU2V0dGluZ3NTZXJ2aWNlEnkKC0dldFNldHRpbmdzEh8uZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXF1ZXN0GiAuZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXNwb25zZSInkAIBwoIZDxoNc2V0dGluZ3MucmVhZILT5JMCCxIJL3NldHRpbmdzQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0Is4BChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYRIgCgVyb2xlcxgGIAMoCzIRLmZsb3dnYXRlLnYxLlJvbGUivAEKB1J1bnRpbWUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEigKBXN0YXRlGAMgASgOMhkuZmxvd2dhdGUudjEuUnVudGltZVN0YXRlEhsKCWh0dHBfcG9ydBgEIAEoBUII2uOyrAoCKAESFAoHbWVzc2FnZRgFIAEoCUgAiAEBEikKCWlzb2xhdGlvbhgGIAEoCzIWLmZsb3dnYXRlLnYxLklzb2xhdGlvbkIKCghfbWVzc2FnZSJ1CglJc29sYXRpb24SKgoFbGV2ZWwYASABKA4yGy5mbG93Z2F0ZS52MS5Jc29sYXRpb25MZXZlbBIRCgR1c2VyGAIgASgNSACIAQESFAoHbWVzc2FnZRgDIAEoCUgBiAEBQgcKBV91c2VyQgoKCF9tZXNzYWdlIpUCCgdSZXBsaWNhEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRImCgRtb2RlGAMgASgOMhguZmxvd2dhdGUudjEuUnVudGltZU1vZGUSKAoFc3RhdGUYBCABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSCwoDcmV2GAUgASgJEi8KB291dGNvbWUYBiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIPCgdtZXNzYWdlGAcgASgJEhYKBHNlbGYYCCABKAhCCNrjsqwKAigBEjIKDmxhc3Rfc2Vlbl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIzCgRSb2xlEgwKBG5hbWUYASABKAkSHQoLcGVybWlzc2lvbnMYAiADKAlCCNrjsqwKAigBIjcKBFVzZXISEAoIdXNlcm5hbWUYASABKAkSHQoLcGVybWlzc2lvbnMYAiADKAlCCNrjsqwKAigBKuMBCg5Jc29sYXRpb25MZXZlbBIfChtJU09MQVRJT05fTEVWRUxfVU5TUEVDSUZJRUQQABImChRJU09MQVRJT05fTEVWRUxfTk9ORRABGgza47KsCgYKBG5vbmUSLAoXSVNPTEFUSU9OX0xFVkVMX1BST0NFU1MQAhoP2uOyrAoJCgdwcm9jZXNzEiYKFElTT0xBVElPTl9MRVZFTF9VU0VSEAMaDNrjsqwKBgoEdXNlchIyChpJU09MQVRJT05fTEVWRUxfTkFNRVNQQUNFUxAEGhLa47KsCgwKCm5hbWVzcGFjZXMqjwMKDFJ1bnRpbWVTdGF0ZRIdChlSVU5USU1FX1NUQVRFX1VOU1BFQ0lGSUVEEAASLAoWUlVOVElNRV9TVEFURV9TVEFSVElORxABGhDa47KsCgoKCHN0YXJ0aW5nEioKFVJVTlRJTUVfU1RBVEVfUlVOTklORxACGg/a47KsCgkKB3J1bm5pbmcSKAoUUlVOVElNRV9TVEFURV9GQUlMRUQQAxoO2uOyrAoICgZmYWlsZWQSMAoYUlVOVElNRV9TVEFURV9SRVNUQVJUSU5HEAQaEtrjsqwKDAoKcmVzdGFydGluZxIkChJSVU5USU1FX1NUQVRFX1NBRkUQBRoM2uOyrAoGCgRzYWZlEioKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGGg/a47KsCgkKB3N0b3BwZWQSKgoVUlVOVElNRV9TVEFURV9TVEFOREJZEAcaD9rjsqwKCQoHc3RhbmRieRIsChZSVU5USU1FX1NUQVRFX0RJU0FCTEVEEAgaENrjsqwKCgoIZGlzYWJsZWQqmAEKC1J1bnRpbWVNb2RlEhwKGFJVTlRJTUVfTU9ERV9VTlNQRUNJRklFRBAAEiMKEVJVTlRJTUVfTU9ERV9FQUNIEAEaDNrjsqwKBgoEZWFjaBIhChBSVU5USU1FX01PREVfT05FEAIaC9rjsqwKBQoDb25lEiMKEVJVTlRJTUVfTU9ERV9OT05FEAMaDNrjsqwKBgoEbm9uZTKMAQoPU2V0dGluZ3NTZXJ2aWNlEnkKC0dldFNldHRpbmdzEh8uZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXF1ZXN0GiAuZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXNwb25zZSInkAIBwoIZDxoNc2V0dGluZ3MucmVhZILT5JMCCxIJL3NldHRpbmdzQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetSettingsRequest
@@ -68,6 +68,13 @@ export type GetSettingsResponse = Message<"flowgate.v1.GetSettingsResponse"> & {
    * @generated from field: repeated flowgate.v1.Replica replicas = 5;
    */
   replicas: Replica[];
+
+  /**
+   * The roles, which the configuration can grant and scopes can name; absent without authentication.
+   *
+   * @generated from field: repeated flowgate.v1.Role roles = 6;
+   */
+  roles: Role[];
 };
 
 /**
@@ -238,6 +245,30 @@ export const ReplicaSchema: GenMessage<Replica> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_settings, 4);
 
 /**
+ * A set of permissions by its name.
+ *
+ * @generated from message flowgate.v1.Role
+ */
+export type Role = Message<"flowgate.v1.Role"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: repeated string permissions = 2;
+   */
+  permissions: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.Role.
+ * Use `create(RoleSchema)` to create a new message.
+ */
+export const RoleSchema: GenMessage<Role> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_settings, 5);
+
+/**
  * @generated from message flowgate.v1.User
  */
 export type User = Message<"flowgate.v1.User"> & {
@@ -257,7 +288,7 @@ export type User = Message<"flowgate.v1.User"> & {
  * Use `create(UserSchema)` to create a new message.
  */
 export const UserSchema: GenMessage<User> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_settings, 5);
+  messageDesc(file_flowgate_v1_settings, 6);
 
 /**
  * @generated from enum flowgate.v1.IsolationLevel
@@ -436,7 +467,7 @@ export const RuntimeModeSchema: GenEnum<RuntimeMode> = /*@__PURE__*/
  */
 export const SettingsService: GenService<{
   /**
-   * Returns the version of the service, the state of its flow runtime, and the authenticated user.
+   * Returns the version of the service, the state of its flow runtime, the authenticated user, and the roles of the configuration.
    *
    * @generated from rpc flowgate.v1.SettingsService.GetSettings
    */

@@ -41,6 +41,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
       startService({
         config: {
           adminAuth: { users: [user("admin", "*"), user("reader", "read")] },
+          roles: { "release-manager": ["read", "revisions.write"] },
           modules: { deny: ["contrib-denied"] },
           limits: { eventLoopDelayMs: 0 },
         },
@@ -270,6 +271,10 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
     expect(await permission("flows.read").textContent()).toMatch(/^flows\.readyes/);
     expect(await permission("flows.write").textContent()).toMatch(/^flows\.writeno/);
     expect(await permission("context.read").textContent()).toMatch(/^context\.readno/);
+    const role = page
+      .getByRole("row")
+      .filter({ has: page.getByRole("cell", { name: "release-manager", exact: true }) });
+    await role.getByText("Change the message of a revision").waitFor();
     const { version } = (await service.send("GET", "/settings", { headers })).json() as { version: string };
     await page.getByText(version, { exact: true }).first().waitFor();
     const document = await page.getByRole("link", { name: "/openapi.json" }).getAttribute("href");

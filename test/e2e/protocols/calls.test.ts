@@ -4,6 +4,7 @@ import { AuthService } from "../../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { RuntimeService } from "../../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../../gen/flowgate/v1/settings_pb.ts";
+import { builtInRoles } from "../../../src/auth/permissions.ts";
 import { bearer, form, json, v2 } from "../rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "../rpc.ts";
 import { type Service, startService, withoutRuntime } from "../service.ts";
@@ -78,6 +79,7 @@ const reading: Row[] = [
         isolation: expect.anything(),
       },
       user: { username: "admin", permissions: ["*"] },
+      roles: Array.from(builtInRoles, ([name, permissions]) => ({ name, permissions })),
     },
   },
   {

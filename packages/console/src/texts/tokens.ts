@@ -38,7 +38,7 @@ export const texts = {
   everythingHint: "All permissions that you have now.",
   selected: "Only what is selected",
   roles: "Roles",
-  rolesHint: "Sets of permissions. The configuration of the service can define them in another way.",
+  rolesHint: "Sets of permissions, which the configuration of the service defines.",
   single: "Single permissions",
   notYours: "You do not have it yourself.",
   others: "Others",

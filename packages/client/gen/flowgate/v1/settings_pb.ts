@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/settings.proto.
  */
 export const file_flowgate_v1_settings: GenFile = /*@__PURE__*/
-  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IqwBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYSKyAQoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSKAoFc3RhdGUYAyABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSEQoJaHR0cF9wb3J0GAQgASgFEhQKB21lc3NhZ2UYBSABKAlIAIgBARIpCglpc29sYXRpb24YBiABKAsyFi5mbG93Z2F0ZS52MS5Jc29sYXRpb25CCgoIX21lc3NhZ2UidQoJSXNvbGF0aW9uEioKBWxldmVsGAEgASgOMhsuZmxvd2dhdGUudjEuSXNvbGF0aW9uTGV2ZWwSEQoEdXNlchgCIAEoDUgAiAEBEhQKB21lc3NhZ2UYAyABKAlIAYgBAUIHCgVfdXNlckIKCghfbWVzc2FnZSKLAgoHUmVwbGljYRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoEbW9kZRgDIAEoDjIYLmZsb3dnYXRlLnYxLlJ1bnRpbWVNb2RlEigKBXN0YXRlGAQgASgOMhkuZmxvd2dhdGUudjEuUnVudGltZVN0YXRlEgsKA3JldhgFIAEoCRIvCgdvdXRjb21lGAYgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSDwoHbWVzc2FnZRgHIAEoCRIMCgRzZWxmGAggASgIEjIKDmxhc3Rfc2Vlbl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCItCgRVc2VyEhAKCHVzZXJuYW1lGAEgASgJEhMKC3Blcm1pc3Npb25zGAIgAygJKqIBCg5Jc29sYXRpb25MZXZlbBIfChtJU09MQVRJT05fTEVWRUxfVU5TUEVDSUZJRUQQABIYChRJU09MQVRJT05fTEVWRUxfTk9ORRABEhsKF0lTT0xBVElPTl9MRVZFTF9QUk9DRVNTEAISGAoUSVNPTEFUSU9OX0xFVkVMX1VTRVIQAxIeChpJU09MQVRJT05fTEVWRUxfTkFNRVNQQUNFUxAEKoYCCgxSdW50aW1lU3RhdGUSHQoZUlVOVElNRV9TVEFURV9VTlNQRUNJRklFRBAAEhoKFlJVTlRJTUVfU1RBVEVfU1RBUlRJTkcQARIZChVSVU5USU1FX1NUQVRFX1JVTk5JTkcQAhIYChRSVU5USU1FX1NUQVRFX0ZBSUxFRBADEhwKGFJVTlRJTUVfU1RBVEVfUkVTVEFSVElORxAEEhYKElJVTlRJTUVfU1RBVEVfU0FGRRAFEhkKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGEhkKFVJVTlRJTUVfU1RBVEVfU1RBTkRCWRAHEhoKFlJVTlRJTUVfU1RBVEVfRElTQUJMRUQQCCpvCgtSdW50aW1lTW9kZRIcChhSVU5USU1FX01PREVfVU5TUEVDSUZJRUQQABIVChFSVU5USU1FX01PREVfRUFDSBABEhQKEFJVTlRJTUVfTU9ERV9PTkUQAhIVChFSVU5USU1FX01PREVfTk9ORRADMmgKD1NldHRpbmdzU2VydmljZRJVCgtHZXRTZXR0aW5ncxIfLmZsb3dnYXRlLnYxLkdldFNldHRpbmdzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkdldFNldHRpbmdzUmVzcG9uc2UiA5ACAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows, file_google_protobuf_timestamp]);
+  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0Is4BChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYRIgCgVyb2xlcxgGIAMoCzIRLmZsb3dnYXRlLnYxLlJvbGUisgEKB1J1bnRpbWUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEigKBXN0YXRlGAMgASgOMhkuZmxvd2dhdGUudjEuUnVudGltZVN0YXRlEhEKCWh0dHBfcG9ydBgEIAEoBRIUCgdtZXNzYWdlGAUgASgJSACIAQESKQoJaXNvbGF0aW9uGAYgASgLMhYuZmxvd2dhdGUudjEuSXNvbGF0aW9uQgoKCF9tZXNzYWdlInUKCUlzb2xhdGlvbhIqCgVsZXZlbBgBIAEoDjIbLmZsb3dnYXRlLnYxLklzb2xhdGlvbkxldmVsEhEKBHVzZXIYAiABKA1IAIgBARIUCgdtZXNzYWdlGAMgASgJSAGIAQFCBwoFX3VzZXJCCgoIX21lc3NhZ2UiiwIKB1JlcGxpY2ESDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEiYKBG1vZGUYAyABKA4yGC5mbG93Z2F0ZS52MS5SdW50aW1lTW9kZRIoCgVzdGF0ZRgEIAEoDjIZLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZRILCgNyZXYYBSABKAkSLwoHb3V0Y29tZRgGIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEg8KB21lc3NhZ2UYByABKAkSDAoEc2VsZhgIIAEoCBIyCg5sYXN0X3NlZW5fdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiKQoEUm9sZRIMCgRuYW1lGAEgASgJEhMKC3Blcm1pc3Npb25zGAIgAygJIi0KBFVzZXISEAoIdXNlcm5hbWUYASABKAkSEwoLcGVybWlzc2lvbnMYAiADKAkqogEKDklzb2xhdGlvbkxldmVsEh8KG0lTT0xBVElPTl9MRVZFTF9VTlNQRUNJRklFRBAAEhgKFElTT0xBVElPTl9MRVZFTF9OT05FEAESGwoXSVNPTEFUSU9OX0xFVkVMX1BST0NFU1MQAhIYChRJU09MQVRJT05fTEVWRUxfVVNFUhADEh4KGklTT0xBVElPTl9MRVZFTF9OQU1FU1BBQ0VTEAQqhgIKDFJ1bnRpbWVTdGF0ZRIdChlSVU5USU1FX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWUlVOVElNRV9TVEFURV9TVEFSVElORxABEhkKFVJVTlRJTUVfU1RBVEVfUlVOTklORxACEhgKFFJVTlRJTUVfU1RBVEVfRkFJTEVEEAMSHAoYUlVOVElNRV9TVEFURV9SRVNUQVJUSU5HEAQSFgoSUlVOVElNRV9TVEFURV9TQUZFEAUSGQoVUlVOVElNRV9TVEFURV9TVE9QUEVEEAYSGQoVUlVOVElNRV9TVEFURV9TVEFOREJZEAcSGgoWUlVOVElNRV9TVEFURV9ESVNBQkxFRBAIKm8KC1J1bnRpbWVNb2RlEhwKGFJVTlRJTUVfTU9ERV9VTlNQRUNJRklFRBAAEhUKEVJVTlRJTUVfTU9ERV9FQUNIEAESFAoQUlVOVElNRV9NT0RFX09ORRACEhUKEVJVTlRJTUVfTU9ERV9OT05FEAMyaAoPU2V0dGluZ3NTZXJ2aWNlElUKC0dldFNldHRpbmdzEh8uZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXF1ZXN0GiAuZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXNwb25zZSIDkAIBQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_flows, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.GetSettingsRequest
@@ -65,6 +65,13 @@ export type GetSettingsResponse = Message<"flowgate.v1.GetSettingsResponse"> & {
    * @generated from field: repeated flowgate.v1.Replica replicas = 5;
    */
   replicas: Replica[];
+
+  /**
+   * The roles, which the configuration can grant and scopes can name; absent without authentication.
+   *
+   * @generated from field: repeated flowgate.v1.Role roles = 6;
+   */
+  roles: Role[];
 };
 
 /**
@@ -235,6 +242,30 @@ export const ReplicaSchema: GenMessage<Replica> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_settings, 4);
 
 /**
+ * A set of permissions by its name.
+ *
+ * @generated from message flowgate.v1.Role
+ */
+export type Role = Message<"flowgate.v1.Role"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: repeated string permissions = 2;
+   */
+  permissions: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.Role.
+ * Use `create(RoleSchema)` to create a new message.
+ */
+export const RoleSchema: GenMessage<Role> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_settings, 5);
+
+/**
  * @generated from message flowgate.v1.User
  */
 export type User = Message<"flowgate.v1.User"> & {
@@ -254,7 +285,7 @@ export type User = Message<"flowgate.v1.User"> & {
  * Use `create(UserSchema)` to create a new message.
  */
 export const UserSchema: GenMessage<User> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_settings, 5);
+  messageDesc(file_flowgate_v1_settings, 6);
 
 /**
  * @generated from enum flowgate.v1.IsolationLevel
@@ -433,7 +464,7 @@ export const RuntimeModeSchema: GenEnum<RuntimeMode> = /*@__PURE__*/
  */
 export const SettingsService: GenService<{
   /**
-   * Returns the version of the service, the state of its flow runtime, and the authenticated user.
+   * Returns the version of the service, the state of its flow runtime, the authenticated user, and the roles of the configuration.
    *
    * @generated from rpc flowgate.v1.SettingsService.GetSettings
    */

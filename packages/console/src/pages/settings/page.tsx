@@ -6,10 +6,9 @@ import { AuthService, SettingsService } from "@flowgate/client";
 import { docsUrl, metricsUrl, openApiUrl } from "../../api/paths.ts";
 import { Page, Result } from "../../components/page.tsx";
 import { visibleText } from "../../components/visible-text.ts";
-import { explainPermission } from "../../texts/permissions.ts";
 import { serviceFields, texts, userFields } from "../../texts/settings.ts";
 import { Fact } from "./fact.tsx";
-import { PermissionTable } from "./permission-table.tsx";
+import { Granted, PermissionTable, RoleTable } from "./permission-table.tsx";
 import { ReplicaTable, RuntimeFacts } from "./runtime-facts.tsx";
 
 export function SettingsPage(): ReactNode {
@@ -19,7 +18,7 @@ export function SettingsPage(): ReactNode {
     <Page title={texts.title}>
       <p className="muted">{texts.intro}</p>
       <Result of={settings}>
-        {({ version, apiVersions, runtime, replicas }) => (
+        {({ version, apiVersions, runtime, replicas, roles }) => (
           <>
             <section className="card">
               <h2>{texts.service}</h2>
@@ -38,6 +37,13 @@ export function SettingsPage(): ReactNode {
               <section className="card">
                 <h2>{texts.replicas}</h2>
                 <ReplicaTable replicas={replicas} />
+              </section>
+            )}
+            {roles.length === 0 ? null : (
+              <section className="card">
+                <h2>{texts.roles}</h2>
+                <p className="muted">{texts.rolesHint}</p>
+                <RoleTable roles={roles} />
               </section>
             )}
           </>
@@ -88,18 +94,7 @@ function Caller({ of: { username, permissions, tokenId, tokenName } }: { readonl
           </Fact>
         )}
         <Fact of={userFields.permissions}>
-          {permissions.length === 0 ? (
-            texts.none
-          ) : (
-            <ul className="settings-granted">
-              {permissions.map((name) => (
-                <li key={name}>
-                  <code>{visibleText(name)}</code>{" "}
-                  <span className="muted">{visibleText(explainPermission(name) ?? texts.unknownPermission)}</span>
-                </li>
-              ))}
-            </ul>
-          )}
+          <Granted permissions={permissions} />
         </Fact>
       </dl>
       <PermissionTable granted={permissions} />

@@ -1,8 +1,10 @@
 import type { ReactNode } from "react";
+import type { GetSettingsResponse } from "@flowgate/client";
 import { Sign } from "../../components/sign.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
-import { permissionTexts } from "../../texts/permissions.ts";
+import { explainPermission, permissionTexts } from "../../texts/permissions.ts";
 import { texts } from "../../texts/settings.ts";
 import { grantOf } from "./permissions.ts";
 
@@ -13,6 +15,34 @@ const columns: readonly Column<Row>[] = [
   { title: texts.granted, cell: ({ grant }) => <Grant grant={grant} /> },
   { title: texts.meaning, cell: ({ meaning }) => meaning },
 ];
+
+type Role = GetSettingsResponse["roles"][number];
+
+const roleColumns: readonly Column<Role>[] = [
+  { title: texts.role, cell: ({ name }) => <code>{visibleText(name)}</code> },
+  { title: texts.meaning, cell: ({ permissions }) => <Granted permissions={permissions} /> },
+];
+
+/** The roles of the configuration with what they permit. */
+export function RoleTable({ roles }: { readonly roles: readonly Role[] }): ReactNode {
+  return <Table label={texts.roles} columns={roleColumns} rows={roles} keyOf={({ name }) => name} empty={null} />;
+}
+
+/** Permissions with their meanings. */
+export function Granted({ permissions }: { readonly permissions: readonly string[] }): ReactNode {
+  return permissions.length === 0 ? (
+    texts.none
+  ) : (
+    <ul className="settings-granted">
+      {permissions.map((name) => (
+        <li key={name}>
+          <code>{visibleText(name)}</code>{" "}
+          <span className="muted">{visibleText(explainPermission(name) ?? texts.unknownPermission)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
 
 /** All permissions with what they permit, and which of them the user has. */
 export function PermissionTable({ granted }: { readonly granted: readonly string[] }): ReactNode {

@@ -1,5 +1,8 @@
 import { type ReactNode, useId } from "react";
+import { useQuery } from "@connectrpc/connect-query";
+import { SettingsService } from "@flowgate/client";
 import { Field } from "../../components/field.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { permissionTexts, roleTexts } from "../../texts/permissions.ts";
 import { texts } from "../../texts/tokens.ts";
@@ -14,6 +17,7 @@ export function ScopeField({
   readonly onChange: (value: ScopeChoice) => void;
 }): ReactNode {
   const { can } = useSession();
+  const roles = useRoles();
   const choice = (isEverything: boolean, label: string): ReactNode => (
     <label className="inline">
       <input
@@ -47,7 +51,7 @@ export function ScopeField({
           <fieldset>
             <legend>{texts.roles}</legend>
             <p className="muted">{texts.rolesHint}</p>
-            {Object.entries(roleTexts).map(([name, meaning]) => option(name, meaning, false))}
+            {roles.map(([name, meaning]) => option(name, meaning, false))}
           </fieldset>
           <fieldset>
             <legend>{texts.single}</legend>
@@ -68,6 +72,16 @@ export function ScopeField({
       )}
     </fieldset>
   );
+}
+
+/** Those of the configuration with what they permit; those that each service has, if the user may not read the others. */
+function useRoles(): readonly (readonly [name: string, meaning: string])[] {
+  const { can } = useSession();
+  const { data } = useQuery(SettingsService.method.getSettings, {}, { enabled: can("settings.read") });
+  const configured = data?.roles ?? [];
+  return configured.length === 0
+    ? Object.entries(roleTexts)
+    : configured.map(({ name, permissions }) => [name, visibleText(permissions.join(", "))]);
 }
 
 function ScopeOption({

@@ -65,9 +65,9 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
       .filter({ hasText: "A node fails" });
     await alert.getByText(`on Orders ${script}.`).waitFor();
     const flow = alert.getByRole("link", { name: "See the flow" });
-    expect(await flow.getAttribute("href")).toBe("/console/flows/tab%20of%20%2Ffail");
+    expect(await flow.getAttribute("href")).toBe("/console/flows/tab%20of%20~2Ffail");
     const node = row.getByRole("link", { name: "function /fail function" });
-    expect(await node.getAttribute("href")).toBe("/console/flows/tab%20of%20%2Ffail?node=%2Ffail%20function");
+    expect(await node.getAttribute("href")).toBe("/console/flows/tab%20of%20~2Ffail?node=%2Ffail%20function");
     expect(await page.getByRole("figure").locator("canvas").count()).toBe(2);
     expect(await console.violations()).toEqual([]);
     expect(console.complaints).toEqual([]);

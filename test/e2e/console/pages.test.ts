@@ -17,7 +17,7 @@ const place = { x: 300, y: 120 };
 /** Ids that have to be encoded in the address, and are others if they are decoded twice. */
 const tabId = "50%41/t";
 const nodeId = "fail%41";
-const nodePath = `/flows/${encodeURIComponent(tabId)}?node=${encodeURIComponent(nodeId)}`;
+const nodePath = `/flows/${encodeURIComponent(tabId).replace("%2F", "~2F")}?node=${encodeURIComponent(nodeId)}`;
 
 /** What flows, users and clients can name, all of it HTML. */
 const flows = [

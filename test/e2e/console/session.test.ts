@@ -3,24 +3,31 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
+import { deploy } from "../deploy.ts";
+import { bearer } from "../rest.ts";
 import { type Service, startService, withoutRuntime } from "../service.ts";
-import { user } from "../users.ts";
+import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
 if (missingBrowser !== undefined) {
   process.stderr.write(`The tests of the console's session are skipped: ${missingBrowser}.\n`);
 }
 
-/** A proxy that serves a service below `/ops`. */
-async function openProxy(port: number) {
+function decodeSlashes(target: string): string {
+  return target.replace(/^[^?]*/, (path) => path.replaceAll(/%2f/gi, "/"));
+}
+
+/** A proxy that serves a service below `/ops`, and can decode the slashes in paths. */
+async function openProxy(port: number, { decodesSlashes = false } = {}) {
   const server = createServer((incoming, outgoing) => {
     const { method, headers, url = "" } = incoming;
     if (!url.startsWith("/ops/")) {
       outgoing.writeHead(404).end();
       return;
     }
+    const path = url.slice("/ops".length);
     const forwarded = request(
-      { port, host: "127.0.0.1", method, headers, path: url.slice("/ops".length) },
+      { port, host: "127.0.0.1", method, headers, path: decodesSlashes ? decodeSlashes(path) : path },
       (response) => {
         outgoing.writeHead(response.statusCode ?? 502, response.headers);
         response.pipe(outgoing);
@@ -79,6 +86,18 @@ describe.skipIf(missingBrowser !== undefined)("the session of the console", () =
     await tab.page.waitForURL(`${proxy.url}/console`);
     await tab.page.getByText("Signed in as admin").waitFor({ state: "attached" });
     expect(tab.complaints).toEqual([]);
+  });
+
+  test("shows a tab whose id has a slash, below a proxy that decodes paths", async () => {
+    const flows = [{ id: "a/b", type: "tab", label: "Orders" }];
+    await deploy(service, { flows }, "full", bearer(await login(service, { username: "admin" })));
+    await using proxy = await openProxy(service.port, { decodesSlashes: true });
+    await using tab = await Console.open(browser, proxy, { username: "admin", path: "/flows" });
+    const { page } = tab;
+    await page.getByRole("navigation", { name: "Tabs and subflows" }).getByRole("link", { name: "Orders" }).click();
+    await page.waitForURL(`${proxy.url}/console/flows/a~2Fb`);
+    await page.reload();
+    await page.getByRole("heading", { name: "Orders" }).waitFor();
   });
 
   test("the pages by which users sign in are accessible, on a phone, in both colour schemes", async () => {

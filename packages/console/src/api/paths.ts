@@ -25,14 +25,9 @@ export const openApiUrl = `${apiUrl}/openapi.json`;
 export const metricsUrl = `${apiUrl}/metrics`;
 
 /**
- * What follows a page such as `/flows` in the path of the address; empty: nothing, undefined: it is malformed. The router has decoded its
- * path in part, so that an id with a percent sign could not be told from one that is encoded.
+ * What follows a page such as `/flows` in the path of the address; empty: nothing. The router has decoded its path in part, so that an id
+ * with a percent sign could not be told from one that is encoded.
  */
-export function readPathBelow(page: string): string | undefined {
-  const below = location.pathname.slice(consolePath.length + page.length + 1);
-  try {
-    return decodeURIComponent(below);
-  } catch {
-    return undefined;
-  }
+export function readPathBelow(page: string): string {
+  return location.pathname.slice(consolePath.length + page.length + 1);
 }

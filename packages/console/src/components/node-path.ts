@@ -14,6 +14,26 @@ export function nodePath({
   return `${tabPath(flowId)}?node=${encodeURIComponent(subflowPath[0] ?? nodeId)}`;
 }
 
+/**
+ * Slashes are escaped by a tilde, not by a percent sign: proxies can decode a path, and the service would find more folders in it than the
+ * browser. So are the names that browsers take as folders.
+ */
 export function tabPath(flowId: string): string {
-  return flowId === "" ? "/flows" : `/flows/${encodeURIComponent(flowId)}`;
+  const escaped = flowId.replaceAll(flowId === "." || flowId === ".." ? "." : /[~/]/g, toEscape);
+  return escaped === "" ? "/flows" : `/flows/${encodeURIComponent(escaped)}`;
+}
+
+/** The id in what follows `/flows/` in an address; undefined: it is malformed. */
+export function parseTabPath(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text).replaceAll(/~(?:2E|2F|7E)/g, (escape) =>
+      String.fromCharCode(Number.parseInt(escape.slice(1), 16)),
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+function toEscape(character: string): string {
+  return `~${character.charCodeAt(0).toString(16).toUpperCase()}`;
 }

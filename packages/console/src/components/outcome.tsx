@@ -12,6 +12,7 @@ import {
   noDeployments,
 } from "./deployment-events.ts";
 import { describeOutcome } from "./describe.ts";
+import { nodePath } from "./node-path.ts";
 import { RevisionLink } from "./revision.tsx";
 import { Sign } from "./sign.tsx";
 import { type Column, Table } from "./table.tsx";
@@ -124,7 +125,7 @@ function FailingNodes({ nodes }: { readonly nodes: readonly FailingNode[] }): Re
       <ul className="failing-nodes">
         {nodes.map(({ id, type, name, flow, message, count }) => (
           <li key={id}>
-            <Link href={`/flows/${encodeURIComponent(flow)}?node=${encodeURIComponent(id)}`}>
+            <Link href={nodePath({ flowId: flow, nodeId: id, subflowPath: [] })}>
               {visibleText(name || `${type} ${id}`)}
             </Link>{" "}
             <span className="muted">

@@ -1,4 +1,5 @@
 import type { ContextKeys, Node } from "@flowgate/client";
+import { nodePath, tabPath } from "../../components/node-path.ts";
 
 /** Keys of one scope in one store. */
 export type ScopeKeys = {
@@ -50,9 +51,9 @@ function nameOf({ id, type, label, properties }: KnownNode): string {
 function pathOf({ id, type, properties }: KnownNode): string {
   const container = properties?.["z"];
   if (type === "tab" || typeof container !== "string" || container === "") {
-    return `/flows/${encodeURIComponent(id)}`;
+    return tabPath(id);
   }
-  return `/flows/${encodeURIComponent(container)}?node=${encodeURIComponent(id)}`;
+  return nodePath({ flowId: container, nodeId: id, subflowPath: [] });
 }
 
 /** Only scopes and keys that contain the text, in upper or lower case. */

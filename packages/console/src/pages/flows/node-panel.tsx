@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import { CodeView } from "../../components/code-view.tsx";
 import { detectLanguage } from "../../components/code-language.ts";
 import { ConfirmButton } from "../../components/dialog.tsx";
+import { tabPath } from "../../components/node-path.ts";
 import { Sign } from "../../components/sign.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -127,7 +128,7 @@ function Facts({
         <>
           <dt>{texts.openSubflow}</dt>
           <dd>
-            <Link href={`/flows/${encodeURIComponent(subflow.id)}`}>{visibleText(subflow.name || subflow.id)}</Link>
+            <Link href={tabPath(subflow.id)}>{visibleText(subflow.name || subflow.id)}</Link>
           </dd>
         </>
       )}

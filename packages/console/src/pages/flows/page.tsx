@@ -4,6 +4,7 @@ import { useQuery } from "@connectrpc/connect-query";
 import { FlowsService, type Node, nodeToJson } from "@flowgate/client";
 import { Link, useLocation, useSearch } from "wouter";
 import { readPathBelow } from "../../api/paths.ts";
+import { parseTabPath, tabPath } from "../../components/node-path.ts";
 import { Page, Result } from "../../components/page.tsx";
 import { Sign } from "../../components/sign.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -46,7 +47,7 @@ function Flows({ flows }: { readonly flows: ActiveFlows }): ReactNode {
   // For a new path or a new search.
   useLocation();
   useSearch();
-  const path = readPathBelow("/flows");
+  const path = parseTabPath(readPathBelow("/flows"));
   const { can } = useSession();
   const selected = new URLSearchParams(location.search).get("node") ?? undefined;
   const first = nodes.containers[0];
@@ -231,7 +232,7 @@ function useFound(nodes: FlowNodes, query: string): readonly Found[] {
 
 /** The path of a tab in the console, with a selected node. */
 function linkTo(container: string, node?: string): string {
-  const path = container === "" ? "/flows" : `/flows/${encodeURIComponent(container)}`;
+  const path = tabPath(container);
   return node === undefined ? path : `${path}?node=${encodeURIComponent(node)}`;
 }
 

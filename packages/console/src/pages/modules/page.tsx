@@ -3,6 +3,7 @@ import { type ReactNode, useState } from "react";
 import { useQuery } from "@connectrpc/connect-query";
 import { FlowsService, type Module, ModulesService } from "@flowgate/client";
 import { Link } from "wouter";
+import { tabPath } from "../../components/node-path.ts";
 import { Page, Result } from "../../components/page.tsx";
 import { Sign } from "../../components/sign.tsx";
 import { type Column, Table } from "../../components/table.tsx";
@@ -141,7 +142,7 @@ function FlowLinks({ ids }: { readonly ids: readonly string[] }): ReactNode {
     <ul className="modules-list">
       {ids.map((id) => (
         <li key={id}>
-          <Link href={`/flows/${encodeURIComponent(id)}`}>{visibleText(labels.get(id) || id)}</Link>
+          <Link href={tabPath(id)}>{visibleText(labels.get(id) || id)}</Link>
         </li>
       ))}
     </ul>

@@ -99,7 +99,7 @@ test("nodes that fail, with the tab of the last error", () => {
       tone: "bad",
       title: "3 nodes fail",
       detail: "Errors since the nodes were started, on b/1 and one other tab.",
-      link: { to: "/flows/b%2F1", label: "See the flow" },
+      link: { to: "/flows/b~2F1", label: "See the flow" },
     },
   ]);
   expect(alertsOf({}, { flows: [{ ...bills, flowId: "" }] })).toMatchObject([

@@ -24,7 +24,7 @@ export const events: Drill = {
     "Each reader of the events gets every deployment once and in order, and no event twice under another id or after a later one, however often it " +
     "disconnects, flows flood the service with messages, or the flow runtime and the service are killed. What `/logs` has listed survives that. Readers that stop reading take bounded memory.",
   method:
-    "Clients read `/events` over SSE, NDJSON, Connect, gRPC and gRPC-Web, and some disconnect at random and resume. Meanwhile flows are deployed that warn, " +
+    "Clients read `/events` over SSE, NDJSON, Connect, gRPC and gRPC-Web, and some disconnect at random and resume. One of 20 asks for debug messages too. Meanwhile flows are deployed that warn, " +
     "set a status or send a debug message 100,000 times a second, forge messages on their channel to the service, or number their warnings; the process of the flows and the service " +
     "itself are killed with SIGKILL at random, and some clients have opened a stream and never read it. Then the events of all clients are compared: " +
     "with each other by their ids, and with the acknowledged deployments, and what was recorded before a kill of the service has to be listed after it. In small size, a flood lasts half a second, and the p99 of health and settings is a figure only. The " +
@@ -145,7 +145,12 @@ async function flood(context: Context): Promise<Flooded> {
   const ending = new AbortController();
   const readers = Array.from({ length: pick(10, 40) }, (_, at) =>
     openReader({
-      ...reading(protocols[at % protocols.length] ?? "", service.url, headers),
+      ...reading(
+        protocols[at % protocols.length] ?? "",
+        service.url,
+        headers,
+        at % 20 === 0 ? undefined : withoutDebug,
+      ),
       // Every other one of each protocol.
       leaveAfterMs:
         Math.floor(at / protocols.length) % 2 === 0 ? undefined : () => Math.round(200 + 3_000 * random() ** 3),
@@ -202,12 +207,24 @@ async function flood(context: Context): Promise<Flooded> {
 
 type Headers = Readonly<Record<string, string>>;
 
-function reading(protocol: string, url: string, headers: Headers): Pick<Reading, "protocol" | "open"> {
+/** A flood of debug messages to all clients would take the time of their process, in which calls of an operator are measured. */
+const withoutDebug = ["deployment", "runtime_state", "node_status", "node_error", "log"];
+
+/** Without `kinds`, it asks for all. */
+function reading(
+  protocol: string,
+  url: string,
+  headers: Headers,
+  kinds: readonly string[] = [],
+): Pick<Reading, "protocol" | "open"> {
   const open = watchProtocols[protocol];
   if (open === undefined) {
     throw new Error(`there is no protocol ${protocol}`);
   }
-  return { protocol, open: (after, signal) => open(url, after === undefined ? {} : { after }, headers, signal) };
+  return {
+    protocol,
+    open: (after, signal) => open(url, { kinds, ...(after !== undefined && { after }) }, headers, signal),
+  };
 }
 
 /** Returns the revision, if it was acknowledged. */

@@ -84,7 +84,7 @@ export function sendError(reply: FastifyReply, status: number): void {
 }
 
 /** Whether the body of a request takes more than a few packets, or is of unknown length. */
-export function hasLongBody({ "content-length": length, "transfer-encoding": encoding }: IncomingHttpHeaders): boolean {
+function hasLongBody({ "content-length": length, "transfer-encoding": encoding }: IncomingHttpHeaders): boolean {
   return encoding !== undefined || Number(length ?? 0) > 64 * 1024;
 }
 

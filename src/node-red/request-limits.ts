@@ -6,7 +6,7 @@ import { createClientCounter } from "../server/http/client-counter.ts";
 import type { MemoryBudget, MemoryReservation } from "../server/memory/memory-budget.ts";
 import type { Observer } from "../telemetry/observer.ts";
 
-export type RequestLimitsOptions = {
+type RequestLimitsOptions = {
   /** What request bodies of all listeners share. Undefined: their memory is not limited. */
   readonly memory: MemoryBudget | undefined;
   readonly observer: Pick<Observer, "callShed">;

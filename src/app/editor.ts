@@ -7,10 +7,11 @@ import type { EditorRoutesOptions } from "../node-red/editor/routes.ts";
 import type { Palette } from "../node-red/palette/palette.ts";
 import type { Fields } from "../base/fields.ts";
 import { OptionsError, type Options } from "../options/parse.ts";
+import { findCoreDir } from "../modules/core-nodes.ts";
 import { describeWritableModules } from "../runtime/folders.ts";
 import type { Store } from "../store/store.ts";
 import type { Live } from "./live.ts";
-import { moduleListsOf, modulesDirOf } from "./runtimes.ts";
+import { disabledOf, moduleListsOf, modulesDirOf } from "./runtimes.ts";
 
 type EditorOptions = {
   readonly options: Options;
@@ -36,23 +37,23 @@ export async function openEditor(
   { options, version, live, store, tools, audit }: EditorOptions,
   stack: AsyncDisposableStack,
 ): Promise<EditorParts> {
-  const [
-    { Palette: LoadedPalette },
-    { findCoreDir },
-    { PaletteChanges },
-    { findEditorClient, editorPackage },
-    { editorSettings },
-  ] = await Promise.all([
-    import("../node-red/palette/palette.ts"),
-    import("../node-red/palette/modules.ts"),
-    import("../node-red/comms/palette-changes.ts"),
-    import("../node-red/editor/client-files.ts"),
-    import("../node-red/editor/settings.ts"),
-  ]);
+  const [{ Palette: LoadedPalette }, { PaletteChanges }, { findEditorClient, editorPackage }, { editorSettings }] =
+    await Promise.all([
+      import("../node-red/palette/palette.ts"),
+      import("../node-red/comms/palette-changes.ts"),
+      import("../node-red/editor/client-files.ts"),
+      import("../node-red/editor/settings.ts"),
+    ]);
   const { dataDir, nodeRed, runtime } = options;
   const coreDir = findCoreDir();
   const modulesDir = loadedModulesDir(options);
-  const palette = new LoadedPalette({ coreDir, version, modulesDir, lists: moduleListsOf(options) });
+  const palette = new LoadedPalette({
+    coreDir,
+    version,
+    modulesDir,
+    lists: moduleListsOf(options),
+    disabled: disabledOf(options),
+  });
   const client = nodeRed.editor === false ? undefined : findEditorClient();
   if (nodeRed.editor !== false && client === undefined) {
     const message = `needs the package ${editorPackage}, which is not installed: run npm install ${editorPackage}@${version} where flowgate is installed`;

@@ -19,6 +19,7 @@ import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
 import { type FlowSpan, type FlowTraces, toSpanRecord } from "../runtime/flow-spans.ts";
 import type { Certificate } from "../runtime/flow-settings.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
+import { type Disabled, readDisabled } from "../runtime/disabled.ts";
 import { modulesDirName } from "../runtime/folders.ts";
 import type { ModuleLists } from "../runtime/messages.ts";
 import { parseNetworkRule } from "../runtime/network-policy.ts";
@@ -93,6 +94,7 @@ export async function openRuntimes(
         ...options.runtime,
         ...readIsolation(options.runtime),
         modulesDir: modulesDirOf(options),
+        disabled: disabledOf(options),
         moduleLists: moduleListsOf(options),
         functionLists: (installed) => listsByName(options.modules, installed),
         // Where the code of this process is cached, if it is.
@@ -165,6 +167,11 @@ function openConfiguredModules({ dataDir, modules }: Options, { hub }: Pick<Live
 /** The folder of added modules; undefined: none are loaded. */
 export function modulesDirOf({ dataDir, runtime }: Pick<Options, "dataDir" | "runtime">): string | undefined {
   return runtime.modules ? join(dataDir, modulesDirName) : undefined;
+}
+
+/** What is not to be loaded, also if no modules are. */
+export function disabledOf({ dataDir }: Pick<Options, "dataDir">): () => Disabled {
+  return () => readDisabled(join(dataDir, modulesDirName));
 }
 
 /** Which of them may be loaded. */

@@ -1,8 +1,13 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { isWithin, readDisabledModules, readModules } from "../runtime/folders.ts";
+import { type Disabled, readDisabled } from "../runtime/disabled.ts";
+import { isWithin, readModules } from "../runtime/folders.ts";
 import { readManifest } from "../runtime/manifest.ts";
+import { coreModule, coreSetOf, findCoreDir, scanCore } from "./core-nodes.ts";
 import { readLockfile, uploadOf } from "./lockfile.ts";
+
+/** A file of a module that defines node types. */
+export type InstalledSet = { readonly name: string; readonly types: readonly string[]; readonly isEnabled: boolean };
 
 /** A module in the folder of added modules. */
 export type InstalledModule = {
@@ -13,9 +18,11 @@ export type InstalledModule = {
   readonly integrity: string | undefined;
   /** The file of its tarball in the folder `uploads`, if it was uploaded. */
   readonly upload: string | undefined;
+  /** Whether anything of it is to be loaded. */
   readonly isEnabled: boolean;
   /** The node types that it defines. */
   readonly types: readonly string[];
+  readonly sets: readonly InstalledSet[];
 };
 
 const maxFiles = 500;
@@ -44,7 +51,7 @@ export class ModuleCatalog {
   }
 }
 
-/** Returns a text that changes with the modules of a folder: an installation replaces the folder, and with it these files. */
+/** Returns a text that changes with the modules of a folder: each change of them replaces these files. */
 export async function signModules(modulesDir: string): Promise<string> {
   const stats = await Promise.all(
     ["package.json", "package-lock.json"].map((name) => stat(join(modulesDir, name)).catch(() => undefined)),
@@ -55,15 +62,14 @@ export async function signModules(modulesDir: string): Promise<string> {
 /** Reads the modules of a folder, sorted by name. What is malformed is left out. */
 export async function readInstalledModules(modulesDir: string): Promise<InstalledModule[]> {
   const packages = new Map(readLockfile(modulesDir).map((each) => [each.path, each]));
-  const disabled = new Set(readDisabledModules(modulesDir));
+  const disabled = readDisabled(modulesDir);
   const modules = await Promise.all(
     readModules(modulesDir).map(async ({ name, version }) => ({
       name,
       version,
       integrity: packages.get(`node_modules/${name}`)?.integrity,
       upload: uploadOf(packages.get(`node_modules/${name}`)?.resolved),
-      isEnabled: !disabled.has(name),
-      types: await readTypes(join(modulesDir, "node_modules", name)),
+      ...withState(name, await readSets(join(modulesDir, "node_modules", name)), disabled),
     })),
   );
   return modules.toSorted((one, other) => (one.name < other.name ? -1 : 1));
@@ -77,38 +83,87 @@ export function readNodeFiles(moduleDir: string): ReadonlyMap<string, string> {
   return new Map(files.filter((entry): entry is [string, string] => typeof entry[1] === "string").slice(0, maxFiles));
 }
 
-/** The node types of a module: as Node-RED finds them, in the templates beside its files. Nothing is executed. */
-async function readTypes(moduleDir: string): Promise<string[]> {
-  const paths = readNodeFiles(moduleDir)
-    .values()
-    .map((file) => join(moduleDir, file.replace(/\.c?js$/, ".html")))
-    .filter((path) => isWithin(moduleDir, path));
-  const types = new Set<string>();
-  // One after another: a module can name many large ones, and one many times.
-  for (const path of new Set(paths)) {
-    for (const type of findTypes(await readTemplate(path))) {
-      types.add(type);
-    }
-    if (types.size >= maxTypes) {
-      break;
-    }
-  }
-  return [...types].slice(0, maxTypes);
+/** Node-RED's own nodes, as a module. */
+export async function readCoreModule(modulesDir: string): Promise<InstalledModule> {
+  const dir = findCoreDir();
+  const { version } = readManifest(join(dir, "package.json"));
+  coreSets ??= readCoreSets(dir);
+  return {
+    name: coreModule,
+    version: typeof version === "string" ? version : undefined,
+    integrity: undefined,
+    upload: undefined,
+    ...withState(coreModule, await coreSets, readDisabled(modulesDir)),
+  };
 }
 
-async function readTemplate(path: string): Promise<string> {
+type DeclaredSet = Omit<InstalledSet, "isEnabled">;
+
+/** They do not change. */
+let coreSets: Promise<readonly DeclaredSet[]> | undefined;
+
+async function readCoreSets(dir: string): Promise<readonly DeclaredSet[]> {
+  const { files } = await scanCore(dir);
+  const sets = await readEach(files.map((file) => [coreSetOf(file), file] as const));
+  // It has no dialog.
+  return sets.map((set) => (set.name === "junction" ? { ...set, types: ["junction"] } : set));
+}
+
+function withState(
+  module: string,
+  declared: readonly DeclaredSet[],
+  disabled: Disabled,
+): Pick<InstalledModule, "isEnabled" | "types" | "sets"> {
+  const isListed = !disabled.modules.includes(module);
+  const sets = declared.map((set) => ({
+    ...set,
+    isEnabled: isListed && !disabled.sets.includes(`${module}/${set.name}`),
+  }));
+  return {
+    isEnabled: isListed && (sets.length === 0 || sets.some(({ isEnabled }) => isEnabled)),
+    types: [...new Set(declared.flatMap(({ types }) => types))],
+    sets,
+  };
+}
+
+function readSets(moduleDir: string): Promise<DeclaredSet[]> {
+  const files = readNodeFiles(moduleDir)
+    .entries()
+    .map(([name, file]) => [name, join(moduleDir, file)] as const)
+    .filter(([, path]) => isWithin(moduleDir, path));
+  return readEach(files);
+}
+
+/** The node types in files: as Node-RED finds them, in the templates beside them. Nothing is executed. */
+async function readEach(files: Iterable<readonly [name: string, path: string]>): Promise<DeclaredSet[]> {
+  const sets: DeclaredSet[] = [];
+  const known = new Map<string, readonly string[]>();
+  let count = 0;
+  // One after another: a module can name many large ones, and one many times.
+  for (const [name, path] of files) {
+    const types = known.get(path) ?? (count >= maxTypes ? [] : findTypes(await readTemplate(path)));
+    known.set(path, types);
+    const kept = types.slice(0, maxTypes - count);
+    count += kept.length;
+    sets.push({ name, types: kept });
+  }
+  return sets;
+}
+
+async function readTemplate(program: string): Promise<string> {
+  const path = program.replace(/\.c?js$/, ".html");
   const found = await stat(path).catch(() => undefined);
   return found?.isFile() === true && found.size <= maxTemplateBytes ? readFile(path, "utf8").catch(() => "") : "";
 }
 
 /** Finds the `data-template-name` of script elements, in time that is linear in the length of the text. */
 function findTypes(template: string): string[] {
-  return template
+  const types = template
     .matchAll(/data-template-name\s{0,9}=\s{0,9}['"]([^'"]{1,200})['"]/gi)
     .filter(({ index }) => {
       const before = template.slice(Math.max(0, index - maxTypeChars), index);
       return /^<script [^>]*$/i.test(before.slice(Math.max(0, before.lastIndexOf("<"))));
     })
-    .map(([, type = ""]) => type)
-    .toArray();
+    .map(([, type = ""]) => type);
+  return [...new Set(types)];
 }

@@ -1,11 +1,13 @@
 import { existsSync } from "node:fs";
-import { readdir, rename, rm, writeFile } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { FlowgateError } from "../errors.ts";
-import { type ModuleSpec, isVersionRange, isWithin, readDisabledModules } from "../runtime/folders.ts";
+import { readDisabled, splitSetId } from "../runtime/disabled.ts";
+import { type ModuleSpec, isVersionRange, isWithin } from "../runtime/folders.ts";
 import { readManifest } from "../runtime/manifest.ts";
 import { type InstalledModule, readInstalledModules, readNodeFiles } from "./catalog.ts";
 import type { Staging } from "./change.ts";
+import { writeDisabled } from "./disable.ts";
 import { type LockedPackage, readLockfile, uploadOf, uploadsName } from "./lockfile.ts";
 import type { Npm } from "./npm.ts";
 
@@ -95,23 +97,12 @@ function hasOwnName(
 export async function uninstallPackages(tree: string, npm: Npm, names: readonly string[]): Promise<void> {
   await npm(["uninstall", "--offline", "--", ...names]);
   await removeUnusedUploads(tree);
-  const disabled = readDisabledModules(tree);
-  if (disabled.some((name) => names.includes(name))) {
-    await writeDisabledModules(
-      tree,
-      disabled.filter((name) => !names.includes(name)),
-    );
+  const { modules, sets } = readDisabled(tree);
+  const isKept = (id: string): boolean => !names.includes(splitSetId(id).module);
+  const kept = { modules: modules.filter(isKept), sets: sets.filter(isKept) };
+  if (kept.modules.length < modules.length || kept.sets.length < sets.length) {
+    await writeDisabled(tree, kept);
   }
-}
-
-/** Replaces the names of the modules in a folder that are not to be loaded. */
-export async function writeDisabledModules(modulesDir: string, disabled: readonly string[]): Promise<void> {
-  const path = join(modulesDir, "package.json");
-  const manifest = { ...readManifest(path), flowgate: { disabled } };
-  // At once, also if the process is killed or the disk is full.
-  const next = join(modulesDir, "package.json.next");
-  await writeFile(next, `${JSON.stringify(manifest, undefined, 2)}\n`);
-  await rename(next, path);
 }
 
 function formatSource({ name, version, upload }: PackageSource): string {

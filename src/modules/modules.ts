@@ -2,13 +2,16 @@ import { existsSync, readdirSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "../errors.ts";
+import { readDisabled } from "../runtime/disabled.ts";
 import type { ModuleLists } from "../runtime/messages.ts";
-import { addingName, modulesDirName, previousModulesDir, readDisabledModules } from "../runtime/folders.ts";
-import { type InstalledModule, ModuleCatalog, readInstalledModules } from "./catalog.ts";
+import { addingName, modulesDirName, previousModulesDir } from "../runtime/folders.ts";
+import { type InstalledModule, ModuleCatalog, readCoreModule, readInstalledModules } from "./catalog.ts";
 import { type Staging, cacheName, changeInPlace, changeModules, removeLeftovers, stagingPrefix } from "./change.ts";
 import { explainNpmError } from "./errors.ts";
 import { openFolderRegistry } from "./folder-registry.ts";
-import { type Installation, installPackages, uninstallPackages, writeDisabledModules } from "./install.ts";
+import { type Installation, installPackages, uninstallPackages } from "./install.ts";
+import { coreModule } from "./core-nodes.ts";
+import { changeDisabled, writeDisabled } from "./disable.ts";
 import { uploadsName } from "./lockfile.ts";
 import { type Npm, NpmError, createNpm, measure } from "./npm.ts";
 import { isAllowed } from "./policy.ts";
@@ -98,6 +101,16 @@ export class Modules implements AsyncDisposable {
     return module;
   }
 
+  /** As `get`, and Node-RED's own nodes by the name "node-red". */
+  find(name: string): Promise<InstalledModule> {
+    return name === coreModule ? readCoreModule(join(this.#options.dataDir, modulesDirName)) : this.get(name);
+  }
+
+  /** The sets of nodes that are not to be loaded, as `module/set`. */
+  disabledSets(): readonly string[] {
+    return readDisabled(join(this.#options.dataDir, modulesDirName)).sets;
+  }
+
   /** Installs a module, or another version of it. Throws `invalid_argument`, `module_refused`, and as `#change` does. */
   async install(request: InstallRequest): Promise<Installed> {
     const source = await parseRequest(request);
@@ -176,21 +189,17 @@ export class Modules implements AsyncDisposable {
     return module;
   }
 
-  /** Throws `not_found`, and as `#change` does. */
-  async setEnabled(name: string, isEnabled: boolean): Promise<InstalledModule> {
-    const module = await this.get(name);
-    if (module.isEnabled === isEnabled) {
-      return module;
-    }
-    const subject: Subject = { action: isEnabled ? "enable" : "disable", name, version: module.version ?? "" };
-    const { dataDir } = this.#options;
+  /** Enables or disables a module, or one of its sets of nodes. Throws `not_found`, and as `#change` does. */
+  async setEnabled(name: string, isEnabled: boolean, set?: string): Promise<InstalledModule> {
+    const module = await this.find(name);
+    const id = set === undefined ? name : `${name}/${set}`;
+    const subject: Subject = { action: isEnabled ? "enable" : "disable", name: id, version: module.version ?? "" };
     await this.#change([subject], () =>
-      changeInPlace(dataDir, (tree) => {
-        const others = readDisabledModules(tree).filter((each) => each !== name);
-        return writeDisabledModules(tree, isEnabled ? others : [...others, name]);
-      }),
+      changeInPlace(this.#options.dataDir, (tree) =>
+        writeDisabled(tree, changeDisabled(readDisabled(tree), module, { isEnabled, set })),
+      ),
     );
-    return this.get(name);
+    return this.find(name);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -38,12 +38,8 @@ export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBy
     if (typeof enabled !== "boolean") {
       throw new NodeRedError(400, "invalid_request", "enabled: must be true or false");
     }
-    await (set === undefined ? assertModule(name) : assertOnlySet(name, set));
-    if (name !== ownModule) {
-      await calls.call(updateModule, { name, enabled }, request, reply);
-    } else if (!enabled) {
-      throw new FlowgateError("invalid_argument", "the nodes of Node-RED itself can't be disabled");
-    }
+    await (set === undefined ? assertModule(name) : assertSet(name, set));
+    await calls.call(updateModule, { name, enabled, ...(set !== undefined && { set }) }, request, reply);
     return set === undefined ? palette.moduleInfo(name) : palette.info("node", `${name}/${set}`);
   });
 
@@ -90,17 +86,9 @@ export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBy
     }
   }
 
-  /** Modules are disabled as a whole. */
-  async function assertOnlySet(name: string, set: string): Promise<void> {
-    const sets = (await palette.list("node")).filter(({ module }) => module === name);
-    if (!sets.some((each) => each.name === set)) {
+  async function assertSet(name: string, set: string): Promise<void> {
+    if ((await palette.info("node", `${name}/${set}`)) === undefined) {
       throw new NodeRedError(400, "not_found", "Node not found");
-    }
-    if (sets.length > 1) {
-      throw new FlowgateError(
-        "invalid_argument",
-        `only the whole module can be enabled and disabled: ${name.slice(0, 200)}`,
-      );
     }
   }
 }

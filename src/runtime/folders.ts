@@ -137,14 +137,6 @@ export function readModules(directory: string): ModuleSpec[] {
     });
 }
 
-/** The names of modules that are installed and not to be loaded. They are listed in the package.json of the folder. */
-export function readDisabledModules(directory: string): string[] {
-  const { disabled } = Object(readManifest(join(directory, "package.json"))["flowgate"]) as {
-    readonly disabled?: unknown;
-  };
-  return Array.isArray(disabled) ? disabled.filter((name) => typeof name === "string").slice(0, maxModules) : [];
-}
-
 /** Whether anything is installed in the folder. */
 export function hasModules(modulesDir: string): boolean {
   const folder = join(modulesDir, "node_modules");

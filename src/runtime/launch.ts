@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { readDisabledModules, readModules } from "./folders.ts";
+import { readModules } from "./folders.ts";
 import type { Initialize, LoadModules, ModuleLists } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { launchArguments, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
@@ -40,9 +40,9 @@ function withDisabled({ allow, deny }: ModuleLists, disabled: readonly string[])
 /** What a process needs to load the modules that were added since its start. */
 export function loadModulesMessage(
   modulesDir: string,
-  { functionLists }: Pick<CompleteOptions, "functionLists">,
+  { functionLists, disabled }: Pick<CompleteOptions, "functionLists" | "disabled">,
 ): LoadModules {
-  const lists = withDisabled(functionLists(readModules(modulesDir)), readDisabledModules(modulesDir));
+  const lists = withDisabled(functionLists(readModules(modulesDir)), disabled().modules);
   return { kind: "load-modules", modulesDir, functionLists: lists };
 }
 
@@ -68,7 +68,7 @@ export function initializeMessage(options: CompleteOptions): Initialize {
     traces,
     hasAdmin,
   } = options;
-  const disabled = modulesDir === undefined ? [] : readDisabledModules(modulesDir);
+  const disabled = options.disabled();
   return {
     kind: "initialize",
     // A process in namespaces ends with the first one there, which ends with this one.
@@ -76,9 +76,10 @@ export function initializeMessage(options: CompleteOptions): Initialize {
     userDir: dir,
     ...(modulesDir !== undefined && {
       modulesDir,
-      moduleLists: withDisabled(moduleLists, disabled),
-      functionLists: withDisabled(functionLists(readModules(modulesDir)), disabled),
+      moduleLists: withDisabled(moduleLists, disabled.modules),
+      functionLists: withDisabled(functionLists(readModules(modulesDir)), disabled.modules),
     }),
+    ...(disabled.sets.length > 0 && { disabledSets: disabled.sets }),
     nodeCloseTimeoutMs,
     settings: { contextStorage, http, globalContext, nodeSettings },
     logLevel,

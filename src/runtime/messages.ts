@@ -50,6 +50,8 @@ export type Initialize = {
   readonly moduleLists?: ModuleLists;
   /** Which of them function nodes may load, in the same form, without versions; absent: all. */
   readonly functionLists?: ModuleLists;
+  /** The sets of nodes that are not to be loaded, as `module/set`; absent: none. */
+  readonly disabledSets?: readonly string[];
   readonly nodeCloseTimeoutMs: number;
   readonly settings: FlowSettings;
   readonly logLevel: LogLevel;

@@ -5,6 +5,7 @@ import { type DesiredStateStore, initialState } from "../store/desired-state.ts"
 import type { Revision } from "../store/revision.ts";
 import type { FlowTraces } from "./flow-spans.ts";
 import type { FlowStats } from "./flow-stats.ts";
+import { type Disabled, noneDisabled, readDisabled } from "./disabled.ts";
 import type { Fence } from "./fence.ts";
 import { type Certificate, defaultFlowSettings, type FlowSettings } from "./flow-settings.ts";
 import type { LogEntry, LogLevel, ModuleLists } from "./messages.ts";
@@ -77,6 +78,8 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly dir: string;
   /** The folder of added modules, which flows can read. Created if missing. Absent: no modules are added. */
   readonly modulesDir?: string | undefined;
+  /** What is not to be loaded, also of Node-RED's own nodes. Called at each start of the child. Absent: what `modulesDir` lists. */
+  readonly disabled?: () => Disabled;
   /** Which added modules may be loaded, as `externalModules.palette` of Node-RED has it. Absent: all. */
   readonly moduleLists?: ModuleLists;
   /** Which installed modules function nodes may load, in the same form, without versions. Absent: as `moduleLists`. */
@@ -186,6 +189,7 @@ export function completeOptions(
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,
     modulesDir: undefined,
+    disabled: () => (options.modulesDir === undefined ? noneDisabled : readDisabled(options.modulesDir)),
     moduleLists: { allow: ["*"], deny: [] },
     functionLists: () => options.moduleLists ?? { allow: ["*"], deny: [] },
     modulesProblem: () => undefined,

@@ -15,7 +15,7 @@ import type { FlowNode } from "../flows/configuration.ts";
 import type { FlowsDocument } from "../flows/document.ts";
 import { containerIdOf } from "../flows/nodes.ts";
 import { findMissingTypes } from "../flows/plan/requirements.ts";
-import type { InstalledModule } from "../modules/catalog.ts";
+import type { InstalledModule, InstalledSet } from "../modules/catalog.ts";
 import type { Modules } from "../modules/modules.ts";
 import type { InstallRequest } from "../modules/source.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -28,7 +28,7 @@ import { nameOfSelf } from "./runner.ts";
 
 type ModulesServiceOptions = {
   readonly store: Pick<FlowStore, "active">;
-  readonly modules: Pick<Modules, "list" | "get" | "install" | "remove" | "setEnabled">;
+  readonly modules: Pick<Modules, "list" | "get" | "find" | "disabledSets" | "install" | "remove" | "setEnabled">;
   readonly sets: Pick<ModuleSets, "record">;
   readonly audit: Pick<AuditRecorder, "write">;
   readonly runtime: Pick<Runtime, "nodeTypes" | "lastResult" | "restart" | "addModules">;
@@ -46,35 +46,43 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
       return {
         modules: installed.map(toMessage),
         missingTypes: findMissing(store.active().flows, runtime),
+        disabledSets: [...modules.disabledSets()],
         ...replica(),
       };
     },
 
     async getModule({ name }) {
-      return toMessage(await modules.get(decodeName(name)));
+      return toMessage(await modules.find(decodeName(name)));
     },
 
     installModule(request, context) {
       return install(readInstallRequest(request), request.deferRestart, context);
     },
 
-    async updateModule({ name: text, version, enabled, force, deferRestart }, context) {
-      const module = await modules.get(decodeName(text));
-      const { name } = module;
+    async updateModule({ name: text, version, enabled, force, deferRestart, set: setName }, context) {
+      const name = decodeName(text);
       if ((version === undefined) === (enabled === undefined)) {
         throw new FlowgateError("invalid_argument", "either version or enabled must be given");
       }
       if (version !== undefined) {
-        return install({ name, version }, deferRestart, context);
+        if (setName !== "") {
+          throw new FlowgateError("invalid_argument", "set: has the version of its module: leave it out");
+        }
+        return install({ name: (await modules.get(name)).name, version }, deferRestart, context);
       }
-      if (enabled === undefined || enabled === module.isEnabled) {
+      const module = await modules.find(name);
+      const sets = setName === "" ? module.sets : [findSet(module, setName)];
+      const isUnchanged =
+        sets.length === 0 ? module.isEnabled === enabled : sets.every(({ isEnabled }) => isEnabled === enabled);
+      if (enabled === undefined || isUnchanged) {
         return { module: toMessage(module), ...replica() };
       }
+      const id = setName === "" ? name : `${name}/${setName}`;
       if (!enabled && !force) {
-        assertUnused(module, store.active().flows);
+        assertUnused({ name: id, types: sets.flatMap(({ types }) => types) }, store.active().flows);
       }
-      const changed = await modules.setEnabled(name, enabled);
-      record(enabled ? "module_enabled" : "module_disabled", changed, context);
+      const changed = await modules.setEnabled(name, enabled, setName === "" ? undefined : setName);
+      record(enabled ? "module_enabled" : "module_disabled", { ...changed, name: id }, context);
       return finish(changed, deferRestart, context);
     },
 
@@ -173,7 +181,16 @@ function decodeName(text: string): string {
   return text.replace(/%2F/i, "/");
 }
 
-function assertUnused({ name, types }: InstalledModule, flows: FlowsDocument): void {
+function findSet({ name, sets }: InstalledModule, setName: string): InstalledSet {
+  const set = sets.find((each) => each.name === setName);
+  if (set === undefined) {
+    const text = JSON.stringify(setName.slice(0, 100));
+    throw new FlowgateError("not_found", `set: ${name} has no set of nodes ${text}, see GET /modules/${name}`);
+  }
+  return set;
+}
+
+function assertUnused({ name, types }: Pick<InstalledModule, "name" | "types">, flows: FlowsDocument): void {
   const uses = usesOf(flows);
   const count = types.reduce((sum, type) => sum + (uses.get(type)?.nodes ?? 0), 0);
   if (count > 0) {
@@ -186,10 +203,11 @@ function assertUnused({ name, types }: InstalledModule, flows: FlowsDocument): v
 }
 
 function describe(
-  { name, version = "", integrity, isEnabled, types }: InstalledModule,
+  { name, version = "", integrity, isEnabled, types, sets }: InstalledModule,
   uses: ReadonlyMap<string, TypeUse>,
   loadedTypes: ReadonlySet<string> | undefined,
 ): MessageInitShape<typeof ModuleSchema> {
+  const wanted = sets.flatMap((set) => (set.isEnabled ? set.types : []));
   const used = types.map((type) => uses.get(type)).filter((use) => use !== undefined);
   return {
     name,
@@ -197,9 +215,13 @@ function describe(
     ...(integrity !== undefined && { integrity }),
     types: [...types],
     enabled: isEnabled,
-    ...(types.length > 0 && loadedTypes !== undefined && { loaded: types.every((type) => loadedTypes.has(type)) }),
+    ...(types.length > 0 &&
+      loadedTypes !== undefined && {
+        loaded: isEnabled && wanted.every((type) => loadedTypes.has(type)),
+      }),
     flows: [...new Set(used.flatMap(({ flows }) => [...flows]))],
     nodeCount: used.reduce((sum, { nodes }) => sum + nodes, 0),
+    sets: sets.map((set) => ({ name: set.name, types: [...set.types], enabled: set.isEnabled })),
   };
 }
 

@@ -16,7 +16,7 @@ import { createSqlitePlace } from "../store/stores.ts";
 const integrity = `sha512-${"a".repeat(86)}==`;
 
 function module(name: string, version: string, types: readonly string[] = [name]): InstalledModule {
-  return { name, version, integrity, upload: undefined, isEnabled: true, types };
+  return { name, version, integrity, upload: undefined, isEnabled: true, types, sets: [] };
 }
 
 function recorded({ name, version = "", types }: InstalledModule): RevisionModule {

@@ -386,6 +386,38 @@ describe("a service with a registry", () => {
     }
   });
 
+  test("single sets of nodes are disabled and enabled, also Node-RED's own, unless the flows have nodes of them", async () => {
+    const endpoints = endpoint("/ok", `msg.payload = "ok"`);
+    await deploy(service, { flows: endpoints });
+    const patch = (name: string, body: object) => send(service, "PATCH", `/modules/${name}`, body);
+    expect(await patch("node-red", { set: "function", enabled: false })).toEqual({
+      status: 400,
+      body: {
+        code: "module_in_use",
+        message:
+          "the active flows have 1 node of node-red/function, and would not be started without it: remove them from the flows first, or set force",
+      },
+    });
+    expect(await patch("node-red", { set: "none", enabled: false })).toMatchObject({ status: 404 });
+    expect(await patch("node-red", { version: "5.0.0" })).toMatchObject({ status: 404 });
+    expect(await patch("node-red", { set: "exec", enabled: false })).toMatchObject({
+      status: 200,
+      body: { module: { name: "node-red", enabled: true, loaded: true }, outcome: "running" },
+    });
+    expect((await send(service, "GET", "/modules")).body["disabledSets"]).toEqual(["node-red/exec"]);
+    expect(await service.get("/ok")).toBe("ok");
+    const exec = { ...node("e", "exec"), command: "", addpay: "", append: "", useSpawn: "false", wires: [[], [], []] };
+    await deploy(service, { flows: [tab("T"), exec] });
+    expect(await readRuntime(service)).toMatchObject({ state: "failed", message: "missing node types: exec" });
+    const listed = await runCli(["module", "list", "--server", service.url]);
+    expect(listed.stdout).toMatch(/^node-red\/exec +disabled/m);
+    const enabled = await runCli(["module", "enable", "node-red/exec", "--server", service.url]);
+    expect(enabled).toMatchObject({ code: 0, stdout: "Enabled node-red/exec 5.0.7.\n" });
+    expect(await readRuntime(service)).toMatchObject({ state: "running" });
+    expect((await send(service, "GET", "/modules")).body).not.toHaveProperty("disabledSets");
+    await deploy(service, { flows: [tab("T")] });
+  });
+
   test("commands install, update, disable, enable and remove modules at the server", async () => {
     const flowgate = async (...args: string[]) => {
       const { code, stdout, stderr } = await runCli(["module", ...args, "--server", service.url]);

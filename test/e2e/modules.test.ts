@@ -40,6 +40,7 @@ const one = {
   loaded: true,
   flows: ["T", "U"],
   nodeCount: 3,
+  sets: [{ name: "all", types: ["one", "one config"], enabled: true }],
 };
 const two = {
   name: "@scope/two",
@@ -61,6 +62,13 @@ test.each(["/modules/node-red-contrib-one", "/modules/@scope/two", "/modules/%40
     expect((await service.send("GET", path)).json()).toEqual(path.endsWith("one") ? one : two);
   },
 );
+
+test("returns Node-RED's own nodes", async () => {
+  const { sets, ...others } = (await service.send("GET", "/modules/node-red")).json() as { sets: object[] };
+  expect(others).toMatchObject({ name: "node-red", version: "5.0.7", enabled: true, loaded: true });
+  expect(sets).toContainEqual({ name: "exec", types: ["exec"], enabled: true });
+  expect(sets).toContainEqual({ name: "junction", types: ["junction"], enabled: true });
+});
 
 test("a module that is not installed is 404", async () => {
   const { status, body } = await service.send("GET", "/modules/absent");

@@ -18,7 +18,12 @@ const withNodes = (...types: string[]) => ({
 });
 
 const packages = [
-  { name: "contrib-one", version: "1.0.0", ...withNodes("one") },
+  {
+    name: "contrib-one",
+    version: "1.0.0",
+    manifest: { "node-red": { nodes: { all: "nodes.js", second: "second.js" } } },
+    files: { ...withNodes("one").files, "second.js": nodesOf(["second"]), "second.html": templatesOf(["second"]) },
+  },
   { name: "@scope/two", version: "2.0.0", ...withNodes("two") },
   { name: "no-nodes", version: "1.0.0" },
 ];
@@ -39,8 +44,9 @@ beforeAll(async () => {
   const home = async (url: string): Promise<Run> => {
     const { path } = stack.use(await mkdtempDisposable(join(tmpdir(), "flowgate-admin-")));
     expect(await runNodeRedAdmin(path, ["target", url])).toContain(url);
-    // What the two can't have in common.
-    return async (args, answers) => (await runNodeRedAdmin(path, args, answers)).replaceAll(url, "URL");
+    // What the two can't have in common. Node-RED's version has "-git" in a checkout, in a column of its own.
+    return async (args, answers) =>
+      (await runNodeRedAdmin(path, args, answers)).replaceAll(url, "URL").replaceAll(/-git( +)$/gm, "    $1");
   };
   ofService = await home(service.toolsUrl);
   ofNodeRed = await home(await startNodeRed(registry.url, admin.password));
@@ -98,6 +104,12 @@ const commands: readonly { args: readonly string[]; answers?: readonly string[];
   { args: ["disable", "@scope/two/all"], prints: "disabled" },
   { args: ["info", "@scope/two/all"], prints: "disabled" },
   { args: ["enable", "@scope/two/all"], prints: "enabled" },
+  { args: ["disable", "node-red/inject"], prints: "disabled" },
+  { args: ["info", "node-red/inject"], prints: "disabled" },
+  { args: ["enable", "node-red/inject"], prints: "enabled" },
+  { args: ["disable", "contrib-one/second"], prints: "disabled" },
+  { args: ["info", "contrib-one"], prints: "disabled" },
+  { args: ["enable", "contrib-one/second"], prints: "enabled" },
   { args: ["disable", "none"], prints: "400: Module not found" },
   { args: ["enable", "node-red/none"], prints: "400: Node not found" },
   { args: ["remove", "contrib-one"], prints: "Uninstalled contrib-one" },
@@ -126,8 +138,6 @@ test("the list has the same nodes, types and states", async () => {
 
 test("what differs is documented", async () => {
   expect(await ofService(["projects"])).toContain("flowgate history");
-  expect(await ofService(["disable", "node-red/inject"])).toContain("400: only the whole module");
-  expect(await ofNodeRed(["disable", "node-red/inject"])).toContain("disabled");
   expect(await ofService(["install", "no-such-package"])).toContain(
     "400: no-such-package: the registry has no package",
   );

@@ -6,22 +6,38 @@ import { writeFiles } from "../runtime/planted-code.ts";
 import { createFolder } from "../store/builders.ts";
 import { writeModules } from "./write-modules.ts";
 
-test("lists modules with their exact versions, hashes and types, and whether they are disabled", async () => {
+test("lists modules with their exact versions, hashes and types, and what of them is disabled", async () => {
   await using folder = await createFolder();
   await writeModules(folder.path, [
     { name: "node-red-contrib-one", version: "1.2.3", types: ["one", "one in"] },
     { name: "@scope/two", types: [] },
+    { name: "three", types: ["three"] },
   ]);
   await writeFiles(folder.path, {
     "package.json": JSON.stringify({
-      dependencies: { "node-red-contrib-one": "^1.0.0", "@scope/two": "1.0.0", "../three": "1.0.0" },
-      flowgate: { disabled: ["@scope/two"] },
+      dependencies: { "node-red-contrib-one": "^1.0.0", "@scope/two": "1.0.0", "../three": "1.0.0", three: "1.0.0" },
+      flowgate: { disabled: ["@scope/two", "three/all"] },
     }),
   });
   const integrity = expect.stringMatching(/^sha512-/) as string;
   expect(await readInstalledModules(folder.path)).toEqual([
-    { name: "@scope/two", version: "1.0.0", integrity, isEnabled: false, types: [] },
-    { name: "node-red-contrib-one", version: "1.2.3", integrity, isEnabled: true, types: ["one", "one in"] },
+    { name: "@scope/two", version: "1.0.0", integrity, isEnabled: false, types: [], sets: [] },
+    {
+      name: "node-red-contrib-one",
+      version: "1.2.3",
+      integrity,
+      isEnabled: true,
+      types: ["one", "one in"],
+      sets: [{ name: "all", types: ["one", "one in"], isEnabled: true }],
+    },
+    {
+      name: "three",
+      version: "1.0.0",
+      integrity,
+      isEnabled: false,
+      types: ["three"],
+      sets: [{ name: "all", types: ["three"], isEnabled: false }],
+    },
   ]);
 });
 

@@ -6,9 +6,9 @@ const integrity = `sha512-${"a".repeat(86)}==`;
 const other = `sha512-${"b".repeat(86)}==`;
 
 const installed: readonly InstalledModule[] = [
-  { name: "one", version: "1.2.3", integrity, upload: undefined, isEnabled: true, types: [] },
-  { name: "by-hand", version: "1.0.0", integrity: undefined, upload: undefined, isEnabled: true, types: [] },
-  { name: "broken", version: undefined, integrity: undefined, upload: undefined, isEnabled: true, types: [] },
+  { name: "one", version: "1.2.3", integrity, upload: undefined, isEnabled: true, types: [], sets: [] },
+  { name: "by-hand", version: "1.0.0", integrity: undefined, upload: undefined, isEnabled: true, types: [], sets: [] },
+  { name: "broken", version: undefined, integrity: undefined, upload: undefined, isEnabled: true, types: [], sets: [] },
 ];
 
 test.each<[name: string, version: string, hash: string | undefined, state: string]>([

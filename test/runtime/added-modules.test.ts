@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { nodesOf, writeModules } from "../modules/write-modules.ts";
 import { revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
 import { plantedCode, writeFiles } from "./planted-code.ts";
@@ -95,6 +96,31 @@ describe("function nodes that load modules by their Setup tab", () => {
     await runtime.apply(revision(1, loading("@scope/library")), "full");
     expect(runtime.status().state).toBe("failed");
   });
+});
+
+test("disabled sets of nodes are not loaded, also Node-RED's own, beside the others of their modules", async () => {
+  await using runtime = await runtimeUnderTest({}, async (modulesDir) => {
+    await writeModules(modulesDir, [{ name: "contrib-one", types: ["one"] }]);
+    await writeFiles(modulesDir, {
+      "package.json": JSON.stringify({
+        dependencies: { "contrib-one": "1.0.0" },
+        flowgate: { disabled: ["node-red/exec", "contrib-one/all"] },
+      }),
+      "node_modules/contrib-one/package.json": JSON.stringify({
+        name: "contrib-one",
+        version: "1.0.0",
+        "node-red": { nodes: { all: "nodes.js", second: "second.js" } },
+      }),
+      "node_modules/contrib-one/second.js": nodesOf(["second"]),
+    });
+  });
+  await runtime.apply(revision(1, endpoint("/ok", `msg.payload = "ok"`)), "full");
+  expect(await runtime.get("/ok")).toBe("ok");
+  const known = [...(runtime.nodeTypes() ?? [])];
+  expect(known).toEqual(expect.arrayContaining(["second", "inject"]));
+  expect(known.filter((type) => type === "exec" || type === "one")).toEqual([]);
+  const used = [tab("T"), { ...functionNode("a", { z: "T" }), type: "exec" }];
+  expect(await runtime.apply(revision(2, used), "full")).toMatchObject({ missingTypes: ["exec"] });
 });
 
 describe("modules in the runtime's folder, where they were loaded before", () => {

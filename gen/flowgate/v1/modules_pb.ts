@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/modules.proto.
  */
 export const file_flowgate_v1_modules: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QidwoTTGlzdE1vZHVsZXNSZXNwb25zZRIuCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlQgja47KsCgIoARIfCg1taXNzaW5nX3R5cGVzGAIgAygJQgja47KsCgIoARIPCgdyZXBsaWNhGAMgASgJIiAKEEdldE1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSLFAQoGTW9kdWxlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIRCglpbnRlZ3JpdHkYAyABKAkSFwoFdHlwZXMYBCADKAlCCNrjsqwKAigBEhkKB2VuYWJsZWQYBSABKAhCCNrjsqwKAigBEhMKBmxvYWRlZBgGIAEoCEgAiAEBEhcKBWZsb3dzGAcgAygJQgja47KsCgIoARIcCgpub2RlX2NvdW50GAggASgNQgja47KsCgIoAUIJCgdfbG9hZGVkIl0KFEluc3RhbGxNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIPCgd0YXJiYWxsGAMgASgMEhUKDWRlZmVyX3Jlc3RhcnQYBCABKAgioQEKE1VwZGF0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIeCgd2ZXJzaW9uGAIgASgJQgja47KsCgI4AUgAiAEBEh4KB2VuYWJsZWQYAyABKAhCCNrjsqwKAjgBSAGIAQESDQoFZm9yY2UYBCABKAgSFQoNZGVmZXJfcmVzdGFydBgFIAEoCEIKCghfdmVyc2lvbkIKCghfZW5hYmxlZCJJChNEZWxldGVNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFZm9yY2UYAiABKAgSFQoNZGVmZXJfcmVzdGFydBgDIAEoCCLuAQoUQ2hhbmdlTW9kdWxlUmVzcG9uc2USIwoGbW9kdWxlGAEgASgLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhcKD3NjcmlwdHNfbm90X3J1bhgCIAMoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdyZXBsaWNhGAUgASgJEhkKEXNjcmlwdHNfbmV2ZXJfcnVuGAYgAygJEhYKCXJlc3RhcnRlZBgHIAEoCEgAiAEBQgwKCl9yZXN0YXJ0ZWQy8QUKDk1vZHVsZXNTZXJ2aWNlEpwBCgtMaXN0TW9kdWxlcxIfLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVzcG9uc2UiSpACAcKCGQ4aDG1vZHVsZXMucmVhZILT5JMCChIIL21vZHVsZXPa47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEEpUBCglHZXRNb2R1bGUSHS5mbG93Z2F0ZS52MS5HZXRNb2R1bGVSZXF1ZXN0GhMuZmxvd2dhdGUudjEuTW9kdWxlIlSQAgHCghkOGgxtb2R1bGVzLnJlYWSC0+STAhQSEi9tb2R1bGVzL3tuYW1lPSoqfdrjsqwKHzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgAQShgEKDUluc3RhbGxNb2R1bGUSIS5mbG93Z2F0ZS52MS5JbnN0YWxsTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlIi/CghkPGg1tb2R1bGVzLndyaXRlgtPkkwINOgEqIggvbW9kdWxlc9rjsqwKAwjJARKPAQoMVXBkYXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuVXBkYXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlIjrCghkPGg1tb2R1bGVzLndyaXRlgtPkkwIXOgEqMhIvbW9kdWxlcy97bmFtZT0qKn3a47KsCgRYgIAEEowBCgxEZWxldGVNb2R1bGUSIC5mbG93Z2F0ZS52MS5EZWxldGVNb2R1bGVSZXF1ZXN0GiEuZmxvd2dhdGUudjEuQ2hhbmdlTW9kdWxlUmVzcG9uc2UiN8KCGQ8aDW1vZHVsZXMud3JpdGWC0+STAhQqEi9tb2R1bGVzL3tuYW1lPSoqfdrjsqwKBFiAgARCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QijgEKE0xpc3RNb2R1bGVzUmVzcG9uc2USLgoHbW9kdWxlcxgBIAMoCzITLmZsb3dnYXRlLnYxLk1vZHVsZUII2uOyrAoCKAESHwoNbWlzc2luZ190eXBlcxgCIAMoCUII2uOyrAoCKAESDwoHcmVwbGljYRgDIAEoCRIVCg1kaXNhYmxlZF9zZXRzGAQgAygJIiAKEEdldE1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSLpAQoGTW9kdWxlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIRCglpbnRlZ3JpdHkYAyABKAkSFwoFdHlwZXMYBCADKAlCCNrjsqwKAigBEhkKB2VuYWJsZWQYBSABKAhCCNrjsqwKAigBEhMKBmxvYWRlZBgGIAEoCEgAiAEBEhcKBWZsb3dzGAcgAygJQgja47KsCgIoARIcCgpub2RlX2NvdW50GAggASgNQgja47KsCgIoARIiCgRzZXRzGAkgAygLMhQuZmxvd2dhdGUudjEuTm9kZVNldEIJCgdfbG9hZGVkIksKB05vZGVTZXQSDAoEbmFtZRgBIAEoCRIXCgV0eXBlcxgCIAMoCUII2uOyrAoCKAESGQoHZW5hYmxlZBgDIAEoCEII2uOyrAoCKAEiXQoUSW5zdGFsbE1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg8KB3RhcmJhbGwYAyABKAwSFQoNZGVmZXJfcmVzdGFydBgEIAEoCCKuAQoTVXBkYXRlTW9kdWxlUmVxdWVzdBIMCgRuYW1lGAEgASgJEh4KB3ZlcnNpb24YAiABKAlCCNrjsqwKAjgBSACIAQESHgoHZW5hYmxlZBgDIAEoCEII2uOyrAoCOAFIAYgBARINCgVmb3JjZRgEIAEoCBIVCg1kZWZlcl9yZXN0YXJ0GAUgASgIEgsKA3NldBgGIAEoCUIKCghfdmVyc2lvbkIKCghfZW5hYmxlZCJJChNEZWxldGVNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFZm9yY2UYAiABKAgSFQoNZGVmZXJfcmVzdGFydBgDIAEoCCLuAQoUQ2hhbmdlTW9kdWxlUmVzcG9uc2USIwoGbW9kdWxlGAEgASgLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhcKD3NjcmlwdHNfbm90X3J1bhgCIAMoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdyZXBsaWNhGAUgASgJEhkKEXNjcmlwdHNfbmV2ZXJfcnVuGAYgAygJEhYKCXJlc3RhcnRlZBgHIAEoCEgAiAEBQgwKCl9yZXN0YXJ0ZWQy8QUKDk1vZHVsZXNTZXJ2aWNlEpwBCgtMaXN0TW9kdWxlcxIfLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVzcG9uc2UiSpACAcKCGQ4aDG1vZHVsZXMucmVhZILT5JMCChIIL21vZHVsZXPa47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEEpUBCglHZXRNb2R1bGUSHS5mbG93Z2F0ZS52MS5HZXRNb2R1bGVSZXF1ZXN0GhMuZmxvd2dhdGUudjEuTW9kdWxlIlSQAgHCghkOGgxtb2R1bGVzLnJlYWSC0+STAhQSEi9tb2R1bGVzL3tuYW1lPSoqfdrjsqwKHzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgAQShgEKDUluc3RhbGxNb2R1bGUSIS5mbG93Z2F0ZS52MS5JbnN0YWxsTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlIi/CghkPGg1tb2R1bGVzLndyaXRlgtPkkwINOgEqIggvbW9kdWxlc9rjsqwKAwjJARKPAQoMVXBkYXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuVXBkYXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlIjrCghkPGg1tb2R1bGVzLndyaXRlgtPkkwIXOgEqMhIvbW9kdWxlcy97bmFtZT0qKn3a47KsCgRYgIAEEowBCgxEZWxldGVNb2R1bGUSIC5mbG93Z2F0ZS52MS5EZWxldGVNb2R1bGVSZXF1ZXN0GiEuZmxvd2dhdGUudjEuQ2hhbmdlTW9kdWxlUmVzcG9uc2UiN8KCGQ8aDW1vZHVsZXMud3JpdGWC0+STAhQqEi9tb2R1bGVzL3tuYW1lPSoqfdrjsqwKBFiAgARCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.ListModulesRequest
@@ -52,6 +52,13 @@ export type ListModulesResponse = Message<"flowgate.v1.ListModulesResponse"> & {
    * @generated from field: string replica = 3;
    */
   replica: string;
+
+  /**
+   * The sets of nodes that are disabled apart from their modules, such as "node-red/exec".
+   *
+   * @generated from field: repeated string disabled_sets = 4;
+   */
+  disabledSets: string[];
 };
 
 /**
@@ -113,14 +120,14 @@ export type Module = Message<"flowgate.v1.Module"> & {
   types: string[];
 
   /**
-   * Whether the flow runtime is to load it.
+   * Whether the flow runtime is to load anything of it.
    *
    * @generated from field: bool enabled = 5;
    */
   enabled: boolean;
 
   /**
-   * Whether the flow runtime has loaded all of its types. Absent if it defines none, or if there is no process of the flows.
+   * Whether the flow runtime has loaded all types of its enabled sets. Absent if it defines none, or if there is no process of the flows.
    *
    * @generated from field: optional bool loaded = 6;
    */
@@ -139,6 +146,13 @@ export type Module = Message<"flowgate.v1.Module"> & {
    * @generated from field: uint32 node_count = 8;
    */
   nodeCount: number;
+
+  /**
+   * The files of the module that define node types.
+   *
+   * @generated from field: repeated flowgate.v1.NodeSet sets = 9;
+   */
+  sets: NodeSet[];
 };
 
 /**
@@ -147,6 +161,39 @@ export type Module = Message<"flowgate.v1.Module"> & {
  */
 export const ModuleSchema: GenMessage<Module> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_modules, 3);
+
+/**
+ * @generated from message flowgate.v1.NodeSet
+ */
+export type NodeSet = Message<"flowgate.v1.NodeSet"> & {
+  /**
+   * Its name in the module.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The node types that it defines.
+   *
+   * @generated from field: repeated string types = 2;
+   */
+  types: string[];
+
+  /**
+   * Whether the flow runtime is to load it.
+   *
+   * @generated from field: bool enabled = 3;
+   */
+  enabled: boolean;
+};
+
+/**
+ * Describes the message flowgate.v1.NodeSet.
+ * Use `create(NodeSetSchema)` to create a new message.
+ */
+export const NodeSetSchema: GenMessage<NodeSet> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_modules, 4);
 
 /**
  * @generated from message flowgate.v1.InstallModuleRequest
@@ -186,14 +233,14 @@ export type InstallModuleRequest = Message<"flowgate.v1.InstallModuleRequest"> &
  * Use `create(InstallModuleRequestSchema)` to create a new message.
  */
 export const InstallModuleRequestSchema: GenMessage<InstallModuleRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_modules, 4);
+  messageDesc(file_flowgate_v1_modules, 5);
 
 /**
  * @generated from message flowgate.v1.UpdateModuleRequest
  */
 export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
   /**
-   * The name of an installed module.
+   * The name of an installed module; or "node-red" to enable and disable Node-RED's own nodes.
    *
    * @generated from field: string name = 1;
    */
@@ -207,7 +254,7 @@ export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
   version?: string | undefined;
 
   /**
-   * Whether the flow runtime is to load the module. Not together with `version`.
+   * Whether the flow runtime is to load the module, or the set. Not together with `version`.
    *
    * @generated from field: optional bool enabled = 3;
    */
@@ -226,6 +273,13 @@ export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
    * @generated from field: bool defer_restart = 5;
    */
   deferRestart: boolean;
+
+  /**
+   * The name of one of the module's sets of nodes, which alone is enabled or disabled.
+   *
+   * @generated from field: string set = 6;
+   */
+  set: string;
 };
 
 /**
@@ -233,7 +287,7 @@ export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
  * Use `create(UpdateModuleRequestSchema)` to create a new message.
  */
 export const UpdateModuleRequestSchema: GenMessage<UpdateModuleRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_modules, 5);
+  messageDesc(file_flowgate_v1_modules, 6);
 
 /**
  * @generated from message flowgate.v1.DeleteModuleRequest
@@ -266,7 +320,7 @@ export type DeleteModuleRequest = Message<"flowgate.v1.DeleteModuleRequest"> & {
  * Use `create(DeleteModuleRequestSchema)` to create a new message.
  */
 export const DeleteModuleRequestSchema: GenMessage<DeleteModuleRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_modules, 6);
+  messageDesc(file_flowgate_v1_modules, 7);
 
 /**
  * @generated from message flowgate.v1.ChangeModuleResponse
@@ -327,7 +381,7 @@ export type ChangeModuleResponse = Message<"flowgate.v1.ChangeModuleResponse"> &
  * Use `create(ChangeModuleResponseSchema)` to create a new message.
  */
 export const ChangeModuleResponseSchema: GenMessage<ChangeModuleResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_modules, 7);
+  messageDesc(file_flowgate_v1_modules, 8);
 
 /**
  * The modules of the flows: npm packages that define node types, in the folder of the replica that receives the call.
@@ -346,7 +400,7 @@ export const ModulesService: GenService<{
     output: typeof ListModulesResponseSchema;
   },
   /**
-   * Returns an installed module.
+   * Returns an installed module, or Node-RED's own nodes, whose name is "node-red".
    *
    * @generated from rpc flowgate.v1.ModulesService.GetModule
    */
@@ -369,7 +423,8 @@ export const ModulesService: GenService<{
     output: typeof ChangeModuleResponseSchema;
   },
   /**
-   * Installs another version of a module like InstallModule, or enables or disables it. The flows are started again.
+   * Installs another version of a module like InstallModule; or enables or disables it, or one of its sets of nodes, also of Node-RED's own,
+   * and starts the flows again.
    *
    * @generated from rpc flowgate.v1.ModulesService.UpdateModule
    */

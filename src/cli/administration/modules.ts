@@ -18,11 +18,12 @@ type ForceFlags = { readonly force?: boolean };
 
 export async function listModules({ session, output }: ClientContext): Promise<void> {
   const response = await session.modules.listModules({});
-  const { modules, missingTypes } = response;
+  const { modules, missingTypes, disabledSets } = response;
+  const rows = [...modules.map(toRow), ...disabledSets.map((id): Cell[] => [id, "", "disabled", "", ""])];
   output.message(ListModulesResponseSchema, response, () =>
-    modules.length === 0
+    rows.length === 0
       ? "There are no modules. Install one with flowgate module install."
-      : output.table(["NAME", "VERSION", "STATE", "USED BY", "NODE TYPES"], modules.map(toRow)),
+      : output.table(["NAME", "VERSION", "STATE", "USED BY", "NODE TYPES"], rows),
   );
   if (missingTypes.length > 0) {
     process.stderr.write(
@@ -61,8 +62,8 @@ export async function removeModules(
 }
 
 export async function enableModules(context: ClientContext, names: readonly string[]): Promise<void> {
-  await changeEach(context, names, "Enabling", "Enabled", (name, deferRestart) =>
-    context.session.modules.updateModule({ name, enabled: true, deferRestart }),
+  await changeEach(context, names, "Enabling", "Enabled", (id, deferRestart) =>
+    context.session.modules.updateModule({ ...splitId(id), enabled: true, deferRestart }),
   );
 }
 
@@ -71,8 +72,8 @@ export async function disableModules(
   names: readonly string[],
   { force = false }: ForceFlags,
 ): Promise<void> {
-  await changeEach(context, names, "Disabling", "Disabled", (name, deferRestart) =>
-    context.session.modules.updateModule({ name, enabled: false, force, deferRestart }),
+  await changeEach(context, names, "Disabling", "Disabled", (id, deferRestart) =>
+    context.session.modules.updateModule({ ...splitId(id), enabled: false, force, deferRestart }),
   );
 }
 
@@ -94,7 +95,7 @@ async function changeEach(
       const deferRestart = index < items.length - 1;
       const response = await progress.during(`${doing} ${item}`, () => change(item, deferRestart));
       isRestartDue = deferRestart || (isRestartDue && response.outcome === DeploymentOutcome.UNSPECIFIED);
-      output.item(ChangeModuleResponseSchema, response, () => `${done} ${nameOf(response.module)}.`);
+      output.item(ChangeModuleResponseSchema, response, () => `${done} ${nameOf(response.module, item)}.`);
       warnOfScripts(response);
       last = response;
     }
@@ -142,8 +143,19 @@ function warnOfScripts({ scriptsNotRun, scriptsNeverRun }: ChangeModuleResponse)
   }
 }
 
-function nameOf(module: Module | undefined): string {
-  return module === undefined ? "" : `${module.name} ${module.version}`;
+function nameOf(module: Module | undefined, item: string): string {
+  if (module === undefined) {
+    return "";
+  }
+  const { name, version, sets } = module;
+  const isSet = sets.some((set) => item === `${name}/${set.name}`);
+  return `${isSet ? item : name} ${version}`;
+}
+
+/** The name of a module, and that of one of its sets of nodes after a further slash. */
+function splitId(id: string): { readonly name: string; readonly set: string } {
+  const [, name = id, set = ""] = /^((?:@[^/]+\/)?[^/]+)\/([^/]+)$/.exec(id) ?? [];
+  return { name, set };
 }
 
 function splitSpec(spec: string): { readonly name: string; readonly version: string } {

@@ -36,17 +36,23 @@ export function defineModuleCommands(root: Command): void {
   defineCommand(module, "enable", {
     summary: "load modules again that were disabled",
     description: "Load modules again that were disabled. The flows are started again.",
-    examples: { "flowgate module enable node-red-contrib-cron-plus": "after module disable" },
+    examples: {
+      "flowgate module enable node-red-contrib-cron-plus": "after module disable",
+      "flowgate module enable node-red/exec": "one of Node-RED's own nodes",
+    },
   })
-    .argument("<name...>", "name of a module")
+    .argument("<name...>", "name of a module, or MODULE/SET for one of its sets of nodes")
     .action(clientAction(async () => (await atServer()).enableModules));
 
   defineCommand(module, "disable", {
     summary: "keep modules without loading them",
     description: "Keep modules installed without loading them. The flows are started again.",
-    examples: { "flowgate module disable node-red-contrib-cron-plus": "until module enable" },
+    examples: {
+      "flowgate module disable node-red-contrib-cron-plus": "until module enable",
+      "flowgate module disable node-red/exec": "one of Node-RED's own nodes",
+    },
   })
-    .argument("<name...>", "name of a module")
+    .argument("<name...>", "name of a module, or MODULE/SET for one of its sets of nodes")
     .option("--force", "also if the active flows have nodes of them")
     .action(clientAction(async () => (await atServer()).disableModules));
 }

@@ -1,10 +1,11 @@
 import { glob, readdir, stat } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { basename, dirname, extname, join } from "node:path";
 import semver from "semver";
 import { type Fields, isFields } from "../../base/fields.ts";
+import { coreModule, coreSetOf, scanCore } from "../../modules/core-nodes.ts";
 import { isAllowed } from "../../modules/policy.ts";
-import { isModuleName, isWithin, readDisabledModules, readModules } from "../../runtime/folders.ts";
+import type { Disabled } from "../../runtime/disabled.ts";
+import { isModuleName, isWithin, readModules } from "../../runtime/folders.ts";
 import { readManifest } from "../../runtime/manifest.ts";
 import type { ModuleLists } from "../../runtime/messages.ts";
 import type { CatalogFiles } from "./catalogs.ts";
@@ -20,6 +21,7 @@ export type PaletteSource = {
   /** Undefined: added modules are not loaded. */
   readonly modulesDir: string | undefined;
   readonly lists: ModuleLists;
+  readonly disabled: () => Disabled;
 };
 
 /** A file of a module that defines node types or plugins. */
@@ -28,6 +30,7 @@ export type NodeSet = Omit<Template, "types"> & {
   readonly id: string;
   readonly kind: "node" | "plugin";
   readonly name: string;
+  readonly isEnabled: boolean;
   readonly types: readonly string[];
   /** The folders of its help texts by language are here, below the name of a language. */
   readonly helpDir: string;
@@ -49,20 +52,12 @@ export type PaletteModule = {
   readonly isLocal: boolean;
   /** Whether it was added itself, and not as a dependency. */
   readonly isUser: boolean;
-  readonly isEnabled: boolean;
   readonly sets: readonly NodeSet[];
   readonly icons: readonly { readonly dir: string; readonly files: readonly string[] }[];
   readonly resourcesDir: string | undefined;
   /** Has its example flows; undefined: there are none. */
   readonly examplesDir: string | undefined;
 };
-
-export const coreModule = "node-red";
-
-/** The folder of Node-RED's own nodes. */
-export function findCoreDir(): string {
-  return dirname(createRequire(import.meta.url).resolve("@node-red/nodes"));
-}
 
 export const maxTemplateBytes = 4 * 1024 * 1024;
 
@@ -76,17 +71,16 @@ const maxFilesOfModule = 500;
  * nothing of a module is executed, and nothing is asked of the process of the flows. What is malformed is left out.
  */
 export async function findPalette(source: PaletteSource): Promise<PaletteModule[]> {
-  const reader = new PaletteReader();
+  const reader = new PaletteReader(source.disabled());
   const modules = [await reader.readCore(source)];
   if (source.modulesDir !== undefined) {
     const { modulesDir } = source;
     const added = new Set(readModules(modulesDir).map(({ name }) => name));
-    const disabled = new Set(readDisabledModules(modulesDir));
     const found = await findPackages(join(modulesDir, "node_modules"), source);
     for (const each of withDependencies(found, added)) {
       const { name } = each;
       // One after another, so that only one template is being parsed.
-      modules.push(await reader.readModule(each, { isUser: added.has(name), isEnabled: !disabled.has(name) }));
+      modules.push(await reader.readModule(each, added.has(name)));
     }
   }
   return modules;
@@ -133,13 +127,18 @@ function dependenciesOf({ section: { dependencies } }: Package): string[] {
 class PaletteReader {
   #bytesLeft = maxPaletteBytes;
   readonly #moduleOfType = new Map<string, string>();
+  readonly #disabled: ReadonlySet<string>;
+
+  constructor({ modules, sets }: Disabled) {
+    this.#disabled = new Set([...modules, ...sets]);
+  }
 
   async readCore({ coreDir, version }: PaletteSource): Promise<PaletteModule> {
     const { files, iconDirs } = await scanCore(coreDir);
     const sets: NodeSet[] = [];
     for (const file of files) {
       const category = basename(dirname(file));
-      const set = await this.#readSet(coreModule, "node", basename(file).replace(/^\d+-|\.c?js$/g, ""), file);
+      const set = await this.#readSet(coreModule, "node", coreSetOf(file), file);
       sets.push({
         ...set,
         // It has no dialog.
@@ -149,15 +148,12 @@ class PaletteReader {
         catalog: undefined,
       });
     }
-    const others = { isLocal: false, isUser: false, isEnabled: true, resourcesDir: undefined };
+    const others = { isLocal: false, isUser: false, resourcesDir: undefined };
     const examplesDir = await findExamples(coreDir);
     return { examplesDir, name: coreModule, version, sets, icons: await readIcons(iconDirs), ...others };
   }
 
-  async readModule(
-    { dir, name: module, version, section }: Package,
-    others: Pick<PaletteModule, "isUser" | "isEnabled">,
-  ): Promise<PaletteModule> {
+  async readModule({ dir, name: module, version, section }: Package, isUser: boolean): Promise<PaletteModule> {
     const sets: NodeSet[] = [];
     const iconDirs = new Set<string>();
     for (const kind of ["node", "plugin"] as const) {
@@ -174,7 +170,7 @@ class PaletteReader {
       name: module,
       version,
       isLocal: true,
-      ...others,
+      isUser,
       sets,
       icons: await readIcons(iconDirs),
       resourcesDir: (await isFolder(resourcesDir)) ? resourcesDir : undefined,
@@ -194,6 +190,7 @@ class PaletteReader {
       id,
       kind,
       name,
+      isEnabled: !this.#disabled.has(module) && !this.#disabled.has(id),
       types,
       main,
       help,
@@ -232,29 +229,6 @@ function filesOf(value: unknown): [name: string, path: string][] {
   return entries
     .filter((entry): entry is [string, string] => setName.test(entry[0]) && typeof entry[1] === "string")
     .slice(0, maxFilesOfModule);
-}
-
-/** The programs below a folder that have a template beside them, and the folders of icons. */
-async function scanCore(dir: string): Promise<{ readonly files: string[]; readonly iconDirs: string[] }> {
-  const entries = (await readdir(dir, { withFileTypes: true })).toSorted((one, other) =>
-    one.name < other.name ? -1 : 1,
-  );
-  const names = new Set(entries.map(({ name }) => name));
-  const files: string[] = [];
-  const iconDirs: string[] = [];
-  for (const entry of entries) {
-    const path = join(dir, entry.name);
-    if (entry.isFile() && /\.c?js$/.test(entry.name) && names.has(entry.name.replace(/\.c?js$/, ".html"))) {
-      files.push(path);
-    } else if (entry.isDirectory() && entry.name === "icons") {
-      iconDirs.push(path);
-    } else if (entry.isDirectory() && !/^(?:\..*|lib|node_modules|test|locales)$/.test(entry.name)) {
-      const below = await scanCore(path);
-      files.push(...below.files);
-      iconDirs.push(...below.iconDirs);
-    }
-  }
-  return { files, iconDirs };
 }
 
 const iconTypes: ReadonlySet<string> = new Set([".svg", ".png", ".gif"]);

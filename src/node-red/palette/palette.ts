@@ -2,15 +2,9 @@ import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isWithin } from "../../runtime/folders.ts";
 import { signModules } from "../../modules/catalog.ts";
+import { coreModule } from "../../modules/core-nodes.ts";
 import { readCatalog } from "./catalogs.ts";
-import {
-  type NodeSet,
-  type PaletteModule,
-  type PaletteSource,
-  coreModule,
-  findPalette,
-  maxTemplateBytes,
-} from "./modules.ts";
+import { type NodeSet, type PaletteModule, type PaletteSource, findPalette, maxTemplateBytes } from "./modules.ts";
 import { readText } from "./read-text.ts";
 import { defaultLanguage } from "./template.ts";
 
@@ -164,8 +158,9 @@ export class Palette {
   }
 
   async #read(): Promise<readonly PaletteModule[]> {
-    const { modulesDir } = this.#source;
-    const signature = modulesDir === undefined ? "" : await signModules(modulesDir);
+    const { modulesDir, disabled } = this.#source;
+    const signed = modulesDir === undefined ? "" : await signModules(modulesDir);
+    const signature = `${signed} ${JSON.stringify(disabled())}`;
     if (this.#modules === undefined || signature !== this.#signature) {
       this.#signature = signature;
       this.#pages.clear();
@@ -217,7 +212,7 @@ function toInfo({ module, set }: Found): SetInfo {
     id,
     name,
     ...(kind === "node" && { types }),
-    enabled: module.isEnabled,
+    enabled: set.isEnabled,
     local: module.isLocal,
     user: false,
     module: module.name,
@@ -228,7 +223,7 @@ function toInfo({ module, set }: Found): SetInfo {
 }
 
 async function createPage(found: readonly Found[], kind: Kind, language: string): Promise<string> {
-  const used = found.filter(({ module, set }) => module.isEnabled && set.err === undefined);
+  const used = found.filter(({ set }) => set.isEnabled && set.err === undefined);
   const shown = kind === "node" ? used : used.filter(({ set }) => set.main !== "");
   return (await Promise.all(shown.map(({ set }) => format(set, kind, language)))).map((each) => `\n${each}`).join("");
 }

@@ -1,6 +1,7 @@
 import type flowUtil from "@node-red/util";
 import type { RuntimeEvent } from "@node-red/util";
 import type { FlowNode } from "../../flows/configuration.ts";
+import { splitSetId } from "../disabled.ts";
 import type { CredentialEntries, Deploy, Deployed, LogEntry } from "../messages.ts";
 import type { NodeRed } from "./node-red.ts";
 
@@ -32,6 +33,11 @@ export class FlowDeployer {
   /** The runtime's storage module. */
   get storageModule(): object {
     return this.#storage.module;
+  }
+
+  /** Keeps these sets of nodes from being loaded. Must be called before the start. */
+  disableSets(ids: readonly string[]): void {
+    this.#storage.settings = ids.length === 0 ? {} : { nodes: toNodeSettings(ids) };
   }
 
   /** Starts the runtime without flows. It would overwrite an earlier deployment with its initial load. */
@@ -157,7 +163,23 @@ function toCredentialsObject(
   ]);
 }
 
+/** As the runtime stores which sets of nodes are disabled (`saveNodeList` in @node-red/registry). */
+function toNodeSettings(ids: readonly string[]): object {
+  const modules = Map.groupBy(ids, (id) => splitSetId(id).module);
+  // Without its own, it takes this for an older format.
+  return Object.fromEntries([
+    ["node-red", { name: "node-red", nodes: {} }],
+    ...Array.from(modules, ([name, setIds]) => {
+      const sets = setIds.flatMap((id) => splitSetId(id).set ?? []);
+      const nodes = sets.map((set) => [set, { name: set, module: name, types: [], enabled: false }] as const);
+      return [name, { name, nodes: Object.fromEntries(nodes) }] as const;
+    }),
+  ]);
+}
+
 type FlowStorage = {
+  /** Those of the runtime that are stored. */
+  settings: object;
   /** The runtime's storage module. */
   readonly module: object;
   set(flows: readonly object[], credentials: CredentialsObject): void;
@@ -173,7 +195,8 @@ function createFlowStorage(): FlowStorage {
     credentials: {},
   };
 
-  return {
+  const storage: FlowStorage = {
+    settings: {},
     // Must be a plain object: the runtime tests for own properties.
     module: {
       init: async () => {},
@@ -181,7 +204,7 @@ function createFlowStorage(): FlowStorage {
       saveFlows: async () => {},
       getCredentials: async () => stored.credentials,
       saveCredentials: async () => {},
-      getSettings: async () => ({}),
+      getSettings: async () => storage.settings,
       saveSettings: async () => {},
       getSessions: async () => ({}),
       saveSessions: async () => {},
@@ -192,6 +215,7 @@ function createFlowStorage(): FlowStorage {
       stored = { flows, credentials };
     },
   };
+  return storage;
 }
 
 /** Returns a function that resolves with the next runtime event that matches. Each event is passed to `matches` once. */

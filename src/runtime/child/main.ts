@@ -176,6 +176,7 @@ async function initialize(message: Initialize): Promise<FlowPort> {
   // Not in its environment from the start: Node would load modules from there.
   process.env["HOME"] ??= message.userDir;
   loadModulesFrom(message);
+  deployer.disableSets(message.disabledSets ?? []);
   const settings = createSettings(message, {
     storageModule: deployer.storageModule,
     logHandler: log.handle,

@@ -9,8 +9,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readLanguage } from "../../../src/node-red/palette/catalogs.ts";
 import { Palette } from "../../../src/node-red/palette/palette.ts";
-import { findCoreDir } from "../../../src/node-red/palette/modules.ts";
+import { findCoreDir } from "../../../src/modules/core-nodes.ts";
 import { parseTemplate } from "../../../src/node-red/palette/template.ts";
+import { noneDisabled, readDisabled } from "../../../src/runtime/disabled.ts";
 import { nodesOf, templatesOf } from "../../modules/write-modules.ts";
 import { writeFiles } from "../../runtime/planted-code.ts";
 import { createFolder } from "../../store/builders.ts";
@@ -19,7 +20,14 @@ const run = promisify(execFile);
 const lists = { allow: ["*"], deny: [] };
 
 function openPalette(modulesDir: string | undefined, changes: { deny?: string[] } = {}): Palette {
-  return new Palette({ coreDir: findCoreDir(), version: "5.0.7", modulesDir, lists: { ...lists, ...changes } });
+  const disabled = () => (modulesDir === undefined ? noneDisabled : readDisabled(modulesDir));
+  return new Palette({
+    coreDir: findCoreDir(),
+    version: "5.0.7",
+    modulesDir,
+    lists: { ...lists, ...changes },
+    disabled,
+  });
 }
 
 const help = (type: string, language?: string): string =>

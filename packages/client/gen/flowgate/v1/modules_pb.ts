@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/modules.proto.
  */
 export const file_flowgate_v1_modules: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QiYwoTTGlzdE1vZHVsZXNSZXNwb25zZRIkCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhUKDW1pc3NpbmdfdHlwZXMYAiADKAkSDwoHcmVwbGljYRgDIAEoCSIgChBHZXRNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkinQEKBk1vZHVsZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJaW50ZWdyaXR5GAMgASgJEg0KBXR5cGVzGAQgAygJEg8KB2VuYWJsZWQYBSABKAgSEwoGbG9hZGVkGAYgASgISACIAQESDQoFZmxvd3MYByADKAkSEgoKbm9kZV9jb3VudBgIIAEoDUIJCgdfbG9hZGVkIl0KFEluc3RhbGxNb2R1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIPCgd0YXJiYWxsGAMgASgMEhUKDWRlZmVyX3Jlc3RhcnQYBCABKAgijQEKE1VwZGF0ZU1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIUCgd2ZXJzaW9uGAIgASgJSACIAQESFAoHZW5hYmxlZBgDIAEoCEgBiAEBEg0KBWZvcmNlGAQgASgIEhUKDWRlZmVyX3Jlc3RhcnQYBSABKAhCCgoIX3ZlcnNpb25CCgoIX2VuYWJsZWQiSQoTRGVsZXRlTW9kdWxlUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhUKDWRlZmVyX3Jlc3RhcnQYAyABKAgi7gEKFENoYW5nZU1vZHVsZVJlc3BvbnNlEiMKBm1vZHVsZRgBIAEoCzITLmZsb3dnYXRlLnYxLk1vZHVsZRIXCg9zY3JpcHRzX25vdF9ydW4YAiADKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSDwoHcmVwbGljYRgFIAEoCRIZChFzY3JpcHRzX25ldmVyX3J1bhgGIAMoCRIWCglyZXN0YXJ0ZWQYByABKAhIAIgBAUIMCgpfcmVzdGFydGVkMq4DCg5Nb2R1bGVzU2VydmljZRJVCgtMaXN0TW9kdWxlcxIfLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVzcG9uc2UiA5ACARJECglHZXRNb2R1bGUSHS5mbG93Z2F0ZS52MS5HZXRNb2R1bGVSZXF1ZXN0GhMuZmxvd2dhdGUudjEuTW9kdWxlIgOQAgESVQoNSW5zdGFsbE1vZHVsZRIhLmZsb3dnYXRlLnYxLkluc3RhbGxNb2R1bGVSZXF1ZXN0GiEuZmxvd2dhdGUudjEuQ2hhbmdlTW9kdWxlUmVzcG9uc2USUwoMVXBkYXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuVXBkYXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlElMKDERlbGV0ZU1vZHVsZRIgLmZsb3dnYXRlLnYxLkRlbGV0ZU1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9tb2R1bGVzLnByb3RvEgtmbG93Z2F0ZS52MSIUChJMaXN0TW9kdWxlc1JlcXVlc3QiegoTTGlzdE1vZHVsZXNSZXNwb25zZRIkCgdtb2R1bGVzGAEgAygLMhMuZmxvd2dhdGUudjEuTW9kdWxlEhUKDW1pc3NpbmdfdHlwZXMYAiADKAkSDwoHcmVwbGljYRgDIAEoCRIVCg1kaXNhYmxlZF9zZXRzGAQgAygJIiAKEEdldE1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSLBAQoGTW9kdWxlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIRCglpbnRlZ3JpdHkYAyABKAkSDQoFdHlwZXMYBCADKAkSDwoHZW5hYmxlZBgFIAEoCBITCgZsb2FkZWQYBiABKAhIAIgBARINCgVmbG93cxgHIAMoCRISCgpub2RlX2NvdW50GAggASgNEiIKBHNldHMYCSADKAsyFC5mbG93Z2F0ZS52MS5Ob2RlU2V0QgkKB19sb2FkZWQiNwoHTm9kZVNldBIMCgRuYW1lGAEgASgJEg0KBXR5cGVzGAIgAygJEg8KB2VuYWJsZWQYAyABKAgiXQoUSW5zdGFsbE1vZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg8KB3RhcmJhbGwYAyABKAwSFQoNZGVmZXJfcmVzdGFydBgEIAEoCCKaAQoTVXBkYXRlTW9kdWxlUmVxdWVzdBIMCgRuYW1lGAEgASgJEhQKB3ZlcnNpb24YAiABKAlIAIgBARIUCgdlbmFibGVkGAMgASgISAGIAQESDQoFZm9yY2UYBCABKAgSFQoNZGVmZXJfcmVzdGFydBgFIAEoCBILCgNzZXQYBiABKAlCCgoIX3ZlcnNpb25CCgoIX2VuYWJsZWQiSQoTRGVsZXRlTW9kdWxlUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhUKDWRlZmVyX3Jlc3RhcnQYAyABKAgi7gEKFENoYW5nZU1vZHVsZVJlc3BvbnNlEiMKBm1vZHVsZRgBIAEoCzITLmZsb3dnYXRlLnYxLk1vZHVsZRIXCg9zY3JpcHRzX25vdF9ydW4YAiADKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSDwoHcmVwbGljYRgFIAEoCRIZChFzY3JpcHRzX25ldmVyX3J1bhgGIAMoCRIWCglyZXN0YXJ0ZWQYByABKAhIAIgBAUIMCgpfcmVzdGFydGVkMq4DCg5Nb2R1bGVzU2VydmljZRJVCgtMaXN0TW9kdWxlcxIfLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkxpc3RNb2R1bGVzUmVzcG9uc2UiA5ACARJECglHZXRNb2R1bGUSHS5mbG93Z2F0ZS52MS5HZXRNb2R1bGVSZXF1ZXN0GhMuZmxvd2dhdGUudjEuTW9kdWxlIgOQAgESVQoNSW5zdGFsbE1vZHVsZRIhLmZsb3dnYXRlLnYxLkluc3RhbGxNb2R1bGVSZXF1ZXN0GiEuZmxvd2dhdGUudjEuQ2hhbmdlTW9kdWxlUmVzcG9uc2USUwoMVXBkYXRlTW9kdWxlEiAuZmxvd2dhdGUudjEuVXBkYXRlTW9kdWxlUmVxdWVzdBohLmZsb3dnYXRlLnYxLkNoYW5nZU1vZHVsZVJlc3BvbnNlElMKDERlbGV0ZU1vZHVsZRIgLmZsb3dnYXRlLnYxLkRlbGV0ZU1vZHVsZVJlcXVlc3QaIS5mbG93Z2F0ZS52MS5DaGFuZ2VNb2R1bGVSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows]);
 
 /**
  * @generated from message flowgate.v1.ListModulesRequest
@@ -49,6 +49,13 @@ export type ListModulesResponse = Message<"flowgate.v1.ListModulesResponse"> & {
    * @generated from field: string replica = 3;
    */
   replica: string;
+
+  /**
+   * The sets of nodes that are disabled apart from their modules, such as "node-red/exec".
+   *
+   * @generated from field: repeated string disabled_sets = 4;
+   */
+  disabledSets: string[];
 };
 
 /**
@@ -110,14 +117,14 @@ export type Module = Message<"flowgate.v1.Module"> & {
   types: string[];
 
   /**
-   * Whether the flow runtime is to load it.
+   * Whether the flow runtime is to load anything of it.
    *
    * @generated from field: bool enabled = 5;
    */
   enabled: boolean;
 
   /**
-   * Whether the flow runtime has loaded all of its types. Absent if it defines none, or if there is no process of the flows.
+   * Whether the flow runtime has loaded all types of its enabled sets. Absent if it defines none, or if there is no process of the flows.
    *
    * @generated from field: optional bool loaded = 6;
    */
@@ -136,6 +143,13 @@ export type Module = Message<"flowgate.v1.Module"> & {
    * @generated from field: uint32 node_count = 8;
    */
   nodeCount: number;
+
+  /**
+   * The files of the module that define node types.
+   *
+   * @generated from field: repeated flowgate.v1.NodeSet sets = 9;
+   */
+  sets: NodeSet[];
 };
 
 /**
@@ -144,6 +158,39 @@ export type Module = Message<"flowgate.v1.Module"> & {
  */
 export const ModuleSchema: GenMessage<Module> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_modules, 3);
+
+/**
+ * @generated from message flowgate.v1.NodeSet
+ */
+export type NodeSet = Message<"flowgate.v1.NodeSet"> & {
+  /**
+   * Its name in the module.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The node types that it defines.
+   *
+   * @generated from field: repeated string types = 2;
+   */
+  types: string[];
+
+  /**
+   * Whether the flow runtime is to load it.
+   *
+   * @generated from field: bool enabled = 3;
+   */
+  enabled: boolean;
+};
+
+/**
+ * Describes the message flowgate.v1.NodeSet.
+ * Use `create(NodeSetSchema)` to create a new message.
+ */
+export const NodeSetSchema: GenMessage<NodeSet> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_modules, 4);
 
 /**
  * @generated from message flowgate.v1.InstallModuleRequest
@@ -183,14 +230,14 @@ export type InstallModuleRequest = Message<"flowgate.v1.InstallModuleRequest"> &
  * Use `create(InstallModuleRequestSchema)` to create a new message.
  */
 export const InstallModuleRequestSchema: GenMessage<InstallModuleRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_modules, 4);
+  messageDesc(file_flowgate_v1_modules, 5);
 
 /**
  * @generated from message flowgate.v1.UpdateModuleRequest
  */
 export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
   /**
-   * The name of an installed module.
+   * The name of an installed module; or "node-red" to enable and disable Node-RED's own nodes.
    *
    * @generated from field: string name = 1;
    */
@@ -204,7 +251,7 @@ export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
   version?: string | undefined;
 
   /**
-   * Whether the flow runtime is to load the module. Not together with `version`.
+   * Whether the flow runtime is to load the module, or the set. Not together with `version`.
    *
    * @generated from field: optional bool enabled = 3;
    */
@@ -223,6 +270,13 @@ export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
    * @generated from field: bool defer_restart = 5;
    */
   deferRestart: boolean;
+
+  /**
+   * The name of one of the module's sets of nodes, which alone is enabled or disabled.
+   *
+   * @generated from field: string set = 6;
+   */
+  set: string;
 };
 
 /**
@@ -230,7 +284,7 @@ export type UpdateModuleRequest = Message<"flowgate.v1.UpdateModuleRequest"> & {
  * Use `create(UpdateModuleRequestSchema)` to create a new message.
  */
 export const UpdateModuleRequestSchema: GenMessage<UpdateModuleRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_modules, 5);
+  messageDesc(file_flowgate_v1_modules, 6);
 
 /**
  * @generated from message flowgate.v1.DeleteModuleRequest
@@ -263,7 +317,7 @@ export type DeleteModuleRequest = Message<"flowgate.v1.DeleteModuleRequest"> & {
  * Use `create(DeleteModuleRequestSchema)` to create a new message.
  */
 export const DeleteModuleRequestSchema: GenMessage<DeleteModuleRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_modules, 6);
+  messageDesc(file_flowgate_v1_modules, 7);
 
 /**
  * @generated from message flowgate.v1.ChangeModuleResponse
@@ -324,7 +378,7 @@ export type ChangeModuleResponse = Message<"flowgate.v1.ChangeModuleResponse"> &
  * Use `create(ChangeModuleResponseSchema)` to create a new message.
  */
 export const ChangeModuleResponseSchema: GenMessage<ChangeModuleResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_modules, 7);
+  messageDesc(file_flowgate_v1_modules, 8);
 
 /**
  * The modules of the flows: npm packages that define node types, in the folder of the replica that receives the call.
@@ -343,7 +397,7 @@ export const ModulesService: GenService<{
     output: typeof ListModulesResponseSchema;
   },
   /**
-   * Returns an installed module.
+   * Returns an installed module, or Node-RED's own nodes, whose name is "node-red".
    *
    * @generated from rpc flowgate.v1.ModulesService.GetModule
    */
@@ -366,7 +420,8 @@ export const ModulesService: GenService<{
     output: typeof ChangeModuleResponseSchema;
   },
   /**
-   * Installs another version of a module like InstallModule, or enables or disables it. The flows are started again.
+   * Installs another version of a module like InstallModule; or enables or disables it, or one of its sets of nodes, also of Node-RED's own,
+   * and starts the flows again.
    *
    * @generated from rpc flowgate.v1.ModulesService.UpdateModule
    */

@@ -1,0 +1,32 @@
+import { rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Disabled, splitSetId } from "../runtime/disabled.ts";
+import { readManifest } from "../runtime/manifest.ts";
+import type { InstalledModule } from "./catalog.ts";
+import { coreModule } from "./core-nodes.ts";
+
+/** What is disabled after a module, or one of its sets of nodes, was enabled or disabled. */
+export function changeDisabled(
+  before: Disabled,
+  { name, sets }: Pick<InstalledModule, "name" | "sets">,
+  { isEnabled, set }: { readonly isEnabled: boolean; readonly set: string | undefined },
+): Disabled {
+  const isOther = (id: string): boolean => splitSetId(id).module !== name;
+  const off = sets.filter((each) => (set === undefined || each.name === set ? !isEnabled : !each.isEnabled));
+  // A module without nodes is for function nodes.
+  const isWhole = name !== coreModule && (sets.length === 0 ? !isEnabled : off.length === sets.length);
+  return {
+    modules: [...before.modules.filter(isOther), ...(isWhole ? [name] : [])],
+    sets: [...before.sets.filter(isOther), ...(isWhole ? [] : off.map((each) => `${name}/${each.name}`))],
+  };
+}
+
+/** Replaces what a folder of modules lists as not to be loaded. */
+export async function writeDisabled(modulesDir: string, { modules, sets }: Disabled): Promise<void> {
+  const path = join(modulesDir, "package.json");
+  const manifest = { ...readManifest(path), flowgate: { disabled: [...modules, ...sets] } };
+  // At once, also if the process is killed or the disk is full.
+  const next = join(modulesDir, "package.json.next");
+  await writeFile(next, `${JSON.stringify(manifest, undefined, 2)}\n`);
+  await rename(next, path);
+}

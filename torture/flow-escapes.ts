@@ -139,7 +139,7 @@ async function takeSecret(programs: readonly "outside"[]): Promise<Attempt> {
             load("http").createServer((request, response) => { tried.push(request.headers.authorization); response.end(); })
               .on("error", ({ code }) => tried.push(code)).listen({ port: ${port}, host, reusePort: true });
           }
-        }, 20);
+        }, 100);
         global.set("tried", tried);`),
       ...endpoint("/tried", `msg.payload = global.get("tried")`),
     ],

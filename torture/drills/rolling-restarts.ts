@@ -21,12 +21,12 @@ export const rollingRestarts: Drill = {
   method:
     "100 concurrent calls (grpc-js, `@flowgate/client` over gRPC and Connect on both versions of HTTP, curl with keep-alive) and 20 health watches " +
     "go to a virtual IP, behind which one instance is replaced by the next one, without TLS and with it. The virtual IP follows the health of the " +
-    "instance. Every failed call counts. In small size, responses take a quarter of a second on their way. The control is an instance that is killed instead.",
+    "instance. Every failed call counts. In small size, responses take half a second on their way. The control is an instance that is killed instead.",
   programs: [curl],
   async run({ pick, createFolder }) {
     const times = pick(1, 20);
     // In small size, the calls wait for the network and leave the cores to other checks.
-    const latencyMs = pick(250, 0);
+    const latencyMs = pick(500, 0);
     const places = [plain, await withTls(await createFolder())];
     // The control takes its time too, most of it waiting.
     const [runs, killed] = await Promise.all([

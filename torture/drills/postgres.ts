@@ -182,7 +182,7 @@ async function findProblems(replica: Service, newest: string | undefined): Promi
     if (rev !== newest) {
       throw new Error(`the active revision of a replica is ${rev}, and the newest one ${newest}`);
     }
-  }, 10_000);
+  }, 30_000);
   const problems = await follows.then(
     () => [],
     (error: Error) => [error.message],

@@ -114,11 +114,11 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
   test("by connections that outlast it is no fault of the process that replaces it", async () => {
     await using server = await open({ connectionsPerSource: 100, inFlight: 0, inFlightPerSource: 0 });
     await server.hold(110).until(({ connects }) => connects >= 220);
-    await expect.poll(() => server.reasons.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => server.reasons.length).toBeGreaterThan(0);
     server.replaceHolder();
     const counts = { limited: server.limited.length, reasons: server.reasons.length };
     // Held connections find no room.
-    await expect.poll(() => server.limited.slice(counts.limited), { timeout: 10_000 }).toContain("runtime");
+    await expect.poll(() => server.limited.slice(counts.limited)).toContain("runtime");
     expect(server.reasons).toHaveLength(counts.reasons);
   });
 
@@ -133,7 +133,7 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
   test("by the same keeps them out if it is not recognised, but not those on the socket or from elsewhere", async () => {
     await using server = await open({ connectionsPerSource: 100, inFlight: 0, inFlightPerSource: 0 }, false);
     await server.hold(110).until(({ connects }) => connects >= 220);
-    await expect.poll(() => call({ port: server.port }), { timeout: 10_000 }).toBeUndefined();
+    await expect.poll(() => call({ port: server.port })).toBeUndefined();
     expect(await tenTimes({ port: server.port })).toEqual(Array(10).fill(undefined));
     expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
     // As the probes of a kubelet, which have the address of the node.
@@ -152,8 +152,8 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
   test("by slow calls does not keep others out", async () => {
     await using server = await open({ inFlightPerSource: 50 });
     await server.hold(60).until(({ connects }) => connects >= 60);
-    await expect.poll(() => server.limited, { timeout: 10_000 }).toContain("runtime");
-    await expect.poll(() => call({ port: server.port }), { timeout: 10_000 }).toBe(200);
+    await expect.poll(() => server.limited).toContain("runtime");
+    await expect.poll(() => call({ port: server.port })).toBe(200);
     expect(await tenTimes({ port: server.port })).toEqual(allServed);
     expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
   });
@@ -178,7 +178,7 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
   test("by slow calls keeps them out if it is not recognised, but not those on the socket", async () => {
     await using server = await open({ inFlightPerSource: 50 }, false);
     await server.hold(60).until(({ connects }) => connects >= 60);
-    await expect.poll(() => call({ port: server.port }), { timeout: 10_000 }).toBe(503);
+    await expect.poll(() => call({ port: server.port })).toBe(503);
     expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
   });
 });

@@ -20,7 +20,7 @@ async function acceptAll() {
     port,
     accepted,
     async untilAccepted(count: number) {
-      await expect.poll(() => accepted.length, { timeout: 30_000 }).toBe(count);
+      await expect.poll(() => accepted.length).toBe(count);
     },
     [Symbol.dispose]() {
       accepted.forEach((socket) => socket.destroy());

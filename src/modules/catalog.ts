@@ -45,7 +45,13 @@ export class ModuleCatalog {
     const signature = await signModules(this.#dir);
     if (this.#modules === undefined || signature !== this.#signature) {
       this.#signature = signature;
-      this.#modules = readInstalledModules(this.#dir);
+      const modules = readInstalledModules(this.#dir);
+      this.#modules = modules;
+      modules.catch(() => {
+        if (this.#modules === modules) {
+          this.#modules = undefined;
+        }
+      });
     }
     return this.#modules;
   }
@@ -87,20 +93,20 @@ export function readNodeFiles(moduleDir: string): ReadonlyMap<string, string> {
 export async function readCoreModule(modulesDir: string): Promise<InstalledModule> {
   const dir = findCoreDir();
   const { version } = readManifest(join(dir, "package.json"));
-  coreSets ??= readCoreSets(dir);
+  coreSets ??= await readCoreSets(dir);
   return {
     name: coreModule,
     version: typeof version === "string" ? version : undefined,
     integrity: undefined,
     upload: undefined,
-    ...withState(coreModule, await coreSets, readDisabled(modulesDir)),
+    ...withState(coreModule, coreSets, readDisabled(modulesDir)),
   };
 }
 
 type DeclaredSet = Omit<InstalledSet, "isEnabled">;
 
 /** They do not change. */
-let coreSets: Promise<readonly DeclaredSet[]> | undefined;
+let coreSets: readonly DeclaredSet[] | undefined;
 
 async function readCoreSets(dir: string): Promise<readonly DeclaredSet[]> {
   const { files } = await scanCore(dir);

@@ -28,17 +28,22 @@ export async function exportFlows(
   }
   const nodes = flows.length === 1 ? "node" : "nodes";
   const exported = `Exported revision ${shortRev(rev)}, ${flows.length} ${nodes}, to ${path}`;
-  // A user may be permitted to read flows only.
+  // A user may be permitted to read flows only. The modules are not known then, and their file is left as it is.
   const revision = await ifPermitted(session.revisions.getRevision({ rev, view: RevisionView.FULL }));
-  const { modules = [] } = revision ?? {};
+  const modules = revision?.modules;
   if (/\.(?:json|ya?ml)$/i.test(path)) {
     await exportFile(path, flows, format);
     const modulesPath = modulesPathOf(path);
-    await writeModulesFile(modulesPath, modules);
-    process.stderr.write(`${exported}${modules.length === 0 ? "" : `, and its modules to ${modulesPath}`}\n`);
+    if (modules !== undefined) {
+      await writeModulesFile(modulesPath, modules);
+    }
+    process.stderr.write(`${exported}${modules?.length ? `, and its modules to ${modulesPath}` : ""}\n`);
   } else {
     const { written, removed } = await exportFolder(path, flows, { format, modules });
     const files = written.length === 1 ? "file" : "files";
     process.stderr.write(`${exported}: ${written.length} ${files} written, ${removed.length} removed\n`);
+  }
+  if (modules === undefined) {
+    process.stderr.write("Which modules they need is not known without the permission revisions.read.\n");
   }
 }

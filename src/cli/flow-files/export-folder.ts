@@ -16,10 +16,10 @@ import { type FileFormat, formatNodes, formatOf, removeFile, writeTextFile } fro
 type FolderExport = { readonly written: readonly string[]; readonly removed: readonly string[] };
 
 /**
- * Writes nodes to a folder, without credentials: a file for each tab and subflow, one for the other nodes, and an index with
- * their order, which includes how the nodes of different tabs are interleaved, because it is a part of a revision; and a file with the
- * modules that they need, if there are any. Files of an
- * earlier export are removed if their tab or subflow is. Without a format, that of the folder is kept, or is YAML.
+ * Writes nodes to a folder, without credentials: a file for each tab and subflow, one for the other nodes, an index with their order,
+ * which includes how the nodes of different tabs are interleaved, because it is a part of a revision, and a file with the modules that
+ * they need. Files of an earlier export are removed if their tab or subflow is. Without a format, that of the folder is kept, or is YAML.
+ * Modules that are undefined are not known: their file is left as it is.
  *
  * Throws a CliFailure, before anything is written, if the folder has other files of flows at the places of the export, or would be
  * left by symbolic links.
@@ -29,7 +29,7 @@ export async function exportFolder(
   flows: readonly FlowNode[],
   {
     format,
-    modules = [],
+    modules,
   }: { readonly format?: FileFormat | undefined; readonly modules?: readonly FileModule[] | undefined } = {},
 ): Promise<FolderExport> {
   await assertContained(folder);
@@ -54,7 +54,7 @@ export async function exportFolder(
   for (const name of removed) {
     await removeFile(join(folder, name));
   }
-  const modulesChange = await writeModulesFile(join(folder, modulesName), modules);
+  const modulesChange = modules && (await writeModulesFile(join(folder, modulesName), modules));
   if (modulesChange !== undefined) {
     (modulesChange === "written" ? written : removed).push(modulesName);
   }

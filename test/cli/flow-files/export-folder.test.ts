@@ -136,6 +136,20 @@ test("keeps the file of a tab that is renamed, and one that the user has renamed
   expect(await readIds(folder.path)).toEqual(["a", "b", "c"]);
 });
 
+test("leaves the file of modules as it is where these are not known, and removes it where there are none", async () => {
+  await using folder = await openFolder();
+  const modules = [{ name: "contrib-one", version: "1.0.0" }];
+  await exportFolder(folder.path, [tab("a", "A")], { modules });
+  const written = await readFile(join(folder.path, "modules"), "utf8");
+  expect(written).toContain("contrib-one");
+  expect(await exportFolder(folder.path, [tab("a", "A")])).toEqual({ written: [], removed: [] });
+  expect(await readFile(join(folder.path, "modules"), "utf8")).toBe(written);
+  expect(await exportFolder(folder.path, [tab("a", "A")], { modules: [] })).toEqual({
+    written: [],
+    removed: ["modules"],
+  });
+});
+
 test("removes the files of tabs that exist no more, and no others", async () => {
   await using folder = await openFolder();
   await exportFolder(folder.path, [tab("a", "A"), tab("b", "B"), { id: "c", type: "mqtt-broker" }]);

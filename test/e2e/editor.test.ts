@@ -2,11 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pack } from "../modules/npm-registry.ts";
 import { nodesOf, paletteTemplateOf } from "../modules/write-modules.ts";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
-import { deploy } from "./deploy.ts";
+import { deploy, type Deployment } from "./deploy.ts";
 import { Editor, toolsUrl } from "./editor.ts";
 import { functionNode, type Node, tab } from "./flow-builders.ts";
+import { type Installation, installations } from "./installations.ts";
 import { bearer, form, json, send } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { eventually, type Service, startService } from "./service.ts";
 import { login, passwordOf, user } from "./users.ts";
 
 if (missingBrowser !== undefined) {
@@ -33,20 +34,31 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.[Symbol.asyncDispose]());
 
-describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
-  let service: Service;
+describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's editor %s", (_, open) => {
+  let installation: Installation;
   let url: string;
   let token: string;
   beforeAll(async () => {
-    service = await startService({ config });
-    url = toolsUrl(service);
-    token = await login(service, { username: "admin" });
+    installation = await open(config);
+    url = toolsUrl(installation.service);
+    token = await login(installation.other, { username: "admin" });
   });
-  afterAll(() => service?.[Symbol.asyncDispose]());
+  afterAll(() => installation?.[Symbol.asyncDispose]());
 
   const admin = () => bearer(token);
+  const flowsElsewhere = () => readFlows(installation.other, token);
   const find = async (id: string): Promise<Node | undefined> =>
-    (await readFlows(service, token)).flows.find((each) => each.id === id);
+    (await flowsElsewhere()).flows.find((each) => each.id === id);
+
+  /** Deploys as another client, and resolves with the revision once its flows run. */
+  async function deployElsewhere(deployment: Deployment, type = "full"): Promise<string> {
+    const rev = await deploy(installation.other, deployment, type, admin());
+    await eventually(async () => {
+      const revision = await installation.other.send("GET", `/revisions/${rev}`, { headers: admin() });
+      expect(revision.json()).toMatchObject({ outcome: "running" });
+    });
+    return rev;
+  }
 
   test("serves a session from the login to the logout", async () => {
     await using editor = await Editor.open(browser, url);
@@ -69,7 +81,7 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
     // Each type of deployment.
     const first = await editor.deploy();
     expect(first.type).toBe("full");
-    expect(await readFlows(service, token)).toMatchObject({ rev: first.rev });
+    expect(await flowsElsewhere()).toMatchObject({ rev: first.rev });
     expect(await find(inject)).toMatchObject({ name: "start", wires: [[change]] });
     for (const [name, type] of [
       ["flow", "flows"],
@@ -83,16 +95,11 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
     }
 
     // Inject and debug. What flows write is text.
-    const { rev, flows } = await readFlows(service, token);
+    const { rev, flows } = await flowsElsewhere();
     const code = `node.status({ text: "<b>busy</b>", fill: "green", shape: "dot" });
       global.set("kept", "<img src=x onerror=hacked()>");
       return { topic: "<img src=x onerror=hacked()>", payload: "<script>hacked()</script>" };`;
-    await deploy(
-      service,
-      { rev, flows: flows.map((each) => (each.id === change ? { ...each, func: code } : each)) },
-      "full",
-      admin(),
-    );
+    await deployElsewhere({ rev, flows: flows.map((each) => (each.id === change ? { ...each, func: code } : each)) });
     // Another client's deployment.
     await editor.notification("The flows on the server have been updated").waitFor();
     await page.reload();
@@ -143,7 +150,7 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
       functionNode("mine", { z: "T", x: 200, y: 100 }),
       functionNode("theirs", { z: "T", x: 200, y: 200 }),
     ];
-    await deploy(service, { flows }, "full", admin());
+    await deployElsewhere({ flows });
     await using editor = await Editor.open(browser, url);
     await editor.login("admin");
     await editor.edit("mine", async (dialog) => dialog.locator("#node-input-name").fill("first"));
@@ -178,20 +185,18 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
 
   /** By the API. */
   async function rename(id: string, name: string): Promise<string> {
-    const { rev, flows } = await readFlows(service, token);
+    const { rev, flows } = await flowsElsewhere();
     const renamed = flows.map((each) => (each.id === id ? { ...each, name } : each));
-    return deploy(service, { rev, flows: renamed }, "nodes", admin());
+    return deployElsewhere({ rev, flows: renamed }, "nodes");
   }
 
   test("keeps, changes and removes credentials, which it does not receive", async () => {
     const request = { id: "request", type: "http request", z: "T", ...place, authType: "basic", wires: [[]] };
     const secret = "the first password";
-    await deploy(
-      service,
-      { flows: [tab("T"), request], credentials: { request: { user: "ada", password: secret } } },
-      "full",
-      admin(),
-    );
+    await deployElsewhere({
+      flows: [tab("T"), request],
+      credentials: { request: { user: "ada", password: secret } },
+    });
     await using editor = await Editor.open(browser, url);
     const texts: string[] = [];
     editor.page.on(
@@ -243,12 +248,7 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
   }
 
   test("shows modules that are added and removed, missing types, subflows, and what was undone", async () => {
-    const before = await deploy(
-      service,
-      { flows: [tab("T"), functionNode("first", { z: "T", name: "first" })] },
-      "full",
-      admin(),
-    );
+    const before = await deployElsewhere({ flows: [tab("T"), functionNode("first", { z: "T", name: "first" })] });
     await using editor = await Editor.open(browser, url);
     await editor.login("admin");
 
@@ -266,24 +266,30 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
     expect(await find(added)).toMatchObject({ type: "added" });
 
     // It is removed: the type is missing.
-    await change("DELETE", "/modules/contrib-added?force=true");
+    // From each replica, since the flows would continue on one that has it.
+    for (const each of new Set([installation.other, installation.service])) {
+      await eventually(() => change("DELETE", "/modules/contrib-added?force=true", undefined, each));
+    }
     await editor.paletteNode("added").waitFor({ state: "detached" });
     await editor.notification("missing node types").waitFor();
 
     // Undone by the API: the editor offers to review the change.
-    const { status } = await service.send("POST", "/flows:undo", { headers: { ...admin(), ...json }, body: "{}" });
+    const { status } = await installation.other.send("POST", "/flows:undo", {
+      headers: { ...admin(), ...json },
+      body: "{}",
+    });
     expect(status).toBe(200);
     await editor.notification("The flows on the server have been updated").waitFor();
     await editor.page.reload();
     await editor.untilLoaded();
     expect(await editor.ids()).toEqual(["first"]);
-    expect((await readFlows(service, token)).rev).not.toBe(before);
+    expect((await flowsElsewhere()).rev).not.toBe(before);
 
     // A subflow of the selection.
     await editor.node("first").locator(".red-ui-flow-node").first().click();
     await editor.invoke("core:convert-to-subflow");
     await editor.deploy();
-    const types = (await readFlows(service, token)).flows.map(({ type }) => type);
+    const types = (await flowsElsewhere()).flows.map(({ type }) => type);
     expect(types.map((type) => type.replace(/:.*/, ":…")).toSorted()).toEqual([
       "function",
       "subflow",
@@ -292,14 +298,19 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
     ]);
   });
 
-  async function change(method: string, path: string, body?: object): Promise<void> {
+  async function change(
+    method: string,
+    path: string,
+    body?: object,
+    service: Service = installation.service,
+  ): Promise<void> {
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
     const reply = await service.send(method, path, { headers: { ...admin(), ...json }, ...sent });
     expect({ status: reply.status < 300, body: reply.body }).toMatchObject({ status: true });
   }
 
   test("a user who may only read can change nothing", async () => {
-    await deploy(service, { flows: [tab("T"), functionNode("first", { z: "T", name: "first" })] }, "full", admin());
+    await deployElsewhere({ flows: [tab("T"), functionNode("first", { z: "T", name: "first" })] });
     await using editor = await Editor.open(browser, url);
     await editor.login("viewer");
     await editor.page.locator(".red-ui-deploy-button-group.readOnly").waitFor();

@@ -95,7 +95,8 @@ describe.skipIf(missingBrowser !== undefined)("the session of the console", () =
     await using tab = await Console.open(browser, proxy, { username: "admin", path: "/flows" });
     const { page } = tab;
     await page.getByRole("navigation", { name: "Tabs and subflows" }).getByRole("link", { name: "Orders" }).click();
-    await page.waitForURL(`${proxy.url}/console/flows/a~2Fb`);
+    await page.getByRole("heading", { name: "Orders" }).waitFor();
+    expect(page.url()).toBe(`${proxy.url}/console/flows/a~2Fb`);
     await page.reload();
     await page.getByRole("heading", { name: "Orders" }).waitFor();
   });

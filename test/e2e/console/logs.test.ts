@@ -10,7 +10,7 @@ import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
 const flows: Node[] = [
-  { ...tab("T"), label: "Orders" },
+  { ...tab("T"), label: "Orders\u202E" },
   functionNode("fails", { z: "T", name: "Parse", func: `throw new Error("failed " + msg.payload)` }),
   functionNode("warns", {
     z: "T",
@@ -90,6 +90,7 @@ describe.skipIf(missingBrowser !== undefined)(`the log (${missingBrowser ?? "in 
     await using console = await open("/logs?kinds=node_error&level=error&tab=T&text=second");
     const { page } = console;
     await page.getByText("Error: failed the second").waitFor();
+    expect(await page.getByLabel("Tab").locator("option:checked").textContent()).toBe(String.raw`Orders\u{202e}`);
     expect(await page.getByText("checked the first").count()).toBe(0);
     await page.getByLabel("Level").selectOption("");
     await page.getByLabel("Text").fill("the first");

@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useId, useState } from "react";
 import { useSearchParams } from "wouter";
+import { visibleText } from "./visible-text.ts";
 
 /** The filters of a page by their names; empty: not set. They are parameters of its address, so that it can be shared. */
 export type Filters<Name extends string> = Readonly<Record<Name, string>>;
@@ -99,7 +100,7 @@ export function SelectFilter({
         <option value="">{all}</option>
         {options.map((option) => (
           <option key={option.value} value={option.value}>
-            {option.label}
+            {visibleText(option.label)}
           </option>
         ))}
       </select>

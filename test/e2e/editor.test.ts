@@ -129,17 +129,19 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
   });
 
   test("shows a link to the revision that was deployed, in the console", async () => {
-    await deploy(service, { flows: [tab("T"), functionNode("first", { z: "T" })] }, "full", admin());
+    await deployElsewhere({ flows: [tab("T"), functionNode("first", { z: "T" })] });
     await using editor = await Editor.open(browser, url);
     await editor.login("admin");
     await editor.edit("first", async (dialog) => dialog.locator("#node-input-name").fill("by the editor"));
     const { rev } = await editor.deploy();
     const link = editor.notification("is running.").getByRole("link", { name: rev.slice(0, 8) });
     await link.waitFor();
-    expect(await link.getAttribute("href")).toBe(`${service.url}/console/history/${encodeURIComponent(rev)}`);
+    expect(await link.getAttribute("href")).toBe(
+      `${installation.service.url}/console/history/${encodeURIComponent(rev)}`,
+    );
     const [opened] = await Promise.all([editor.page.waitForEvent("popup"), link.click()]);
     // It asks for a sign-in of its own.
-    await opened.waitForURL((each) => each.origin === new URL(service.url).origin);
+    await opened.waitForURL((each) => each.origin === new URL(installation.service.url).origin);
     expect(await opened.evaluate("window.opener")).toBeNull();
     await opened.close();
   });

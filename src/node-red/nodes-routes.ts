@@ -15,9 +15,6 @@ export type NodesRoutesOptions = {
   readonly tarballBytes: number;
 };
 
-/** The module of the nodes that Node-RED itself has. */
-const ownModule = "node-red";
-
 const reads = { config: requires("modules.read") };
 const writes = { config: requires("modules.write") };
 

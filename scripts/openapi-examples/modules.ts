@@ -10,6 +10,7 @@ const module = {
   loaded: true,
   flows: [flowId],
   nodeCount: 1,
+  sets: [{ name: "cronplus", types: ["cronplus"], enabled: true }],
 };
 
 export const modules: Examples = {
@@ -35,7 +36,9 @@ export const modules: Examples = {
       },
     }),
     responses: {
-      201: json({ running: { summary: "The flows run with it", value: { module, outcome: "running" } } }),
+      201: json({
+        running: { summary: "The flows run with it", value: { module, outcome: "running", restarted: false } },
+      }),
       default: json({
         refused: {
           value: {
@@ -54,12 +57,13 @@ export const modules: Examples = {
     }),
     responses: {
       200: json({
-        updated: { value: { module: { ...module, version: "2.2.0" }, outcome: "running" } },
+        updated: { value: { module: { ...module, version: "2.2.0" }, outcome: "running", restarted: true } },
         disabled: {
           summary: "The flows are not started without it",
           value: {
             module: { ...module, enabled: false, loaded: false },
             outcome: "failed",
+            restarted: true,
             missingTypes: ["cronplus"],
           },
         },
@@ -71,7 +75,7 @@ export const modules: Examples = {
       200: json({
         removed: {
           summary: "Its nodes were removed from the flows before",
-          value: { module: { ...module, loaded: false, flows: [], nodeCount: 0 }, outcome: "running" },
+          value: { module: { ...module, loaded: false, flows: [], nodeCount: 0 }, outcome: "running", restarted: true },
         },
       }),
       default: json({

@@ -485,7 +485,7 @@ describe("with replicas", () => {
     expect(await readRuntime(lacking)).toMatchObject({ state: "running" });
     await setFlows(able, { flows, modules: one("1.0.0") });
     await eventually(async () => expect(await readRuntime(able)).toMatchObject({ state: "running" }));
-    expect(await able.get("/version")).toBe("1.0.0");
+    await eventually(async () => expect(await able.get("/version")).toBe("1.0.0"));
     expect(await readRuntime(lacking)).toMatchObject({
       state: "standby",
       message: expect.stringContaining("contrib-one: the registry can't be reached (ECONNREFUSED)"),

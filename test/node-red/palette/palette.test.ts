@@ -198,7 +198,14 @@ test("what could not be read for lack of file descriptors is read again", async 
   await writeAll(folder.path);
   await writeFiles(folder.path, { "node_modules/one/locales/de/second.html": help("one c") });
   const program = fileURLToPath(new URL("../../fixtures/node-red/few-descriptors.ts", import.meta.url));
-  const { stdout } = await run("sh", ["-c", 'ulimit -n 1024 && exec "$@"', "sh", process.execPath, program, folder.path]);
+  const { stdout } = await run("sh", [
+    "-c",
+    'ulimit -n 1024 && exec "$@"',
+    "sh",
+    process.execPath,
+    program,
+    folder.path,
+  ]);
   expect(JSON.parse(stdout)).toEqual({
     list: "EMFILE",
     ids: ["one/first", "one/second"],

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { chmod, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -5,9 +6,9 @@ import type { DatabaseSync } from "node:sqlite";
 import { hasCode } from "../base/error-code.ts";
 import { FlowgateError } from "../errors.ts";
 import {
-  addingName,
+  addingPrefix,
   ensureModulesDir,
-  finishAddition,
+  finishAdditions,
   modulesDirName,
   pathsName,
   previousModulesDir,
@@ -77,14 +78,15 @@ async function replaceAll(current: string, tree: string): Promise<void> {
 
 /** What is added takes effect at once, by a single rename: who finds it unfinished finishes it. */
 async function add(current: string, { work, tree }: Staging, paths: readonly string[]): Promise<void> {
-  const adding = join(work, addingName);
+  const name = `${addingPrefix}${randomUUID()}`;
+  const adding = join(work, name);
   await mkdir(adding, { mode: 0o700 });
   for (const [at, path] of paths.entries()) {
     await rename(join(tree, path), join(adding, String(at)));
   }
-  await writeFile(join(adding, pathsName), JSON.stringify(paths));
-  await rename(adding, join(current, addingName));
-  finishAddition(current);
+  await writeFile(join(adding, pathsName), JSON.stringify(paths), { flush: true });
+  await rename(adding, join(current, name));
+  finishAdditions(current);
 }
 
 /** What can't be removed does not change the result. The next change removes it. */

@@ -4,7 +4,7 @@ import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import { readDisabled } from "../runtime/disabled.ts";
 import type { ModuleLists } from "../runtime/messages.ts";
-import { addingName, modulesDirName, previousModulesDir } from "../runtime/folders.ts";
+import { listAdditions, modulesDirName, previousModulesDir } from "../runtime/folders.ts";
 import { type InstalledModule, ModuleCatalog, readCoreModule, readInstalledModules } from "./catalog.ts";
 import { type Staging, cacheName, changeInPlace, changeModules, removeLeftovers, stagingPrefix } from "./change.ts";
 import { explainNpmError } from "./errors.ts";
@@ -332,7 +332,7 @@ export class Modules implements AsyncDisposable {
     try {
       const isLeft = existsSync(dataDir) && readdirSync(dataDir).some((name) => name.startsWith(stagingPrefix));
       const modulesDir = join(dataDir, modulesDirName);
-      if (isLeft || existsSync(previousModulesDir(modulesDir)) || existsSync(join(modulesDir, addingName))) {
+      if (isLeft || existsSync(previousModulesDir(modulesDir)) || listAdditions(modulesDir).length > 0) {
         await removeLeftovers(dataDir);
       }
     } catch {

@@ -80,37 +80,55 @@ export function ensureModulesDir(path: string): string {
     const content = { name: "flowgate-modules", description: "Modules of the flow runtime", private: true };
     writeFileSync(manifest, `${JSON.stringify(content, undefined, 2)}\n`);
   }
-  finishAddition(path);
+  finishAdditions(path);
   return realpathSync(path);
 }
 
-/** The folder, in that of the modules, of what is being added to them: files and folders by numbers, and the list of their paths. */
-export const addingName = "adding";
+/**
+ * Names the folders, in that of the modules, of what is being added to them: files and folders by numbers, and the list of their paths. Each
+ * addition has another one: a process that still finishes one must not take the files of the next.
+ */
+export const addingPrefix = "adding-";
 export const pathsName = "paths.json";
+
+/** The names of the additions that are not finished. */
+export function listAdditions(modulesDir: string): string[] {
+  return existsSync(modulesDir) ? readdirSync(modulesDir).filter((name) => name.startsWith(addingPrefix)) : [];
+}
 
 /**
  * Moves what is being added to its place, if there is something. Two processes may do so at the same time. Until then, nothing that is
  * loaded from the folder has changed.
  */
-export function finishAddition(modulesDir: string): void {
-  const adding = join(modulesDir, addingName);
-  if (!existsSync(join(adding, pathsName))) {
-    return;
-  }
-  const paths = JSON.parse(readFileSync(join(adding, pathsName), "utf8")) as string[];
-  for (const [at, path] of paths.entries()) {
-    const target = join(modulesDir, path);
-    mkdirSync(dirname(target), { recursive: true });
-    try {
-      renameSync(join(adding, String(at)), target);
-    } catch (error) {
-      // It was moved already.
-      if (!hasCode(error, "ENOENT")) {
-        throw error;
+export function finishAdditions(modulesDir: string): void {
+  for (const name of listAdditions(modulesDir)) {
+    const adding = join(modulesDir, name);
+    for (const [at, path] of readPaths(adding).entries()) {
+      const target = join(modulesDir, path);
+      mkdirSync(dirname(target), { recursive: true });
+      try {
+        renameSync(join(adding, String(at)), target);
+      } catch (error) {
+        // It was moved already.
+        if (!hasCode(error, "ENOENT")) {
+          throw error;
+        }
       }
     }
+    rmSync(adding, { recursive: true, force: true });
   }
-  rmSync(adding, { recursive: true, force: true });
+}
+
+/** None if another process has finished the addition, or the list did not reach the disk before a loss of power: then nothing refers to it. */
+function readPaths(adding: string): readonly string[] {
+  try {
+    return JSON.parse(readFileSync(join(adding, pathsName), "utf8")) as string[];
+  } catch (error) {
+    if (error instanceof SyntaxError || hasCode(error, "ENOENT")) {
+      return [];
+    }
+    throw error;
+  }
 }
 
 /** Returns a text that stays the same until the folder is replaced: while packages are only added. */

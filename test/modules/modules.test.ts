@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Modules, openModules } from "../../src/modules/modules.ts";
-import { ensureModulesDir, identifyFolder } from "../../src/runtime/folders.ts";
+import { ensureModulesDir, identifyFolder, listAdditions } from "../../src/runtime/folders.ts";
 import { type Package, openNpmRegistry, pack, packFolders } from "./npm-registry.ts";
 
 type Opened = AsyncDisposable & { readonly modules: Modules; readonly dataDir: string; hasRun(): boolean };
@@ -188,16 +188,31 @@ describe("the folder of modules", () => {
     await modules.install({ name: "@scope/other", version: "1.0.0" });
     const modulesDir = join(dataDir, "modules");
     const paths = ["node_modules/@scope/other", "node_modules/shared", "package-lock.json", "package.json"];
-    await mkdir(join(modulesDir, "adding"));
-    await writeFile(join(modulesDir, "adding", "paths.json"), JSON.stringify(paths));
+    const adding = join(modulesDir, "adding-1");
+    await mkdir(adding);
+    await writeFile(join(adding, "paths.json"), JSON.stringify(paths));
     for (const [at, path] of [...paths.entries()].slice(steps)) {
-      await rename(join(modulesDir, path), join(modulesDir, "adding", String(at)));
+      await rename(join(modulesDir, path), join(adding, String(at)));
     }
     ensureModulesDir(modulesDir);
     expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@1.0.0"]);
-    expect(existsSync(join(modulesDir, "adding"))).toBe(false);
+    expect(existsSync(adding)).toBe(false);
     expect(existsSync(join(modulesDir, "node_modules/shared/package.json"))).toBe(true);
     await modules.install({ name: "shared", version: "1.0.0" });
     expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@1.0.0", "shared@1.0.0"]);
+  });
+
+  test("is used without what was being added, if the list of it did not reach the disk", async () => {
+    await using opened = await open(() => packages);
+    const modulesDir = join(opened.dataDir, "modules");
+    await opened.modules.install({ name: "contrib", version: "1.0.0" });
+    for (const name of ["adding-1", "adding-2"]) {
+      await mkdir(join(modulesDir, name, "0"), { recursive: true });
+    }
+    await writeFile(join(modulesDir, "adding-1", "paths.json"), "");
+    ensureModulesDir(modulesDir);
+    expect(listAdditions(modulesDir)).toEqual([]);
+    await opened.modules.install({ name: "shared", version: "1.0.0" });
+    expect(await list(opened)).toEqual(["contrib@1.0.0", "shared@1.0.0"]);
   });
 });

@@ -45,6 +45,8 @@ export class InstanceKeeper {
   #mustClear = false;
   /** Until the instance has loaded modules that were added, or has to be replaced by one that does. */
   #loading: PromiseWithResolvers<boolean> | undefined;
+  /** The same for those that were added since it has begun, or before it can begin. */
+  #nextLoading: PromiseWithResolvers<boolean> | undefined;
   /** The removal in progress. */
   #clearing: Promise<void> | undefined;
   /** Whether the instance was stopped for a new one. */
@@ -127,8 +129,8 @@ export class InstanceKeeper {
       this.retryModules();
       this.prepareNext();
     }
-    this.#loading ??= Promise.withResolvers();
-    const { promise } = this.#loading;
+    this.#nextLoading ??= Promise.withResolvers();
+    const { promise } = this.#nextLoading;
     this.#deployNext();
     return promise;
   }
@@ -241,11 +243,14 @@ export class InstanceKeeper {
     if (instance === undefined || !instance.isIdle) {
       return;
     }
-    if (this.#loading !== undefined && instance.canLoadModules) {
+    if (this.#nextLoading !== undefined && instance.canLoadModules) {
+      this.#loading = this.#nextLoading;
+      this.#nextLoading = undefined;
       instance.loadModules();
       return;
     }
-    this.#endLoading(false);
+    this.#nextLoading?.resolve(false);
+    this.#nextLoading = undefined;
     if (next === undefined) {
       return;
     }
@@ -274,13 +279,16 @@ export class InstanceKeeper {
 
   #handleModulesLoaded(nodeTypes: readonly string[] | undefined): void {
     this.#nodeTypes = nodeTypes && new Set(nodeTypes);
-    this.#endLoading(true);
+    this.#loading?.resolve(true);
+    this.#loading = undefined;
     this.#deployNext();
   }
 
-  #endLoading(hasLoaded: boolean): void {
-    this.#loading?.resolve(hasLoaded);
+  #failLoading(): void {
+    this.#loading?.resolve(false);
+    this.#nextLoading?.resolve(false);
     this.#loading = undefined;
+    this.#nextLoading = undefined;
   }
 
   #renew(instance: RuntimeInstance, next: Deployment, reason: string, stopMs: number): void {
@@ -304,7 +312,7 @@ export class InstanceKeeper {
     clearTimeout(this.#timer);
     this.#instance = undefined;
     this.#httpPort = 0;
-    this.#endLoading(false);
+    this.#failLoading();
     if (this.#isStopped) {
       return;
     }

@@ -1,7 +1,7 @@
 import { rename } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { templatesOf, writeModules } from "../modules/write-modules.ts";
+import { nodesOf, templatesOf, writeModules } from "../modules/write-modules.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, functionNode, onTab, tab } from "./flow-builders.ts";
 import { writeFiles } from "./planted-code.ts";
@@ -100,6 +100,30 @@ describe("modules that are added while flows run", () => {
     runtime.reloadModules();
     expect(await runtime.apply(revision(2, waiting("one")), "nodes")).toMatchObject({ outcome: "running" });
     expect(runtime.processId()).toBe(pid);
+  });
+
+  test("are loaded after others that are being loaded", async () => {
+    await using runtime = await runtimeUnderTest();
+    await runtime.apply(revision(1, counter), "full");
+    const folder = modulesDir(runtime);
+    await writeModules(folder, [one]);
+    await writeFiles(folder, {
+      "node_modules/contrib-one/nodes.js": `const { existsSync } = require("node:fs");
+        module.exports = async (RED) => {
+          RED.log.warn("contrib-one is being loaded");
+          while (!existsSync(${JSON.stringify(join(folder, "proceed"))})) {
+            await new Promise((resolve) => setTimeout(resolve, 10));
+          }
+          (${nodesOf(["one"]).replace("module.exports = ", "").replace(/;$/, "")})(RED);
+        };`,
+    });
+    const first = runtime.addModules(revision(1, counter));
+    await runtime.untilLogged(/contrib-one is being loaded/);
+    await writeModules(folder, [two]);
+    const second = runtime.addModules(revision(1, counter));
+    await writeFiles(folder, { proceed: "" });
+    expect(await Promise.all([first, second])).toMatchObject([{ isRestarted: false }, { isRestarted: false }]);
+    expect([...(runtime.nodeTypes() ?? [])]).toEqual(expect.arrayContaining(["one", "two"]));
   });
 
   test("leave the flows as they are if they can't be loaded, and the log has the reason", async () => {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { readModules } from "./folders.ts";
+import { identifyFolder, readModules } from "./folders.ts";
 import type { Initialize, LoadModules, ModuleLists } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { launchArguments, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
@@ -35,6 +35,11 @@ export function spawnProgram(
 /** The disabled modules come first, since the first entry that names a module decides. */
 function withDisabled({ allow, deny }: ModuleLists, disabled: readonly string[]): ModuleLists {
   return { allow, deny: [...disabled, ...deny] };
+}
+
+/** Returns a text that stays the same while modules are only added. */
+export function identifyModules({ modulesDir, disabled }: Pick<CompleteOptions, "modulesDir" | "disabled">): string {
+  return JSON.stringify([modulesDir && identifyFolder(modulesDir), disabled()]);
 }
 
 /** What a process needs to load the modules that were added since its start. */

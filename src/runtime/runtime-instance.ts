@@ -14,8 +14,7 @@ import {
 import { ExitReport } from "./exit-report.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
-import { identifyFolder } from "./folders.ts";
-import { loadModulesMessage } from "./launch.ts";
+import { identifyModules, loadModulesMessage } from "./launch.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
@@ -34,8 +33,8 @@ export class RuntimeInstance {
   readonly #context: ContextValues | undefined;
   readonly #events: InstanceEvents;
   readonly #process: RuntimeProcess;
-  /** The folder of modules at its start; undefined if it loads none. */
-  readonly #modulesFolder: string | undefined;
+  /** The folder of modules at its start, and what was disabled there. */
+  readonly #modulesState: string;
   readonly #heartbeat: HeartbeatMonitor;
   readonly #flowLog: FlowLog;
   readonly #calls: Calls;
@@ -59,7 +58,7 @@ export class RuntimeInstance {
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
     this.#flowLog = new FlowLog(options, () => events.onDistrust("a flow flooded the log"));
-    this.#modulesFolder = options.modulesDir && identifyFolder(options.modulesDir);
+    this.#modulesState = identifyModules(options);
     this.#process = new RuntimeProcess(options, {
       onMessage: (message) => this.#handleMessage(message),
       onFlood: events.onDistrust,
@@ -151,10 +150,13 @@ export class RuntimeInstance {
     this.#process.send(message, revision.flows.json);
   }
 
-  /** Whether all modules that it has loaded are as they were. If not, their new versions need a new process. */
+  /** Whether modules have other versions since its start, were removed, enabled or disabled: that needs a new process. */
+  get isOutdated(): boolean {
+    return identifyModules(this.#options) !== this.#modulesState;
+  }
+
   get canLoadModules(): boolean {
-    const { modulesDir } = this.#options;
-    return this.#phase !== "stopping" && modulesDir !== undefined && identifyFolder(modulesDir) === this.#modulesFolder;
+    return this.#phase !== "stopping" && this.#options.modulesDir !== undefined && !this.isOutdated;
   }
 
   /** Must only be called while it is idle, and can load modules. */

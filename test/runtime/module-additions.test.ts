@@ -164,6 +164,21 @@ test("modules that are added are loaded without namespaces too", async () => {
   expect(runtime.processId()).toBe(pid);
 });
 
+test("flows are started again when modules were disabled too", async () => {
+  await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
+  await runtime.apply(revision(1, counter), "full");
+  await writeModules(modulesDir(runtime), [one, two]);
+  await writeFiles(modulesDir(runtime), {
+    "package.json": JSON.stringify({
+      dependencies: { "contrib-one": "1.0.0", "contrib-two": "1.0.0" },
+      flowgate: { disabled: ["contrib-one", "node-red/exec"] },
+    }),
+  });
+  expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: true });
+  const known = [...(runtime.nodeTypes() ?? [])];
+  expect(known.filter((type) => ["one", "two", "exec"].includes(type))).toEqual(["two"]);
+});
+
 test("flows are started again when the folder of modules was replaced", async () => {
   await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
   await runtime.apply(revision(1, counter), "full");

@@ -214,6 +214,7 @@ export class InstanceKeeper {
         reason: "safe_mode",
         fault: this.#fault,
       });
+      this.#deployNext();
     } else {
       void this.#deployStored(instance);
     }

@@ -186,14 +186,22 @@ class Supervisor implements Runtime {
       const result = await this.restart(revision, trace, wait);
       return { ...result, isRestarted: true };
     }
-    const last = this.#lastResult?.result ?? pending;
-    const result = isIncomplete(last) ? await this.#startWaiting(revision, trace, wait) : last;
+    const last = this.#lastResult?.result;
+    const isComplete = last !== undefined && !isIncomplete(last) && instance?.isEmpty === false;
+    const result =
+      isComplete && instance.currentDeployment === undefined ? last : await this.#startWaiting(revision, trace, wait);
     return { ...result, isRestarted: this.#keeper.current !== instance };
   }
 
-  /** Starts what has waited for modules. What runs goes on. */
+  /** Starts what has waited for modules, or all in a process that has no flows yet. What runs goes on. */
   #startWaiting(revision: Revision, trace: Context = ROOT_CONTEXT, wait: WaitOptions = {}): Promise<DeploymentResult> {
     const waiter = createWaiter(deploymentWaitMs(revision, this.#options.deadlineMs), wait);
+    const current = this.#keeper.current?.currentDeployment;
+    if (current !== undefined) {
+      // It has begun with the modules.
+      current.waiters.add(waiter);
+      return waiter.result;
+    }
     this.#queue.add({ revision: this.#queue.record(revision), type: "nodes", waiters: new Set([waiter]), trace });
     this.#keeper.deployQueued();
     return waiter.result;

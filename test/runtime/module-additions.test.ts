@@ -102,6 +102,16 @@ describe("modules that are added while flows run", () => {
     expect(runtime.processId()).toBe(pid);
   });
 
+  test("are loaded while the flows are being started, which have them then", async () => {
+    await using runtime = await runtimeUnderTest({ active: async () => revision(1, waiting("one")) });
+    await writeModules(modulesDir(runtime), [one]);
+    expect(await runtime.addModules(revision(1, waiting("one")))).toMatchObject({
+      outcome: "running",
+      isRestarted: false,
+    });
+    expect(await runtime.get("/count")).toBe("1");
+  });
+
   test("are loaded after others that are being loaded", async () => {
     await using runtime = await runtimeUnderTest();
     await runtime.apply(revision(1, counter), "full");

@@ -309,12 +309,13 @@ export class RuntimeInstance {
       this.#options.nodes?.onEnd();
     }
     const { lastRevision, ranMs: flowsRanMs } = this.#applied;
-    const hadFlows = lastRevision !== undefined || this.#isDeployStarted;
+    // Modules that it was loading have ended it, and not the flows.
+    const hadFlows = this.#phase !== "loading" && (lastRevision !== undefined || this.#isDeployStarted);
     this.#events.onExit({
       ...this.#exitReport.explain(exit, this.#phase === "stopping"),
       unfinished: this.#isDeployStarted ? this.#unfinished : undefined,
       undelivered: this.#isDeployStarted ? undefined : this.#unfinished,
-      lastRevision,
+      lastRevision: hadFlows ? lastRevision : undefined,
       flowsRanMs,
       hadFlows,
       isLoadFailure: !hadFlows && !this.#exitReport.hasListenFailed && this.#process.isSpawned,

@@ -157,9 +157,13 @@ describe("modules that are added while flows run", () => {
     await runtime.apply(revision(1, counter), "full");
     await writeModules(modulesDir(runtime), [{ name: "contrib-faulty", types: ["faulty"] }]);
     await writeFiles(join(modulesDir(runtime), "node_modules/contrib-faulty"), { "nodes.js": "process.exit(7);" });
+    const outcomes: string[] = [];
+    runtime.onResult(({ result: { outcome } }) => outcomes.push(outcome));
     const added = await runtime.addModules(revision(1, counter));
     expect(added).toMatchObject({ outcome: "running", isRestarted: true });
     expect(runtime.status().message).toMatch(/^without added modules.* it exited with code 7$/);
+    // The revision has not failed.
+    expect(outcomes).toEqual(["running"]);
     expect(await runtime.get("/count")).toBe("1");
   });
 });

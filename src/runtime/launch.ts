@@ -45,10 +45,15 @@ export function identifyModules({ modulesDir, disabled }: Pick<CompleteOptions, 
 /** What a process needs to load the modules that were added since its start. */
 export function loadModulesMessage(
   modulesDir: string,
-  { functionLists, disabled }: Pick<CompleteOptions, "functionLists" | "disabled">,
+  { moduleLists, functionLists, disabled }: Pick<CompleteOptions, "moduleLists" | "functionLists" | "disabled">,
 ): LoadModules {
-  const lists = withDisabled(functionLists(readModules(modulesDir)), disabled().modules);
-  return { kind: "load-modules", modulesDir, functionLists: lists };
+  const { modules } = disabled();
+  return {
+    kind: "load-modules",
+    modulesDir,
+    moduleLists: withDisabled(moduleLists, modules),
+    functionLists: withDisabled(functionLists(readModules(modulesDir)), modules),
+  };
 }
 
 /** The first message to the process: all that it must know before it loads the flow runtime. */

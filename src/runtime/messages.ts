@@ -110,6 +110,7 @@ export type LoadModules = {
   readonly kind: "load-modules";
   readonly modulesDir: string;
   /** As in `Initialize`. */
+  readonly moduleLists: ModuleLists;
   readonly functionLists: ModuleLists;
 };
 

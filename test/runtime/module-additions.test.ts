@@ -152,6 +152,16 @@ describe("modules that are added while flows run", () => {
     expect(await runtime.get("/count")).toBe("2");
   });
 
+  test("are left out if they are denied, and the log does not take them for missing", async () => {
+    await using runtime = await runtimeUnderTest({ moduleLists: { allow: ["*"], deny: ["contrib-one@<2.0.0"] } });
+    await runtime.apply(revision(1, counter), "full");
+    await writeModules(modulesDir(runtime), [one, two]);
+    expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(runtime.nodeTypes()?.has("two")).toBe(true);
+    expect(runtime.nodeTypes()?.has("one")).toBe(false);
+    expect(runtime.entries.filter(({ message }) => message.includes("contrib-one"))).toEqual([]);
+  });
+
   test("are loaded in a new process if they end the one that runs, and left out there", async () => {
     await using runtime = await runtimeUnderTest({ restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 2 } });
     await runtime.apply(revision(1, counter), "full");

@@ -4,15 +4,15 @@ import { readManifest } from "../manifest.ts";
 import type { LoadModules } from "../messages.ts";
 import type { NodeRed } from "./node-red.ts";
 
-type Parts = Pick<NodeRed, "util" | "registry" | "permitFunctionModules">;
+type Parts = Pick<NodeRed, "util" | "registry" | "permitsModule" | "permitFunctionModules">;
 
 /**
  * Loads the modules that were added to the folder, as the flow runtime does at its start. What can't be loaded is reported by `warn`. Flows
  * that wait for their types are not started: a deployment does that, so that its result is known.
  */
 export async function loadAddedModules(
-  { util, registry, permitFunctionModules }: Parts,
-  { modulesDir, functionLists }: LoadModules,
+  { util, registry, permitsModule, permitFunctionModules }: Parts,
+  { modulesDir, moduleLists, functionLists }: LoadModules,
   warn: (message: string) => void,
 ): Promise<void> {
   permitFunctionModules(functionLists);
@@ -20,8 +20,8 @@ export async function loadAddedModules(
   const listeners = util.events.listeners("type-registered");
   util.events.removeAllListeners("type-registered");
   try {
-    for (const name of findNodeModules(join(modulesDir, "node_modules"))) {
-      if (registry.getModuleInfo(name) === null) {
+    for (const { name, version } of findNodeModules(join(modulesDir, "node_modules"))) {
+      if (permitsModule(moduleLists, name, version) && registry.getModuleInfo(name) === null) {
         await registry.addModule(name).catch((error: unknown) => warn(`[${name}] ${String(error)}`));
         const { nodes = [] } = registry.getModuleInfo(name) ?? {};
         for (const { id, err } of nodes.filter((each) => each.err !== undefined)) {
@@ -34,12 +34,14 @@ export async function loadAddedModules(
   }
 }
 
-/** The packages that define node types, by their names. */
-function findNodeModules(folder: string): string[] {
+/** The packages that define node types. */
+function findNodeModules(folder: string): { readonly name: string; readonly version: unknown }[] {
   const names = readNames(folder).filter((name) => !name.startsWith("."));
   return names
     .flatMap((name) => (name.startsWith("@") ? readNames(join(folder, name)).map((each) => `${name}/${each}`) : [name]))
-    .filter((name) => typeof readManifest(join(folder, name, "package.json"))["node-red"] === "object");
+    .map((name) => ({ name, manifest: readManifest(join(folder, name, "package.json")) }))
+    .filter(({ manifest }) => typeof manifest["node-red"] === "object")
+    .map(({ name, manifest }) => ({ name, version: manifest["version"] }));
 }
 
 function readNames(folder: string): string[] {

@@ -48,6 +48,8 @@ export type NodeRed = {
     /** Rejects if the lists do not permit the module, or another one is missing whose nodes its nodes need. */
     addModule(name: string): Promise<unknown>;
   };
+  /** Undocumented: whether lists permit a version of a module. */
+  readonly permitsModule: (lists: ModuleLists, name: string, version: unknown) => boolean;
   /** Replaces the lists of the modules that function nodes may load. */
   readonly permitFunctionModules: (lists: ModuleLists) => void;
   /** Undocumented: a node that runs; null: none does. */
@@ -109,6 +111,10 @@ export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
     util,
     runtime,
     registry: loadOf("@node-red/registry", "@node-red/runtime") as NodeRed["registry"],
+    permitsModule({ allow, deny }, name, version) {
+      const part = loadOf("@node-red/registry/lib/util", "@node-red/runtime") as ListsPart;
+      return part.checkModuleAllowed(name, version, part.parseModuleList(allow), part.parseModuleList(deny));
+    },
     permitFunctionModules(lists) {
       const part = loadOf("@node-red/registry/lib/externalModules", "@node-red/runtime") as RegistryPart;
       part.init({ externalModules: { modules: functionModules(lists) } });
@@ -191,6 +197,11 @@ export function toCorsOptions({ origins, maxAgeSeconds, ...others }: FlowCors): 
     ...(maxAgeSeconds !== undefined && { maxAge: maxAgeSeconds }),
   };
 }
+
+type ListsPart = {
+  parseModuleList(entries: readonly string[]): object[];
+  checkModuleAllowed(name: string, version: unknown, allow: object[], deny: object[]): boolean;
+};
 
 type RegistryPart = { init: (settings: object) => void };
 

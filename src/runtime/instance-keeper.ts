@@ -265,7 +265,9 @@ export class InstanceKeeper {
       void instance.stop();
       return;
     }
-    const renewal = instance.isEmpty ? undefined : this.#renewals.find(next.type, instance.hasRunNodes);
+    // A new process needs no other one, unless it has loaded modules of before.
+    const isNew = instance.isEmpty && !instance.isOutdated;
+    const renewal = isNew ? undefined : this.#renewals.find(next.type, instance.hasRunNodes);
     if (renewal !== undefined) {
       this.#renew(instance, next, renewal.reason, renewal.stopMs);
       return;

@@ -203,6 +203,17 @@ test("flows are started again when modules were disabled too", async () => {
   expect(known.filter((type) => ["one", "two", "exec"].includes(type))).toEqual(["two"]);
 });
 
+test("flows have the modules that have replaced others while their process was starting", async () => {
+  await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
+  const pid = runtime.processId();
+  await writeModules(`${modulesDir(runtime)}.next`, [two]);
+  await rename(modulesDir(runtime), `${modulesDir(runtime)}.before`);
+  await rename(`${modulesDir(runtime)}.next`, modulesDir(runtime));
+  expect(await runtime.restart(revision(1, counter))).toMatchObject({ outcome: "running" });
+  expect(runtime.processId()).not.toBe(pid);
+  expect([runtime.nodeTypes()?.has("one"), runtime.nodeTypes()?.has("two")]).toEqual([false, true]);
+});
+
 test("flows are started again when the folder of modules was replaced", async () => {
   await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
   await runtime.apply(revision(1, counter), "full");

@@ -13,12 +13,18 @@ export function changeDisabled(
 ): Disabled {
   const isOther = (id: string): boolean => splitSetId(id).module !== name;
   const off = sets.filter((each) => (set === undefined || each.name === set ? !isEnabled : !each.isEnabled));
+  const kept = off.filter((each) => isSetName(each.name));
   // A module without nodes is for function nodes.
   const isWhole = name !== coreModule && (sets.length === 0 ? !isEnabled : off.length === sets.length);
   return {
     modules: [...before.modules.filter(isOther), ...(isWhole ? [name] : [])],
-    sets: [...before.sets.filter(isOther), ...(isWhole ? [] : off.map((each) => `${name}/${each.name}`))],
+    sets: [...before.sets.filter(isOther), ...(isWhole ? [] : kept.map((each) => `${name}/${each.name}`))],
   };
+}
+
+/** Whether a set can be disabled apart from its module: Node-RED takes what is before the last slash for the name of the module. */
+export function isSetName(name: string): boolean {
+  return name !== "" && !name.includes("/");
 }
 
 /** Replaces what a folder of modules lists as not to be loaded. */

@@ -16,6 +16,7 @@ import type { FlowsDocument } from "../flows/document.ts";
 import { containerIdOf } from "../flows/nodes.ts";
 import { findMissingTypes } from "../flows/plan/requirements.ts";
 import type { InstalledModule, InstalledSet } from "../modules/catalog.ts";
+import { isSetName } from "../modules/disable.ts";
 import type { Modules } from "../modules/modules.ts";
 import type { InstallRequest } from "../modules/source.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -186,6 +187,10 @@ function findSet({ name, sets }: InstalledModule, setName: string): InstalledSet
   if (set === undefined) {
     const text = JSON.stringify(setName.slice(0, 100));
     throw new FlowgateError("not_found", `set: ${name} has no set of nodes ${text}, see GET /modules/${name}`);
+  }
+  if (!isSetName(setName)) {
+    const text = "can't be enabled and disabled apart from its module, since its name has a slash";
+    throw new FlowgateError("invalid_argument", `set: ${text}`);
   }
   return set;
 }

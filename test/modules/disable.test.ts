@@ -28,6 +28,13 @@ test.each([
   });
 });
 
+test("enabling a set of a disabled module beside one that can't be disabled alone", () => {
+  const sets = ["a", "b", "c/d"].map((name) => ({ name, types: [name], isEnabled: false }));
+  const before = { modules: ["one"], sets: [] };
+  const after = changeDisabled(before, { name: "one", sets }, { isEnabled: true, set: "a" });
+  expect(after).toEqual({ modules: [], sets: ["one/b"] });
+});
+
 test.each([
   ["a set", setsOf("one", ["a", "b"]), { isEnabled: true, set: "a" }, ["one/b"]],
   ["the last set", setsOf("one", ["a"]), { isEnabled: true, set: "a" }, []],

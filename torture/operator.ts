@@ -1,38 +1,45 @@
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
-import { quantile } from "../bench/statistics.ts";
+import { Worker } from "node:worker_threads";
 import { tryDeploy } from "../test/e2e/deploy.ts";
 import type { Node } from "../test/e2e/flow-builders.ts";
-import type { Reply, Sending } from "../test/e2e/rest.ts";
+import { type Reply, type Sending, send } from "../test/e2e/rest.ts";
 import type { Service } from "../test/e2e/service.ts";
 
-/** How an operator reaches the service. */
-export type Way = {
+/** How an operator reaches the service: cloneable, so that a thread can send too. */
+export type Access = {
   readonly name: string;
+  readonly url: string;
+  /** Of each request. */
+  readonly sending: Pick<Sending, "headers" | "socketPath">;
+};
+
+export type Way = Access & {
   send(method: string, path: string, sending?: Sending): Promise<Reply>;
 };
 
 type Headers = Readonly<Record<string, string>>;
 
-export function overTcp(service: Service, token: Headers): Way {
-  return {
-    name: "TCP with a token",
-    send: (method, path, sending = {}) =>
-      service.send(method, path, { ...sending, headers: { ...token, ...sending.headers } }),
-  };
+export function overTcp({ url }: Service, headers: Headers): Way {
+  return createWay({ name: "TCP with a token", url, sending: { headers } });
 }
 
 /** Undefined if the service has no Unix socket. */
-export function overSocket(service: Service, token: Headers): Way | undefined {
-  const socketPath = join(service.dataDir, "flowgate.sock");
+export function overSocket({ url, dataDir }: Service, headers: Headers): Way | undefined {
+  const socketPath = join(dataDir, "flowgate.sock");
   return existsSync(socketPath)
-    ? {
-        name: "the Unix socket",
-        send: (method, path, sending = {}) =>
-          service.send(method, path, { ...sending, socketPath, headers: { ...token, ...sending.headers } }),
-      }
+    ? createWay({ name: "the Unix socket", url, sending: { headers, socketPath } })
     : undefined;
+}
+
+function createWay(access: Access): Way {
+  const { url, sending: own } = access;
+  return {
+    ...access,
+    send: (method, path, sending = {}) =>
+      send(url, method, path, { ...sending, ...own, headers: { ...own.headers, ...sending.headers } }),
+  };
 }
 
 export type Observation = {
@@ -42,35 +49,20 @@ export type Observation = {
   readonly failures: ReadonlyMap<string, number>;
 };
 
-/** Asks for health and settings continuously, each on a new connection. */
-export function observe(way: Way): { end(): Promise<Observation> } {
-  const timesMs: number[] = [];
-  const failures = new Map<string, number>();
-  const ending = new AbortController();
-  const ask = async (path: string): Promise<void> => {
-    const beganMs = performance.now();
-    const problem = await way.send("GET", path, { signal: AbortSignal.timeout(10_000) }).then(
-      ({ status }) => (status === 200 ? undefined : `GET ${path} over ${way.name}: ${status}`),
-      (error: NodeJS.ErrnoException) => `GET ${path} over ${way.name}: ${error.code ?? error.name}`,
-    );
-    timesMs.push(performance.now() - beganMs);
-    if (problem !== undefined) {
-      failures.set(problem, (failures.get(problem) ?? 0) + 1);
-    }
-  };
-  const loop = async (): Promise<void> => {
-    while (!ending.signal.aborted) {
-      await ask("/healthz");
-      await ask("/settings");
-      await delay(10);
-    }
-  };
-  const ended = loop();
+/**
+ * Asks for health and settings continuously, each on a new connection, in a thread of its own, so that the event loop of a drill may be
+ * busy meanwhile. Resolves when it has begun.
+ */
+export async function observe({ name, url, sending }: Access): Promise<{ end(): Promise<Observation> }> {
+  const worker = new Worker(new URL("observer-thread.ts", import.meta.url), {
+    workerData: { name, url, sending } satisfies Access,
+  });
+  await once(worker, "message");
   return {
     async end() {
-      ending.abort();
-      await ended;
-      return { calls: timesMs.length, p99Ms: quantile(timesMs, 0.99), failures };
+      worker.postMessage("end");
+      const [observation] = (await once(worker, "message")) as [Observation];
+      return observation;
     },
   };
 }

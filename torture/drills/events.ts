@@ -161,7 +161,7 @@ async function flood(context: Context): Promise<Flooded> {
   const revs: string[] = [];
   const [peaksMiB, p99sMs, failures]: [number[], number[], string[]] = [[], [], []];
   let [childKills, kills] = [0, 0];
-  let [unread, observing] = [openUnread(service.url, headers, pick(5, 50)), observe(overTcp(service, headers))];
+  let [unread, observing] = [openUnread(service.url, headers, pick(5, 50)), await observe(overTcp(service, headers))];
   const finish = async (): Promise<void> => {
     const { p99Ms, failures: found } = await observing.end();
     p99sMs.push(p99Ms);
@@ -184,7 +184,7 @@ async function flood(context: Context): Promise<Flooded> {
       kills += 1;
       service = await start();
       failures.push(...checkJournal(recorded, await listDeployments(service, headers)));
-      [unread, observing] = [openUnread(service.url, headers, pick(5, 50)), observe(overTcp(service, headers))];
+      [unread, observing] = [openUnread(service.url, headers, pick(5, 50)), await observe(overTcp(service, headers))];
     }
   }
   revs.push(...(await deployNext(service, [], headers)));
@@ -207,7 +207,7 @@ async function flood(context: Context): Promise<Flooded> {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A flood of debug messages to all clients would take the time of their process, in which calls of an operator are measured. */
+/** A flood of debug messages to all clients would take the CPU time that the service needs for its calls. */
 const withoutDebug = ["deployment", "runtime_state", "node_status", "node_error", "log"];
 
 /** Without `kinds`, it asks for all. */

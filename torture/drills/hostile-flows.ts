@@ -97,7 +97,7 @@ type HostileResult = {
 
 async function deployHostile(service: Service, token: Token, name: string, dwellMs: number): Promise<HostileResult> {
   const way = overTcp(service, token);
-  const observing = observe(way);
+  const observing = await observe(way);
   // Flows that hang are answered when their deadline has passed; the correction does not wait for that.
   const deployed = tryDeploy(way, { flows: flows[name]?.({ port: service.port }) ?? [] }).catch(() => undefined);
   await Promise.race([deployed, delay(1_000)]);

@@ -25,7 +25,7 @@ export const protocolFloods: Drill = {
       dataDir: await createFolder(),
     });
     const way = overTcp(service, bearer(await login(service, { username: "admin" })));
-    const observing = observe(way);
+    const observing = await observe(way);
     const rounds: Round[] = [];
     for (let round = 0; round < pick(1, 20); round++) {
       context.progress(`round ${round + 1}`);

@@ -91,7 +91,7 @@ const streamDetails = `
 Each event has a line: its time, its kind or level, the node and its type, the tab, and what it says, with ×12 if that happened 12
 times. The stack of an error is indented. -o json prints one object in each line, as GET /events and GET /logs have it.
 
-When the connection is lost, it is made again, and continues after the last event. Ctrl-C ends the command with the exit code 130.`;
+When the connection is lost, the command reconnects and continues after the last event. Ctrl-C ends the command with the exit code 130.`;
 
 function defineGet(root: Command): void {
   const get = defineCommand(root, "get", {

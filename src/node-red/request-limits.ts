@@ -27,6 +27,12 @@ export function limitRequests(app: FastifyInstance, { memory, observer }: Reques
   // Addresses are those of clients, not of proxies.
   const sources = createClientCounter(openOfSource, () => false);
   app.addHook("onRequest", (request, reply, done) => {
+    if (reply.raw.destroyed) {
+      // The client has disconnected while its caller was checked: nothing would release what is counted from here on.
+      reply.hijack();
+      done();
+      return;
+    }
     const kind = isPublic(request) ? "open" : "checked";
     const isFull = counts[kind] >= limits[kind];
     const release = kind === "open" && !isFull ? sources.admit(request.ip) : undefined;
@@ -89,17 +95,21 @@ function limitMemory(app: FastifyInstance, memory: MemoryBudget): void {
   });
 }
 
-/** Of a compressed body, or one of unknown length, the largest one that the route takes. */
+/** Of a compressed body, or one of unknown length, the largest one that the route takes. A longer one is refused unread. */
 function reserveBody(
   { headers, routeOptions: { bodyLimit } }: FastifyRequest,
   reservation: MemoryReservation,
 ): Promise<void> | undefined {
   const { "content-length": length = "0", "content-encoding": encoding = "identity" } = headers;
+  if (Number(length) > bodyLimit) {
+    return undefined;
+  }
   const isKnown = headers["transfer-encoding"] === undefined && encoding === "identity";
-  const bytes = isKnown ? Math.min(Number(length), bodyLimit) : bodyLimit;
+  const bytes = isKnown ? Number(length) : bodyLimit;
   if (bytes <= smallBodyBytes) {
     return undefined;
   }
   // Other bodies, such as packages, are not decoded.
-  return headers["content-type"]?.includes("json") === true ? reservation.decode(bytes) : reservation.receive(bytes);
+  const isDecoded = headers["content-type"]?.toLowerCase().includes("json") === true;
+  return isDecoded ? reservation.decode(bytes) : reservation.receive(bytes);
 }

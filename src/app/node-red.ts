@@ -111,7 +111,10 @@ export async function openNodeRed(
   );
 }
 
-/** Returns a function that finds the console as a browser does: at the configured URL, or else at the host by which it has reached the editor. */
+/**
+ * Returns a function that finds the console as a browser does: at the configured URL, or else at the host by which it has reached the editor.
+ * Behind a proxy, neither Host nor the port tells where browsers reach the API.
+ */
 function findRevisionUrl(
   { console, adminAuth, tls }: Options,
   apiPort: number | undefined,
@@ -119,8 +122,9 @@ function findRevisionUrl(
   if (!console || apiPort === undefined) {
     return undefined;
   }
-  return ({ headers: { host } }) => {
-    const own = URL.parse(`${tls === undefined ? "http" : "https"}://${host}`);
+  return ({ headers }) => {
+    const isForwarded = proxyHeaders.some((name) => headers[name] !== undefined);
+    const own = isForwarded ? null : URL.parse(`${tls === undefined ? "http" : "https"}://${headers.host}`);
     if (own !== null) {
       own.port = String(apiPort);
     }
@@ -128,6 +132,9 @@ function findRevisionUrl(
     return base === undefined ? undefined : (rev) => new URL(`/console/history/${encodeURIComponent(rev)}`, base).href;
   };
 }
+
+/** Those that proxies set, trusted or not. */
+const proxyHeaders = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"] as const;
 
 /** The same error with another message. */
 function withPlainMessage(failure: ConnectError, toPlain: (message: string) => string): ConnectError {

@@ -4,7 +4,7 @@ import { WebSocket } from "ws";
 import { deploy } from "./deploy.ts";
 import { endpoint } from "./flow-builders.ts";
 import { bearer, form, type Reply, send } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { eventually, type Service, startService } from "./service.ts";
 import { login, passwordOf, user } from "./users.ts";
 import { toolsUrl } from "./editor.ts";
 
@@ -137,6 +137,31 @@ describe("a flow that controls its process, and a page that has the session of a
     const [, response] = (await once(socket, "unexpected-response")) as [unknown, { statusCode?: number }];
     socket.terminate();
     expect(response.statusCode).toBe(status);
+  });
+
+  test("the link to a revision leads to the host of the editor, and nowhere behind a proxy, whose Host may be its own", async () => {
+    const admin = bearer(await login(service, { username: "admin" }));
+    const watchLinks = async (headers: Readonly<Record<string, string>>) => {
+      const socket = new WebSocket(`${url.replace("http", "ws")}/comms`, { headers: { origin: url, ...headers } });
+      const seen: string[] = [];
+      socket.on("message", (data: Buffer) => seen.push(data.toString()));
+      await once(socket, "open");
+      socket.send(JSON.stringify({ auth: token }));
+      socket.send(JSON.stringify({ subscribe: "notification/#" }));
+      await eventually(async () => expect(seen.join()).toContain('"auth":"ok"'));
+      return { seen, [Symbol.dispose]: () => socket.terminate() };
+    };
+    using direct = await watchLinks({});
+    using proxied = await watchLinks({ "x-forwarded-for": "192.0.2.7" });
+    const rev = await deploy(service, { flows: endpoint("/first", "return msg") }, "full", admin);
+    const linkOf = (name: string) =>
+      `${service.url}/console/history/${encodeURIComponent(name).replaceAll("_", "&#95;")}`;
+    await eventually(async () => expect(direct.seen.join()).toContain(linkOf(rev)));
+    const next = await deploy(service, { flows: endpoint("/next", "return msg") }, "full", admin);
+    // Messages come in order.
+    await eventually(async () => expect(proxied.seen.join()).toContain(next));
+    expect(proxied.seen.join()).toContain(rev);
+    expect(proxied.seen.join()).not.toContain("/console/");
   });
 
   test("the websocket sends nothing without a valid token of a tool", async () => {

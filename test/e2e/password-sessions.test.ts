@@ -99,6 +99,9 @@ test.each<[string, Readonly<Record<string, string>>]>([
   ["with the address of another machine", { "x-forwarded-for": "192.0.2.7" }],
   ["with two addresses", { "x-forwarded-for": "192.0.2.7, 127.0.0.1" }],
   ["with another host", { "x-forwarded-host": "flows.example" }],
+  ["with the address in X-Real-IP", { "x-real-ip": "192.0.2.7" }],
+  ["with the address in Forwarded", { forwarded: 'for=127.0.0.1, proto=http;For="[2001:db8::7]:4711"' }],
+  ["with another host in Forwarded", { forwarded: "for=127.0.0.1;host=flows.example" }],
 ])("what a proxy on this machine has received without TLS has no sign-in, %s", async (_name, headers) => {
   const browser = await signIn();
   // As proxies do that do not preserve Host.
@@ -106,7 +109,12 @@ test.each<[string, Readonly<Record<string, string>>]>([
   expect(await identify(browser, url, { ...headers, host: local })).toBe(401);
   const page = await browser.send(`${url}/sign-in`, "GET", { headers: { ...headers, host: local } });
   expect([page.status, page.body]).toEqual([421, expect.stringContaining("Sign in over https")]);
-  const here = { "x-forwarded-for": "127.0.0.1, ::1", "x-forwarded-host": "localhost:8080" };
+  const here = {
+    "x-forwarded-for": "127.0.0.1, ::1",
+    "x-forwarded-host": "localhost:8080",
+    "x-real-ip": "127.0.0.1",
+    forwarded: 'for="[::1]:4711";host="localhost:8080", for=127.0.0.1',
+  };
   expect(await identify(browser, url, here)).toBe("admin");
 });
 

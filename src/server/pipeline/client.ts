@@ -77,9 +77,21 @@ export function createClientReader(isTrusted: (address: string | undefined) => b
     schemeOf: (exchange) =>
       forwarded(exchange, "x-forwarded-proto") ?? ("encrypted" in exchange.socket ? "https" : "http"),
     isFromElsewhere: ({ headers }) =>
-      entriesOf(headers["x-forwarded-for"]).some((hop) => !isLoopback(parseClientAddress(hop, ""))) ||
-      entriesOf(headers["x-forwarded-host"]).some((host) => !isConfidentialUrl(`http://${host}`)),
+      [
+        ...entriesOf(headers["x-forwarded-for"]),
+        ...entriesOf(headers["x-real-ip"]),
+        ...parametersOf(headers.forwarded, "for"),
+      ].some((hop) => !isLoopback(parseClientAddress(hop, ""))) ||
+      [...entriesOf(headers["x-forwarded-host"]), ...parametersOf(headers.forwarded, "host")].some(
+        (host) => !isConfidentialUrl(`http://${host}`),
+      ),
   };
+}
+
+/** The values of a parameter in all elements of a header Forwarded (RFC 7239). */
+function parametersOf(header: string | undefined, name: "for" | "host"): string[] {
+  const parameters = header?.matchAll(/(?:^|[;,\s])(for|host)="?([^";,\s]*)/gi) ?? [];
+  return [...parameters].flatMap(([, key = "", value = ""]) => (key.toLowerCase() === name ? [value] : []));
 }
 
 function entriesOf(header: string | string[] | undefined): string[] {

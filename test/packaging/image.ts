@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { type Stage as DockerStage, last, parseCopy, parseDockerfile } from "./dockerfile-check.ts";
 import { root as checkoutRoot, linkModules } from "./stage.ts";
@@ -129,11 +129,8 @@ function copy(source: string, target: string): void {
 
 /** Copies what this command would install, according to npm: to download and unpack it takes minutes on a small machine. */
 function copyModules(command: string, cwd: string): void {
-  // npm ends before it has written all to a pipe whose reader is slow.
-  execFileSync("sh", ["-c", `${command} --dry-run --json > report.json`], { cwd });
-  const reportFile = join(cwd, "report.json");
-  const report = readFileSync(reportFile, "utf8");
-  rmSync(reportFile);
+  // The level that npm gives to the scripts that it runs silently would leave out the report.
+  const report = execFileSync("sh", ["-c", `${command} --dry-run --json --loglevel=notice`], { cwd, encoding: "utf8" });
   const { add } = JSON.parse(report.slice(report.indexOf("{"))) as { readonly add: readonly { path: string }[] };
   // Packages in the folder of another one are copied with it.
   const paths = add.map(({ path }) => relative(cwd, path)).filter((path) => path.lastIndexOf("node_modules/") === 0);

@@ -12,6 +12,7 @@ import type { Options } from "../options/parse.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { MemoryBudget } from "../server/memory/memory-budget.ts";
 import type { ServerOptions } from "../server/open-server.ts";
+import { forwardingHeaders } from "../server/pipeline/client.ts";
 import { createErrorLog, toFailure } from "../server/pipeline/errors.ts";
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import { accessRules } from "../services/api.ts";
@@ -123,7 +124,7 @@ function findRevisionUrl(
     return undefined;
   }
   return ({ headers }) => {
-    const isForwarded = proxyHeaders.some((name) => headers[name] !== undefined);
+    const isForwarded = forwardingHeaders.some((name) => headers[name] !== undefined);
     const own = isForwarded ? null : URL.parse(`${tls === undefined ? "http" : "https"}://${headers.host}`);
     if (own !== null) {
       own.port = String(apiPort);
@@ -132,9 +133,6 @@ function findRevisionUrl(
     return base === undefined ? undefined : (rev) => new URL(`/console/history/${encodeURIComponent(rev)}`, base).href;
   };
 }
-
-/** Those that proxies set, trusted or not. */
-const proxyHeaders = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"] as const;
 
 /** The same error with another message. */
 function withPlainMessage(failure: ConnectError, toPlain: (message: string) => string): ConnectError {

@@ -6,7 +6,7 @@ import { createListeners } from "../base/listeners.ts";
 import { Accounts, type AdminAuth, type IdentityRule, type User, createIdentities } from "./accounts.ts";
 import { type Audience, audienceOf, toolClientIds, toolPermissions } from "./audiences.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
-import type { ClientKind, Peer, Principal } from "./caller.ts";
+import type { Peer, Principal } from "./caller.ts";
 import { endedSession, invalidToken, tokenError } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
 import { type VerifyLogin, createLoginCheck, passwordLogin } from "./logins.ts";
@@ -14,7 +14,13 @@ import type { Issuers } from "./issuers.ts";
 import { builtInRoles, covers, defaultScope, type KnownNames, narrow, type Roles } from "./permissions.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Tokens } from "./token-cache.ts";
-import { type IssuedToken, type TokenRequest, parseTokenRequest, readOAuthClient } from "./token-request.ts";
+import {
+  type IssuedToken,
+  type TokenPeer,
+  type TokenRequest,
+  parseTokenRequest,
+  readOAuthClient,
+} from "./token-request.ts";
 import type { TokenUses } from "./token-uses.ts";
 import {
   type NamedTokenRequest,
@@ -27,18 +33,6 @@ import {
   sha256,
   userRequired,
 } from "./tokens.ts";
-
-/** The client that requests a token. */
-type TokenPeer = {
-  /** Failed attempts are counted per address. */
-  readonly origin: Origin;
-  /** The Authorization header; null: there is none. */
-  readonly authorization: string | null;
-  /** Where the client connects from. Absent: over TCP. */
-  readonly kind?: ClientKind | undefined;
-  /** Where the token will be accepted. Absent: by the API. */
-  readonly audience?: Audience;
-};
 
 export type AuthenticatorOptions = {
   readonly adminAuth: AdminAuth | undefined;

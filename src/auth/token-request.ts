@@ -1,4 +1,7 @@
 import type { FlowgateError } from "../errors.ts";
+import type { Origin } from "../store/audit-store.ts";
+import type { Audience } from "./audiences.ts";
+import type { ClientKind } from "./caller.ts";
 import { tokenError } from "./errors.ts";
 import { type KnownNames, listNames, maxScopeChars, parseScope } from "./permissions.ts";
 
@@ -11,6 +14,18 @@ export type TokenRequest = {
   readonly scope?: string | undefined;
   readonly username: string;
   readonly password: string;
+};
+
+/** The client that requests a token. */
+export type TokenPeer = {
+  /** Failed attempts are counted per address. */
+  readonly origin: Origin;
+  /** The Authorization header; null: there is none. */
+  readonly authorization: string | null;
+  /** Where the client connects from. Absent: over TCP. */
+  readonly kind?: ClientKind | undefined;
+  /** Where the token will be accepted. Absent: by the API. */
+  readonly audience?: Audience;
 };
 
 /** The response. */

@@ -1,5 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { CachedRead } from "../base/cached-read.ts";
 import { type Disabled, readDisabled } from "../runtime/disabled.ts";
 import { isWithin, readModules } from "../runtime/folders.ts";
 import { readManifest } from "../runtime/manifest.ts";
@@ -33,27 +34,16 @@ const maxTypeChars = 200;
 /** Knows which modules are installed in a folder. Reads it again when another process has changed it, such as a command. */
 export class ModuleCatalog {
   readonly #dir: string;
-  #signature: string | undefined;
-  #modules: Promise<readonly InstalledModule[]> | undefined;
+  readonly #modules: CachedRead<readonly InstalledModule[]>;
 
   constructor(modulesDir: string) {
     this.#dir = modulesDir;
+    this.#modules = new CachedRead(() => readInstalledModules(modulesDir));
   }
 
   /** Sorted by name. */
   async list(): Promise<readonly InstalledModule[]> {
-    const signature = await signModules(this.#dir);
-    if (this.#modules === undefined || signature !== this.#signature) {
-      this.#signature = signature;
-      const modules = readInstalledModules(this.#dir);
-      this.#modules = modules;
-      modules.catch(() => {
-        if (this.#modules === modules) {
-          this.#modules = undefined;
-        }
-      });
-    }
-    return this.#modules;
+    return this.#modules.get(await signModules(this.#dir));
   }
 }
 

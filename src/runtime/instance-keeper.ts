@@ -5,7 +5,7 @@ import type { Fault } from "./fault.ts";
 import { removeContent } from "./folders.ts";
 import type { Ready } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
-import { Backoff, ModuleExclusion, type Renewals, stopLimitMs } from "./restarts.ts";
+import { Backoff, ModuleExclusion, ModuleLoads, type Renewals, stopLimitMs } from "./restarts.ts";
 import type { DeployedResult, InstanceExit } from "./instance-events.ts";
 import { RuntimeInstance } from "./runtime-instance.ts";
 import { type DeploymentResult, type RevisionResult, type RuntimeProcessStats, pending, running } from "./runtime.ts";
@@ -43,10 +43,7 @@ export class InstanceKeeper {
   #fault: Fault | undefined;
   /** Whether the files of flows have to be removed before the next instance starts. */
   #mustClear = false;
-  /** Until the instance has loaded modules that were added, or has to be replaced by one that does. */
-  #loading: PromiseWithResolvers<boolean> | undefined;
-  /** The same for those that were added since it has begun, or before it can begin. */
-  #nextLoading: PromiseWithResolvers<boolean> | undefined;
+  readonly #loads = new ModuleLoads();
   /** The removal in progress. */
   #clearing: Promise<void> | undefined;
   /** Whether the instance was stopped for a new one. */
@@ -129,10 +126,9 @@ export class InstanceKeeper {
       this.retryModules();
       this.prepareNext();
     }
-    this.#nextLoading ??= Promise.withResolvers();
-    const { promise } = this.#nextLoading;
+    const loaded = this.#loads.request();
     this.#deployNext();
-    return promise;
+    return loaded;
   }
 
   /** Must be called before the process is renewed on request: removes the files of flows before the next process runs them. */
@@ -244,14 +240,12 @@ export class InstanceKeeper {
     if (instance === undefined || !instance.isIdle) {
       return;
     }
-    if (this.#nextLoading !== undefined && instance.canLoadModules) {
-      this.#loading = this.#nextLoading;
-      this.#nextLoading = undefined;
+    if (this.#loads.isRequested && instance.canLoadModules) {
+      this.#loads.begin();
       instance.loadModules();
       return;
     }
-    this.#nextLoading?.resolve(false);
-    this.#nextLoading = undefined;
+    this.#loads.refuse();
     if (next === undefined) {
       return;
     }
@@ -282,16 +276,8 @@ export class InstanceKeeper {
 
   #handleModulesLoaded(nodeTypes: readonly string[] | undefined): void {
     this.#nodeTypes = nodeTypes && new Set(nodeTypes);
-    this.#loading?.resolve(true);
-    this.#loading = undefined;
+    this.#loads.succeed();
     this.#deployNext();
-  }
-
-  #failLoading(): void {
-    this.#loading?.resolve(false);
-    this.#nextLoading?.resolve(false);
-    this.#loading = undefined;
-    this.#nextLoading = undefined;
   }
 
   #renew(instance: RuntimeInstance, next: Deployment, reason: string, stopMs: number): void {
@@ -315,7 +301,7 @@ export class InstanceKeeper {
     clearTimeout(this.#timer);
     this.#instance = undefined;
     this.#httpPort = 0;
-    this.#failLoading();
+    this.#loads.fail();
     if (this.#isStopped) {
       return;
     }

@@ -82,6 +82,44 @@ export class ModuleExclusion {
 }
 
 /** Why a deployment starts in a new process. */
+/** The requests to load modules that were added. Modules that are added while others are being loaded are loaded after them. */
+export class ModuleLoads {
+  #current: PromiseWithResolvers<boolean> | undefined;
+  #next: PromiseWithResolvers<boolean> | undefined;
+
+  get isRequested(): boolean {
+    return this.#next !== undefined;
+  }
+
+  /** Resolves with whether the process has loaded them; otherwise it has to be replaced by one that does. */
+  request(): Promise<boolean> {
+    this.#next ??= Promise.withResolvers();
+    return this.#next.promise;
+  }
+
+  begin(): void {
+    this.#current = this.#next;
+    this.#next = undefined;
+  }
+
+  succeed(): void {
+    this.#current?.resolve(true);
+    this.#current = undefined;
+  }
+
+  /** Ends those that have not begun. */
+  refuse(): void {
+    this.#next?.resolve(false);
+    this.#next = undefined;
+  }
+
+  fail(): void {
+    this.#current?.resolve(false);
+    this.#current = undefined;
+    this.refuse();
+  }
+}
+
 type Renewal = {
   readonly reason: string;
   /** How long the previous process may take to stop; 0: it is killed at once. */

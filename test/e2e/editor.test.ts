@@ -211,20 +211,30 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
     );
     await editor.login("admin");
     const password = editor.page.locator("#node-input-password");
+    // The dialog receives the state of credentials after it is open.
+    const untilShown = async (): Promise<void> => {
+      await expect.poll(() => password.inputValue()).toBe("__PWRD__");
+    };
 
     await editor.edit("request", async (dialog) => {
+      await untilShown();
       expect(await dialog.locator("#node-input-user").inputValue()).toBe("ada");
-      expect(await password.inputValue()).toBe("__PWRD__");
       await dialog.locator("#node-input-name").fill("kept");
     });
     await editor.deploy();
     expect(await credentialsOf("request")).toEqual({ user: "ada", has_password: true });
 
-    await editor.edit("request", () => password.fill("another password"));
+    await editor.edit("request", async () => {
+      await untilShown();
+      await password.fill("another password");
+    });
     await editor.deploy();
     expect(await credentialsOf("request")).toEqual({ user: "ada", has_password: true });
 
-    await editor.edit("request", () => password.fill(""));
+    await editor.edit("request", async () => {
+      await untilShown();
+      await password.fill("");
+    });
     await editor.deploy();
     expect(await credentialsOf("request")).toEqual({ user: "ada", has_password: false });
     expect(texts.filter((text) => text.includes(secret))).toEqual([]);

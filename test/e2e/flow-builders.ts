@@ -28,6 +28,12 @@ export function functionNode(
   return { id, type: "function", ...place, func: "", initialize: "", wires: [[]], outputs: 1, libs: [], ...code };
 }
 
+/** A debug node that shows msg.payload in the sidebar. */
+export function debugNode(id: string, z: string): Node {
+  const output = { active: true, tosidebar: true, console: false, complete: "payload", targetType: "msg" };
+  return { id, type: "debug", z, ...place, name: "", ...output, wires: [] };
+}
+
 /** A node that counts its own starts, in On Start; GET /starts returns all counts. */
 export function counting(id: string, z: string, properties: Record<string, unknown> = {}): Node {
   const initialize = `const starts = global.get("starts") ?? {};

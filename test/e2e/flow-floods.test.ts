@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { messageFd } from "../../src/runtime/messages.ts";
 import { deploy } from "./deploy.ts";
-import { endpoint, functionNode, type Node } from "./flow-builders.ts";
+import { debugNode, endpoint, functionNode, type Node } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";
 import { type Seen, type Watch, watch, watchProtocols } from "./watch-events.ts";
 
@@ -31,20 +31,7 @@ const forge = `const host = util.inspect.constructor("return process")();
     }
   }`;
 
-const debug: Node = {
-  id: "debug",
-  type: "debug",
-  z: "tab of /messages",
-  x: 1,
-  y: 1,
-  name: "",
-  active: true,
-  tosidebar: true,
-  console: false,
-  complete: "payload",
-  targetType: "msg",
-  wires: [],
-};
+const debug = debugNode("debug", "tab of /messages");
 
 const flows: Node[] = [
   ...endpoint("/warnings", often(`node.warn("warning " + at);`)),

@@ -13,7 +13,7 @@ import { writeFiles } from "../runtime/planted-code.ts";
 import { deploy, readRuntime } from "./deploy.ts";
 import { endpoint, tab } from "./flow-builders.ts";
 import { bearer, json, type Reply } from "./rest.ts";
-import { type Service, startService, withoutRuntime } from "./service.ts";
+import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { login, user } from "./users.ts";
 import { type Seen, watch, watchProtocols } from "./watch-events.ts";
 
@@ -427,6 +427,11 @@ describe("a service with a registry", () => {
     const file = join(folder.path, "three.tgz");
     await writeFile(file, await pack({ name: "contrib-three", version: "3.0.0" }));
     const starts = () => service.log().match(/the flow runtime is running/g)?.length ?? 0;
+    // The flows of the test before may start in a new process, whose message in the log comes later.
+    const rev = await deploy(service, { flows: [tab("settled")] });
+    await eventually(async () =>
+      expect((await service.send("GET", "/runtime")).json()).toMatchObject({ rev, outcome: "running" }),
+    );
     const before = starts();
     expect(await flowgate("install", "contrib-one@1.0.0", file)).toEqual({
       code: 0,

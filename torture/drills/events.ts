@@ -3,7 +3,7 @@ import { connect } from "node:http2";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { tryDeploy } from "../../test/e2e/deploy.ts";
-import { endpoint, functionNode, type Node, tab } from "../../test/e2e/flow-builders.ts";
+import { debugNode, endpoint, functionNode, type Node, tab } from "../../test/e2e/flow-builders.ts";
 import { bearer } from "../../test/e2e/rest.ts";
 import { eventually, type Service, startService, withoutRuntime } from "../../test/e2e/service.ts";
 import { login, user } from "../../test/e2e/users.ts";
@@ -102,20 +102,7 @@ function onStart(initialize: string, to?: string): Node {
   return functionNode("writer", { z: "flood", func: "return msg;", initialize, wires });
 }
 
-const debug: Node = {
-  id: "debug",
-  type: "debug",
-  z: "flood",
-  x: 300,
-  y: 100,
-  name: "",
-  active: true,
-  tosidebar: true,
-  console: false,
-  complete: "payload",
-  targetType: "msg",
-  wires: [],
-};
+const debug = debugNode("debug", "flood");
 
 /** Longer than the pause before the next deployment, whose new process would take a multiple of its time beside a flood. */
 const lastMs = { quick: 500, full: 3_600_000 } satisfies Record<Size, number>;

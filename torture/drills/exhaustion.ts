@@ -1,11 +1,11 @@
+import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
 import { tryDeploy } from "../../test/e2e/deploy.ts";
 import { endpoint, type Node } from "../../test/e2e/flow-builders.ts";
 import { bearer, form } from "../../test/e2e/rest.ts";
 import { parseScrape, type Scrape } from "../../test/e2e/scrape.ts";
-import { type Service, startService } from "../../test/e2e/service.ts";
+import { eventually, type Service, startService } from "../../test/e2e/service.ts";
 import { login, tokenParameters, user } from "../../test/e2e/users.ts";
 import { freePort } from "../../test/free-port.ts";
 import type { Context, Size } from "../context.ts";
@@ -127,10 +127,7 @@ async function attack(
 
 /** Waits until an attack has begun. Where it does not, the load is too small, and the drill is void. */
 async function until(isBegun: () => Promise<boolean>): Promise<void> {
-  const untilMs = performance.now() + 60_000;
-  while (!(await isBegun().catch(() => false)) && performance.now() < untilMs) {
-    await delay(25);
-  }
+  await eventually(async () => assert(await isBegun()), 60_000).catch(() => {});
 }
 
 /** Failed logins of flows do not prevent those of operators. */

@@ -1,5 +1,6 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { CachedRead } from "../../base/cached-read.ts";
 import { isWithin } from "../../runtime/folders.ts";
 import { signModules } from "../../modules/catalog.ts";
 import { coreModule } from "../../modules/core-nodes.ts";
@@ -41,13 +42,16 @@ const maxPages = 8;
  */
 export class Palette {
   readonly #source: PaletteSource;
-  #signature: string | undefined;
-  #modules: Promise<readonly PaletteModule[]> | undefined;
+  readonly #modules: CachedRead<readonly PaletteModule[]>;
   /** The templates of all nodes, or plugins, in a language. */
   readonly #pages = new Map<string, Promise<string>>();
 
   constructor(source: PaletteSource) {
     this.#source = source;
+    this.#modules = new CachedRead(() => {
+      this.#pages.clear();
+      return findPalette(source);
+    });
   }
 
   async list(kind: Kind): Promise<SetInfo[]> {
@@ -160,19 +164,7 @@ export class Palette {
   async #read(): Promise<readonly PaletteModule[]> {
     const { modulesDir, disabled } = this.#source;
     const signed = modulesDir === undefined ? "" : await signModules(modulesDir);
-    const signature = `${signed} ${JSON.stringify(disabled())}`;
-    if (this.#modules === undefined || signature !== this.#signature) {
-      this.#signature = signature;
-      this.#pages.clear();
-      const modules = findPalette(this.#source);
-      this.#modules = modules;
-      modules.catch(() => {
-        if (this.#modules === modules) {
-          this.#modules = undefined;
-        }
-      });
-    }
-    return this.#modules;
+    return this.#modules.get(`${signed} ${JSON.stringify(disabled())}`);
   }
 }
 

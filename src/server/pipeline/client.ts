@@ -88,6 +88,15 @@ export function createClientReader(isTrusted: (address: string | undefined) => b
   };
 }
 
+/** The headers by which proxies say for whom they send a request; anyone can set them. */
+export const forwardingHeaders = [
+  "forwarded",
+  "x-forwarded-for",
+  "x-forwarded-host",
+  "x-forwarded-proto",
+  "x-real-ip",
+] as const;
+
 /** The values of a parameter in all elements of a header Forwarded (RFC 7239). */
 function parametersOf(header: string | undefined, name: "for" | "host"): string[] {
   const parameters = header?.matchAll(/(?:^|[;,\s])(for|host)="?([^";,\s]*)/gi) ?? [];

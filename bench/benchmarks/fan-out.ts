@@ -1,10 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { type Loader, openLoader } from "../load/loader.ts";
+import { openPeer } from "../peers/open.ts";
 import { openService, type Service } from "../service.ts";
 import { formatSpread, median } from "../statistics.ts";
 
 const streams = 1_000;
+
+/** About that of the event of a deployment over SSE, with its framing. */
+const eventBytes = 420;
 
 type Protocol = {
   readonly name: string;
@@ -12,6 +16,8 @@ type Protocol = {
   readonly goalMs: number;
   /** CPU time of one event to all streams. */
   readonly cpuMs: number[];
+  /** The same, as a multiple of that of bare sockets in the same round. */
+  readonly multiples: number[];
   /** Of an open stream. */
   readonly heapKiB: number[];
 };
@@ -23,30 +29,49 @@ export const fanOut: Benchmark = {
   name: "fan-out",
   title: "Server streams: one event to 1,000 streams of GET /events over SSE, and of WatchEvents over gRPC",
   async run({ starts, rounds, profileDir }: Effort): Promise<Result> {
+    const none = () => ({ cpuMs: [], multiples: [], heapKiB: [] });
     const protocols: Protocol[] = [
-      { name: "SSE, each stream on its own connection", protocol: "sse", goalMs: 12, cpuMs: [], heapKiB: [] },
-      { name: "gRPC, 100 streams on a connection", protocol: "grpc", goalMs: 7, cpuMs: [], heapKiB: [] },
+      { name: "SSE, each stream on its own connection", protocol: "sse", goalMs: 12, ...none() },
+      { name: "gRPC, 100 streams on a connection", protocol: "grpc", goalMs: 7, ...none() },
     ];
+    const floorMs: number[] = [];
     const deploymentMs: number[] = [];
     for (let start = 0; start < starts; start++) {
-      for (const each of protocols) {
+      await using floor = await openPeer("bare-sockets.ts", String(eventBytes));
+      await using floorLoader = openLoader();
+      const bare = await openStreams({ ...floor, authorization: "" }, floorLoader, "sse", 4 * rounds);
+      for (const { protocol, cpuMs, multiples, heapKiB } of protocols) {
         await using service = await openService(
           { profileDir },
           { runtime: { mode: "none" }, limits: { inFlight: 0, inFlightPerSource: 0, eventLoopDelayMs: 0 } },
         );
-        deploymentMs.push(...(await measure(service, each, 4 * rounds)));
+        await using loader = openLoader();
+        const opened = await openStreams(service, loader, protocol, 4 * rounds);
+        deploymentMs.push(...opened.deploymentMs);
+        heapKiB.push(opened.heapKiB);
+        await repeat(4 * rounds, async () => {
+          const ofBare = await bare.cpuOfEvent();
+          const ofEvent = await opened.cpuOfEvent();
+          floorMs.push(ofBare);
+          cpuMs.push(ofEvent);
+          multiples.push(ofEvent / ofBare);
+        });
       }
     }
+    const rowOf = (name: string, cpuMs: readonly number[], multiples: string, heapKiB: string) => ({
+      "": name,
+      "CPU of one event to 1,000, ms": formatSpread(cpuMs),
+      lowest: Math.min(...cpuMs).toFixed(1),
+      "multiple of the floor": multiples,
+      "heap of a stream, KiB": heapKiB,
+    });
     return {
-      figures: protocols.flatMap(({ name, goalMs, cpuMs, heapKiB }) => {
+      figures: protocols.flatMap(({ name, goalMs, cpuMs, multiples, heapKiB }) => {
         const protocol = name.replace(/,.*/, "");
+        const title = `one event to 1,000 streams over ${protocol}: CPU`;
         return [
-          {
-            title: `one event to 1,000 streams over ${protocol}: CPU`,
-            unit: "ms",
-            values: cpuMs,
-            goal: { kind: "atMost", value: goalMs },
-          },
+          { title, unit: "ms", values: cpuMs, goal: { kind: "atMost", value: goalMs } },
+          { title: `${title}, multiple of 1,000 bare writes`, unit: "x", values: multiples },
           {
             title: `an open stream over ${protocol}: heap`,
             unit: "KiB",
@@ -56,52 +81,65 @@ export const fanOut: Benchmark = {
         ];
       }),
       rows: [
-        ...protocols.map(({ name, cpuMs, heapKiB }) => ({
-          "": name,
-          "CPU of one event to 1,000, ms": formatSpread(cpuMs),
-          lowest: Math.min(...cpuMs).toFixed(1),
-          "heap of a stream, KiB": formatSpread(heapKiB),
-        })),
-        {
-          "": "the deployment without streams, subtracted",
-          "CPU of one event to 1,000, ms": formatSpread(deploymentMs),
-          lowest: Math.min(...deploymentMs).toFixed(1),
-          "heap of a stream, KiB": "",
-        },
+        ...protocols.map(({ name, cpuMs, multiples, heapKiB }) =>
+          rowOf(name, cpuMs, formatSpread(multiples), formatSpread(heapKiB)),
+        ),
+        rowOf("the floor: a loop of writes to 1,000 bare sockets", floorMs, "", ""),
+        rowOf("the deployment without streams, subtracted", deploymentMs, "", ""),
       ],
       chart: [
         {
           title: "CPU of one event to 1,000 streams, ms",
-          bars: protocols.map(({ name, cpuMs }) => ({ label: name, values: cpuMs })),
+          bars: [
+            ...protocols.map(({ name, cpuMs }) => ({ label: name, values: cpuMs })),
+            { label: "1,000 bare writes", values: floorMs },
+          ],
         },
       ],
     };
   },
 };
 
-/** Measures deployments with streams, and before them without. Returns the CPU times of the latter. */
-async function measure(service: Service, { protocol, cpuMs, heapKiB }: Protocol, rounds: number): Promise<number[]> {
-  await using loader = openLoader();
+type Watched = {
+  /** CPU times of deployments without streams. */
+  readonly deploymentMs: readonly number[];
+  /** Of an open stream. */
+  readonly heapKiB: number;
+  /** Deploys, and returns the CPU time of one event to all streams, without that of the deployment itself. */
+  cpuOfEvent(): Promise<number>;
+};
+
+/** Measures deployments without streams, and then opens them. */
+async function openStreams(
+  service: Service,
+  loader: Loader,
+  protocol: "sse" | "grpc",
+  rounds: number,
+): Promise<Watched> {
+  const { url, authorization } = service;
   // Compiles the code, also that of streams.
-  await loader.watchEvents({ protocol, url: service.url, authorization: service.authorization, streams: 100 });
+  await loader.watchEvents({ protocol, url, authorization, streams: 100 });
   await repeat(rounds, () => deploy(service));
   await loader.close();
-  const without = await repeat(rounds, () => cpuOf(service, () => deploy(service)));
+  const deploymentMs = await repeat(rounds, () => cpuOf(service, () => deploy(service)));
   const heapBefore = await heapOf(service);
-  await loader.watchEvents({ protocol, url: service.url, authorization: service.authorization, streams });
-  heapKiB.push(((await heapOf(service)) - heapBefore) / 1024 / streams);
+  await loader.watchEvents({ protocol, url, authorization, streams });
+  const heapKiB = ((await heapOf(service)) - heapBefore) / 1024 / streams;
   const events = await countEvents(service, loader);
-  const cost = median(without);
+  const cost = median(deploymentMs);
   let received = await loader.received();
-  await repeat(rounds, async () => {
-    received += events * streams;
-    const total = await cpuOf(service, async () => {
-      await deploy(service);
-      await loader.untilReceived(received);
-    });
-    cpuMs.push((total - cost) / events);
-  });
-  return without;
+  return {
+    deploymentMs,
+    heapKiB,
+    async cpuOfEvent() {
+      received += events * streams;
+      const total = await cpuOf(service, async () => {
+        await deploy(service);
+        await loader.untilReceived(received);
+      });
+      return (total - cost) / events;
+    },
+  };
 }
 
 async function heapOf(service: Service): Promise<number> {

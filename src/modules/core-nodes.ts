@@ -5,6 +5,22 @@ import { basename, dirname, join } from "node:path";
 /** The name under which Node-RED lists its own nodes. */
 export const coreModule = "node-red";
 
+/** Whether it is the name of Node-RED, or of one of its parts. Some file systems ignore the case of letters. */
+export function isNodeRedName(name: string): boolean {
+  return /^(?:node-red$|@node-red\/)/i.test(name);
+}
+
+/** Why no package of this name can be added, whatever is in it; undefined: one can. */
+export function explainReserved(name: string): string | undefined {
+  if (isNodeRedName(name)) {
+    return `${name} can't be added: the names node-red and @node-red/… belong to Node-RED itself, whose nodes it would replace`;
+  }
+  if (/(?:^|\/)package\.json$/i.test(name)) {
+    return `${name} can't be added: Node-RED would take it for the description of the folder that all modules are in`;
+  }
+  return undefined;
+}
+
 /** The folder of Node-RED's own nodes. */
 export function findCoreDir(): string {
   return dirname(createRequire(import.meta.url).resolve("@node-red/nodes"));

@@ -7,6 +7,7 @@ import { type ModuleSpec, isVersionRange, isWithin } from "../runtime/folders.ts
 import { readManifest } from "../runtime/manifest.ts";
 import { type InstalledModule, readInstalledModules, readNodeFiles } from "./catalog.ts";
 import type { Staging } from "./change.ts";
+import { explainReserved, isNodeRedName } from "./core-nodes.ts";
 import { writeDisabled } from "./disable.ts";
 import { type LockedPackage, readLockfile, uploadOf, uploadsName } from "./lockfile.ts";
 import type { Npm } from "./npm.ts";
@@ -51,13 +52,14 @@ export async function installPackages(
   await npm(["install", ...flags, "--", ...sources.map(formatSource)]);
   onStep("checking");
   const packages = readLockfile(tree);
+  const isNew = ({ path, version, resolved, integrity }: LockedPackage): boolean => {
+    const known = before.get(path);
+    return known?.version !== version || known?.resolved !== resolved || known?.integrity !== integrity;
+  };
+  // An operator may have installed others before, with --allow-git.
+  const changed = packages.filter(isNew);
   if (!allowsGit) {
-    // An operator may have installed others before, with --allow-git.
-    const isNew = ({ path, version, resolved, integrity }: LockedPackage): boolean => {
-      const known = before.get(path);
-      return known?.version !== version || known?.resolved !== resolved || known?.integrity !== integrity;
-    };
-    assertFromRegistry(packages.filter(isNew), originHint);
+    assertFromRegistry(changed, originHint);
   }
   const modules = await readInstalledModules(tree);
   assertUploaded(tree, sources);
@@ -65,6 +67,7 @@ export async function installPackages(
   for (const { name } of installed) {
     assertWellFormed(tree, name);
   }
+  assertOwnNames(tree, changed);
   check(installed, packages);
   const notUploaded = packages.filter(({ resolved }) => allowsGit || isFromRegistry(resolved));
   const runnable = notUploaded.filter((each) => hasOwnName(each, packages));
@@ -178,6 +181,23 @@ function assertWellFormed(tree: string, name: string): void {
     const path = join(folder, file);
     if (!isWithin(folder, path) || !existsSync(path)) {
       throw malformed(name, `it has no file for its nodes ${JSON.stringify(set.slice(0, 100))}`);
+    }
+  }
+}
+
+/** Throws if Node-RED would load the nodes of one of these packages in place of its own, or of another package. */
+function assertOwnNames(tree: string, packages: readonly LockedPackage[]): void {
+  // It finds no others.
+  for (const { name } of packages.filter(({ path, name }) => path === `node_modules/${name}`)) {
+    const { name: ownName, "node-red": section } = readManifest(join(tree, "node_modules", name, "package.json"));
+    const isLoaded = typeof section === "object";
+    const reserved = explainReserved(name);
+    // Many packages depend on Node-RED itself, which defines no nodes.
+    if (reserved !== undefined && (isLoaded || !isNodeRedName(name))) {
+      throw new FlowgateError("module_failed", `${reserved}. The modules remain as they were`);
+    }
+    if (isLoaded && ownName !== name) {
+      throw malformed(name, "its package.json does not have this name");
     }
   }
 }

@@ -2,6 +2,7 @@ import semver from "semver";
 import { FlowgateError } from "../errors.ts";
 import { isModuleName, isVersionRange } from "../runtime/folders.ts";
 import type { InstalledModule } from "./catalog.ts";
+import { explainReserved } from "./core-nodes.ts";
 
 /** A module that flows need. */
 export type WantedModule = {
@@ -31,6 +32,10 @@ export function parseWanted(modules: readonly WantedModule[]): readonly WantedMo
     const path = `modules[${index}]`;
     if (!isModuleName(name)) {
       throw invalid(`${path}.name`, "must be the name of an npm package, without a version");
+    }
+    const reserved = explainReserved(name);
+    if (reserved !== undefined) {
+      throw invalid(`${path}.name`, reserved);
     }
     if (names.has(name)) {
       throw invalid(`${path}.name`, `${name} is named twice`);

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { FlowgateError } from "../errors.ts";
 import { isModuleName, isVersionRange } from "../runtime/folders.ts";
+import { explainReserved } from "./core-nodes.ts";
 import { type PackageSource, assertRequiresRegistry } from "./install.ts";
 import type { WantedModule } from "./set.ts";
 import { readPackageManifest } from "./tarball.ts";
@@ -25,6 +26,7 @@ export async function parseRequest(request: InstallRequest): Promise<Source> {
       );
     }
     const { name, version } = manifest;
+    assertFree("tarball", name);
     // Before npm reads what they name, in the network and on the disk of the service.
     for (const section of ["dependencies", "optionalDependencies", "peerDependencies"]) {
       assertRequiresRegistry(name, Object(manifest[section]) as Record<string, unknown>);
@@ -35,6 +37,7 @@ export async function parseRequest(request: InstallRequest): Promise<Source> {
   if (!isModuleName(name)) {
     throw new FlowgateError("invalid_argument", "name: must be the name of an npm package, without a version");
   }
+  assertFree("name", name);
   if (!isVersionRange(version)) {
     throw new FlowgateError(
       "invalid_argument",
@@ -42,6 +45,13 @@ export async function parseRequest(request: InstallRequest): Promise<Source> {
     );
   }
   return { name, version };
+}
+
+function assertFree(field: string, name: string): void {
+  const reserved = explainReserved(name);
+  if (reserved !== undefined) {
+    throw new FlowgateError("invalid_argument", `${field}: ${reserved}`);
+  }
 }
 
 function uploadSource(name: string, version: string, tarball: Uint8Array): Source {

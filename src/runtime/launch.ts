@@ -32,6 +32,11 @@ export function spawnProgram(
   });
 }
 
+/** Without those by the name of Node-RED, which would be loaded in place of its own nodes. */
+function withoutCore({ allow, deny }: ModuleLists): ModuleLists {
+  return { allow, deny: ["node-red", ...deny] };
+}
+
 /** The disabled modules come first, since the first entry that names a module decides. */
 function withDisabled({ allow, deny }: ModuleLists, disabled: readonly string[]): ModuleLists {
   return { allow, deny: [...disabled, ...deny] };
@@ -51,7 +56,7 @@ export function loadModulesMessage(
   return {
     kind: "load-modules",
     modulesDir,
-    moduleLists: withDisabled(moduleLists, modules),
+    moduleLists: withoutCore(withDisabled(moduleLists, modules)),
     functionLists: withDisabled(functionLists(readModules(modulesDir)), modules),
   };
 }
@@ -86,7 +91,7 @@ export function initializeMessage(options: CompleteOptions): Initialize {
     userDir: dir,
     ...(modulesDir !== undefined && {
       modulesDir,
-      moduleLists: withDisabled(moduleLists, disabled.modules),
+      moduleLists: withoutCore(withDisabled(moduleLists, disabled.modules)),
       functionLists: withDisabled(functionLists(readModules(modulesDir)), disabled.modules),
     }),
     ...(disabled.sets.length > 0 && { disabledSets: disabled.sets }),

@@ -68,6 +68,8 @@ test.each([
   ["contrib-plain@git+ssh://git@example.com/x.git", "must be a version, range or tag"],
   ["contrib-plain@file:../x", "must be a version, range or tag"],
   ["contrib-plain@x.tgz", "must be a version, range or tag"],
+  ["contrib-plain@npm:node-red", "must be a version, range or tag"],
+  ["node-red@1.0.0", "node-red can't be added: the names node-red and @node-red/… belong to Node-RED itself"],
   ["./folder", "is not the name of an npm package"],
   ["x.tgz", "is not the name of an npm package"],
 ])("refuses %s before npm is run", async (spec, message) => {

@@ -194,6 +194,24 @@ describe("a service with a registry", () => {
       "invalid_argument",
       "name: must be the name of an npm package, without a version",
     ],
+    [
+      { name: "node-red", version: "1.0.0" },
+      400,
+      "invalid_argument",
+      "name: node-red can't be added: the names node-red and @node-red/… belong to Node-RED itself, whose nodes it would replace",
+    ],
+    [
+      { name: "@node-red/nodes" },
+      400,
+      "invalid_argument",
+      "name: @node-red/nodes can't be added: the names node-red and @node-red/… belong to Node-RED itself, whose nodes it would replace",
+    ],
+    [
+      { name: "x", version: "npm:node-red@1.0.0" },
+      400,
+      "invalid_argument",
+      "version: must be a version, range or tag of a package in a registry, and not a file, URL or git repository",
+    ],
     [{ name: "x.tgz" }, 400, "invalid_argument", "name: must be the name of an npm package, without a version"],
     [
       { name: "contrib-one", version: "file:../x" },

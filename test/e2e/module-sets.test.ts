@@ -158,6 +158,8 @@ describe("a deployment with modules", () => {
     [{ name: "contrib-absent", version: "1.0.0" }, 503, "contrib-absent: the registry can't be reached"],
     [{ name: "contrib-denied", version: "1.0.0" }, 403, "contrib-denied may not be installed"],
     [{ name: "../x", version: "1.0.0" }, 400, "modules[0].name: must be the name of an npm package"],
+    [{ name: "Node-RED", version: "1.0.0" }, 400, "modules[0].name: Node-RED can't be added: the names node-red and"],
+    [{ name: "x", version: "npm:node-red" }, 400, "modules[0].version: must be a version, range or tag"],
     [{ name: "x", version: "file:/x" }, 400, "modules[0].version: must be a version, range or tag"],
     [{ name: "x", version: "1.0.0", integrity: "md5-x" }, 400, "modules[0].integrity: must be the hash"],
   ])("of %j is refused, and nothing changes", async (module, status, message) => {
@@ -299,6 +301,10 @@ describe("with a registry", () => {
     expect(await propose([{ name: "contrib-denied" }])).toMatchObject({
       status: 403,
       body: expect.stringContaining("contrib-denied may not be installed"),
+    });
+    expect(await propose([{ name: "node-red" }])).toMatchObject({
+      status: 400,
+      body: expect.stringContaining("modules[0].name: node-red can't be added"),
     });
     expect(await propose([{ name: "../x" }])).toMatchObject({
       status: 400,

@@ -134,6 +134,71 @@ test("refuses a tarball in which npm finds another name", async () => {
   expect((await modules.list()).map(({ name }) => name)).toEqual(["contrib"]);
 });
 
+describe("packages by the names of Node-RED", () => {
+  const nodes = { "node-red": { nodes: { all: "nodes.js" } } };
+  const files = { "nodes.js": "module.exports = () => {};" };
+  const hiding = { name: "node-red", version: "1.0.0", manifest: nodes, files };
+  const reserved = "the names node-red and @node-red/… belong to Node-RED itself";
+
+  test.each(["node-red", "Node-RED", "@node-red/nodes"])("are refused in a tarball: %s", async (name) => {
+    await using opened = await open(() => []);
+    const tarball = await pack({ ...hiding, name });
+    await expect(opened.modules.install({ tarball })).rejects.toMatchObject({
+      reason: "invalid_argument",
+      message: expect.stringContaining(`tarball: ${name} can't be added: ${reserved}`),
+    });
+  });
+
+  test.each<[how: string, packages: readonly Package[], message: string]>([
+    [
+      "by its name",
+      [hiding, { ...contrib, manifest: { dependencies: { "node-red": "1.0.0" } } }],
+      `node-red can't be added: ${reserved}`,
+    ],
+    [
+      "as an alias",
+      [hiding, { ...contrib, manifest: { dependencies: { other: "npm:node-red@1.0.0" } } }],
+      "other is malformed: its package.json does not have this name",
+    ],
+    [
+      "by another name than its own",
+      [
+        { ...hiding, name: "other", packedName: "node-red" },
+        { ...contrib, manifest: { dependencies: { other: "1.0.0" } } },
+      ],
+      "other is malformed: its package.json does not have this name",
+    ],
+    [
+      "that Node-RED takes for its folder of packages",
+      [
+        { name: "package.json", version: "1.0.0" },
+        { ...contrib, manifest: { dependencies: { "package.json": "1.0.0" } } },
+      ],
+      "package.json can't be added: Node-RED would take it for",
+    ],
+  ])("are refused if a module brings one with nodes %s", async (_, packages, message) => {
+    await using opened = await open(() => packages);
+    await expect(opened.modules.install({ name: "contrib", version: "latest" })).rejects.toMatchObject({
+      reason: "module_failed",
+      message: expect.stringContaining(message),
+    });
+    expect(await opened.modules.list()).toEqual([]);
+  });
+
+  test("are installed if they define no nodes, and a module depends on them", async () => {
+    await using opened = await open(() => [
+      { name: "node-red", version: "1.0.0" },
+      { name: "@node-red/util", version: "1.0.0" },
+      {
+        ...contrib,
+        manifest: { dependencies: { "@node-red/util": "1.0.0" }, peerDependencies: { "node-red": "1.0.0" } },
+      },
+    ]);
+    const { installed } = await opened.modules.install({ name: "contrib", version: "latest" });
+    expect(installed.map(({ name }) => name)).toEqual(["contrib"]);
+  });
+});
+
 test("leaves the folder readable for the user of the flows, also if an installation fails", async () => {
   await using opened = await open(() => [contrib]);
   const { modules } = opened;

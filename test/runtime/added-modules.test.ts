@@ -123,6 +123,18 @@ test("disabled sets of nodes are not loaded, also Node-RED's own, beside the oth
   expect(await runtime.apply(revision(2, used), "full")).toMatchObject({ missingTypes: ["exec"] });
 });
 
+test("a package that has the name of Node-RED does not replace its nodes", async () => {
+  await using runtime = await runtimeUnderTest({}, (modulesDir) =>
+    writeFiles(join(modulesDir, "node_modules/other"), {
+      "package.json": JSON.stringify({ name: "node-red", version: "1.0.0", "node-red": { nodes: { a: "a.js" } } }),
+      "a.js": nodesOf(["planted"]),
+    }),
+  );
+  await runtime.apply(revision(1, endpoint("/ok", `msg.payload = "ok"`)), "full");
+  expect(await runtime.get("/ok")).toBe("ok");
+  expect([runtime.nodeTypes()?.has("inject"), runtime.nodeTypes()?.has("planted")]).toEqual([true, false]);
+});
+
 describe("modules in the runtime's folder, where they were loaded before", () => {
   test("are named at the start, with the command that installs them, in a form that npm takes from a registry", async () => {
     await using runtime = await runtimeUnderTest({}, async (modulesDir, userDir) => {

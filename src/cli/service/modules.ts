@@ -2,6 +2,7 @@ import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "../../errors.ts";
 import { type Staging, cacheName, changeModules } from "../../modules/change.ts";
+import { explainReserved } from "../../modules/core-nodes.ts";
 import { openFolderRegistry } from "../../modules/folder-registry.ts";
 import { type PackageSource, installPackages, uninstallPackages } from "../../modules/install.ts";
 import { NpmError, type NpmOptions, createNpm } from "../../modules/npm.ts";
@@ -112,6 +113,10 @@ function parseSpec(spec: string): PackageSource {
   const name = at === -1 ? spec : spec.slice(0, at);
   const version = at === -1 ? undefined : spec.slice(at + 1);
   assertModuleName(name);
+  const reserved = explainReserved(name);
+  if (reserved !== undefined) {
+    throw new UsageFailure(`${reserved}.`);
+  }
   if (version !== undefined && !isVersionRange(version)) {
     throw new UsageFailure(
       `${spec}: what follows the name must be a version, range or tag. Modules come from a registry, not from files, URLs or git.`,

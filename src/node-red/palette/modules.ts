@@ -102,7 +102,7 @@ async function findPackages(dir: string, { lists, version }: PaletteSource): Pro
       if (typeof name !== "string" || !isModuleName(name) || typeof own !== "string" || !isFields(section)) {
         return [];
       }
-      if (!isAllowed(lists, name, own)) {
+      if (name === coreModule || !isAllowed(lists, name, own)) {
         return [];
       }
       const { version: range } = section;

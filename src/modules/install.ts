@@ -3,13 +3,13 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import { readDisabled, splitSetId } from "../runtime/disabled.ts";
-import { type ModuleSpec, isVersionRange, isWithin } from "../runtime/folders.ts";
+import { type ModuleSpec, isVersionRange } from "../runtime/folders.ts";
 import { readManifest } from "../runtime/manifest.ts";
-import { type InstalledModule, readInstalledModules, readNodeFiles } from "./catalog.ts";
+import { type InstalledModule, readInstalledModules } from "./catalog.ts";
 import type { Staging } from "./change.ts";
-import { explainReserved, isNodeRedName } from "./core-nodes.ts";
 import { writeDisabled } from "./disable.ts";
 import { type LockedPackage, readLockfile, uploadOf, uploadsName } from "./lockfile.ts";
+import { assertOwnNames, assertWellFormed, malformed } from "./node-packages.ts";
 import type { Npm } from "./npm.ts";
 
 /** A package to install: from a registry, or a tarball in the folder `uploads` of the modules. */
@@ -168,45 +168,6 @@ function assertUploaded(tree: string, sources: readonly PackageSource[]): void {
   if (other !== undefined) {
     throw malformed(other.name, "its tarball has several names");
   }
-}
-
-/** Throws if Node-RED could not load the module, or would load files from outside of it. */
-function assertWellFormed(tree: string, name: string): void {
-  const folder = join(tree, "node_modules", name);
-  const found = readManifest(join(folder, "package.json"))["name"];
-  if (found !== name) {
-    throw malformed(name, "its package.json does not have this name");
-  }
-  for (const [set, file] of readNodeFiles(folder)) {
-    const path = join(folder, file);
-    if (!isWithin(folder, path) || !existsSync(path)) {
-      throw malformed(name, `it has no file for its nodes ${JSON.stringify(set.slice(0, 100))}`);
-    }
-  }
-}
-
-/** Throws if Node-RED would load the nodes of one of these packages in place of its own, or of another package. */
-function assertOwnNames(tree: string, packages: readonly LockedPackage[]): void {
-  // It finds no others.
-  for (const { name } of packages.filter(({ path, name }) => path === `node_modules/${name}`)) {
-    const { name: ownName, "node-red": section } = readManifest(join(tree, "node_modules", name, "package.json"));
-    const isLoaded = typeof section === "object";
-    const reserved = explainReserved(name);
-    // Many packages depend on Node-RED itself, which defines no nodes.
-    if (reserved !== undefined && (isLoaded || !isNodeRedName(name))) {
-      throw new FlowgateError("module_failed", `${reserved}. The modules remain as they were`);
-    }
-    if (isLoaded && ownName !== name) {
-      throw malformed(name, "its package.json does not have this name");
-    }
-  }
-}
-
-function malformed(name: string, problem: string): FlowgateError {
-  return new FlowgateError(
-    "module_failed",
-    `${name} is malformed: ${problem}. It is not installed, and the modules remain as they were`,
-  );
 }
 
 /** Of a module that was uploaded, and replaced or removed since. */

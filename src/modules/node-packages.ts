@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import { isWithin } from "../runtime/folders.ts";
 import { readManifest } from "../runtime/manifest.ts";
+import { readNodeDependencies, sortByNodeDependencies } from "../runtime/node-dependencies.ts";
 import { readNodeFiles } from "./catalog.ts";
 import { explainReserved, isNodeRedName } from "./core-nodes.ts";
 import type { LockedPackage } from "./lockfile.ts";
@@ -24,8 +25,7 @@ export function assertWellFormed(tree: string, name: string): void {
 
 /** Throws if Node-RED would load the nodes of one of these packages in place of its own, or of another package. */
 export function assertOwnNames(tree: string, packages: readonly LockedPackage[]): void {
-  // It finds no others.
-  for (const { name } of packages.filter(({ path, name }) => path === `node_modules/${name}`)) {
+  for (const { name } of packages.filter(isTop)) {
     const { name: ownName, "node-red": section } = readManifest(join(tree, "node_modules", name, "package.json"));
     const isLoaded = typeof section === "object";
     const reserved = explainReserved(name);
@@ -37,6 +37,28 @@ export function assertOwnNames(tree: string, packages: readonly LockedPackage[])
       throw malformed(name, "its package.json does not have this name");
     }
   }
+}
+
+/** Throws if the nodes of one of these packages need themselves, by those of others: Node-RED would not end to load them. */
+export function assertNoCircle(
+  tree: string,
+  packages: readonly LockedPackage[],
+  changed: readonly LockedPackage[],
+): void {
+  const found = packages.filter(isTop).map(({ name }) => {
+    const manifest = readManifest(join(tree, "node_modules", name, "package.json"));
+    return [name, readNodeDependencies(manifest) ?? []] as const;
+  });
+  const { circle } = sortByNodeDependencies(new Map(found));
+  const first = circle?.find((name) => changed.some((each) => isTop(each) && each.name === name));
+  if (circle !== undefined && first !== undefined) {
+    throw malformed(first, `its nodes need themselves, as node-red.dependencies says: ${circle.join(" → ")}`);
+  }
+}
+
+/** Node-RED finds no others. */
+function isTop({ path, name }: LockedPackage): boolean {
+  return path === `node_modules/${name}`;
 }
 
 export function malformed(name: string, problem: string): FlowgateError {

@@ -199,6 +199,36 @@ describe("packages by the names of Node-RED", () => {
   });
 });
 
+test.each<[string, Record<string, readonly string[]>, circle: string]>([
+  ["itself", { contrib: ["contrib"] }, "contrib → contrib"],
+  [
+    "others that need it",
+    { contrib: ["one"], one: ["@scope/two"], "@scope/two": ["contrib"] },
+    "contrib → one → @scope/two",
+  ],
+])("refuses a package whose nodes need %s", async (_, needs, circle) => {
+  await using opened = await open(() =>
+    Object.entries(needs).map(([name, names]) => ({
+      name,
+      version: "1.0.0",
+      manifest: {
+        dependencies: Object.fromEntries(names.filter((each) => each !== name).map((each) => [each, "1.0.0"])),
+        "node-red": { nodes: { all: "nodes.js" }, dependencies: names },
+      },
+      files: { "nodes.js": "module.exports = () => {};" },
+    })),
+  );
+  const error: unknown = await opened.modules.install({ name: "contrib", version: "latest" }).catch((reason) => reason);
+  expect(error).toMatchObject({
+    reason: "module_failed",
+    message: expect.stringMatching(/^\S+ is malformed: its nodes need themselves, as node-red\.dependencies says: /),
+  });
+  // The circle may begin with another one of them.
+  const [, names = ""] = /says: (.*)\. It is not installed/.exec((error as Error).message) ?? [];
+  expect(`${names} → ${names}`).toContain(circle);
+  expect(await opened.modules.list()).toEqual([]);
+});
+
 test("leaves the folder readable for the user of the flows, also if an installation fails", async () => {
   await using opened = await open(() => [contrib]);
   const { modules } = opened;

@@ -162,6 +162,46 @@ describe("modules that are added while flows run", () => {
     expect(runtime.entries.filter(({ message }) => message.includes("contrib-one"))).toEqual([]);
   });
 
+  /** Packages whose nodes need those of others. */
+  const writeNeeding = async (runtime: OpenedRuntime, needs: Record<string, readonly string[]>): Promise<void> => {
+    await writeModules(
+      modulesDir(runtime),
+      Object.keys(needs).map((name) => ({ name, types: [name] })),
+    );
+    for (const [name, dependencies] of Object.entries(needs)) {
+      const section = { nodes: { all: "nodes.js" }, dependencies };
+      await writeFiles(join(modulesDir(runtime), "node_modules", name), {
+        "package.json": JSON.stringify({ name, version: "1.0.0", "node-red": section }),
+      });
+    }
+  };
+
+  test("are left out if their nodes need themselves, and the log has the circle", async () => {
+    await using runtime = await runtimeUnderTest();
+    await runtime.apply(revision(1, counter), "full");
+    const pid = runtime.processId();
+    await writeNeeding(runtime, { alone: [], one: ["two"], two: ["three"], three: ["one"], user: ["alone", "one"] });
+    expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+    await runtime.untilLogged(/^\[one\] is not loaded, .*: its nodes need themselves: one → two → three → one$/);
+    expect([...(runtime.nodeTypes() ?? [])].filter((type) => /^(?:alone|one|two|three|user)$/.test(type))).toEqual([
+      "alone",
+    ]);
+    expect(runtime.processId()).toBe(pid);
+  });
+
+  test("are loaded once each, however many ways there are to the nodes that they need", async () => {
+    await using runtime = await runtimeUnderTest();
+    await runtime.apply(revision(1, counter), "full");
+    const layers = Array.from({ length: 30 }, (_, at) => [`a${at}`, `b${at}`]);
+    const needs = layers.flatMap((layer, at) => layer.map((name) => [name, layers[at + 1] ?? []] as const));
+    await writeNeeding(runtime, { ...Object.fromEntries(needs), lacking: ["absent"], user: ["lacking", "a0"] });
+    expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+    const types = new Set(runtime.nodeTypes());
+    expect(layers.flat().filter((name) => !types.has(name))).toEqual([]);
+    await runtime.untilLogged(/^\[lacking\] its nodes need those of packages that are not loaded: absent$/);
+    await runtime.untilLogged(/^\[user\] its nodes need those of packages that are not loaded: lacking$/);
+  });
+
   test("are loaded in a new process if they end the one that runs, and left out there", async () => {
     await using runtime = await runtimeUnderTest({ restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 2 } });
     await runtime.apply(revision(1, counter), "full");

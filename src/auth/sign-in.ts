@@ -160,10 +160,17 @@ export class SignIn {
     );
   }
 
-  /** Ends a session, if there is one. Resolves with the URL at which the browser signs out at its issuer, if there is one. */
-  async end(value: string | undefined, origin: Origin): Promise<string | undefined> {
-    const token = value === undefined ? undefined : await this.#remove(sha256(value), origin);
-    return token && this.#options.sessions.endAtProvider(token);
+  /**
+   * Ends the sessions that a browser has sent, of which it can have several. Resolves with the URL at which it signs out at an issuer, if
+   * there is one.
+   */
+  async end(values: readonly string[], origin: Origin): Promise<string | undefined> {
+    const urls: (string | undefined)[] = [];
+    for (const value of values) {
+      const token = await this.#remove(sha256(value), origin);
+      urls.push(token && (await this.#options.sessions.endAtProvider(token)));
+    }
+    return urls.find((url) => url !== undefined);
   }
 
   /**

@@ -408,6 +408,24 @@ test("someone signs out here and at the issuer", async () => {
   await eventually(async () => expect(provider.requests).toContain("POST /token/revocation"));
 });
 
+test("a sign-out ends each session that was sent, also one that another program has planted", async () => {
+  const [own, planted] = [await signIn(), await signIn()];
+  const values = [own, planted].map((each) => each.cookies.get("flowgate-session") ?? "");
+  const cookie = values.map((value) => `flowgate-session=${value}`).join("; ");
+  const both = { headers: { cookie } };
+  expect((await own.send(`${url}/auth/identity`, "GET", both)).status).toBe(401);
+  const post = { headers: { ...form, cookie, origin: url }, body: "" };
+  const page = await own.send(`${url}/sign-out`, "POST", post);
+  expect([page.status, page.body]).toEqual([200, expect.stringContaining("You are signed out.")]);
+  expect(new URL(continuesAt(page)).origin).toBe(provider.issuer);
+  expect(own.received.at(-1)).toMatch(/^flowgate-session=; Max-Age=0;/);
+  expect(own.cookies.has("flowgate-session")).toBe(false);
+  for (const value of values) {
+    own.cookies.set("flowgate-session", value);
+    expect(await identify(own)).toBe(401);
+  }
+});
+
 test("while the issuer does not respond, sign-ins there are refused for now, and users with passwords are served", async () => {
   const browser = new CookieBrowser();
   const callback = await untilCallback(browser);

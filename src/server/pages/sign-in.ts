@@ -4,7 +4,7 @@ import { signInPaths } from "../../auth/sign-in-paths.ts";
 import { type Destination, type SignedIn, type SignIn, transactionSeconds } from "../../auth/sign-in.ts";
 import { FlowgateError, type Reason } from "../../errors.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
-import { type FindCookies, readCookie, type SessionCookies } from "../pipeline/session-cookie.ts";
+import { type FindCookies, readCookie, readCookies, type SessionCookies } from "../pipeline/session-cookie.ts";
 import { errorResponse } from "../http/error-response.ts";
 import { contextOf } from "./forward.ts";
 import { continueTo, escapeHtml, refreshTo, sendPage } from "./html-page.ts";
@@ -93,7 +93,7 @@ async function signInWithPassword({ signIn }: SignInPages, request: FastifyReque
 
 async function signOut({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
   const cookies = cookiesOf(request);
-  const url = await signIn.end(readCookie(request.headers.cookie, cookies.session), originOf(request));
+  const url = await signIn.end(readCookies(request.headers.cookie, cookies.session), originOf(request));
   const next = url ?? linkTo(signInPaths.signIn, request);
   reply.clearCookie(cookies.session, { ...cookies.attributes, sameSite: "strict" });
   return sendPage(reply, 200, "Signed out", `<p>You are signed out.</p>${continueTo(next)}`, refreshTo(next));

@@ -109,6 +109,7 @@ test.each<[string, Readonly<Record<string, string>>]>([
   expect(await identify(browser, url, { ...headers, host: local })).toBe(401);
   const page = await browser.send(`${url}/sign-in`, "GET", { headers: { ...headers, host: local } });
   expect([page.status, page.body]).toEqual([421, expect.stringContaining("Sign in over https")]);
+  expect(page.body).toContain(`set adminAuth.signIn.url to http://${local}.`);
   const here = {
     "x-forwarded-for": "127.0.0.1, ::1",
     "x-forwarded-host": "localhost:8080",
@@ -116,6 +117,20 @@ test.each<[string, Readonly<Record<string, string>>]>([
     forwarded: 'for="[::1]:4711";host="localhost:8080", for=127.0.0.1',
   };
   expect(await identify(browser, url, here)).toBe("admin");
+});
+
+test("with adminAuth.signIn.url, as the refusal says, users sign in through a proxy in a container", async () => {
+  const origin = "http://localhost:8080";
+  const { adminAuth } = config;
+  await using proxied = await startService({
+    config: { ...config, adminAuth: { ...adminAuth, signIn: { url: origin } } },
+  });
+  const browser = new CookieBrowser();
+  const headers = { host: "localhost:8080", "x-forwarded-for": "172.17.0.1", origin };
+  const body = new URLSearchParams(credentials).toString();
+  const page = await browser.send(`${proxied.url}/sign-in`, "POST", { headers: { ...form, ...headers }, body });
+  expect(page.status).toBe(200);
+  expect(await identify(browser, proxied.url, headers)).toBe("admin");
 });
 
 test("over the Unix socket, users sign in at localhost, and no header says that it is another host", async () => {

@@ -2,6 +2,7 @@ import fastifyCookie from "@fastify/cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { signInPaths } from "../../auth/sign-in-paths.ts";
 import { type Destination, type SignedIn, type SignIn, transactionSeconds } from "../../auth/sign-in.ts";
+import { isConfidentialUrl } from "../../base/addresses.ts";
 import { FlowgateError, type Reason } from "../../errors.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import { type FindCookies, readCookie, readCookies, type SessionCookies } from "../pipeline/session-cookie.ts";
@@ -111,12 +112,17 @@ function assertOwnForm(request: FastifyRequest): void {
 function cookiesOf(request: FastifyRequest): SessionCookies {
   const { cookies } = contextOf(request);
   if (cookies === undefined) {
-    throw new FlowgateError(
-      "misdirected_request",
-      "Sign in over https, or at localhost on the machine of the service: others could read the password here. If a proxy receives https, trustedProxies must name it, or adminAuth.signIn.url this address.",
-    );
+    throw new FlowgateError("misdirected_request", describeUnsafe(contextOf(request)));
   }
   return cookies;
+}
+
+/** Why there is no sign-in at the URL of a request, and what to do. */
+function describeUnsafe(request: RequestContext): string {
+  const origin = URL.parse(request.url())?.origin ?? "";
+  return isConfidentialUrl(origin)
+    ? `Sign in over https: a proxy has received this request from another address, and others could read the password on its way over http. If the browser is on the same machine as the service, and a container is between them, set adminAuth.signIn.url to ${origin}.`
+    : "Sign in over https, or at localhost on the machine of the service: others could read the password here. If a proxy receives https, trustedProxies must name it, or adminAuth.signIn.url this address.";
 }
 
 const maxFormBytes = 16 * 1024;

@@ -8,6 +8,7 @@ import { bearer } from "../e2e/rest.ts";
 import { eventually, type Service, startService } from "../e2e/service.ts";
 import { login, passwordOf, user } from "../e2e/users.ts";
 import { type Outcome, runCli } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
 
 let service: Service;
@@ -34,7 +35,7 @@ afterAll(async () => {
 });
 
 const run = (args: readonly string[], options: { input?: string; env?: Record<string, string> } = {}) =>
-  runCli(args, { ...options, env: { ...env, ...options.env } });
+  runCommand(args, { ...options, env: { ...env, ...options.env } });
 
 async function succeed(args: readonly string[], options: Parameters<typeof run>[1] = {}): Promise<string> {
   const { code, stdout, stderr } = await run(args, options);
@@ -66,7 +67,8 @@ test("keeps the token in a file that only this user can read", async () => {
 test("keeps the changes of commands that run at the same time", async () => {
   const own = { XDG_CONFIG_HOME: join(folder.path, "shared") };
   const names = ["a", "b", "c", "d", "e", "f"];
-  await Promise.all(names.map((name) => succeed(["context", "add", name, "--server", service.url], { env: own })));
+  const add = (name: string) => runCli(["context", "add", name, "--server", service.url], { env: own });
+  expect((await Promise.all(names.map(add))).map(({ code }) => code)).toEqual(names.map(() => 0));
   const list = await succeed(["context", "list", "-o", "json"], { env: own });
   expect(names.filter((name) => !list.includes(`"${name}"`))).toEqual([]);
 });
@@ -220,7 +222,7 @@ test("explains a token that has expired", async () => {
   const outcomes = await eventually(async () => {
     const variables = await run(["whoami", "-s", service.url], { env: { FLOWGATE_TOKEN: token } });
     expect(variables.code).toBe(1);
-    return [variables, await runCli(["whoami", "-s", service.url], { env: config })];
+    return [variables, await runCommand(["whoami", "-s", service.url], { env: config })];
   });
   const reason = "The access token is unknown, expired or revoked; issue another one.";
   expect(outcomes).toEqual([
@@ -316,12 +318,12 @@ test.skipIf(!hasTerminal)("logs in and out at a terminal, in colours, and revoke
   const status = await atTerminal(["status"], [], fresh);
   expect(status.shown).toContain("\x1b[1mFlows\x1b[22m");
   expect((await atTerminal(["status"], [], { ...fresh, NO_COLOR: "1" })).shown).not.toContain("\x1b");
-  expect(await runCli(["logout"], { env: fresh })).toEqual({
+  expect(await runCommand(["logout"], { env: fresh })).toEqual({
     code: 0,
     stdout: `Logged out of ${service.url}.\n`,
     stderr: "",
   });
-  expect((await runCli(["whoami"], { env: fresh })).stderr).toContain("requires a login");
+  expect((await runCommand(["whoami"], { env: fresh })).stderr).toContain("requires a login");
   expect((await service.send("GET", "/settings", { headers: bearer(token) })).status).toBe(401);
 });
 

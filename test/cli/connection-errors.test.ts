@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createAuthority, daysFromNow, issueServer } from "../certificates.ts";
-import { runCli } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
 
 async function listen(server: Server): Promise<{ port: number; [Symbol.dispose](): void }> {
@@ -18,7 +18,7 @@ async function listen(server: Server): Promise<{ port: number; [Symbol.dispose](
 }
 
 async function fails(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
-  const { code, stdout, stderr } = await runCli(args, { env });
+  const { code, stdout, stderr } = await runCommand(args, { env });
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   return stderr;
 }
@@ -87,11 +87,11 @@ test("explains certificates that are not valid", async () => {
   expect(await fails(get(valid.port))).toContain(
     "an authority that is not trusted here. Name the authority's certificate with --ca-file.",
   );
-  expect((await runCli(get(valid.port, "--ca-file", caFile))).code).toBe(0);
+  expect((await runCommand(get(valid.port, "--ca-file", caFile))).code).toBe(0);
   expect(await fails(get(expired.port, "--ca-file", caFile))).toContain("has expired");
   expect(await fails(get(other.port, "--ca-file", caFile))).toContain("is for another name");
-  expect((await runCli(get(other.port, "--ca-file", caFile, "--tls-server-name", "other"))).code).toBe(0);
-  expect(await runCli(get(expired.port, "--insecure-skip-tls-verify"))).toMatchObject({
+  expect((await runCommand(get(other.port, "--ca-file", caFile, "--tls-server-name", "other"))).code).toBe(0);
+  expect(await runCommand(get(expired.port, "--insecure-skip-tls-verify"))).toMatchObject({
     code: 0,
     stderr: expect.stringContaining("warning: the certificate of https://127.0.0.1:"),
   });
@@ -113,7 +113,7 @@ test("presents the certificate of the client, and explains a server that rejects
     ["--cert-file", path("cert")],
     ["--key-file", path("key")],
   ] as const;
-  expect(await runCli([...call, ...cert, ...key])).toMatchObject({ code: 0, stderr: "" });
+  expect(await runCommand([...call, ...cert, ...key])).toMatchObject({ code: 0, stderr: "" });
   expect(await fails(call)).toContain(
     "requires a certificate of the client. Name one with --cert-file and --key-file.",
   );

@@ -9,6 +9,7 @@ import { type Node, tab } from "../e2e/flow-builders.ts";
 import { eventually, type Service, startService } from "../e2e/service.ts";
 import { openTcpProxy } from "../tcp-proxy.ts";
 import { cliEnvironment, exitCode, mainPath, type Outcome, runCli } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { type Answer, atTerminal, hasTerminal } from "./terminal.ts";
 
 let service: Service;
@@ -44,7 +45,7 @@ beforeEach(async (context) => {
 });
 
 const env = () => ({ FLOWGATE_SERVER: service.url });
-const flowgate = (...args: string[]): Promise<Outcome> => runCli(args, { env: env(), cwd: folder.path });
+const flowgate = (...args: string[]): Promise<Outcome> => runCommand(args, { env: env(), cwd: folder.path });
 const inTerminal = (args: string[], ...answers: Answer[]) => atTerminal(args, answers, env());
 
 /** By another client. Returns the rev. */
@@ -115,13 +116,13 @@ test.skipIf(!hasTerminal)("shortens long values at a terminal only, and not with
 
 test("validates files without a server", async () => {
   const offline = { cwd: folder.path, env: { FLOWGATE_SERVER: "http://127.0.0.1:1" } };
-  expect(await runCli(["validate", await file(base)], offline)).toEqual({
+  expect(await runCommand(["validate", await file(base)], offline)).toEqual({
     code: 0,
     stdout: "The flows are valid.\n",
     stderr: "",
   });
   await file('[\n  {"id": "T", "type": "tab"},\n  {"id": "T", "type": 7}\n]', "bad.json");
-  expect(await runCli(["validate", "bad.json"], offline)).toEqual({
+  expect(await runCommand(["validate", "bad.json"], offline)).toEqual({
     code: 1,
     stdout: "",
     stderr: expect.stringMatching(/^flowgate: bad\.json:3:\d+: type: .*\n$/),
@@ -217,7 +218,7 @@ test("deploys flows and credentials from several sources", async () => {
   const config = { id: "g", type: "global-config", env: [{ name: "KEY", type: "cred", value: "" }] };
   await file([secret, { ...config, credentials: { map: { INLINE: "i", has_INLINE: true } } }], "broker.json");
   await file({ s: { user: "u", password: "p" }, g: { map: { KEY: "k", has_KEY: true } } }, "credentials.json");
-  const outcome = await runCli(["deploy", "-", "broker.json", "--credentials", "credentials.json"], {
+  const outcome = await runCommand(["deploy", "-", "broker.json", "--credentials", "credentials.json"], {
     input: JSON.stringify(base),
     env: env(),
     cwd: folder.path,
@@ -434,7 +435,7 @@ test("removes a tab whose file is removed", async () => {
 test("ends although the server has not read flows that are too large", async () => {
   const [node] = base;
   await file([{ ...node, info: "x".repeat(40_000_000) }]);
-  expect(await flowgate("deploy", "flows.json")).toEqual({
+  expect(await runCli(["deploy", "flows.json"], { env: env(), cwd: folder.path })).toEqual({
     code: 1,
     stdout: "",
     stderr: "flowgate: The request message is larger than 16777216 bytes.\n",
@@ -444,7 +445,7 @@ test("ends although the server has not read flows that are too large", async () 
 test("a deployment whose response was lost is made once", async () => {
   await using proxy = await openTcpProxy(service.port);
   const { rev } = await active();
-  const deployed = runCli(["deploy", await file(changed), "--wait", "2"], {
+  const deployed = runCommand(["deploy", await file(changed), "--wait", "2"], {
     env: { FLOWGATE_SERVER: `http://127.0.0.1:${proxy.port}` },
     cwd: folder.path,
   });

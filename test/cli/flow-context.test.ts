@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../e2e/flow-builders.ts";
 import { type Service, startService } from "../e2e/service.ts";
-import { type Outcome, runCli } from "./run-cli.ts";
+import { type Outcome } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 
 let service: Service;
 let folder: AsyncDisposable & { readonly path: string };
@@ -34,7 +35,7 @@ afterAll(async () => {
 });
 
 const flowgate = (args: readonly string[], input = ""): Promise<Outcome> =>
-  runCli(["context", ...args], { env: { FLOWGATE_SERVER: service.url, XDG_CONFIG_HOME: folder.path }, input });
+  runCommand(["context", ...args], { env: { FLOWGATE_SERVER: service.url, XDG_CONFIG_HOME: folder.path }, input });
 
 const values = async (): Promise<unknown> => JSON.parse(await service.get("/values"));
 

@@ -5,7 +5,7 @@ import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { verifyPasswords } from "../../src/auth/passwords.ts";
 import { parsePasswordHash } from "../../src/base/password-hash.ts";
-import { runCli } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
 
 async function isHashOf(text: string, password: string): Promise<boolean> {
@@ -19,7 +19,7 @@ test.each([
   ["s3cret\r\n", "s3cret"],
   [" s3cret \nanother\n", " s3cret "],
 ])("prints the hash of one line from a pipe: %j", async (input, password) => {
-  const { code, stdout, stderr } = await runCli(["hash-password"], { input });
+  const { code, stdout, stderr } = await runCommand(["hash-password"], { input });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).toMatch(/^\$argon2id\$\S+\n$/);
   expect(await isHashOf(stdout.trimEnd(), password)).toBe(true);
@@ -30,7 +30,11 @@ test.each([
   ["\n", "The password is empty."],
   [Buffer.from([0x70, 0xff, 0x0a]), "The password is not UTF-8."],
 ])("rejects %j", async (input, message) => {
-  expect(await runCli(["hash-password"], { input })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
+  expect(await runCommand(["hash-password"], { input })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `flowgate: ${message}\n`,
+  });
 });
 
 const plain = stripVTControlCharacters;

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { functionNode, type Node, tab } from "../e2e/flow-builders.ts";
 import { type Service, startService } from "../e2e/service.ts";
 import { login, user } from "../e2e/users.ts";
-import { type Outcome, runCli } from "./run-cli.ts";
+import { type Outcome } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
 
 let service: Service;
@@ -33,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
-const flowgate = (...args: string[]): Promise<Outcome> => runCli(args, { env });
+const flowgate = (...args: string[]): Promise<Outcome> => runCommand(args, { env });
 const bearer = (): Record<string, string> => ({ authorization: `Bearer ${env["FLOWGATE_TOKEN"]}` });
 
 async function deploy(flows: readonly Node[], message: string, type = "full"): Promise<string> {
@@ -128,7 +129,7 @@ test("pins a revision and changes its message", async () => {
 
 test("a user without the permission is told what to do", async () => {
   const token = await login(service, { username: "reader", scope: "read" });
-  expect(await runCli(["undo"], { env: { ...env, FLOWGATE_TOKEN: token } })).toMatchObject({
+  expect(await runCommand(["undo"], { env: { ...env, FLOWGATE_TOKEN: token } })).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/flows\.write.* flowgate whoami /),
   });

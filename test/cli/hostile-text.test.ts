@@ -7,7 +7,7 @@ import { parse } from "yaml";
 import { deploy } from "../e2e/deploy.ts";
 import { tab } from "../e2e/flow-builders.ts";
 import { type Service, startService } from "../e2e/service.ts";
-import { runCli } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 
 // A control sequence of one character, a mark that reverses text, and a style that hides text.
 const hostile = "a\u009b2Jb\u202ec\x1b[8md\x85\u2028e";
@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 async function run(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await runCli([...args, "-s", service.url], {
+  const { code, stdout, stderr } = await runCommand([...args, "-s", service.url], {
     env: { XDG_CONFIG_HOME: folder.path },
   });
   expect({ args, code, stderr }).toMatchObject({ code: 0 });
@@ -80,7 +80,7 @@ test("messages of deployments and names of tokens are escaped", async () => {
     ["undo", "--yes"],
     ["rollback", "@~1", "--yes"],
   ]) {
-    const outcome = await runCli([...args, "-s", service.url], { env: { XDG_CONFIG_HOME: folder.path } });
+    const outcome = await runCommand([...args, "-s", service.url], { env: { XDG_CONFIG_HOME: folder.path } });
     expect(`${outcome.stdout}${outcome.stderr}`).not.toMatch(/[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/u);
   }
 });
@@ -89,7 +89,7 @@ test.runIf(process.platform === "linux")("a device is not read as flows, and a p
   const link = join(folder.path, "zero.json");
   await symlink("/dev/zero", link);
   const fails = async (...args: string[]) =>
-    (await runCli(args, { env: { XDG_CONFIG_HOME: folder.path, FLOWGATE_SERVER: service.url } })).stderr;
+    (await runCommand(args, { env: { XDG_CONFIG_HOME: folder.path, FLOWGATE_SERVER: service.url } })).stderr;
   const message = `flowgate: ${link}: is a device or socket: specify a file\n`;
   expect(await fails("validate", link)).toBe(message);
   expect(await fails("deploy", link, "--yes")).toBe(message);
@@ -99,7 +99,7 @@ test.runIf(process.platform === "linux")("a device is not read as flows, and a p
   const pipe = join(folder.path, "pipe");
   execFileSync("sh", ["-c", `mkfifo "${pipe}"`]);
   const [{ code }] = await Promise.all([
-    runCli(["validate", pipe], { env: {} }),
+    runCommand(["validate", pipe], { env: {} }),
     writeFile(pipe, await readFile(flows)),
   ]);
   expect(code).toBe(0);

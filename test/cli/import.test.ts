@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { type Service, startService } from "../e2e/service.ts";
-import { runCli } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
 
 const hash = "$2b$08$wuAqPiKJlVN27eF5qJp.RuQYuy6ZYONW7a/UWYxDTtwKFCdB8F19y";
@@ -62,7 +62,7 @@ const env = () => ({ FLOWGATE_SERVER: service.url });
 test("a dry run shows what would be imported, and what not", async () => {
   const config = join(folder.path, "flowgate.yaml");
   const args = ["import", folder.path, "--dry-run", "--write-config", config];
-  const { code, stdout, stderr } = await runCli(args, { env: env() });
+  const { code, stdout, stderr } = await runCommand(args, { env: env() });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).toContain(`${folder.path}/flows.json: 10 nodes, 1 of them with credentials\n`);
   const rows = stdout.split("\n").map((line) => line.split(/ {2,}/).join(" | "));
@@ -91,7 +91,7 @@ runtime:
 `;
   expect(stdout).toContain(`For flowgate.yaml:\n${written}`);
   expect(await readFile(config, "utf8")).toBe(written);
-  expect(await runCli(args, { env: env() })).toMatchObject({
+  expect(await runCommand(args, { env: env() })).toMatchObject({
     code: 1,
     stderr: `flowgate: ${config}: exists already: name another file for --write-config\n`,
   });
@@ -103,13 +103,13 @@ runtime:
 });
 
 test("deploys the flows, credentials and context of a Node-RED, which then run", async () => {
-  const { code, stdout } = await runCli(["import", folder.path, "-m", "from Node-RED"], { env: env() });
+  const { code, stdout } = await runCommand(["import", folder.path, "-m", "from Node-RED"], { env: env() });
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Its flows are running.\n") });
   expect(stdout).toContain("Imported 2 values of context.\n");
   expect(await service.get("/hello")).toBe("hello");
   expect(JSON.parse(await service.get("/values"))).toEqual([3, { deep: [1] }, 42]);
   // The credentials are the same, too. For programs, the report is a part of the result.
-  const again = await runCli(["import", folder.path, "--skip-context", "-o", "json"], { env: env() });
+  const again = await runCommand(["import", folder.path, "--skip-context", "-o", "json"], { env: env() });
   expect(again.code).toBe(0);
   expect(JSON.parse(again.stdout)).toMatchObject({
     outcome: "running",
@@ -125,7 +125,7 @@ test("values of context whose store the service does not have are reported", asy
   const path = join(folder.path, "settings.js");
   const settings = await readFile(path, "utf8");
   await writeFile(path, settings.replace("{ default: {", "{ other: {"));
-  expect(await runCli(["import", folder.path], { env: env() })).toMatchObject({
+  expect(await runCommand(["import", folder.path], { env: env() })).toMatchObject({
     code: 1,
     stderr: `flowgate: The flows were deployed, but not all values of context were imported:
 flowgate: the service has no store "other": add runtime.contextStorage to its configuration, start it again, and import again
@@ -139,15 +139,15 @@ test("needs the secret of the credentials", async () => {
   const args = ["import", folder.path, "--dry-run"];
   const hint =
     "flowgate: The secret can be in the file of --credential-secret-file, or in NODE_RED_CREDENTIAL_SECRET.\n";
-  const without = await runCli(args, { env: env() });
+  const without = await runCommand(args, { env: env() });
   expect(without).toEqual({ code: 1, stdout: "", stderr: expect.stringContaining(hint) });
-  const wrong = await runCli(args, { env: { ...env(), NODE_RED_CREDENTIAL_SECRET: "wrong" } });
+  const wrong = await runCommand(args, { env: { ...env(), NODE_RED_CREDENTIAL_SECRET: "wrong" } });
   expect(wrong).toEqual({ code: 1, stdout: "", stderr: expect.stringContaining(hint) });
 
   await writeFile(join(folder.path, "secret"), `${secret}\n`);
   const file = join(folder.path, "secret");
-  expect(await runCli([...args, "--credential-secret-file", file], { env: env() })).toMatchObject({ code: 0 });
-  expect(await runCli(args, { env: { ...env(), NODE_RED_CREDENTIAL_SECRET: secret } })).toMatchObject({ code: 0 });
+  expect(await runCommand([...args, "--credential-secret-file", file], { env: env() })).toMatchObject({ code: 0 });
+  expect(await runCommand(args, { env: { ...env(), NODE_RED_CREDENTIAL_SECRET: secret } })).toMatchObject({ code: 0 });
 });
 
 test.skipIf(!hasTerminal)("asks for the secret at a terminal, without showing it", async () => {

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../e2e/flow-builders.ts";
 import { type Service, startService } from "../e2e/service.ts";
-import { type Outcome, runCli } from "./run-cli.ts";
+import { type Outcome } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 
 let service: Service;
 let env: Record<string, string>;
@@ -34,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
-const flowgate = (...args: string[]): Promise<Outcome> => runCli(args, { env });
+const flowgate = (...args: string[]): Promise<Outcome> => runCommand(args, { env });
 
 const last = async (): Promise<unknown> => JSON.parse(await service.get("/last"));
 

@@ -7,7 +7,8 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { openStore } from "../../src/store/open-store.ts";
-import { exitCode, runCli } from "./run-cli.ts";
+import { exitCode } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 
 const fixture = fileURLToPath(new URL("./migrate-fixture.ts", import.meta.url));
 
@@ -16,14 +17,14 @@ test("copies the configured store with the key of its data directory, and prints
   const [dataDir, to] = [join(folder.path, "data"), `sqlite:${folder.path}/new/flowgate.db`];
   await (await openStore({ dataDir }))[Symbol.asyncDispose]();
   const args = ["migrate", "--to", to, "--data-dir", dataDir];
-  expect(await runCli(args)).toEqual({
+  expect(await runCommand(args)).toEqual({
     code: 0,
     stdout:
       `Copied and checked (revisions: 1, tokens: 0, audit entries: 0). The credentials are encrypted with ${dataDir}/credential.key.\n` +
       "Start the service with the new store. The previous one was not changed: keep it until the service runs, and remove it then.\n",
     stderr: "",
   });
-  expect(await runCli(args)).toEqual({
+  expect(await runCommand(args)).toEqual({
     code: 1,
     stdout: "",
     stderr:
@@ -46,7 +47,7 @@ test("names the flag of an invalid URL, and requires the credentialSecret of Pos
     [["--from", "sqlite:a", "--config", config], `${config}:1: ${secret}`],
     [["--to", "postgres://a:hunter2@h/d"], secret],
   ];
-  const outcomes = await Promise.all(failures.map(([args]) => runCli(["migrate", ...args], { cwd: folder.path })));
+  const outcomes = await Promise.all(failures.map(([args]) => runCommand(["migrate", ...args], { cwd: folder.path })));
   expect(outcomes).toEqual(failures.map(([, stderr]) => ({ code: 1, stdout: "", stderr: `flowgate: ${stderr}\n` })));
 });
 

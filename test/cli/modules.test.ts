@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeFiles } from "../runtime/planted-code.ts";
 import { createFolder } from "../store/builders.ts";
 import { openNpmRegistry } from "../modules/npm-registry.ts";
-import { type Outcome, runCli } from "./run-cli.ts";
+import { type Outcome } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 
 const node = { files: { "node.js": "module.exports = () => {};", "node.html": "" } };
 
@@ -32,7 +33,7 @@ afterAll(() => registry[Symbol.asyncDispose]());
 
 function run(dataDir: string, command: string, args: readonly string[], env = {}): Promise<Outcome> {
   const from = command === "install" ? ["--registry", registry.url] : [];
-  return runCli(["module", command, ...args, ...from, "--data-dir", dataDir], { env });
+  return runCommand(["module", command, ...args, ...from, "--data-dir", dataDir], { env });
 }
 
 const read = async (...path: string[]) => JSON.parse(await readFile(join(...path), "utf8")) as Record<string, unknown>;
@@ -147,7 +148,7 @@ test("--npmrc names the configuration that npm uses", async () => {
   await using folder = await createFolder();
   const { path } = folder;
   await writeFiles(path, { npmrc: `registry=${registry.url}\n` });
-  const outcome = await runCli([
+  const outcome = await runCommand([
     "module",
     "install",
     "contrib-plain",

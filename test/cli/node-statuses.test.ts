@@ -3,7 +3,8 @@ import { deploy } from "../e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../e2e/flow-builders.ts";
 import { eventually, type Service, startService, withoutRuntime } from "../e2e/service.ts";
 import { user } from "../e2e/users.ts";
-import { type Outcome, runCli } from "./run-cli.ts";
+import { type Outcome } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { startCli } from "./running-cli.ts";
 
 let service: Service;
@@ -43,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
-const flowgate = (...args: string[]): Promise<Outcome> => runCli(args, { env });
+const flowgate = (...args: string[]): Promise<Outcome> => runCommand(args, { env });
 
 /** The lines of a command, once one of them matches: counts are a little late. */
 function until(pattern: RegExp, ...args: string[]): Promise<string[]> {

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { AuditService, RevisionsService, TokensService } from "@flowgate/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runCli } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 
 /** How many items there are, and in a page at most, whatever its size should be. */
 const [total, perPage] = [7, 3];
@@ -50,7 +50,7 @@ test.each([
 ])("%j follows the pages of the list", async (command, prefix) => {
   const { port } = server.address() as AddressInfo;
   const list = async (limit: number) => {
-    const { code, stdout, stderr } = await runCli([...command, "--limit", String(limit)], {
+    const { code, stdout, stderr } = await runCommand([...command, "--limit", String(limit)], {
       env: { FLOWGATE_SERVER: `http://127.0.0.1:${port}` },
     });
     const rows = stdout.trimEnd().split("\n").slice(1);

@@ -7,7 +7,8 @@ import { bearer } from "../e2e/rest.ts";
 import { type Service, startService, withoutRuntime } from "../e2e/service.ts";
 import { login, user } from "../e2e/users.ts";
 import { createFolder, type Folder } from "../store/builders.ts";
-import { type Outcome, runCli } from "./run-cli.ts";
+import { type Outcome } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
 
 const comment = (id: string, name = id): Node => ({ id, type: "comment", z: "t", x: 1, y: 1, name });
@@ -44,7 +45,7 @@ describe("proposals", () => {
   beforeEach(() => deploy(service, { flows }, "full", bearer(tokens["admin"] ?? "")));
 
   const envOf = (who: string) => ({ FLOWGATE_SERVER: service.url, FLOWGATE_TOKEN: tokens[who] ?? "" });
-  const flowgate = (who: string, ...args: string[]): Promise<Outcome> => runCli(args, { env: envOf(who) });
+  const flowgate = (who: string, ...args: string[]): Promise<Outcome> => runCommand(args, { env: envOf(who) });
 
   type Proposal = { readonly id: string; readonly digest: string };
 
@@ -169,12 +170,12 @@ describe("proposals", () => {
   test("is what a refused deployment recommends, also of an import", async () => {
     const change = await fileOf([...flows, comment("direct")]);
     const write = { env: { ...envOf("admin"), FLOWGATE_TOKEN: await login(service, { scope: "*" }) } };
-    const deployed = await runCli(["deploy", change], write);
+    const deployed = await runCommand(["deploy", change], write);
     expect(deployed.code).toBe(1);
     expect(deployed.stderr).toContain(
       'The deployment would change the tab "Invoices" ("t"), which needs the approval of a second person (approvals.required): propose it with flowgate propose',
     );
-    const imported = await runCli(["import", folder.path, "--yes"], write);
+    const imported = await runCommand(["import", folder.path, "--yes"], write);
     expect([imported.code, imported.stderr]).toEqual([1, expect.stringContaining("propose it with flowgate propose")]);
   });
 });
@@ -191,7 +192,7 @@ describe("a token with flows.read and flows.write only", () => {
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
-  const flowgate = (...args: string[]): Promise<Outcome> => runCli(args, { env });
+  const flowgate = (...args: string[]): Promise<Outcome> => runCommand(args, { env });
 
   test("suffices for a deployment with its outcome and the reason, and to see both later", async () => {
     const good = [tab("f"), functionNode("n", { z: "f" })];

@@ -8,6 +8,14 @@ export const sourcePath = fileURLToPath(new URL("../../src/cli/main.ts", import.
 /** The built program in tests and drills (test/program.ts), or else its source. */
 export const mainPath = process.env["TESTED_PROGRAM"] ?? sourcePath;
 
+export type Command = {
+  readonly args: readonly string[];
+  /** Its stdin. */
+  readonly input: string | Buffer;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string | undefined;
+};
+
 export type Outcome = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
 /** Without FLOWGATE variables, and without the configuration of the user who runs the tests. */
@@ -16,14 +24,14 @@ export function cliEnvironment(env: Readonly<Record<string, string>> = {}): Reco
   return { PATH, NODE_COMPILE_CACHE, XDG_CONFIG_HOME: "/nonexistent", ...env };
 }
 
-/** Runs flowgate with this stdin. */
+/** Runs flowgate with this stdin, in a process of its own. */
 export async function runCli(
   args: readonly string[],
   {
     input = "",
     env = {},
     ...as
-  }: { input?: string | Buffer; env?: Record<string, string>; cwd?: string; uid?: number; gid?: number } = {},
+  }: Partial<Pick<Command, "input" | "cwd">> & { env?: Record<string, string>; uid?: number; gid?: number } = {},
 ): Promise<Outcome> {
   const child = spawn(process.execPath, [mainPath, ...args], { env: cliEnvironment(env), ...as });
   child.stdin.end(input);

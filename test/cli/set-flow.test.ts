@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint, type Node, tab } from "../e2e/flow-builders.ts";
 import { type Service, startService } from "../e2e/service.ts";
-import { type Outcome, runCli } from "./run-cli.ts";
+import { type Outcome } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
 
 let service: Service;
@@ -19,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => service?.[Symbol.asyncDispose]());
 beforeEach(() => deploy(service, { flows }));
 
-const flowgate = (...args: string[]): Promise<Outcome> => runCli(args, { env: { FLOWGATE_SERVER: service.url } });
+const flowgate = (...args: string[]): Promise<Outcome> => runCommand(args, { env: { FLOWGATE_SERVER: service.url } });
 
 async function states(): Promise<Record<string, unknown>> {
   const nodes = (await service.send("GET", "/flows")).json() as Node[];

@@ -10,7 +10,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { deploy } from "../e2e/deploy.ts";
 import { type Service, startService } from "../e2e/service.ts";
-import { type Outcome, runCli } from "./run-cli.ts";
+import { type Outcome } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
 
 let service: Service;
@@ -23,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
-const flowgate = (...args: string[]): Promise<Outcome> => runCli(args, { env });
+const flowgate = (...args: string[]): Promise<Outcome> => runCommand(args, { env });
 
 test("stops the flows and starts them again, and says so where they do not run", async () => {
   expect(await flowgate("stop")).toEqual({
@@ -83,7 +84,7 @@ test.each<[response: { started: true } | { runningReplicas: string[] }, message:
   using _ = { [Symbol.dispose]: () => void server.close() };
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  expect(await runCli(["stop"], { env: { FLOWGATE_SERVER: url } })).toEqual({
+  expect(await runCommand(["stop"], { env: { FLOWGATE_SERVER: url } })).toEqual({
     code: 1,
     stdout: "",
     stderr: `flowgate: ${message}\n`,

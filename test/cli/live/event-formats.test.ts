@@ -17,7 +17,7 @@ import {
 } from "@flowgate/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { runCli } from "../run-cli.ts";
+import { runCommand } from "../run-command.ts";
 import { atTerminal, hasTerminal } from "../terminal.ts";
 
 type EventInit = Omit<MessageInitShape<typeof EventSchema>, "$typeName">;
@@ -200,18 +200,18 @@ test("every kind of event has a case", () => {
 
 test("--kinds takes every kind", async () => {
   const kinds = EventKindSchema.values.slice(1).map(({ localName }) => localName.toLowerCase());
-  const { stdout } = await runCli(["events", "--kinds", kinds.join(",")], { env });
+  const { stdout } = await runCommand(["events", "--kinds", kinds.join(",")], { env });
   expect(stdout).toContain("Started flows");
 });
 
 test("events are lines of text", async () => {
-  const { code, stdout, stderr } = await runCli(["events"], { env });
+  const { code, stdout, stderr } = await runCommand(["events"], { env });
   expect(stdout.split("\n")).toEqual([...lines.join("\n").split("\n"), ""]);
   expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("requires a login") as string });
 });
 
 test("events are JSON objects of one line each, as the REST API has them", async () => {
-  const { stdout } = await runCli(["events", "-o", "json"], { env });
+  const { stdout } = await runCommand(["events", "-o", "json"], { env });
   const parsed = stdout
     .trimEnd()
     .split("\n")
@@ -236,21 +236,21 @@ test("events are JSON objects of one line each, as the REST API has them", async
   });
   expect(parsed.at(-1)).toMatchObject({ log: { message: `a${hostile}b` } });
   expect(stdout).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
-  const yaml = await runCli(["events", "-o", "yaml"], { env });
+  const yaml = await runCommand(["events", "-o", "yaml"], { env });
   expect(parseAllDocuments(yaml.stdout).map((document) => document.toJSON() as unknown)).toEqual(parsed);
 });
 
 test("logs are the same lines, the last ones with the oldest first", async () => {
-  expect(await runCli(["logs", "-n", "7"], { env })).toEqual({
+  expect(await runCommand(["logs", "-n", "7"], { env })).toEqual({
     code: 0,
     stdout: `${lines.slice(-5).join("\n")}\n`,
     stderr: "",
   });
-  expect((await runCli(["logs", "-n", "7", "--since", "1h"], { env })).stderr).toBe(
+  expect((await runCommand(["logs", "-n", "7", "--since", "1h"], { env })).stderr).toBe(
     "flowgate: only the last 7 are shown: use a larger --limit.\n",
   );
-  expect(await runCli(["logs"], { env })).toEqual({ code: 0, stdout: `${lines.join("\n")}\n`, stderr: "" });
-  const json = await runCli(["logs", "-n", "2", "-o", "json"], { env });
+  expect(await runCommand(["logs"], { env })).toEqual({ code: 0, stdout: `${lines.join("\n")}\n`, stderr: "" });
+  const json = await runCommand(["logs", "-n", "2", "-o", "json"], { env });
   expect(
     json.stdout
       .trimEnd()
@@ -264,7 +264,7 @@ test.each([
   ["the last one that was recorded, if the list is empty", ["--level", "trace"], "id-20"],
 ])("logs -f continues after %s", async (_, flags, position) => {
   positions.length = 0;
-  const { stdout } = await runCli(["logs", "-f", "-o", "json", ...flags], { env });
+  const { stdout } = await runCommand(["logs", "-f", "-o", "json", ...flags], { env });
   expect(positions).toEqual([position]);
   // The current state is left out.
   const ids = stdout
@@ -276,7 +276,7 @@ test.each([
 
 test("a stream has no deadline, whatever --timeout is", async () => {
   deadlines.length = 0;
-  await runCli(["events", "--timeout", "5"], { env });
+  await runCommand(["events", "--timeout", "5"], { env });
   expect(deadlines).toEqual([null]);
 });
 

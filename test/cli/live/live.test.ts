@@ -5,9 +5,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy } from "../../e2e/deploy.ts";
 import { endpoint, functionNode, tab } from "../../e2e/flow-builders.ts";
 import { bearer, json } from "../../e2e/rest.ts";
-import { type Service, startService, withoutRuntime } from "../../e2e/service.ts";
+import { eventually, type Service, startService, withoutRuntime } from "../../e2e/service.ts";
 import { login, user } from "../../e2e/users.ts";
-import { cliEnvironment, exitCode, mainPath, runCli } from "../run-cli.ts";
+import { cliEnvironment, exitCode, mainPath } from "../run-cli.ts";
+import { runCommand } from "../run-command.ts";
 import { startCli } from "../running-cli.ts";
 
 let service: Service;
@@ -35,7 +36,7 @@ beforeAll(async () => {
 afterAll(() => service?.[Symbol.asyncDispose]());
 
 async function lines(...args: string[]): Promise<string[]> {
-  const { code, stdout, stderr } = await runCli(args, { env });
+  const { code, stdout, stderr } = await runCommand(args, { env });
   expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" });
   return stdout.trimEnd().split("\n");
 }
@@ -54,7 +55,7 @@ test("events shows the current state and what comes, until Ctrl-C", async () => 
 
 test("logs lists what was recorded, selected by level, tab, node and time", async () => {
   await fail("logs");
-  expect((await lines("logs", "-n", "1"))[0]).toMatch(/ {2}it failed: logs/);
+  await eventually(async () => expect((await lines("logs", "-n", "1"))[0]).toMatch(/ {2}it failed: logs/));
   expect(await lines("logs", "--level", "error", "--since", "1h")).toContainEqual(
     expect.stringMatching("failed: logs"),
   );
@@ -62,7 +63,7 @@ test("logs lists what was recorded, selected by level, tab, node and time", asyn
   expect(byTab.every((line) => line.includes("  it is late"))).toBe(true);
   expect(await lines("logs", "--tab", "second")).toEqual(byTab);
   expect(await lines("logs", "--node", "Timer")).toEqual(byTab);
-  expect(await runCli(["logs", "--since", "1h", "--until", "59m"], { env })).toEqual({
+  expect(await runCommand(["logs", "--since", "1h", "--until", "59m"], { env })).toEqual({
     code: 0,
     stdout: "",
     stderr: "flowgate: Nothing was recorded that matches.\n",
@@ -70,7 +71,7 @@ test("logs lists what was recorded, selected by level, tab, node and time", asyn
 });
 
 test("a tab or node that does not exist, and a label of several tabs, are told", async () => {
-  const gone = await runCli(["logs", "--tab", "Third", "--node", "Nobody"], { env });
+  const gone = await runCommand(["logs", "--tab", "Third", "--node", "Nobody"], { env });
   expect(gone.stderr).toBe(
     [
       'flowgate: No tab has the label or id "Third" now. flowgate get flows lists the tabs.\n',
@@ -78,7 +79,7 @@ test("a tab or node that does not exist, and a label of several tabs, are told",
       "flowgate: Nothing was recorded that matches.\n",
     ].join(""),
   );
-  expect(await runCli(["events", "--tab", "Twin"], { env })).toEqual({
+  expect(await runCommand(["events", "--tab", "Twin"], { env })).toEqual({
     code: 1,
     stdout: "",
     stderr: `flowgate: 2 tabs have the label "Twin". Name one by its id:\nflowgate:   twin-1\nflowgate:   twin-2\n`,
@@ -121,7 +122,7 @@ test("debug messages and logs require permissions of their own", async () => {
     ["debug", "debug.read"],
     ["logs", "logs.read"],
   ] as const) {
-    const { code, stderr } = await runCli([command], { env: reader });
+    const { code, stderr } = await runCommand([command], { env: reader });
     expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(permission) as string });
   }
 });

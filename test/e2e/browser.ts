@@ -3,6 +3,29 @@ import { type BrowserContext, type BrowserContextOptions, chromium, type Page } 
 
 const executablePath = "/usr/bin/chromium";
 
+/**
+ * Features of Chromium that are off. Each window would load two pages for the suggestions of its address bar, which takes more than the
+ * console. The others are those that Playwright turns off, since only the last flag of this name counts.
+ */
+const disabledFeatures = [
+  "WebUIOmniboxPopup",
+  "WebUIOmniboxAimPopup",
+  "AimEnabled",
+  "AvoidCorsURLLoaderRestartOnRedirect",
+  "AvoidUnnecessaryBeforeUnloadCheckSync",
+  "DestroyProfileOnBrowserClose",
+  "HttpsFirstBalancedModeAutoEnable",
+  "HttpsUpgrades",
+  "LensOverlay",
+  "MediaRouter",
+  "NetworkTimeServiceQuerying",
+  "OptimizationHints",
+  "PaintHolding",
+  "PreconnectToSearch",
+  "TcpPortRandomizationWin",
+  "ThirdPartyStoragePartitioning",
+];
+
 /** The reason for which there is no browser; undefined: there is one. */
 export const missingBrowser = existsSync(executablePath) ? undefined : `${executablePath} is not installed`;
 
@@ -32,6 +55,7 @@ export async function openBrowser(args: readonly string[] = []): Promise<Browser
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-sync",
+      `--disable-features=${disabledFeatures.join(",")}`,
       ...args,
     ],
   });

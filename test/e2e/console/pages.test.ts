@@ -114,7 +114,8 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
   });
 
   test("the first one loads at most 250 kB", async () => {
-    await using console = await Console.open(browser, service, { username: "admin" });
+    await using console = await Console.open(browser, service);
+    await console.signIn("admin");
     await console.page.getByRole("heading", { name: "Active revision" }).waitFor();
     const files = new Set(console.requests.filter((each) => each.includes("/console/assets/")));
     const headers = { "accept-encoding": "gzip" };

@@ -59,11 +59,8 @@ describe.skipIf(missingBrowser !== undefined)("the session of the console", () =
   afterAll(() => Promise.all([browser?.[Symbol.asyncDispose](), service?.[Symbol.asyncDispose]()]));
 
   test("begins and ends at the page that was opened, without a violation of its policy", async () => {
-    await using tab = await Console.open(browser, service, {
-      username: "admin",
-      path: "/history?user=admin",
-      ...phone,
-    });
+    await using tab = await Console.open(browser, service, { path: "/history?user=admin", ...phone });
+    await tab.signIn("admin");
     const { page } = tab;
     expect(page.url()).toBe(`${service.url}/console/history?user=admin`);
     expect(await page.evaluate("document.cookie")).toBe("");
@@ -80,7 +77,8 @@ describe.skipIf(missingBrowser !== undefined)("the session of the console", () =
 
   test("works below a path prefix of a proxy", async () => {
     await using proxy = await openProxy(service.port);
-    await using tab = await Console.open(browser, proxy, { username: "admin", path: "/flows" });
+    await using tab = await Console.open(browser, proxy, { path: "/flows" });
+    await tab.signIn("admin");
     expect(tab.page.url()).toBe(`${proxy.url}/console/flows`);
     await tab.page.goto(`${proxy.url}/`);
     await tab.page.waitForURL(`${proxy.url}/console`);

@@ -16,7 +16,7 @@ import { reportReplica } from "../runtime/replicas/runs.ts";
 import { endLeftovers } from "../runtime/leftover.ts";
 import { endpointOf, ProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
 import type { RuntimeStatus } from "../runtime/runtime.ts";
-import { openCertificates } from "../server/http/certificates.ts";
+import type { CertificateOptions, Certificates } from "../server/http/certificates.ts";
 import { createLog } from "../telemetry/log.ts";
 import type { Server } from "../server/open-server.ts";
 import type { Mount } from "./mounted-api.ts";
@@ -84,9 +84,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const { options, customStore, listen } = readOptions(partialOptions);
   const log = customLog ?? createLog(options.log);
   await using stack = new AsyncDisposableStack();
-  const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
+  const certificates = options.tls && stack.use(await loadCertificates(options.tls, log));
   const flowTls = options.runtime.mode === "none" ? undefined : options.runtime.http.tls;
-  const flowCertificates = flowTls && stack.use(await openCertificates({ ...flowTls, name: "runtime.http.tls" }, log));
+  const flowCertificates = flowTls && stack.use(await loadCertificates({ ...flowTls, name: "runtime.http.tls" }, log));
   stack.use(lockDataDir(options.dataDir));
   const processFile = join(options.dataDir, "runtime-process");
   await endLeftovers(processFile, log);
@@ -116,8 +116,6 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     stack,
   );
   const { runtime } = runtimes;
-  // Node loads `Headers` when it is first used, with all of fetch: 40 ms of CPU time that would delay a request.
-  void globalThis.Headers;
   // Loaded while the runtime process starts, which takes about as long.
   const [{ createMemoryBudget, openServer }, { createMount }] = await Promise.all([
     import("../server/open-server.ts"),
@@ -238,6 +236,12 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     drain: (delayMs = options.drain.delayMs) => (closed ??= close(delayMs)),
     [Symbol.asyncDispose]: () => (closed ??= close(0)),
   };
+}
+
+/** Loads node:tls, which takes a service without TLS 20 ms of CPU time. */
+async function loadCertificates(options: CertificateOptions, log: Logger): Promise<Certificates> {
+  const { openCertificates } = await import("../server/http/certificates.ts");
+  return openCertificates(options, log);
 }
 
 /** Separates what a program alone can set: a store object, for which the schema has only a URL, and `listen`. */

@@ -9,23 +9,21 @@ import type { Server } from "../server/open-server.ts";
 import { sheddingReasons } from "../server/pipeline/guards/load-shedding.ts";
 import { connectionEndingLimits } from "../server/http/limit-log.ts";
 import type { Certificates } from "../server/http/certificates.ts";
-import { tlsFailures } from "../server/http/tls.ts";
-import type { MetricsServer } from "../server/endpoints/metrics.ts";
+import { type MetricsServer, openMetricsServer } from "../server/endpoints/metrics.ts";
 import type { Cluster } from "../store/cluster.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
+import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 
-/** Loads the metrics only if they are enabled. */
+/** undefined: they are disabled. */
 export async function loadMetrics(version: string, { metrics, tls }: Options): Promise<Metrics | undefined> {
   if (!metrics.enabled) {
     return undefined;
   }
-  const { createMetrics } = await import("../telemetry/metrics.ts");
   return createMetrics({
     version,
     deploymentTypes: deploymentTypeNames,
     sheddingReasons,
     limits: connectionEndingLimits,
-    tlsFailures: tls && tlsFailures,
+    tlsFailures: tls && (await import("../server/http/tls.ts")).tlsFailures,
   });
 }
 
@@ -56,7 +54,7 @@ export function watchWithMetrics(
   }
 }
 
-/** Serves the metrics on a port of their own, if there is one. The module is loaded only then. */
+/** Serves the metrics on a port of their own, if there is one. */
 export async function openMetricsPort(
   metrics: Metrics | undefined,
   { metrics: { host, port }, hosts }: Options,
@@ -65,7 +63,6 @@ export async function openMetricsPort(
   if (metrics === undefined || port === undefined) {
     return undefined;
   }
-  const { openMetricsServer } = await import("../server/endpoints/metrics.ts");
   // Host names are checked only on loopback, against DNS rebinding. On a network, metrics are public anyway.
   return openMetricsServer({ host, port, metrics, log, hosts: isLoopback(host) ? [host, ...hosts] : undefined });
 }

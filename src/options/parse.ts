@@ -44,7 +44,8 @@ export class OptionsError extends Error {
 export function parseOptions(input: OptionsInput | Options): Options {
   const { roles = {} } = Object(input) as { roles?: unknown };
   const schema = Object.keys(Object(roles)).length === 0 ? optionsSchema : optionsSchemaWith(readRoles(roles));
-  const result = schema.safeParse(input, { error: describeIssue, reportInput: true });
+  // Options are read once: code that zod generates for them would cost more than it saves.
+  const result = schema.safeParse(input, { error: describeIssue, reportInput: true, jitless: true });
   if (!result.success) {
     throw new OptionsError(result.error.issues.flatMap(toProblems));
   }

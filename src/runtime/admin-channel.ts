@@ -1,4 +1,4 @@
-import { type ClientHttp2Session, connect } from "node:http2";
+import type { ClientHttp2Session } from "node:http2";
 import { Duplex } from "node:stream";
 import { FlowgateError } from "../errors.ts";
 
@@ -79,7 +79,8 @@ export class AdminChannel {
 
   #openSession(): ClientHttp2Session {
     this.#onFirst();
-    const session = connect("http://flows", {
+    // Loaded here, since most services do without.
+    const session = process.getBuiltinModule("node:http2").connect("http://flows", {
       ...sessionLimits,
       createConnection: () => this.#metered(),
       settings: { enablePush: false },

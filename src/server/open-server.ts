@@ -6,7 +6,7 @@ import { listenUnix, UnixSocketError } from "./http/listen-unix.ts";
 import type { ListenerLimits, ListenerOptions } from "./http/listener-options.ts";
 import { createListener, type Listener } from "./http/listener.ts";
 import type { RuntimeShare, RuntimeShareOptions } from "./http/runtime-share.ts";
-import { createTls, type TlsOptions } from "./http/tls.ts";
+import type { TlsOptions } from "./http/tls.ts";
 import { assertDecodable } from "../base/decoding-limit.ts";
 import { MemoryBudget } from "./memory/memory-budget.ts";
 import { createClientReader, createReadWorkload, createTrust, type IdentitySource } from "./pipeline/client.ts";
@@ -124,6 +124,9 @@ async function createServer(options: ServerOptions, drainSignal: AbortSignal, st
     observer.limitReached(limit);
   };
   const share = await loadRuntimeShare(options, onLimit);
+  const tls =
+    options.tls &&
+    (await import("./http/tls.ts")).createTls(options.tls, log, (reason) => observer.tlsHandshakeFailed(reason));
   const { calls: runtimeCalls = Number.POSITIVE_INFINITY } = share ?? {};
   const pipeline = createPipeline({
     environment: {
@@ -157,9 +160,7 @@ async function createServer(options: ServerOptions, drainSignal: AbortSignal, st
     tcp: openListener({
       isProxy: isTrusted,
       ...(share && { createTable: share.createTable }),
-      ...(options.tls && {
-        detectProtocol: createTls(options.tls, log, (reason) => observer.tlsHandshakeFailed(reason)),
-      }),
+      ...(tls && { detectProtocol: tls }),
       onDegraded: (message) => log.warn(message),
     }),
     // Without TLS: the bytes do not leave the machine.

@@ -1,10 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import {
-  constants,
-  type Http2Stream,
-  type IncomingHttpHeaders as Http2Headers,
-  type ServerHttp2Stream,
-} from "node:http2";
+import type { Http2Stream, IncomingHttpHeaders as Http2Headers, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { GatewayResponse } from "@flowgate/gateway";
 import { type BodyReservation, readBody, sendHead, sendStream, streamBody } from "@flowgate/gateway/server";
@@ -13,6 +8,9 @@ import type { Exchange, ExchangeObserver } from "./exchange.ts";
 import type { ThroughputWindow } from "./throughput.ts";
 
 const ignore = (): void => {};
+
+/** Error codes of RFC 9113, section 7. node:http2, which is loaded for the first connection, has them too. */
+export const http2Errors = { internalError: 0x2, cancel: 0x8, enhanceYourCalm: 0xb } as const;
 
 /** What an exchange needs of its connection. */
 export interface Http2ConnectionContext {
@@ -152,7 +150,7 @@ export class Http2Exchange implements Exchange {
   }
 
   abort(): void {
-    this.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    this.stream.close(http2Errors.internalError);
   }
 
   readonly #count = (chunk: Uint8Array): void => {

@@ -1,12 +1,9 @@
-import http2 from "node:http2";
 import type { Socket } from "node:net";
 import { shortBodyTimeoutMs } from "./exchange.ts";
 import type { Http2Connection } from "./http2-connection.ts";
-import { hasArrived, type Http2Exchange } from "./http2-exchange.ts";
+import { hasArrived, http2Errors, type Http2Exchange } from "./http2-exchange.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener-options.ts";
 import { createThroughputMonitor, readSocketProgress, type ThroughputMonitor } from "./throughput.ts";
-
-const { NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM } = http2.constants;
 
 /** The part of `anonymousStallTimeoutMs` that applies while too many calls are in flight. */
 const exhaustedShare = 1 / 5;
@@ -158,7 +155,7 @@ function cancelStream(
   // The reset itself may wait for TCP.
   if (!stream.closed) {
     onLimit(limit);
-    stream.close(NGHTTP2_CANCEL);
+    stream.close(http2Errors.cancel);
   }
 }
 
@@ -170,7 +167,7 @@ function destroySession(
 ): void {
   onLimit(limit);
   // Node sends the code only together with an error.
-  session.destroy(new Error(`${limit} exceeded`), NGHTTP2_ENHANCE_YOUR_CALM);
+  session.destroy(new Error(`${limit} exceeded`), http2Errors.enhanceYourCalm);
   // Node would wait until everything is sent.
   setImmediate(() => socket.destroy());
 }

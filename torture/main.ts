@@ -13,12 +13,20 @@ import { isNetworkPrivate, runDrill, type Verdict } from "./run-drill.ts";
 
 const docs = fileURLToPath(new URL("../docs", import.meta.url));
 
+/**
+ * In small sizes, drills wait most of their time, for processes that start and time that passes, and their limits of time are many
+ * times what they measure. In full size, they measure the figures of docs/reliability.md.
+ */
+const drillsAtOnce: Readonly<Record<Size, number>> = { quick: 3, full: 1 };
+
+const clearLine = process.stdout.isTTY ? "\r\u001b[K" : "";
+
 const help = `Tries to break what the service promises: starts real services, and kills, floods and starves them.
 
 Usage: npm run torture -- [options]
 
   --only NAME   Run this drill only; may be repeated
-  --quick       Small sizes: all drills together take about eight minutes
+  --quick       Small sizes, three drills at a time: all drills together take about four minutes
   --seed N      Repeat the schedule of the run that printed this seed
   --minutes N   Duration of the soak: 60 for an hour
   --all         A drill that is skipped, because a program is not installed, counts as failed
@@ -95,16 +103,22 @@ async function runAll(selected: readonly Drill[], seed: number): Promise<void> {
   );
   const began = performance.now();
   const program = await buildProgram("torture");
-  const verdicts: Verdict[] = [];
-  for (const drill of selected) {
-    process.stdout.write(`\n${drill.name}: ${drill.title}\n`);
-    const verdict = await runDrill(drill, { size, seed, minutes, progress: showProgress }, program);
-    printVerdict(verdict);
-    verdicts.push(verdict);
-    if (values.write) {
-      await writeReport(docs, drills, verdicts, { size, seed, loadAverage });
+  const finished: Verdict[] = [];
+  const waiting = selected.values();
+  const lanes = Array.from({ length: drillsAtOnce[size] }, async () => {
+    for (const drill of waiting) {
+      const progress = (text: string): void => showProgress(`${drill.name}: ${text}`);
+      process.stdout.write(`${clearLine}\n${drill.name}: ${drill.title}\n`);
+      const verdict = await runDrill(drill, { size, seed, minutes, progress }, program);
+      printVerdict(verdict);
+      finished.push(verdict);
+      if (values.write) {
+        await writeReport(docs, drills, finished, { size, seed, loadAverage });
+      }
     }
-  }
+  });
+  await Promise.all(lanes);
+  const verdicts = selected.flatMap((drill) => finished.filter((verdict) => verdict.drill === drill));
   const seconds = (performance.now() - began) / 1000;
   const count = (kind: Verdict["kind"]) => verdicts.filter((verdict) => verdict.kind === kind).length;
   const failed = count("failed") + (values.all ? count("skipped") : 0);
@@ -124,12 +138,14 @@ function showProgress(text: string): void {
 }
 
 function printVerdict(verdict: Verdict): void {
-  process.stdout.write(process.stdout.isTTY ? "\r\u001b[K" : "");
+  const { name } = verdict.drill;
+  process.stdout.write(clearLine);
   if (verdict.kind === "skipped") {
-    process.stdout.write(`  skipped: ${verdict.reason}\n`);
+    process.stdout.write(`\n${name} skipped: ${verdict.reason}\n`);
     return;
   }
   const { result, reasons, kind } = verdict;
+  process.stdout.write(`\n${name} ${kind} after ${verdict.seconds.toFixed(1)} s\n`);
   process.stdout.write(formatTable([...(result?.loads.map(loadRow) ?? []), ...(result?.figures.map(figureRow) ?? [])]));
   process.stdout.write(result?.rows === undefined ? "" : `\n${formatTable(result.rows)}\n`);
   for (const { planted, found } of result?.controls ?? []) {
@@ -141,7 +157,6 @@ function printVerdict(verdict: Verdict): void {
       .map((reason) => `  FAILED: ${reason}\n`)
       .join(""),
   );
-  process.stdout.write(`  ${kind} after ${verdict.seconds.toFixed(1)} s\n`);
 }
 
 /** A line for each of the first reasons why it failed. */

@@ -30,7 +30,8 @@ export async function attachStrace(pid: number, args: readonly string[]): Promis
   let messages = "";
   child.stderr.on("data", (chunk: Buffer) => {
     messages += chunk.toString();
-    if (/attached/.test(messages)) {
+    // The last one to which it attaches.
+    if (messages.includes(`Process ${pid} attached`)) {
       attached.resolve();
     }
   });

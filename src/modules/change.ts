@@ -12,6 +12,7 @@ import {
   modulesDirName,
   pathsName,
   previousModulesDir,
+  writeFolderId,
 } from "../runtime/folders.ts";
 import { findAddedPaths } from "./addition.ts";
 
@@ -67,6 +68,7 @@ export async function changeModules<T>(dataDir: string, edit: (staging: Staging)
 async function replaceAll(current: string, tree: string): Promise<void> {
   // Other users may read it if the flows run as one.
   await chmod(tree, (await stat(current)).mode);
+  writeFolderId(tree);
   const previous = previousModulesDir(current);
   await rename(current, previous);
   await rename(tree, current).catch(async (error: unknown) => {

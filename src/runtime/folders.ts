@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   chmodSync,
   existsSync,
@@ -80,6 +81,7 @@ export function ensureModulesDir(path: string): string {
     const content = { name: "flowgate-modules", description: "Modules of the flow runtime", private: true };
     writeFileSync(manifest, `${JSON.stringify(content, undefined, 2)}\n`);
   }
+  addFolderId(path);
   finishAdditions(path);
   return realpathSync(path);
 }
@@ -131,10 +133,33 @@ function readPaths(adding: string): readonly string[] {
   }
 }
 
+/** The file in the folder of modules that tells it from the one that it has replaced. */
+const idName = "folder.json";
+
+/** For a new folder, and one of an earlier version. Without an id, it is recognized by its inode. */
+function addFolderId(modulesDir: string): void {
+  try {
+    if (!existsSync(join(modulesDir, idName))) {
+      writeFolderId(modulesDir);
+    }
+  } catch (error) {
+    if (!hasCode(error, "ENOSPC", "EDQUOT", "EROFS")) {
+      throw error;
+    }
+  }
+}
+
+/** Must be called for a folder that replaces another one. */
+export function writeFolderId(modulesDir: string): void {
+  writeFileSync(join(modulesDir, idName), `${JSON.stringify({ id: randomUUID() })}\n`);
+}
+
 /** Returns a text that stays the same until the folder is replaced: while packages are only added. */
 export function identifyFolder(modulesDir: string): string {
+  const { id } = readManifest(join(modulesDir, idName));
+  // Someone may have replaced it by a copy of another one. An inode can be used again, with the same time on some file systems.
   const { ino = 0n, birthtimeNs = 0n } = statSync(modulesDir, { bigint: true, throwIfNoEntry: false }) ?? {};
-  return `${ino} ${birthtimeNs}`;
+  return `${String(id)} ${ino} ${birthtimeNs}`;
 }
 
 /** Where the folder is moved while an installation replaces it. */

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { chmod, mkdir, mkdtempDisposable, rename, stat, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtempDisposable, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -274,6 +274,26 @@ describe("the folder of modules", () => {
     await modules.install({ name: "contrib", version: "2.0.0" });
     expect(id()).not.toBe(removed);
     expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@2.0.0", "shared@1.0.0"]);
+  });
+
+  test("is known to be another one after it was replaced, also if it has the same inode and time", async () => {
+    await using opened = await open(() => packages);
+    const { modules, dataDir } = opened;
+    const modulesDir = join(dataDir, "modules");
+    /** A folder that can only be recognized by what is in it. */
+    const id = async (): Promise<string> => {
+      const reused = join(dataDir, "reused");
+      await mkdir(reused, { recursive: true });
+      await Promise.all((await readdir(reused)).map((name) => rm(join(reused, name), { recursive: true })));
+      await cp(modulesDir, reused, { recursive: true });
+      return identifyFolder(reused);
+    };
+    await modules.install({ name: "contrib", version: "1.0.0" });
+    const before = await id();
+    await modules.install({ name: "shared", version: "1.0.0" });
+    expect(await id()).toBe(before);
+    await modules.install({ name: "contrib", version: "2.0.0" });
+    expect(await id()).not.toBe(before);
   });
 
   test.each([0, 1, 3])("has all of what was being added, if the process was killed after %i steps", async (steps) => {

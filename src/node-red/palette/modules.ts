@@ -9,7 +9,7 @@ import { isModuleName, isWithin, readModules } from "../../runtime/folders.ts";
 import { readManifest } from "../../runtime/manifest.ts";
 import type { ModuleLists } from "../../runtime/messages.ts";
 import type { CatalogFiles } from "./catalogs.ts";
-import { nothingUnlessScarce, readText } from "./read-text.ts";
+import { nothingUnlessScarce, readText } from "../../modules/read-text.ts";
 import { type Template, parseTemplate } from "./template.ts";
 
 /** Where modules of nodes are, and which of them are loaded. */

@@ -6,7 +6,7 @@ import { signModules } from "../../modules/catalog.ts";
 import { coreModule } from "../../modules/core-nodes.ts";
 import { readCatalog } from "./catalogs.ts";
 import { type NodeSet, type PaletteModule, type PaletteSource, findPalette, maxTemplateBytes } from "./modules.ts";
-import { readText } from "./read-text.ts";
+import { readText } from "../../modules/read-text.ts";
 import { defaultLanguage } from "./template.ts";
 
 type Kind = NodeSet["kind"];

@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "../base/error-code.ts";
 
 /** Reads a file that a module has. Undefined if there is none, or it is larger than `maxBytes`. Rejects if the system lacks resources. */
 export async function readText(path: string, maxBytes: number): Promise<string | undefined> {

@@ -3,8 +3,11 @@ import { once } from "node:events";
 import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { text } from "node:stream/consumers";
+import { fastify } from "fastify";
 import { expect, test } from "vitest";
+import { fastifyGatewayPlugin } from "../../src/adapters/fastify/index.ts";
 import { createNodeHandler } from "../../src/adapters/node/index.ts";
+import type { GatewayOptions } from "../../src/index.ts";
 import { ItemSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 
 /** Some are encoded once for all streams, some are too large to be copied, and some have characters of several bytes. */
@@ -13,15 +16,15 @@ const items = ["a", "ü€😀", "b".repeat(20_000), "ü".repeat(20_000), ""].fl
   Object.freeze(create(ItemSchema, { text: each })),
 ]);
 
-async function serve(prepare: (response: ServerResponse) => void = () => {}) {
-  const handler = createNodeHandler({
-    routes: (router) =>
-      router.service(StreamsService, {
-        async *list() {
-          yield* items;
-        },
-      }),
+const routes: GatewayOptions["routes"] = (router) =>
+  router.service(StreamsService, {
+    async *list() {
+      yield* items;
+    },
   });
+
+async function serve(prepare: (response: ServerResponse) => void = () => {}) {
+  const handler = createNodeHandler({ routes });
   const server = createServer((request, response) => {
     prepare(response);
     handler(request, response);
@@ -70,6 +73,12 @@ test("middleware that replaces write gets the chunks without their framing", asy
       )) as ServerResponse["write"];
   });
   expect(await read(server.port)).toBe(expected.toUpperCase());
+});
+
+test("a response that is not sent over a connection has the chunks without their framing", async () => {
+  await using app = fastify();
+  await app.register(fastifyGatewayPlugin, { routes });
+  expect((await app.inject(path)).body).toBe(expected);
 });
 
 test("pipelined requests have their streams one after the other", async () => {

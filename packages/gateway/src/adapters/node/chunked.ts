@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import { ServerResponse } from "node:http";
 
 /** Larger chunks are not copied. */
 const maxCopiedBytes = 16 * 1024;
@@ -9,8 +9,8 @@ let lastFramed: Uint8Array = new Uint8Array();
 
 /** Whether chunks can be written by `writeChunk`. To be called when the head is sent. */
 export function isChunked(response: ServerResponse): boolean {
-  // Middleware that replaces `write` expects the chunks without their framing.
-  return response.chunkedEncoding && !Object.hasOwn(response, "write");
+  // Middleware that replaces `write`, and responses that are not sent over a connection, expect the chunks without their framing.
+  return response.chunkedEncoding && response.write === ServerResponse.prototype.write;
 }
 
 /**

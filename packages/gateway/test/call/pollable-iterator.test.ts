@@ -1,5 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import { once } from "node:events";
+import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { type GatewayOptions, PollableIterator } from "../../src/index.ts";
 import { type Item, ItemSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
@@ -100,6 +102,24 @@ async function readUntil(chunks: AsyncIterator<Buffer>, end: string): Promise<st
 
 const numbers = (count: number): string[] => Array.from({ length: count }, (_, at) => String(at));
 const linesOf = (texts: readonly string[]): string => texts.map((text) => `{"text":"${text}"}\n`).join("");
+
+test("over HTTP/1.1, the first message of a tick is written at once, and the others together at its end", async () => {
+  const feed = new Feed();
+  await using server = await serve("HTTP/1.1", feed);
+  const connected = once(server.app.server, "connection");
+  feed.push("first");
+  const response = await server.request("GET", list);
+  const chunks = response.chunks[Symbol.asyncIterator]();
+  await readUntil(chunks, "first");
+  const [socket] = (await connected) as [Socket];
+  feed.push("second");
+  expect(socket.writableLength).toBe(0);
+  feed.push("third", "fourth");
+  expect(socket.writableLength).toBeGreaterThan(0);
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  expect(socket.writableLength).toBe(0);
+  expect(await readUntil(chunks, "fourth")).toBe(linesOf(["second", "third", "fourth"]));
+});
 
 describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a stream that can be polled, over %s", (version) => {
   test("is sent in order, the messages of a burst in the call that announces them", async () => {

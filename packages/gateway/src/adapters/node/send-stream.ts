@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import { openPollable, type PollableIterator } from "../../call/pollable-iterator.ts";
-import { isChunked, writeChunk } from "./chunked.ts";
+import { ChunkWriter, isChunked } from "./chunked.ts";
 import { isHttp2Stream } from "./http2-stream.ts";
 
 /** The target of a response body: an HTTP/1.1 response, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
@@ -31,11 +31,13 @@ class BodySender {
   readonly #sink: BodySink;
   readonly #beforeEnd: () => void;
   readonly #onEnd: () => void;
-  #isChunked = false;
+  /** Undefined: the sink itself writes. */
+  #writer: ChunkWriter | undefined;
   #isEnded = false;
   /** The buffers of the sink are full. */
   #isBlocked = false;
   #hasFailed = false;
+  /** Those with a callback. */
   #pendingWrites = 0;
 
   constructor(chunks: PollableIterator<string | Uint8Array>, sink: BodySink, beforeEnd: () => void, onEnd: () => void) {
@@ -52,12 +54,13 @@ class BodySender {
       this.#onClose();
       return;
     }
-    sink.on("drain", () => {
+    const onDrain = (): void => {
       this.#isBlocked = false;
       this.#write();
-    });
+    };
     sink.on("close", this.#onClose);
     if (streamOf(sink) !== undefined) {
+      sink.on("drain", onDrain);
       this.#write();
       return;
     }
@@ -65,7 +68,11 @@ class BodySender {
     const response = sink as ServerResponse;
     response.cork();
     response.flushHeaders();
-    this.#isChunked = isChunked(response);
+    if (isChunked(response)) {
+      this.#writer = new ChunkWriter(response, onDrain);
+    } else {
+      response.on("drain", onDrain);
+    }
     this.#write();
     response.uncork();
   }
@@ -85,36 +92,40 @@ class BodySender {
           this.#sink.end();
         } else if (result.value.length > 0) {
           // Skips empty chunks: they make Node's HTTP/2 streams free the memory of chunks that are not sent yet.
-          this.#pendingWrites++;
-          const response = this.#sink as ServerResponse;
-          this.#isBlocked = !(this.#isChunked
-            ? writeChunk(response, result.value, this.#onWritten)
-            : response.write(result.value, this.#onWritten));
+          this.#isBlocked = !(this.#writer === undefined
+            ? this.#writeTo(this.#sink, result.value)
+            : this.#writer.write(result.value));
         }
       }
     } catch {
       // The body has already sent its error in-band, or the response can't be written. It must not end as if it were complete.
       this.#hasFailed = true;
       this.#end();
-      this.#abortWhenWritten();
+      this.#pendingWrites++;
+      if (this.#writer === undefined) {
+        this.#onWritten();
+      } else {
+        this.#writer.whenWritten(this.#onWritten);
+      }
     }
   };
 
+  #writeTo(sink: BodySink, chunk: string | Uint8Array): boolean {
+    this.#pendingWrites++;
+    return (sink as ServerResponse).write(chunk, this.#onWritten);
+  }
+
   readonly #onWritten = (): void => {
     this.#pendingWrites--;
-    this.#abortWhenWritten();
+    if (this.#hasFailed && this.#pendingWrites === 0) {
+      abortResponse(this.#sink);
+    }
   };
 
   readonly #onClose = (): void => {
     this.#end();
     this.#chunks.return().catch(ignore);
   };
-
-  #abortWhenWritten(): void {
-    if (this.#hasFailed && this.#pendingWrites === 0) {
-      abortResponse(this.#sink);
-    }
-  }
 
   #end(): void {
     this.#isEnded = true;

@@ -93,9 +93,8 @@ export class EventRing implements StreamSource {
     this.#entries.push({ seq, event, bytes: sizeOf(event) });
     this.#bytes += this.#entries.at(-1)?.bytes ?? 0;
     this.#removeOldest();
-    for (const stream of this.#streams) {
-      stream.notify();
-    }
+    // An iterator would create an object for each stream.
+    this.#streams.forEach(notify);
   }
 
   /** The events in memory after one position and up to another one. */
@@ -200,4 +199,8 @@ export class EventRing implements StreamSource {
       this.#head += removed;
     }
   }
+}
+
+function notify(stream: EventStream): void {
+  stream.notify();
 }

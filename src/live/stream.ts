@@ -43,7 +43,7 @@ export class EventStream extends PollableIterator<Event> {
   readonly filter: EventFilter;
   readonly #source: StreamSource;
   readonly #onEnd: () => void;
-  #before: Event[];
+  #before: Event[] | undefined;
   #lead: AsyncIterator<Event, void> | undefined;
   #isLeadPending = false;
   /** The index of the next entry to read. */
@@ -66,7 +66,7 @@ export class EventStream extends PollableIterator<Event> {
     super();
     this.#source = source;
     this.filter = filter;
-    this.#before = [...before];
+    this.#before = before.length === 0 ? undefined : [...before];
     this.#index = index;
     this.#lead = lead?.((seq) => {
       this.#index = source.find(seq);
@@ -99,7 +99,7 @@ export class EventStream extends PollableIterator<Event> {
     void this.#lead?.return?.();
     this.#lead = undefined;
     this.#next = undefined;
-    this.#before = [];
+    this.#before = undefined;
     this.#missed = undefined;
     this.end();
     return super.return();
@@ -168,10 +168,11 @@ export class EventStream extends PollableIterator<Event> {
   }
 
   #take(): Event | undefined {
-    const before = this.#before.shift();
+    const before = this.#before?.shift();
     if (before !== undefined) {
       return before;
     }
+    this.#before = undefined;
     for (
       let entry = this.#source.entryAt(this.#index);
       entry !== undefined;
@@ -187,7 +188,9 @@ export class EventStream extends PollableIterator<Event> {
           if (dropped !== undefined) {
             return dropped;
           }
-          this.#tokens -= isLossy(event) ? 1 : 0;
+          if (isLossy(event)) {
+            this.#tokens -= 1;
+          }
           this.#seq = seq;
           this.#index += 1;
           return event;
@@ -231,7 +234,7 @@ export class EventStream extends PollableIterator<Event> {
   }
 
   #takeMissed(): Event | undefined {
-    const [first] = this.#missed ?? [];
+    const first = this.#missed?.entries().next().value;
     if (first === undefined) {
       return undefined;
     }

@@ -126,6 +126,11 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
     if (bytes.length < compressMinBytes) {
       return envelope(0, bytes);
     }
+    this.#compress(message, bytes, compression);
+    return undefined;
+  }
+
+  #compress(message: Message, bytes: Uint8Array, compression: Compression): void {
     this.#isCompressing = true;
     this.#codec.compressEnvelope(message, bytes, compression).then(
       (value) => {
@@ -137,7 +142,6 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
       },
       (error: unknown) => this.close(error),
     );
-    return undefined;
   }
 
   /** What observes the end may poll, so the last frame comes before. */

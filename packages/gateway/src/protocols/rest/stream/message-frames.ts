@@ -82,7 +82,7 @@ export class MessageFrames extends PollableIterator<Chunk> {
     const isFirst = this.#first === undefined;
     if (result === undefined) {
       this.#onReady = onReady;
-      if (!isFirst) {
+      if (!isFirst && this.#heartbeat === undefined) {
         this.#keepAlive();
       }
       return undefined;
@@ -164,13 +164,13 @@ export class MessageFrames extends PollableIterator<Chunk> {
     onReady?.();
   }
 
-  /** Sets a timer for the next heartbeat, unless there is one: it is not set again for each message. */
+  /** Sets a timer for the next heartbeat. It is not set again for each message. */
   #keepAlive(): void {
     const {
       framing: { heartbeat },
       heartbeatMs,
     } = this.#options;
-    if (heartbeat === undefined || heartbeatMs === 0 || this.#heartbeat !== undefined) {
+    if (heartbeat === undefined || heartbeatMs === 0) {
       return;
     }
     const restMs = Math.max(0, this.#lastFrameMs + heartbeatMs - performance.now());

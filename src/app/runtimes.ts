@@ -81,7 +81,7 @@ export async function openRuntimes(
       modules,
       flows: store.flows,
       store: store.modules,
-      onInstalled: () => void runtime.addModules(store.flows.active()),
+      onInstalled: () => void runtime.applyModules(store.flows.active()),
       log,
     }),
   );

@@ -38,6 +38,9 @@ const statuses: Readonly<Partial<Record<Code, number>>> = {
 
 const ownStatuses: Readonly<Partial<Record<Reason, number>>> = { misdirected_request: 421, payload_too_large: 413 };
 
+/** Those that Node-RED has another name for. */
+const ownCodes: Readonly<Partial<Record<Reason, string>>> = { module_in_use: "type_in_use" };
+
 /** As Node-RED, it answers all of these with 401 and without a body. */
 const unauthorized: ReadonlySet<Reason> = new Set([
   "no_token",
@@ -93,7 +96,7 @@ function toFailure(error: unknown, requestId: string, log: Logger): Failure {
     const { reason, message, headers } = error;
     return unauthorized.has(reason)
       ? { status: 401, headers, body: undefined }
-      : { status: statusOf(error), headers, body: { code: reason, message } };
+      : { status: statusOf(error), headers, body: { code: ownCodes[reason] ?? reason, message } };
   }
   if (error instanceof NodeRedError) {
     const { status, code, message } = error;

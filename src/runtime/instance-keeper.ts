@@ -3,7 +3,7 @@ import { ContextValues } from "./context-values.ts";
 import { type Deployment, type DeploymentQueue, resolveWaiters } from "./deployment.ts";
 import type { Fault } from "./fault.ts";
 import { removeContent } from "./folders.ts";
-import type { Ready } from "./messages.ts";
+import type { ModulesLoaded, Ready } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { Backoff, ModuleExclusion, ModuleLoads, type Renewals, stopLimitMs } from "./restarts.ts";
 import type { DeployedResult, InstanceExit } from "./instance-events.ts";
@@ -115,7 +115,7 @@ export class InstanceKeeper {
   }
 
   /**
-   * Makes the instance load modules that were added, before the next deployment. Resolves with whether it has; if not, or it can't, for
+   * Makes the instance load modules that were added or enabled, and give up disabled ones, before the next deployment. Resolves with whether it has; if not, or it can't, for
    * which undefined is returned, a new process is needed for them.
    */
   loadModules(): Promise<boolean> | undefined {
@@ -186,7 +186,7 @@ export class InstanceKeeper {
         this.#lastActivityMs = performance.now();
       },
       onReady: (ready) => this.#handleReady(instance, ready),
-      onModulesLoaded: ({ nodeTypes }) => this.#handleModulesLoaded(nodeTypes),
+      onModulesLoaded: (loaded) => this.#handleModulesLoaded(loaded),
       onDeployed: (deployment, result) => this.#handleDeployed(deployment, result),
       onDistrust: (reason) => void this.#renewals.distrust(reason),
       onExit: (exit) => {
@@ -274,9 +274,14 @@ export class InstanceKeeper {
     instance.deploy(instance.isEmpty ? { ...deployment, type: "full" } : deployment);
   }
 
-  #handleModulesLoaded(nodeTypes: readonly string[] | undefined): void {
+  #handleModulesLoaded({ nodeTypes, isRefused }: ModulesLoaded): void {
     this.#nodeTypes = nodeTypes && new Set(nodeTypes);
-    this.#loads.succeed();
+    if (isRefused === true) {
+      this.#renewals.request("modules were disabled that the flows use");
+      this.#loads.fail();
+    } else {
+      this.#loads.succeed();
+    }
     this.#deployNext();
   }
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { identifyFolder, readModules } from "./folders.ts";
+import { readModules } from "./folders.ts";
 import type { Initialize, LoadModules, ModuleLists } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { launchArguments, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
@@ -42,22 +42,18 @@ function withDisabled({ allow, deny }: ModuleLists, disabled: readonly string[])
   return { allow, deny: [...disabled, ...deny] };
 }
 
-/** Returns a text that stays the same while modules are only added. */
-export function identifyModules({ modulesDir, disabled }: Pick<CompleteOptions, "modulesDir" | "disabled">): string {
-  return JSON.stringify([modulesDir && identifyFolder(modulesDir), disabled()]);
-}
-
-/** What a process needs to load the modules that were added since its start. */
+/** What a process needs to load the modules that were added, enabled and disabled since its start. */
 export function loadModulesMessage(
   modulesDir: string,
   { moduleLists, functionLists, disabled }: Pick<CompleteOptions, "moduleLists" | "functionLists" | "disabled">,
 ): LoadModules {
-  const { modules } = disabled();
+  const { modules, sets } = disabled();
   return {
     kind: "load-modules",
     modulesDir,
     moduleLists: withoutCore(withDisabled(moduleLists, modules)),
     functionLists: withDisabled(functionLists(readModules(modulesDir)), modules),
+    disabledSets: sets,
   };
 }
 

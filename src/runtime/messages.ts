@@ -103,8 +103,8 @@ export type Deploy = {
 };
 
 /**
- * The child loads the modules that were added to `modulesDir` since it has loaded modules, and replies `modules-loaded`. Not sent while a
- * deployment is in progress.
+ * The child loads the modules that were added to `modulesDir` or enabled since it has loaded modules, gives up those that were disabled, and
+ * replies `modules-loaded`. Not sent while a deployment is in progress.
  */
 export type LoadModules = {
   readonly kind: "load-modules";
@@ -112,6 +112,7 @@ export type LoadModules = {
   /** As in `Initialize`. */
   readonly moduleLists: ModuleLists;
   readonly functionLists: ModuleLists;
+  readonly disabledSets: readonly string[];
 };
 
 /** The child does what the procedure is for, and sends `reply` messages with the same id. The payload is the argument as JSON. See calls.ts. */
@@ -148,7 +149,11 @@ export type Ready = {
 };
 
 /** The child has loaded the modules that were added, or has logged why it can't. */
-export type ModulesLoaded = { readonly kind: "modules-loaded" } & Pick<Ready, "nodeTypes">;
+export type ModulesLoaded = {
+  readonly kind: "modules-loaded";
+  /** It has changed nothing, since its flows use what was disabled. */
+  readonly isRefused?: true;
+} & Pick<Ready, "nodeTypes">;
 
 /** The child has received a deployment and starts to replace the previous one. */
 type DeployStarted = { readonly kind: "deploy-started"; readonly id: number };
@@ -236,7 +241,11 @@ const decoders: {
     }
     return { kind: "ready", httpPort, ...parseNodeTypes(nodeTypes) };
   },
-  "modules-loaded": ({ nodeTypes }) => ({ kind: "modules-loaded", ...parseNodeTypes(nodeTypes) }),
+  "modules-loaded": ({ isRefused, nodeTypes }) => ({
+    kind: "modules-loaded",
+    ...(isRefused === true && { isRefused }),
+    ...parseNodeTypes(nodeTypes),
+  }),
   "listen-failed": ({ address, code }) =>
     isWord(address) && isWord(code) ? { kind: "listen-failed", address, code } : undefined,
   "deploy-started": ({ id }) => (typeof id === "number" ? { kind: "deploy-started", id } : undefined),

@@ -81,8 +81,7 @@ export class ModuleExclusion {
   }
 }
 
-/** Why a deployment starts in a new process. */
-/** The requests to load modules that were added. Modules that are added while others are being loaded are loaded after them. */
+/** The requests to load modules that were added, enabled or disabled. What changes while others are being loaded is loaded after them. */
 export class ModuleLoads {
   #current: PromiseWithResolvers<boolean> | undefined;
   #next: PromiseWithResolvers<boolean> | undefined;
@@ -120,6 +119,7 @@ export class ModuleLoads {
   }
 }
 
+/** Why a deployment starts in a new process. */
 type Renewal = {
   readonly reason: string;
   /** How long the previous process may take to stop; 0: it is killed at once. */

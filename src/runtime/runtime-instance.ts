@@ -14,7 +14,8 @@ import {
 import { ExitReport } from "./exit-report.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
-import { identifyModules, loadModulesMessage } from "./launch.ts";
+import { identifyFolder } from "./folders.ts";
+import { loadModulesMessage } from "./launch.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
@@ -33,8 +34,10 @@ export class RuntimeInstance {
   readonly #context: ContextValues | undefined;
   readonly #events: InstanceEvents;
   readonly #process: RuntimeProcess;
-  /** The folder of modules at its start, and what was disabled there. */
-  readonly #modulesState: string;
+  /** Identifies the folder of modules at its start. */
+  readonly #folder: string | undefined;
+  /** What of them was disabled when it has loaded them last. */
+  #disabled: string;
   readonly #heartbeat: HeartbeatMonitor;
   readonly #flowLog: FlowLog;
   readonly #calls: Calls;
@@ -58,7 +61,8 @@ export class RuntimeInstance {
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
     this.#flowLog = new FlowLog(options, () => events.onDistrust("a flow flooded the log"));
-    this.#modulesState = identifyModules(options);
+    this.#folder = identifyModules(options);
+    this.#disabled = JSON.stringify(options.disabled());
     this.#process = new RuntimeProcess(options, {
       onMessage: (message) => this.#handleMessage(message),
       onFlood: events.onDistrust,
@@ -150,18 +154,23 @@ export class RuntimeInstance {
     this.#process.send(message, revision.flows.json);
   }
 
-  /** Whether modules have other versions since its start, were removed, enabled or disabled: that needs a new process. */
+  /** Whether modules were replaced or removed since its start, or enabled or disabled since it has loaded them. */
   get isOutdated(): boolean {
-    return identifyModules(this.#options) !== this.#modulesState;
+    return (
+      identifyModules(this.#options) !== this.#folder || JSON.stringify(this.#options.disabled()) !== this.#disabled
+    );
   }
 
+  /** False if modules were replaced or removed: that needs a new process. */
   get canLoadModules(): boolean {
-    return this.#phase !== "stopping" && this.#options.modulesDir !== undefined && !this.isOutdated;
+    const { modulesDir } = this.#options;
+    return this.#phase !== "stopping" && modulesDir !== undefined && identifyModules(this.#options) === this.#folder;
   }
 
   /** Must only be called while it is idle, and can load modules. */
   loadModules(): void {
     this.#enter("loading");
+    this.#disabled = JSON.stringify(this.#options.disabled());
     this.#process.send(loadModulesMessage(this.#options.modulesDir ?? "", this.#options));
   }
 
@@ -347,4 +356,9 @@ export class RuntimeInstance {
       this.kill();
     }
   }
+}
+
+/** Returns a text that stays the same while modules are only added, enabled and disabled. */
+function identifyModules({ modulesDir }: Pick<CompleteOptions, "modulesDir">): string | undefined {
+  return modulesDir && identifyFolder(modulesDir);
 }

@@ -69,8 +69,8 @@ export type DeploymentResult = {
   readonly message?: string | undefined;
 };
 
-/** The result of the flows that run when added modules were loaded. */
-export type AdditionResult = DeploymentResult & {
+/** The result of the flows that run with changed modules. */
+export type ModulesResult = DeploymentResult & {
   /** Whether the flows were started again, in a new process, for these modules. */
   readonly isRestarted: boolean;
 };
@@ -119,11 +119,11 @@ export interface Runtime extends AsyncDisposable {
     options?: WaitOptions & { readonly clearFiles?: boolean },
   ): Promise<DeploymentResult>;
   /**
-   * Must be called when modules were added to the folder: the process loads them, and starts the nodes that could not be started without
-   * them. Those that run go on. If modules were also replaced or removed since the process was started, or it can't load them, this is
-   * `restart`.
+   * Must be called when modules were added to the folder, enabled or disabled: the process loads those that it lacks, gives up the disabled
+   * ones, and starts the nodes that could not be started before. Those that run go on. If modules were also replaced or removed since the
+   * process was started, the flows use what was disabled, or the process can't load them, this is `restart`.
    */
-  addModules(revision: Revision, trace?: Context, wait?: WaitOptions): Promise<AdditionResult>;
+  applyModules(revision: Revision, trace?: Context, wait?: WaitOptions): Promise<ModulesResult>;
   /**
    * Calls a procedure of the process of the flows. Rejects with `flows_stopped`, `flows_not_running`, `no_runtime`,
    * `flows_unresponsive`, `call_failed` or `limit_exceeded`.
@@ -152,7 +152,7 @@ export interface Runtime extends AsyncDisposable {
   fail(seq: number, message: string): void;
   /**
    * Must be called when modules were installed for the next deployment: it finds them loaded, or starts in a new process that loads them, as
-   * for `addModules`.
+   * for `applyModules`.
    */
   reloadModules(): void;
   status(): RuntimeStatus;

@@ -12,7 +12,7 @@ import { InstanceKeeper } from "./instance-keeper.ts";
 import { type CompleteOptions, type RuntimeOptions, completeOptions } from "./options.ts";
 import { Renewals } from "./restarts.ts";
 import {
-  type AdditionResult,
+  type ModulesResult,
   type DeploymentResult,
   type RevisionResult,
   type Runtime,
@@ -170,17 +170,17 @@ class Supervisor implements Runtime {
     return waiter.result;
   }
 
-  async addModules(revision: Revision, trace?: Context, wait: WaitOptions = {}): Promise<AdditionResult> {
+  async applyModules(revision: Revision, trace?: Context, wait: WaitOptions = {}): Promise<ModulesResult> {
     const waiter = createWaiter(deploymentWaitMs(revision, this.#options.deadlineMs), wait);
-    void this.#addModules(revision, trace, wait).then((result) => waiter.resolve(result));
+    void this.#applyModules(revision, trace, wait).then((result) => waiter.resolve(result));
     return { isRestarted: false, ...(await waiter.result) };
   }
 
-  async #addModules(
+  async #applyModules(
     revision: Revision,
     trace: Context | undefined,
     wait: WaitOptions,
-  ): Promise<DeploymentResult | AdditionResult> {
+  ): Promise<DeploymentResult | ModulesResult> {
     const instance = this.#keeper.current;
     if (this.#isOver() || !this.#isStarted || (await this.#keeper.loadModules()) !== true) {
       const result = await this.restart(revision, trace, wait);

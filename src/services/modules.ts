@@ -32,7 +32,7 @@ type ModulesServiceOptions = {
   readonly modules: Pick<Modules, "list" | "get" | "find" | "disabledSets" | "install" | "remove" | "setEnabled">;
   readonly sets: Pick<ModuleSets, "record">;
   readonly audit: Pick<AuditRecorder, "write">;
-  readonly runtime: Pick<Runtime, "nodeTypes" | "lastResult" | "restart" | "addModules">;
+  readonly runtime: Pick<Runtime, "nodeTypes" | "lastResult" | "restart" | "applyModules">;
   /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
 };
@@ -115,26 +115,23 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
     }
     audit.write(moduleInstalled(module, previousVersion, originOf(context)));
     return finish(module, deferRestart, context, {
-      isInstalled: true,
       scriptsNotRun: [...scriptsNotRun],
       scriptsNeverRun: [...scriptsNeverRun],
     });
   }
 
   /**
-   * Records the modules of the active revision. Then gives an installed module to the flows, and starts them again after other changes, also
-   * if the caller does not wait any more.
+   * Records the modules of the active revision. Then applies the change to the flows, which are started again if a module was removed, also if
+   * the caller does not wait any more.
    */
   async function finish(
     module: InstalledModule,
     deferRestart: boolean,
     context: HandlerContext,
     {
-      isInstalled = false,
       removed,
       ...scripts
     }: {
-      readonly isInstalled?: boolean;
       readonly removed?: string;
       readonly scriptsNotRun?: string[];
       readonly scriptsNeverRun?: string[];
@@ -146,9 +143,10 @@ export function modulesService(options: ModulesServiceOptions): ServiceImpl<type
     }
     const trace = context.values.get(traceKey);
     const wait = { withinMs: runtimeTimeoutMs(context.timeoutMs()), signal: context.signal };
-    const { outcome, missingTypes, isRestarted } = isInstalled
-      ? await runtime.addModules(store.active(), trace, wait)
-      : { ...(await runtime.restart(store.active(), trace, wait)), isRestarted: true };
+    const { outcome, missingTypes, isRestarted } =
+      removed === undefined
+        ? await runtime.applyModules(store.active(), trace, wait)
+        : { ...(await runtime.restart(store.active(), trace, wait)), isRestarted: true };
     return {
       module: toMessage(module),
       ...scripts,

@@ -135,11 +135,11 @@ describe("a service with a registry", () => {
     const disabled = await send(service, "PATCH", "/modules/contrib-one", { enabled: false, force: true });
     expect(disabled).toMatchObject({
       status: 200,
-      body: { module: { enabled: false, loaded: false }, outcome: "failed", missingTypes: ["one"] },
+      body: { module: { enabled: false, loaded: false }, outcome: "failed", missingTypes: ["one"], restarted: true },
     });
     expect(await send(service, "PATCH", "/modules/contrib-one", { enabled: true })).toMatchObject({
       status: 200,
-      body: { module: { enabled: true, loaded: true }, outcome: "running" },
+      body: { module: { enabled: true, loaded: true }, outcome: "running", restarted: false },
     });
     const unchanged = await send(service, "PATCH", "/modules/contrib-one", { enabled: true });
     expect(unchanged).toMatchObject({ status: 200, body: { module: { enabled: true } } });
@@ -405,8 +405,9 @@ describe("a service with a registry", () => {
   });
 
   test("single sets of nodes are disabled and enabled, also Node-RED's own, unless the flows have nodes of them", async () => {
-    const endpoints = endpoint("/ok", `msg.payload = "ok"`);
-    await deploy(service, { flows: endpoints });
+    const code = `const n = (context.get("n") ?? 0) + 1; context.set("n", n); msg.payload = String(n)`;
+    await deploy(service, { flows: endpoint("/count", code) });
+    expect(await service.get("/count")).toBe("1");
     const patch = (name: string, body: object) => send(service, "PATCH", `/modules/${name}`, body);
     expect(await patch("node-red", { set: "function", enabled: false })).toEqual({
       status: 400,
@@ -420,10 +421,10 @@ describe("a service with a registry", () => {
     expect(await patch("node-red", { version: "5.0.0" })).toMatchObject({ status: 404 });
     expect(await patch("node-red", { set: "exec", enabled: false })).toMatchObject({
       status: 200,
-      body: { module: { name: "node-red", enabled: true, loaded: true }, outcome: "running" },
+      body: { module: { name: "node-red", enabled: true, loaded: true }, outcome: "running", restarted: false },
     });
     expect((await send(service, "GET", "/modules")).body["disabledSets"]).toEqual(["node-red/exec"]);
-    expect(await service.get("/ok")).toBe("ok");
+    expect(await service.get("/count")).toBe("2");
     const exec = { ...node("e", "exec"), command: "", addpay: "", append: "", useSpawn: "false", wires: [[], [], []] };
     await deploy(service, { flows: [tab("T"), exec] });
     expect(await readRuntime(service)).toMatchObject({ state: "failed", message: "missing node types: exec" });
@@ -462,7 +463,7 @@ describe("a service with a registry", () => {
       code: 0,
       stdout: "Disabled contrib-three 3.0.0.\nDisabled contrib-one 2.0.0.\n",
     });
-    expect(starts() - before).toBe(2);
+    expect(starts() - before).toBe(1);
     expect(await flowgate("remove", "contrib-three")).toMatchObject({
       code: 0,
       stdout: "Removed contrib-three 3.0.0.\n",

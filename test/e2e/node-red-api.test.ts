@@ -242,6 +242,23 @@ describe("a service with users", () => {
     }
   });
 
+  test("a set whose nodes the flows have is not disabled, and the flows go on while another one is", async () => {
+    const flows = endpoint("/count", `flow.set("n", (flow.get("n") ?? 0) + 1); msg.payload = String(flow.get("n"))`);
+    await service.sendTool("POST", "/flows", { headers: { ...admin, ...json }, body: JSON.stringify(flows) });
+    const own = bearer(await login(service, {}));
+    expect(await service.get("/count", own)).toBe("1");
+    const enable = (set: string, enabled: boolean) =>
+      service.sendTool("PUT", `/nodes/node-red/${set}`, {
+        headers: { ...admin, ...json },
+        body: JSON.stringify({ enabled }),
+      });
+    const refused = await enable("function", false);
+    expect([refused.status, codeOf(refused)]).toEqual([400, "type_in_use"]);
+    expect((await enable("exec", false)).json()).toMatchObject({ id: "node-red/exec", enabled: false });
+    expect((await enable("exec", true)).json()).toMatchObject({ id: "node-red/exec", enabled: true });
+    expect(await service.get("/count", own)).toBe("2");
+  });
+
   test("the module of Node-RED's own nodes can be enabled, as it is already", async () => {
     const enabled = await service.sendTool("PUT", "/nodes/node-red", {
       headers: { ...admin, ...json },

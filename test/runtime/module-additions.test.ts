@@ -1,4 +1,4 @@
-import { rename } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { nodesOf, templatesOf, writeModules } from "../modules/write-modules.ts";
@@ -26,7 +26,7 @@ describe("modules that are added while flows run", () => {
     const pid = runtime.processId();
     expect(await runtime.get("/count")).toBe("1");
     await writeModules(modulesDir(runtime), [one, two]);
-    const added = await runtime.addModules(revision(1, counter));
+    const added = await runtime.applyModules(revision(1, counter));
     expect(added).toMatchObject({ outcome: "running", isRestarted: false });
     expect([...(runtime.nodeTypes() ?? [])]).toEqual(expect.arrayContaining(["one", "two"]));
     expect(await runtime.get("/count")).toBe("2");
@@ -43,13 +43,13 @@ describe("modules that are added while flows run", () => {
     expect(await runtime.apply(revision(2, waiting("one")), "nodes")).toMatchObject({ missingTypes: ["one"] });
     expect(await runtime.get("/count")).toBe("2");
     await writeModules(modulesDir(runtime), [two]);
-    expect(await runtime.addModules(revision(2, waiting("one")))).toMatchObject({
+    expect(await runtime.applyModules(revision(2, waiting("one")))).toMatchObject({
       outcome: "failed",
       missingTypes: ["one"],
       isRestarted: false,
     });
     await writeModules(modulesDir(runtime), [two, one]);
-    expect(await runtime.addModules(revision(2, waiting("one")))).toMatchObject({
+    expect(await runtime.applyModules(revision(2, waiting("one")))).toMatchObject({
       outcome: "running",
       isRestarted: false,
     });
@@ -63,7 +63,7 @@ describe("modules that are added while flows run", () => {
     expect(await runtime.apply(revision(1, flows), "full")).toMatchObject({ missingTypes: ["one"] });
     const pid = runtime.processId();
     await writeModules(modulesDir(runtime), [one]);
-    expect(await runtime.addModules(revision(1, flows))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.applyModules(revision(1, flows))).toMatchObject({ outcome: "running", isRestarted: false });
     expect(await runtime.get("/count")).toBe("1");
     expect(runtime.processId()).toBe(pid);
     expect(runtime.entries.filter(({ message }) => message === "started once")).toHaveLength(1);
@@ -85,7 +85,7 @@ describe("modules that are added while flows run", () => {
       "node_modules/library/index.js": `exports.answer = "42";`,
       "node_modules/denied/index.js": "",
     });
-    expect(await runtime.addModules(revision(2, flows))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.applyModules(revision(2, flows))).toMatchObject({ outcome: "running", isRestarted: false });
     expect(await runtime.get("/library")).toBe("42");
     expect(await runtime.get("/count")).toBe("2");
     await runtime.apply(revision(3, [...flows, ...loading("/denied", "denied")]), "nodes");
@@ -105,7 +105,7 @@ describe("modules that are added while flows run", () => {
   test("are loaded while the flows are being started, which have them then", async () => {
     await using runtime = await runtimeUnderTest({ active: async () => revision(1, waiting("one")) });
     await writeModules(modulesDir(runtime), [one]);
-    expect(await runtime.addModules(revision(1, waiting("one")))).toMatchObject({
+    expect(await runtime.applyModules(revision(1, waiting("one")))).toMatchObject({
       outcome: "running",
       isRestarted: false,
     });
@@ -127,10 +127,10 @@ describe("modules that are added while flows run", () => {
           (${nodesOf(["one"]).replace("module.exports = ", "").replace(/;$/, "")})(RED);
         };`,
     });
-    const first = runtime.addModules(revision(1, counter));
+    const first = runtime.applyModules(revision(1, counter));
     await runtime.untilLogged(/contrib-one is being loaded/);
     await writeModules(folder, [two]);
-    const second = runtime.addModules(revision(1, counter));
+    const second = runtime.applyModules(revision(1, counter));
     await writeFiles(folder, { proceed: "" });
     expect(await Promise.all([first, second])).toMatchObject([{ isRestarted: false }, { isRestarted: false }]);
     expect([...(runtime.nodeTypes() ?? [])]).toEqual(expect.arrayContaining(["one", "two"]));
@@ -145,7 +145,7 @@ describe("modules that are added while flows run", () => {
       "nodes.js": `throw new Error("it is faulty");`,
       "nodes.html": templatesOf(["faulty"]),
     });
-    const added = await runtime.addModules(revision(1, counter));
+    const added = await runtime.applyModules(revision(1, counter));
     expect(added).toMatchObject({ outcome: "running", isRestarted: false });
     await runtime.untilLogged(/^\[contrib-faulty\/all\] Error: it is faulty/);
     expect(runtime.nodeTypes()?.has("faulty")).toBe(false);
@@ -156,7 +156,7 @@ describe("modules that are added while flows run", () => {
     await using runtime = await runtimeUnderTest({ moduleLists: { allow: ["*"], deny: ["contrib-one@<2.0.0"] } });
     await runtime.apply(revision(1, counter), "full");
     await writeModules(modulesDir(runtime), [one, two]);
-    expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.applyModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
     expect(runtime.nodeTypes()?.has("two")).toBe(true);
     expect(runtime.nodeTypes()?.has("one")).toBe(false);
     expect(runtime.entries.filter(({ message }) => message.includes("contrib-one"))).toEqual([]);
@@ -181,7 +181,7 @@ describe("modules that are added while flows run", () => {
     await runtime.apply(revision(1, counter), "full");
     const pid = runtime.processId();
     await writeNeeding(runtime, { alone: [], one: ["two"], two: ["three"], three: ["one"], user: ["alone", "one"] });
-    expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.applyModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
     await runtime.untilLogged(/^\[one\] is not loaded, .*: its nodes need themselves: one → two → three → one$/);
     expect([...(runtime.nodeTypes() ?? [])].filter((type) => /^(?:alone|one|two|three|user)$/.test(type))).toEqual([
       "alone",
@@ -195,7 +195,7 @@ describe("modules that are added while flows run", () => {
     const layers = Array.from({ length: 30 }, (_, at) => [`a${at}`, `b${at}`]);
     const needs = layers.flatMap((layer, at) => layer.map((name) => [name, layers[at + 1] ?? []] as const));
     await writeNeeding(runtime, { ...Object.fromEntries(needs), lacking: ["absent"], user: ["lacking", "a0"] });
-    expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.applyModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
     const types = new Set(runtime.nodeTypes());
     expect(layers.flat().filter((name) => !types.has(name))).toEqual([]);
     await runtime.untilLogged(/^\[lacking\] its nodes need those of packages that are not loaded: absent$/);
@@ -209,7 +209,7 @@ describe("modules that are added while flows run", () => {
     await writeFiles(join(modulesDir(runtime), "node_modules/contrib-faulty"), { "nodes.js": "process.exit(7);" });
     const outcomes: string[] = [];
     runtime.onResult(({ result: { outcome } }) => outcomes.push(outcome));
-    const added = await runtime.addModules(revision(1, counter));
+    const added = await runtime.applyModules(revision(1, counter));
     expect(added).toMatchObject({ outcome: "running", isRestarted: true });
     expect(runtime.status().message).toMatch(/^without added modules.* it exited with code 7$/);
     // The revision has not failed.
@@ -223,24 +223,136 @@ test("modules that are added are loaded without namespaces too", async () => {
   await runtime.apply(revision(1, counter), "full");
   const pid = runtime.processId();
   await writeModules(modulesDir(runtime), [one]);
-  expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+  expect(await runtime.applyModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
   expect(runtime.nodeTypes()?.has("one")).toBe(true);
   expect(runtime.processId()).toBe(pid);
 });
 
-test("flows are started again when modules were disabled too", async () => {
-  await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
-  await runtime.apply(revision(1, counter), "full");
-  await writeModules(modulesDir(runtime), [one, two]);
-  await writeFiles(modulesDir(runtime), {
-    "package.json": JSON.stringify({
-      dependencies: { "contrib-one": "1.0.0", "contrib-two": "1.0.0" },
-      flowgate: { disabled: ["contrib-one", "node-red/exec"] },
-    }),
+/** Disables what is listed, and nothing else. */
+async function disable(runtime: OpenedRuntime, ...disabled: readonly string[]): Promise<void> {
+  const path = join(modulesDir(runtime), "package.json");
+  const manifest = JSON.parse(await readFile(path, "utf8")) as object;
+  await writeFile(path, JSON.stringify({ ...manifest, flowgate: { disabled } }));
+}
+
+const known = (runtime: OpenedRuntime, ...types: readonly string[]): string[] =>
+  types.filter((type) => runtime.nodeTypes()?.has(type));
+
+const exec = {
+  ...onTab("a"),
+  type: "exec",
+  command: "",
+  addpay: "",
+  append: "",
+  useSpawn: "false",
+  wires: [[], [], []],
+};
+
+describe("modules and sets of nodes that are disabled and enabled while flows run", () => {
+  test("are given up and loaded again beside the flows, which go on", async () => {
+    await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
+    await runtime.apply(revision(1, counter), "full");
+    const pid = runtime.processId();
+    expect(await runtime.get("/count")).toBe("1");
+    await writeModules(modulesDir(runtime), [one, two]);
+    await disable(runtime, "contrib-one", "node-red/exec");
+    const applied = { outcome: "running", isRestarted: false };
+    expect(await runtime.applyModules(revision(1, counter))).toMatchObject(applied);
+    expect(known(runtime, "one", "two", "exec")).toEqual(["two"]);
+    const flows = [...counter, tab("T"), exec, { ...onTab("b"), type: "one", wires: [] }];
+    expect(await runtime.apply(revision(2, flows), "nodes")).toMatchObject({ missingTypes: ["exec", "one"] });
+    await disable(runtime, "node-red/exec");
+    expect(await runtime.applyModules(revision(2, flows))).toMatchObject({
+      outcome: "failed",
+      missingTypes: ["exec"],
+      isRestarted: false,
+    });
+    await disable(runtime);
+    expect(await runtime.applyModules(revision(2, flows))).toMatchObject(applied);
+    expect(known(runtime, "one", "two", "exec")).toEqual(["one", "two", "exec"]);
+    expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
+    expect(await runtime.get("/count")).toBe("2");
+    expect(runtime.processId()).toBe(pid);
   });
-  expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: true });
-  const known = [...(runtime.nodeTypes() ?? [])];
-  expect(known.filter((type) => ["one", "two", "exec"].includes(type))).toEqual(["two"]);
+
+  test("are loaded for the first time if they were disabled at the start of the process", async () => {
+    await using runtime = await runtimeUnderTest(
+      { active: async () => revision(1, [...counter, tab("T"), exec]) },
+      async (dir) => {
+        await writeModules(dir, [one]);
+        const manifest = {
+          dependencies: { "contrib-one": "1.0.0" },
+          flowgate: { disabled: ["contrib-one/all", "node-red/exec"] },
+        };
+        await writeFiles(dir, { "package.json": JSON.stringify(manifest) });
+      },
+    );
+    await runtime.untilState("failed");
+    const pid = runtime.processId();
+    expect(known(runtime, "one", "exec")).toEqual([]);
+    await disable(runtime);
+    expect(await runtime.applyModules(revision(1, [...counter, tab("T"), exec]))).toMatchObject({
+      outcome: "running",
+      isRestarted: false,
+    });
+    expect(known(runtime, "one", "exec")).toEqual(["one", "exec"]);
+    expect(runtime.processId()).toBe(pid);
+  });
+
+  test("are not loaded if they are added with a set that is disabled", async () => {
+    await using runtime = await runtimeUnderTest();
+    await runtime.apply(revision(1, counter), "full");
+    await writeModules(modulesDir(runtime), [one, two]);
+    await writeFiles(modulesDir(runtime), { "node_modules/contrib-one/nodes.js": "process.exit(7);" });
+    await disable(runtime, "contrib-one/all");
+    expect(await runtime.applyModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(known(runtime, "one", "two")).toEqual(["two"]);
+  });
+
+  test("are given up in a new process if the flows use them", async () => {
+    await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
+    await runtime.apply(revision(1, waiting("one")), "full");
+    expect(await runtime.get("/count")).toBe("1");
+    await disable(runtime, "contrib-one");
+    expect(await runtime.applyModules(revision(1, waiting("one")))).toMatchObject({
+      outcome: "failed",
+      missingTypes: ["one"],
+      isRestarted: true,
+    });
+    await disable(runtime);
+    expect(await runtime.applyModules(revision(1, waiting("one")))).toMatchObject({
+      outcome: "running",
+      isRestarted: false,
+    });
+  });
+
+  test("are given up in a new process if function nodes have loaded them", async () => {
+    await using runtime = await runtimeUnderTest({}, (dir) =>
+      writeFiles(dir, {
+        "package.json": JSON.stringify({ dependencies: { library: "1.0.0" } }),
+        "node_modules/library/package.json": JSON.stringify({ name: "library", version: "1.0.0" }),
+        "node_modules/library/index.js": `exports.answer = "42";`,
+      }),
+    );
+    const flows = endpoint("/library", "msg.payload = library.answer").map((node) =>
+      node["type"] === "function" ? { ...node, libs: [{ var: "library", module: "library" }] } : node,
+    );
+    await runtime.apply(revision(1, flows), "full");
+    expect(await runtime.get("/library")).toBe("42");
+    await disable(runtime, "library");
+    expect(await runtime.applyModules(revision(1, flows))).toMatchObject({ outcome: "failed", isRestarted: true });
+    await disable(runtime);
+    expect(await runtime.applyModules(revision(1, flows))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.get("/library")).toBe("42");
+  });
+
+  test("are disabled in a process that has no flows yet", async () => {
+    await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
+    await disable(runtime, "contrib-one");
+    await runtime.restart(revision(1, counter));
+    expect(known(runtime, "one")).toEqual([]);
+    expect(await runtime.get("/count")).toBe("1");
+  });
 });
 
 test("flows have the modules that have replaced others while their process was starting", async () => {
@@ -261,7 +373,7 @@ test("flows are started again when the folder of modules was replaced", async ()
   await writeModules(`${modulesDir(runtime)}.next`, [{ ...one, version: "2.0.0" }, two]);
   await rename(modulesDir(runtime), `${modulesDir(runtime)}.before`);
   await rename(`${modulesDir(runtime)}.next`, modulesDir(runtime));
-  expect(await runtime.addModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: true });
+  expect(await runtime.applyModules(revision(1, counter))).toMatchObject({ outcome: "running", isRestarted: true });
   expect(runtime.processId()).not.toBe(pid);
   expect(runtime.nodeTypes()?.has("two")).toBe(true);
 });

@@ -423,8 +423,9 @@ export const ModulesService: GenService<{
     output: typeof ChangeModuleResponseSchema;
   },
   /**
-   * Installs another version of a module like InstallModule; or enables or disables it, or one of its sets of nodes, also of Node-RED's own,
-   * and starts the flows again.
+   * Installs another version of a module like InstallModule; or enables or disables it, or one of its sets of nodes, also of Node-RED's own.
+   * Then the flows go on, and nodes that have waited for types are started; with `force`, flows that have nodes of what is disabled are
+   * started again.
    *
    * @generated from rpc flowgate.v1.ModulesService.UpdateModule
    */

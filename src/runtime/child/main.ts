@@ -21,7 +21,6 @@ import { createNetworkPolicy } from "../network-policy.ts";
 import { isNodeError } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
 import { Activity } from "./activity.ts";
-import { loadAddedModules } from "./added-modules.ts";
 import { adminApi, serveAdminApp } from "./admin-server.ts";
 import { createCallServer } from "./calls.ts";
 import { openCodeCache } from "./code-cache.ts";
@@ -35,6 +34,7 @@ import { FlowMeter } from "./flow-meter.ts";
 import { FlowTracer } from "./flow-tracer.ts";
 import { injectHandlers } from "./inject.ts";
 import { createRuntimeLog } from "./log.ts";
+import { ModuleLoader } from "./module-loader.ts";
 import { createNetworkGuard } from "./network-guard.ts";
 import { NodeCapture } from "./node-capture.ts";
 import { NodeLocator } from "./node-locator.ts";
@@ -105,6 +105,7 @@ const log = createRuntimeLog(
 );
 let initialized: Promise<FlowPort> | undefined;
 let openedPort: FlowPort | undefined;
+let moduleLoader: ModuleLoader | undefined;
 
 async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
   switch (message.kind) {
@@ -175,7 +176,7 @@ async function initialize(message: Initialize): Promise<FlowPort> {
 
   // Not in its environment from the start: Node would load modules from there.
   process.env["HOME"] ??= message.userDir;
-  loadModulesFrom(message);
+  const permitModules = loadModulesFrom(message);
   deployer.disableSets(message.disabledSets ?? []);
   const settings = createSettings(message, {
     storageModule: deployer.storageModule,
@@ -199,6 +200,11 @@ async function initialize(message: Initialize): Promise<FlowPort> {
   }
   networkGuard.enforce(createNetworkPolicy(message.network));
   await deployer.start();
+  moduleLoader = new ModuleLoader(
+    { ...nodeRed, permitModules },
+    message.functionLists ?? { allow: ["*"], deny: [] },
+    warn,
+  );
   codeCache.end();
   log.enable();
   return port;
@@ -232,8 +238,8 @@ async function readNodeTypes(): Promise<Pick<Ready, "nodeTypes">> {
 }
 
 async function loadModules(message: LoadModules): Promise<void> {
-  await loadAddedModules(nodeRed, message, warn);
-  parent.send({ kind: "modules-loaded", ...(await readNodeTypes()) });
+  const isDone = (await moduleLoader?.load(message)) === true;
+  parent.send({ kind: "modules-loaded", ...(!isDone && { isRefused: true }), ...(await readNodeTypes()) });
 }
 
 async function deploy(message: Deploy, payload: Buffer): Promise<void> {

@@ -38,15 +38,31 @@ type ExpressApp = Handler & {
 
 type Express = (() => ExpressApp) & { static(path: string, options: { readonly maxAge: number }): Handler };
 
+/** A set of nodes, which has the id `module/set`. `err` is why it is not loaded. */
+type LoadedSet = {
+  readonly id: string;
+  readonly types: readonly string[];
+  readonly enabled: boolean;
+  readonly err?: Error | string;
+};
+
 export type NodeRed = {
   readonly util: typeof flowUtil;
   readonly runtime: typeof flowRuntime;
   /** Undocumented: the modules that are loaded. */
   readonly registry: {
-    /** Null: it is not loaded. `err` is why a file of it is not. */
-    getModuleInfo(name: string): { readonly nodes: readonly { readonly id: string; readonly err?: unknown }[] } | null;
+    /** The constructor of a type, or what stands for it; null: there is none. */
+    get: (type: string) => unknown;
+    /** Null: it is not loaded. */
+    getModuleInfo(name: string): { readonly nodes: readonly LoadedSet[] } | null;
+    /** What it knows of modules, by their names. */
+    getModuleList(): Record<string, { readonly name: string; readonly nodes: object }>;
+    getNodeList(filter?: (set: LoadedSet) => boolean): LoadedSet[];
     /** Rejects if the lists do not permit the module, or another one is missing whose nodes its nodes need. */
     addModule(name: string): Promise<unknown>;
+    /** Also loads the set if it was not loaded yet. */
+    enableNode(id: string): Promise<LoadedSet>;
+    disableNode(id: string): Promise<LoadedSet>;
   };
   /** Undocumented: whether lists permit a version of a module. */
   readonly permitsModule: (lists: ModuleLists, name: string, version: unknown) => boolean;
@@ -56,7 +72,12 @@ export type NodeRed = {
   readonly getNode: (id: string) => RunningNode | null;
   /** Undocumented: the configurations of all nodes and tabs. */
   readonly eachNode: (
-    visit: (node: { readonly id: string; readonly type: string; readonly disabled?: boolean }) => void,
+    visit: (node: {
+      readonly id: string;
+      readonly type: string;
+      readonly disabled?: boolean;
+      readonly libs?: unknown;
+    }) => void,
   ) => void;
   /** Undocumented: creates the context of a scope if there is none. */
   readonly getContext: (id: string) => Context;
@@ -207,16 +228,25 @@ type RegistryPart = { init: (settings: object) => void };
 
 /**
  * Makes the runtime load added modules from `modulesDir` only, those that the lists permit, or none if it is undefined. It would look in `nodes` and `node_modules`
- * of the user folder, which flows can write. Nodes still get `userDir` as a folder for their files.
+ * of the user folder, which flows can write. Nodes still get `userDir` as a folder for their files. Returns a function that replaces the
+ * lists.
  */
-export function loadModulesFrom({ modulesDir, moduleLists }: Pick<Initialize, "modulesDir" | "moduleLists">): void {
+export function loadModulesFrom({
+  modulesDir,
+  moduleLists,
+}: Pick<Initialize, "modulesDir" | "moduleLists">): (lists: ModuleLists) => void {
   const load = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
-  redirect(load("@node-red/registry/lib/localfilesystem") as RegistryPart, {
+  const palette = { ...toNodeRed(moduleLists) };
+  const reload = redirect(load("@node-red/registry/lib/localfilesystem") as RegistryPart, {
     userDir: modulesDir,
-    externalModules: { palette: toNodeRed(moduleLists) },
+    externalModules: { palette },
   });
   // Without a folder it would take the working directory.
   redirect(load("@node-red/registry/lib/externalModules") as RegistryPart, { userDir: modulesDir ?? "/dev/null" });
+  return (lists) => {
+    Object.assign(palette, toNodeRed(lists));
+    reload();
+  };
 }
 
 function functionModules(lists: ModuleLists | undefined): object {
@@ -227,11 +257,16 @@ function toNodeRed({ allow, deny }: ModuleLists = { allow: ["*"], deny: [] }): o
   return { allowList: allow, denyList: deny };
 }
 
-/** These settings are only used for the folders of modules. */
-function redirect(part: RegistryPart, changes: Readonly<Record<string, unknown>>): void {
+/** These settings are only used for the folders of modules. Returns a function that makes the part read them again. */
+function redirect(part: RegistryPart, changes: Readonly<Record<string, unknown>>): () => void {
   const { init } = part;
   const properties = Object.fromEntries(Object.entries(changes).map(([name, value]) => [name, { value }]));
-  part.init = (settings) => init(Object.create(settings, properties) as object);
+  let known: object = {};
+  part.init = (settings) => {
+    known = Object.create(settings, properties) as object;
+    init(known);
+  };
+  return () => init(known);
 }
 
 const testedVersion = "5.0.7";

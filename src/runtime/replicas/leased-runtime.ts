@@ -4,7 +4,7 @@ import { type CallOptions, type Procedure, noRuntime } from "../calls.ts";
 import { type Fence, msUntil } from "../fence.ts";
 import type { Boundary, RuntimeOptions } from "../options.ts";
 import {
-  type AdditionResult,
+  type ModulesResult,
   type DeploymentResult,
   type RevisionResult,
   type Runtime,
@@ -85,9 +85,9 @@ class LeasedRuntime implements Runtime {
     return pending;
   }
 
-  async addModules(...call: Parameters<Runtime["addModules"]>): Promise<AdditionResult> {
+  async applyModules(...call: Parameters<Runtime["applyModules"]>): Promise<ModulesResult> {
     if (this.#opened !== undefined) {
-      return this.#opened.runtime.addModules(...call);
+      return this.#opened.runtime.applyModules(...call);
     }
     this.#forgetMissing();
     return { ...pending, isRestarted: false };

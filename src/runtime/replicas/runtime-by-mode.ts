@@ -61,7 +61,7 @@ function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
   return {
     apply: async () => pending,
     restart: async () => pending,
-    addModules: async () => ({ ...pending, isRestarted: false }),
+    applyModules: async () => ({ ...pending, isRestarted: false }),
     async call() {
       throw noRuntime("this replica never runs flows (runtime.mode: none)");
     },

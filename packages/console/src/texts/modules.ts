@@ -64,7 +64,7 @@ export const texts = {
   force: "All the same: the flows will not run",
   restartNow: "Start the flows again now",
   restartNowHint:
-    "In a new process, so that the context in memory is lost, unless modules are only added: then they go on. Otherwise they have the change when they are started the next time in a new process.",
+    "In a new process, so that the context in memory is lost, unless modules are only added, enabled or disabled: then they go on. Otherwise they have the change when they are started the next time in a new process.",
   working: "Working …",
   starting: "Starting the flows …",
   goesOn: "If this is closed, the change goes on.",

@@ -6,6 +6,7 @@ import { isWithin, readModules } from "../runtime/folders.ts";
 import { readManifest } from "../runtime/manifest.ts";
 import { coreModule, coreSetOf, findCoreDir, scanCore } from "./core-nodes.ts";
 import { readLockfile, uploadOf } from "./lockfile.ts";
+import { readSubflows } from "./subflows.ts";
 
 /** A file of a module that defines node types. */
 export type InstalledSet = { readonly name: string; readonly types: readonly string[]; readonly isEnabled: boolean };
@@ -100,7 +101,10 @@ let coreSets: readonly DeclaredSet[] | undefined;
 
 async function readCoreSets(dir: string): Promise<readonly DeclaredSet[]> {
   const { files } = await scanCore(dir);
-  const sets = await readEach(files.map((file) => [coreSetOf(file), file] as const));
+  const sets = await readEach(
+    dir,
+    files.map((file) => [coreSetOf(file), file] as const),
+  );
   // It has no dialog.
   return sets.map((set) => (set.name === "junction" ? { ...set, types: ["junction"] } : set));
 }
@@ -127,23 +131,31 @@ function readSets(moduleDir: string): Promise<DeclaredSet[]> {
     .entries()
     .map(([name, file]) => [name, join(moduleDir, file)] as const)
     .filter(([, path]) => isWithin(moduleDir, path));
-  return readEach(files);
+  return readEach(moduleDir, files);
 }
 
-/** The node types in files: as Node-RED finds them, in the templates beside them. Nothing is executed. */
-async function readEach(files: Iterable<readonly [name: string, path: string]>): Promise<DeclaredSet[]> {
+/** The node types in files: as Node-RED finds them, in the templates beside them, and of subflows. Nothing is executed. */
+async function readEach(
+  moduleDir: string,
+  files: Iterable<readonly [name: string, path: string]>,
+): Promise<DeclaredSet[]> {
   const sets: DeclaredSet[] = [];
   const known = new Map<string, readonly string[]>();
   let count = 0;
   // One after another: a module can name many large ones, and one many times.
   for (const [name, path] of files) {
-    const types = known.get(path) ?? (count >= maxTypes ? [] : findTypes(await readTemplate(path)));
+    const types = known.get(path) ?? (count >= maxTypes ? [] : await readTypes(moduleDir, path));
     known.set(path, types);
     const kept = types.slice(0, maxTypes - count);
     count += kept.length;
     sets.push({ name, types: kept });
   }
   return sets;
+}
+
+async function readTypes(moduleDir: string, program: string): Promise<string[]> {
+  const subflows = await readSubflows(moduleDir, program);
+  return [...new Set([...findTypes(await readTemplate(program)), ...subflows.map(({ type }) => type)])];
 }
 
 async function readTemplate(program: string): Promise<string> {

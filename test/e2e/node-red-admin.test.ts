@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openNpmRegistry } from "../modules/npm-registry.ts";
-import { nodesOf, templatesOf } from "../modules/write-modules.ts";
+import { nodesOf, packagedSubflow, templatesOf } from "../modules/write-modules.ts";
 import { runNodeRedAdmin } from "./node-red-admin.ts";
 import { startToolService } from "./tools.ts";
 import { passwordOf, user } from "./users.ts";
@@ -25,6 +25,7 @@ const packages = [
     files: { ...withNodes("one").files, "second.js": nodesOf(["second"]), "second.html": templatesOf(["second"]) },
   },
   { name: "@scope/two", version: "2.0.0", ...withNodes("two") },
+  { name: "contrib-subflow", version: "1.0.0", ...packagedSubflow("packaged") },
   { name: "no-nodes", version: "1.0.0" },
 ];
 
@@ -98,6 +99,8 @@ const commands: readonly { args: readonly string[]; answers?: readonly string[];
   { args: ["install", "@scope/two"], prints: "@scope/two/all" },
   { args: ["info", "contrib-one"], prints: "1.0.0" },
   { args: ["info", "@scope/two/all"], prints: "2.0.0" },
+  { args: ["install", "contrib-subflow"], prints: "contrib-subflow/example" },
+  { args: ["info", "contrib-subflow/example"], prints: "packaged" },
   { args: ["disable", "contrib-one"], prints: "disabled" },
   { args: ["info", "contrib-one"], prints: "disabled" },
   { args: ["enable", "contrib-one"], prints: "enabled" },

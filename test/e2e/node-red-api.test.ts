@@ -3,10 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createAuthority, issueServer } from "../certificates.ts";
+import { pack } from "../modules/npm-registry.ts";
+import { packagedSubflow } from "../modules/write-modules.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint, installReporter, reporter, tab } from "./flow-builders.ts";
 import { bearer, form, json, type Reply } from "./rest.ts";
-import { startService, withoutRuntime } from "./service.ts";
+import { eventually, startService, withoutRuntime } from "./service.ts";
 import { loginTool, startToolService, type ToolService } from "./tools.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
@@ -401,6 +403,44 @@ describe("a service with users", () => {
     expect(revoked.status).toBe(200);
     expect((await service.sendTool("GET", "/flows", { headers: bearer(token) })).status).toBe(401);
   });
+});
+
+test("a subflow that is a module is listed with its type and template, and its nodes run and show their status", async () => {
+  await using service = await startToolService({ config: { adminAuth: { users: [user("admin", "*")] } } });
+  const admin = bearer(await loginTool(service, "admin"));
+  const own = { ...bearer(await login(service, {})), ...json };
+  const tarball = await pack({ name: "contrib-subflow", version: "1.0.0", ...packagedSubflow("packaged") });
+  const installed = await service.send("POST", "/modules", {
+    headers: own,
+    body: JSON.stringify({ tarball: tarball.toString("base64") }),
+  });
+  expect(installed.json()).toMatchObject({
+    module: { types: ["packaged"], loaded: true, sets: [{ name: "example", types: ["packaged"] }] },
+    restarted: false,
+  });
+  const list = await service.sendTool("GET", "/nodes", { headers: { ...admin, accept: "application/json" } });
+  expect(list.json()).toContainEqual(expect.objectContaining({ id: "contrib-subflow/example", types: ["packaged"] }));
+  const html = (await service.sendTool("GET", "/nodes", { headers: { ...admin, accept: "text/html" } })).body;
+  expect(html).toContain(`RED.nodes.registerType("packaged",{\n        subflowModule: true,`);
+  const flows = endpoint("/packaged", "return msg;").map((each) =>
+    each["type"] === "function" ? { ...each, type: "packaged", func: undefined } : each,
+  );
+  const deployed = await service.sendTool("POST", "/flows", {
+    headers: { ...admin, ...json, ...apiV2 },
+    body: JSON.stringify({ flows }),
+  });
+  const { rev } = deployed.json() as { rev: string };
+  expect(await service.get("/packaged", own)).toBe("packaged");
+  const { id } = flows.find(({ type }) => type === "packaged") as { id: string };
+  await eventually(async () =>
+    expect((await service.send("GET", "/runtime/nodes", { headers: own })).json()).toMatchObject({
+      nodes: expect.arrayContaining([
+        expect.objectContaining({ nodeId: id, status: expect.objectContaining({ text: "inside" }) }),
+      ]),
+    }),
+  );
+  const revision = (await service.send("GET", `/revisions/${rev}?view=FULL`, { headers: own })).json();
+  expect(revision).toMatchObject({ modules: [{ name: "contrib-subflow", version: "1.0.0" }] });
 });
 
 test("who is not authenticated can't store settings for others", async () => {

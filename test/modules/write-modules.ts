@@ -48,6 +48,46 @@ export function templatesOf(types: readonly string[]): string {
   return types.map((type) => `<script type="text/html" data-template-name="${type}"></script>`).join("\n");
 }
 
+/** What a package of a subflow has, as Node-RED's documentation says ("Packaging a Subflow module"). Its nodes show the status `inside`. */
+export function packagedSubflow(type: string) {
+  const subflow = {
+    id: "packaged",
+    type: "subflow",
+    name: "Packaged",
+    category: "function",
+    in: [{ wires: [{ id: "inner" }] }],
+    out: [{ wires: [{ id: "inner", port: 0 }] }],
+    status: { wires: [{ id: "report", port: 0 }] },
+    env: [],
+    meta: { type },
+    flow: [
+      {
+        id: "inner",
+        type: "function",
+        z: "packaged",
+        func: `msg.payload = "packaged"; node.status({ text: "inside" }); return msg;`,
+        outputs: 1,
+        libs: [],
+        wires: [[]],
+      },
+      { id: "report", type: "status", z: "packaged", scope: null, wires: [[]] },
+    ],
+  };
+  return {
+    manifest: { "node-red": { nodes: { example: "example.js" } } },
+    files: {
+      "subflow.json": JSON.stringify(subflow),
+      "example.js": `const fs = require("fs");
+        const path = require("path");
+        module.exports = function (RED) {
+          const subflowFile = path.join(__dirname, "subflow.json");
+          const subflowContents = fs.readFileSync(subflowFile);
+          RED.nodes.registerSubflow(JSON.parse(subflowContents));
+        };`,
+    },
+  };
+}
+
 /** The template of a node that can be dragged from the palette of Node-RED's editor. */
 export function paletteTemplateOf(type: string): string {
   return `<script type="text/html" data-template-name="${type}"></script>

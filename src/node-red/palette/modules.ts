@@ -1,9 +1,11 @@
 import { glob, readdir, stat } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { basename, dirname, extname, join } from "node:path";
 import semver from "semver";
 import { type Fields, isFields } from "../../base/fields.ts";
 import { coreModule, coreSetOf, scanCore } from "../../modules/core-nodes.ts";
 import { isAllowed } from "../../modules/policy.ts";
+import { readSubflows } from "../../modules/subflows.ts";
 import type { Disabled } from "../../runtime/disabled.ts";
 import { isModuleName, isWithin, readModules } from "../../runtime/folders.ts";
 import { readManifest } from "../../runtime/manifest.ts";
@@ -160,7 +162,8 @@ class PaletteReader {
       for (const [name, path] of filesOf(section[`${kind}s`])) {
         const file = join(dir, path);
         if (isWithin(dir, file)) {
-          sets.push(await this.#readSet(module, kind, name, file));
+          const set = await this.#readSet(module, kind, name, file);
+          sets.push(kind === "node" ? await this.#addSubflows(set, dir, file) : set);
           iconDirs.add(join(dirname(file), "icons"));
         }
       }
@@ -203,6 +206,26 @@ class PaletteReader {
     };
   }
 
+  /** As `registerSubflow` of Node-RED, for which the last one has the template of the set. */
+  async #addSubflows(set: NodeSet, moduleDir: string, file: string): Promise<NodeSet> {
+    if (set.err !== undefined) {
+      return set;
+    }
+    if (file.endsWith(".json")) {
+      // Node does not load it as a program.
+      return { ...set, err: { code: "ERR_IMPORT_ATTRIBUTE_MISSING" } };
+    }
+    const subflows = (await readSubflows(moduleDir, file)).filter(({ type }) => !set.types.includes(type));
+    const types = subflows.map(({ type }) => type);
+    const main = subflows.map(({ definition }) => createSubflowTemplate(definition)).at(-1) ?? set.main;
+    if (types.length === 0 || main === undefined || main.length > this.#bytesLeft) {
+      return set;
+    }
+    this.#bytesLeft -= main.length;
+    const err = this.#claimTypes(set.id.slice(0, -set.name.length - 1), types);
+    return { ...set, types: [...set.types, ...types], main, ...(err !== undefined && { err }) };
+  }
+
   /** Undefined: there is none, or it is too large. */
   async #readTemplate(path: string): Promise<string | undefined> {
     const text = await readText(path, Math.min(maxTemplateBytes, this.#bytesLeft));
@@ -217,6 +240,19 @@ class PaletteReader {
       return { code: "type_already_registered", details };
     }
     types.forEach((each) => this.#moduleOfType.set(each, module));
+    return undefined;
+  }
+}
+
+type SubflowPart = { readonly register: (id: string, subflow: object) => { readonly config: string } };
+
+/** The template of the nodes of a subflow, by Node-RED's own function; undefined: it is malformed. */
+function createSubflowTemplate(definition: object): string | undefined {
+  const require = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
+  const { register } = require("@node-red/registry/lib/subflow") as SubflowPart;
+  try {
+    return register("", definition).config;
+  } catch {
     return undefined;
   }
 }

@@ -38,12 +38,67 @@ function sectionsOf(html: string): [id: string, hash: string][] {
   return html.split(/(?=<!-- --- \[)/).map((section) => [section.split("\n", 1)[0] ?? "", hash("sha256", section)]);
 }
 
+const subflow = {
+  id: "abc",
+  type: "subflow",
+  name: "Packaged <subflow>",
+  info: "Its *help*",
+  category: "packaged",
+  in: [{ x: 1, y: 1, wires: [{ id: "inner" }] }],
+  out: [{ x: 1, y: 1, wires: [{ id: "inner", port: 0 }] }],
+  env: [
+    { name: "LIMIT", type: "num", value: "3", ui: { label: { "en-US": "Limit" } } },
+    { name: "KEY", type: "cred", ui: { type: "cred" } },
+  ],
+  meta: { module: "contrib-subflows", type: "packaged", version: "1.2.3" },
+  color: "#ff0000",
+  flow: [{ id: "inner", type: "change", z: "abc", rules: [], wires: [[]] }],
+};
+
+/** The program of Node-RED's documentation, and others. */
+const subflowModule = {
+  "node_modules/contrib-subflows/package.json": JSON.stringify({
+    name: "contrib-subflows",
+    version: "1.2.3",
+    "node-red": {
+      nodes: {
+        example: "example.js",
+        required: "lib/required.js",
+        several: "lib/several.js",
+        data: "subflow.json",
+        again: "again.js",
+      },
+    },
+  }),
+  "node_modules/contrib-subflows/subflow.json": JSON.stringify(subflow),
+  "node_modules/contrib-subflows/example.js": `const fs = require("fs");
+    const path = require("path");
+    module.exports = function (RED) {
+      const subflowFile = path.join(__dirname, "subflow.json");
+      RED.nodes.registerSubflow(JSON.parse(fs.readFileSync(subflowFile)));
+    };`,
+  "node_modules/contrib-subflows/again.js": `module.exports = () => {}; // as registerSubflow("no-such-file.json") would`,
+  "node_modules/contrib-subflows/lib/required.js": `module.exports = (RED) => RED.nodes.registerSubflow(require("./flows/unnamed"));`,
+  "node_modules/contrib-subflows/lib/flows/unnamed.json": JSON.stringify({ ...subflow, id: "unnamed", meta: {} }),
+  "node_modules/contrib-subflows/lib/several.js": `const { join } = require("node:path");
+    const { readFileSync } = require("node:fs");
+    module.exports = (RED) => {
+      for (const file of [join(__dirname, "flows", "first.json"), join(__dirname, 'flows', 'second.json')]) {
+        RED.nodes.registerSubflow(JSON.parse(readFileSync(file, "utf8")));
+      }
+    };`,
+  "node_modules/contrib-subflows/lib/flows/first.json": JSON.stringify({ ...subflow, id: "first", meta: undefined }),
+  "node_modules/contrib-subflows/lib/flows/second.json": JSON.stringify({ ...subflow, id: "second", meta: undefined }),
+};
+
 /** Modules with everything that the editor loads of one. */
 async function writeAll(dir: string): Promise<void> {
   const manifest = (name: string, section: object, version = "1.2.3"): string =>
     JSON.stringify({ name, version, "node-red": section });
   await writeFiles(dir, {
-    "package.json": JSON.stringify({ dependencies: { one: "1.2.3", "@scope/two": "1.2.3", again: "1.2.3" } }),
+    "package.json": JSON.stringify({
+      dependencies: { one: "1.2.3", "@scope/two": "1.2.3", again: "1.2.3", "contrib-subflows": "1.2.3" },
+    }),
     "node_modules/one/package.json": manifest("one", { nodes: { first: "lib/first.js", second: "second.cjs" } }),
     "node_modules/one/lib/first.js": nodesOf(["one a", "one b"]),
     "node_modules/one/lib/first.html": `${templatesOf(["one a", "one b"])}\n${help("one a")}${help("one a", "de")}<script>x()</script>`,
@@ -72,6 +127,7 @@ async function writeAll(dir: string): Promise<void> {
     "node_modules/lacking/package.json": manifest("lacking", { dependencies: ["absent"], nodes: { all: "all.js" } }),
     "node_modules/lacking/all.js": nodesOf(["lacking"]),
     "node_modules/lacking/all.html": templatesOf(["lacking"]),
+    ...subflowModule,
     "node_modules/plain/package.json": JSON.stringify({ name: "plain", version: "1.0.0" }),
   });
 }
@@ -111,6 +167,7 @@ describe("the palette", () => {
       const expected = sectionsOf(await ask("/nodes", headers));
       expect(sectionsOf(await palette.page("node", language))).toEqual(expected);
       expect(expected.map(([id]) => id)).toContain("<!-- --- [red-module:one/first] --- -->");
+      expect(expected.map(([id]) => id)).toContain("<!-- --- [red-module:contrib-subflows/example] --- -->");
       expect(await palette.page("plugin", language)).toBe(await ask("/plugins", headers));
     },
   );
@@ -170,7 +227,7 @@ test("modules that are disabled are listed, those that the lists deny are not, a
     `${folder.path}/package.json`,
     JSON.stringify({ dependencies: { one: "1.2.3" }, flowgate: { disabled: ["one"] } }),
   );
-  const palette = openPalette(folder.path, { deny: ["again"] });
+  const palette = openPalette(folder.path, { deny: ["again", "contrib-*"] });
   const sets = (await palette.list("node")).filter(({ module }) => module !== "node-red");
   expect(sets.map(({ id, enabled }) => [id, enabled])).toEqual([
     ["@scope/two/two", true],

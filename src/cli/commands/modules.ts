@@ -35,7 +35,8 @@ export function defineModuleCommands(root: Command): void {
 
   defineCommand(module, "enable", {
     summary: "load modules again that were disabled",
-    description: "Load modules again that were disabled. The flows go on, and nodes that have waited for these are started.",
+    description:
+      "Load modules again that were disabled. The flows go on, and nodes that have waited for these are started.",
     examples: {
       "flowgate module enable node-red-contrib-cron-plus": "after module disable",
       "flowgate module enable node-red/exec": "one of Node-RED's own nodes",
@@ -46,7 +47,8 @@ export function defineModuleCommands(root: Command): void {
 
   defineCommand(module, "disable", {
     summary: "keep modules without loading them",
-    description: "Keep modules installed without loading them. The flows go on; with --force, they are started again if they have nodes of them.",
+    description:
+      "Keep modules installed without loading them. The flows go on; with --force, they are started again if they have nodes of them.",
     examples: {
       "flowgate module disable node-red-contrib-cron-plus": "until module enable",
       "flowgate module disable node-red/exec": "one of Node-RED's own nodes",

@@ -1,11 +1,12 @@
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { CachedRead } from "../base/cached-read.ts";
 import { type Disabled, readDisabled } from "../runtime/disabled.ts";
 import { isWithin, readModules } from "../runtime/folders.ts";
-import { readManifest } from "../runtime/manifest.ts";
+import { readCertainManifest, readManifest } from "../runtime/manifest.ts";
 import { coreModule, coreSetOf, findCoreDir, scanCore } from "./core-nodes.ts";
 import { readLockfile, uploadOf } from "./lockfile.ts";
+import { readText } from "./read-text.ts";
 import { readSubflows } from "./subflows.ts";
 
 /** A file of a module that defines node types. */
@@ -59,9 +60,9 @@ export async function signModules(modulesDir: string): Promise<string> {
 /** Reads the modules of a folder, sorted by name. What is malformed is left out. */
 export async function readInstalledModules(modulesDir: string): Promise<InstalledModule[]> {
   const packages = new Map(readLockfile(modulesDir).map((each) => [each.path, each]));
-  const disabled = readDisabled(modulesDir);
+  const disabled = readDisabled(modulesDir, readCertainManifest);
   const modules = await Promise.all(
-    readModules(modulesDir).map(async ({ name, version }) => ({
+    readModules(modulesDir, readCertainManifest).map(async ({ name, version }) => ({
       name,
       version,
       integrity: packages.get(`node_modules/${name}`)?.integrity,
@@ -74,7 +75,7 @@ export async function readInstalledModules(modulesDir: string): Promise<Installe
 
 /** The files of a module that define node types, by their names, as its package.json has them. */
 export function readNodeFiles(moduleDir: string): ReadonlyMap<string, string> {
-  const section = readManifest(join(moduleDir, "package.json"))["node-red"];
+  const section = readCertainManifest(join(moduleDir, "package.json"))["node-red"];
   const { nodes } = Object(section) as { readonly nodes?: unknown };
   const files = Object.entries(Object(nodes) as Record<string, unknown>);
   return new Map(files.filter((entry): entry is [string, string] => typeof entry[1] === "string").slice(0, maxFiles));
@@ -84,19 +85,21 @@ export function readNodeFiles(moduleDir: string): ReadonlyMap<string, string> {
 export async function readCoreModule(modulesDir: string): Promise<InstalledModule> {
   const dir = findCoreDir();
   const { version } = readManifest(join(dir, "package.json"));
-  coreSets ??= await readCoreSets(dir);
+  const sets = coreSets ?? (await readCoreSets(dir));
+  // Each has types, unless it could not be read.
+  coreSets = sets.length > 0 && sets.every(({ types }) => types.length > 0) ? sets : undefined;
   return {
     name: coreModule,
     version: typeof version === "string" ? version : undefined,
     integrity: undefined,
     upload: undefined,
-    ...withState(coreModule, coreSets, readDisabled(modulesDir)),
+    ...withState(coreModule, sets, readDisabled(modulesDir)),
   };
 }
 
 type DeclaredSet = Omit<InstalledSet, "isEnabled">;
 
-/** They do not change. */
+/** They do not change. Undefined until all were read. */
 let coreSets: readonly DeclaredSet[] | undefined;
 
 async function readCoreSets(dir: string): Promise<readonly DeclaredSet[]> {
@@ -155,13 +158,8 @@ async function readEach(
 
 async function readTypes(moduleDir: string, program: string): Promise<string[]> {
   const subflows = await readSubflows(moduleDir, program);
-  return [...new Set([...findTypes(await readTemplate(program)), ...subflows.map(({ type }) => type)])];
-}
-
-async function readTemplate(program: string): Promise<string> {
-  const path = program.replace(/\.c?js$/, ".html");
-  const found = await stat(path).catch(() => undefined);
-  return found?.isFile() === true && found.size <= maxTemplateBytes ? readFile(path, "utf8").catch(() => "") : "";
+  const template = await readText(program.replace(/\.c?js$/, ".html"), maxTemplateBytes);
+  return [...new Set([...findTypes(template ?? ""), ...subflows.map(({ type }) => type)])];
 }
 
 /** Finds the `data-template-name` of script elements, in time that is linear in the length of the text. */

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readManifest } from "../runtime/manifest.ts";
+import { readCertainManifest } from "../runtime/manifest.ts";
 
 /** A package that npm has installed, from its lockfile. */
 export type LockedPackage = {
@@ -35,7 +35,7 @@ const maxLockfileBytes = 64 * 1024 * 1024;
 
 /** The packages in a folder of modules; none if it has no lockfile. */
 export function readLockfile(modulesDir: string): LockedPackage[] {
-  const { packages } = readManifest(join(modulesDir, "package-lock.json"), maxLockfileBytes);
+  const { packages } = readCertainManifest(join(modulesDir, "package-lock.json"), maxLockfileBytes);
   return Object.entries(Object(packages) as Record<string, Entry>)
     .filter(([path]) => path !== "")
     .map(([path, { name: originalName, ...entry }]) => ({

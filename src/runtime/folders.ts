@@ -14,7 +14,7 @@ import {
 import { readdir, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { hasCode } from "../base/error-code.ts";
-import { isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "../base/fields.ts";
 import { makeDirectory } from "../base/directories.ts";
 import { readManifest } from "./manifest.ts";
 import type { CompleteOptions } from "./options.ts";
@@ -167,15 +167,18 @@ export function previousModulesDir(path: string): string {
   return `${path}.previous`;
 }
 
-/** The modules in the package.json of a folder. Names and versions that npm would not take from a registry are left out. */
-export function readModules(directory: string): ModuleSpec[] {
-  const { dependencies } = readManifest(join(directory, "package.json"));
+/**
+ * The modules in the package.json of a folder. Names and versions that npm would not take from a registry are left out. `read` reads a
+ * package.json.
+ */
+export function readModules(directory: string, read: (path: string) => Fields = readManifest): ModuleSpec[] {
+  const { dependencies } = read(join(directory, "package.json"));
   const entries = isFields(dependencies) ? Object.entries(dependencies) : [];
   return entries
     .filter(([name]) => isModuleName(name))
     .slice(0, maxModules)
     .map(([name, range]) => {
-      const installed = readManifest(join(directory, "node_modules", name, "package.json"))["version"] ?? range;
+      const installed = read(join(directory, "node_modules", name, "package.json"))["version"] ?? range;
       return { name, version: typeof installed === "string" && isVersionRange(installed) ? installed : undefined };
     });
 }

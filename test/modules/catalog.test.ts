@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { rename } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -81,6 +82,30 @@ test.each([
     "node_modules/a/node.html": template,
   });
   expect((await readInstalledModules(folder.path)).map((module) => module.types)).toEqual([types]);
+});
+
+test("types that could not be read for a lack of file descriptors are read again", async () => {
+  await using folder = await createFolder();
+  const names = Array.from({ length: 8 }, (_, at) => `contrib-${at}`);
+  await writeModules(
+    folder.path,
+    names.map((name) => ({ name, types: [name] })),
+  );
+  const catalogPath = new URL("../../src/modules/catalog.ts", import.meta.url).href;
+  const program = `import { closeSync, openSync } from "node:fs";
+    import { ModuleCatalog } from ${JSON.stringify(catalogPath)};
+    const catalog = new ModuleCatalog(process.argv[1]);
+    const files = [];
+    try { for (;;) files.push(openSync("/dev/null")); } catch {}
+    // One is left, for one file after another.
+    closeSync(files.pop());
+    const outcome = await catalog.list().then(() => "read", ({ code }) => code);
+    files.forEach((file) => closeSync(file));
+    const modules = await catalog.list();
+    console.log(JSON.stringify([outcome, modules.flatMap(({ types }) => types)]));`;
+  const command = `ulimit -n 60 && exec "$0" --input-type=module --eval "$@"`;
+  const printed = execFileSync("sh", ["-c", command, process.execPath, program, folder.path], { encoding: "utf8" });
+  expect(JSON.parse(printed)).toEqual(["EMFILE", names]);
 });
 
 test("a catalog notices that a command has replaced the folder", async () => {

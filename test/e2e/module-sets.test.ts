@@ -436,10 +436,12 @@ describe("with a registry", () => {
     expect((await run(source, "export", file)).code).toBe(0);
     expect(await readdir(folder.path)).toContain("flows.json.modules");
     await deploy(source, { flows, modules: one("1.0.0") });
+    const before = await readFile(file, "utf8");
     expect(await run(source, "export", file)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("flows.json.modules: was not written by an export: move or remove it"),
     });
+    expect(await readFile(file, "utf8")).toBe(before);
   });
 });
 

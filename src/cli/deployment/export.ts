@@ -3,9 +3,9 @@ import { parseFlows } from "../../flows/parse-flows.ts";
 import type { ClientContext } from "../client/action.ts";
 import { ifPermitted } from "../client/session.ts";
 import { UsageFailure } from "../failure.ts";
-import { exportFile, formatNodes } from "../flow-files/write-file.ts";
+import { exportFile, formatNodes, removeFile } from "../flow-files/write-file.ts";
 import { exportFolder } from "../flow-files/export-folder.ts";
-import { modulesPathOf, writeModulesFile } from "../flow-files/modules-file.ts";
+import { modulesPathOf, planModulesFile } from "../flow-files/modules-file.ts";
 import { shortRev } from "../output/values.ts";
 import { findRevision } from "../administration/history.ts";
 
@@ -32,10 +32,11 @@ export async function exportFlows(
   const revision = await ifPermitted(session.revisions.getRevision({ rev, view: RevisionView.FULL }));
   const modules = revision?.modules;
   if (/\.(?:json|ya?ml)$/i.test(path)) {
-    await exportFile(path, flows, format);
     const modulesPath = modulesPathOf(path);
-    if (modules !== undefined) {
-      await writeModulesFile(modulesPath, modules);
+    const change = await planModulesFile(modulesPath, modules);
+    await exportFile(path, flows, { format, ...(change?.text !== undefined && { beside: change }) });
+    if (change !== undefined && change.text === undefined) {
+      await removeFile(modulesPath);
     }
     process.stderr.write(`${exported}${modules?.length ? `, and its modules to ${modulesPath}` : ""}\n`);
   } else {

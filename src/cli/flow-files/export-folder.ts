@@ -6,11 +6,11 @@ import { containerIdOf, nameOf } from "../../flows/nodes.ts";
 import { diffOrder } from "../../flows/diff/order.ts";
 import { CliFailure } from "../failure.ts";
 import { formatIndex, indexName, readIndex, sortAsEditor } from "./folder-index.ts";
-import { type FileModule, modulesName, writeModulesFile } from "./modules-file.ts";
+import { type FileModule, modulesName, planModulesFile } from "./modules-file.ts";
 import { collectProblems } from "./read-file.ts";
 import { listFlowFiles, readFolderFile, subfolders } from "./read-files.ts";
 import { type FileProblem, FlowFilesFailure } from "./source.ts";
-import { type FileFormat, formatNodes, formatOf, removeFile, writeTextFile } from "./write-file.ts";
+import { type FileFormat, formatNodes, formatOf, removeFile, stageFiles } from "./write-file.ts";
 
 /** The names of the files of a folder that an export has changed, relative to it. */
 type FolderExport = { readonly written: readonly string[]; readonly removed: readonly string[] };
@@ -39,27 +39,35 @@ export async function exportFolder(
   const [firstFile] = listed;
   const files = planFiles(flows, existing, format ?? (firstFile === undefined ? "yaml" : formatOf(firstFile)));
   assertOwn(folder, files, existing, listed);
+  const modulesChange = await planModulesFile(join(folder, modulesName), modules);
+  const names = new Set(files.map(({ name }) => name));
+  const texts = [
+    ...files.map(({ name, nodes }) => ({ name, text: formatNodes(nodes, formatOf(name)) })),
+    ...(modulesChange?.text === undefined ? [] : [{ name: modulesName, text: modulesChange.text }]),
+  ];
+  const newIndex = { name: indexName, text: formatIndex({ files: [...names], moved: findMoves(flows, files) }) };
+  await using staged = await stageFiles(
+    [...texts, newIndex].map(({ name, text }) => ({ path: join(folder, name), text })),
+  );
 
   const written: string[] = [];
-  const write = async (name: string, text: string): Promise<void> => {
-    if (await writeTextFile(join(folder, name), text)) {
+  const place = async (name: string): Promise<void> => {
+    if (await staged.place(join(folder, name))) {
       written.push(name);
     }
   };
-  for (const { name, nodes } of files) {
-    await write(name, formatNodes(nodes, formatOf(name)));
+  for (const { name } of texts) {
+    await place(name);
   }
-  const names = new Set(files.map(({ name }) => name));
   const removed = [...existing.keys()].filter((name) => !names.has(name));
+  if (modulesChange !== undefined && modulesChange.text === undefined) {
+    removed.push(modulesName);
+  }
   for (const name of removed) {
     await removeFile(join(folder, name));
   }
-  const modulesChange = modules && (await writeModulesFile(join(folder, modulesName), modules));
-  if (modulesChange !== undefined) {
-    (modulesChange === "written" ? written : removed).push(modulesName);
-  }
-  // Written last: if the export is interrupted, the next one recognizes the files of this one by their content.
-  await write(indexName, formatIndex({ files: [...names], moved: findMoves(flows, files) }));
+  // Last: if the export is interrupted, the next one recognizes the files of this one by their content.
+  await place(indexName);
   return { written, removed };
 }
 

@@ -4,7 +4,6 @@ import { CliFailure } from "../failure.ts";
 import { formatYaml } from "../yaml.ts";
 import { type FileValue, readIfExists } from "./read-file.ts";
 import { parseSource } from "./source.ts";
-import { removeFile, writeTextFile } from "./write-file.ts";
 
 /** A module that flows need, as the API has it. */
 export type FileModule = { readonly name: string; readonly version: string; readonly integrity?: string | undefined };
@@ -30,11 +29,19 @@ export async function readModulesFile(path: string): Promise<FileValue | undefin
   return { value: source.value ?? [], source, path: [] };
 }
 
-/** Writes a file of modules, or removes it if there are none. Returns whether it has changed. Throws a CliFailure. */
-export async function writeModulesFile(
+/** What an export does with a file of modules: its content, or whether it is removed. Undefined: it remains as it is. */
+type ModulesChange =
+  | { readonly path: string; readonly text: string }
+  | { readonly path: string; readonly text: undefined };
+
+/** Finds out what an export does with a file of modules. Throws a CliFailure if someone else has written the file. */
+export async function planModulesFile(
   path: string,
-  modules: readonly FileModule[],
-): Promise<"written" | "removed" | undefined> {
+  modules: readonly FileModule[] | undefined,
+): Promise<ModulesChange | undefined> {
+  if (modules === undefined) {
+    return undefined;
+  }
   const existing = await lstat(path).catch(() => undefined);
   if (existing !== undefined && !(await isOwn(path))) {
     if (modules.length === 0) {
@@ -43,13 +50,9 @@ export async function writeModulesFile(
     throw new CliFailure(`${path}: was not written by an export: move or remove it`);
   }
   if (modules.length > 0) {
-    return (await writeTextFile(path, formatModules(modules))) ? "written" : undefined;
+    return { path, text: formatModules(modules) };
   }
-  if (existing === undefined) {
-    return undefined;
-  }
-  await removeFile(path);
-  return "removed";
+  return existing === undefined ? undefined : { path, text: undefined };
 }
 
 function formatModules(modules: readonly FileModule[]): string {

@@ -10,11 +10,23 @@ import { printableData } from "../printable.ts";
 import { formatYaml } from "../yaml.ts";
 import { readIfExists } from "./read-file.ts";
 
-/** Writes all nodes in their order to one file, without credentials. The format is that of its extension unless it is given. */
-export async function exportFile(path: string, flows: readonly FlowNode[], format?: FileFormat): Promise<void> {
+/**
+ * Writes all nodes in their order to one file, without credentials. The format is that of its extension unless it is given. `beside` is
+ * another file that is written with it.
+ */
+export async function exportFile(
+  path: string,
+  flows: readonly FlowNode[],
+  { format = formatOf(path), beside }: { readonly format?: FileFormat | undefined; readonly beside?: TextFile } = {},
+): Promise<void> {
   // A symbolic link stays one.
   const target = await realpath(path).catch(() => path);
-  await writeTextFile(target, formatNodes(flows, format ?? formatOf(path)));
+  const file = { path: target, text: formatNodes(flows, format) };
+  await using staged = await stageFiles(beside === undefined ? [file] : [file, beside]);
+  await staged.place(target);
+  if (beside !== undefined) {
+    await staged.place(beside.path);
+  }
 }
 
 /** JSON for `.json`, YAML for all other names. */
@@ -62,26 +74,57 @@ function toYaml(nodes: readonly FlowNode[]): string {
   return formatYaml(document);
 }
 
-/** Writes a file, and its folder if there is none. Readers see the old content or the new one. Returns false if it has that content. */
-export async function writeTextFile(path: string, text: string): Promise<boolean> {
+export type TextFile = { readonly path: string; readonly text: string };
+
+/** Files that are complete on the disk, beside their places. Disposing removes those that were not placed. */
+interface StagedFiles extends AsyncDisposable {
+  /** Readers see the old content or the new one. Returns false if the file has that content. */
+  place(path: string): Promise<boolean>;
+}
+
+/** Prepares to write files, and their folders if there are none. Throws a CliFailure if one can't be written: then none has changed. */
+export async function stageFiles(files: readonly TextFile[]): Promise<StagedFiles> {
+  const temporaries = new Map<string, string>();
+  const staged: StagedFiles = {
+    async place(path) {
+      const temporary = temporaries.get(path);
+      if (temporary === undefined) {
+        return false;
+      }
+      await rename(temporary, path).catch((error: unknown) => {
+        throw explainWriteError(error, path);
+      });
+      temporaries.delete(path);
+      return true;
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(temporaries.values().map((temporary) => rm(temporary, { force: true })));
+    },
+  };
+  try {
+    for (const { path, text } of files) {
+      await stageFile(path, text, temporaries);
+    }
+    return staged;
+  } catch (error) {
+    await staged[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function stageFile(path: string, text: string, temporaries: Map<string, string>): Promise<void> {
   try {
     const existing = (await readIfExists(path))?.toString("utf8");
     if (existing === text) {
-      return false;
+      return;
     }
     makeDirectory(dirname(path), 0o777);
     const temporary = join(dirname(path), `.${randomUUID()}.tmp`);
-    try {
-      await writeFile(temporary, text, { flag: "wx", flush: true });
-      if (existing !== undefined) {
-        await chmod(temporary, (await stat(path)).mode & 0o777);
-      }
-      await rename(temporary, path);
-    } catch (error) {
-      await rm(temporary, { force: true });
-      throw error;
+    temporaries.set(path, temporary);
+    await writeFile(temporary, text, { flag: "wx", flush: true });
+    if (existing !== undefined) {
+      await chmod(temporary, (await stat(path)).mode & 0o777);
     }
-    return true;
   } catch (error) {
     throw explainWriteError(error, path);
   }

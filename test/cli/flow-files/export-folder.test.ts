@@ -150,6 +150,34 @@ test("leaves the file of modules as it is where these are not known, and removes
   });
 });
 
+test.each<[what: string, plant: (path: string) => Promise<unknown>]>([
+  ["another file", (path) => writeFile(path, "- name: contrib-one\n")],
+  ["a file that is not YAML", (path) => writeFile(path, "{{")],
+  ["a folder", (path) => mkdir(path)],
+])("writes nothing where %s is at the place of the modules", async (_, plant) => {
+  await using folder = await openFolder();
+  await exportFolder(folder.path, [tab("a", "A")]);
+  await plant(join(folder.path, "modules"));
+  const before = filesOf(folder.path);
+  const modules = [{ name: "contrib-one", version: "1.0.0" }];
+  expect(await failureOf(folder.path, exportFolder(folder.path, [tab("b", "B")], { modules }))).toBe(
+    "modules: was not written by an export: move or remove it",
+  );
+  expect(filesOf(folder.path)).toEqual(before);
+});
+
+test("writes nothing if one of the files can't be written", async () => {
+  await using folder = await openFolder();
+  await exportFolder(folder.path, [tab("a", "A")]);
+  await mkdir(join(folder.path, "subflows", "try-again.yaml"), { recursive: true });
+  const before = filesOf(folder.path);
+  const flows: FlowNode[] = [tab("b", "B"), { id: "s1", type: "subflow", name: "Try again" }];
+  expect(await failureOf(folder.path, exportFolder(folder.path, flows))).toContain(
+    "subflows/try-again.yaml: is a folder",
+  );
+  expect(filesOf(folder.path)).toEqual(before);
+});
+
 test("removes the files of tabs that exist no more, and no others", async () => {
   await using folder = await openFolder();
   await exportFolder(folder.path, [tab("a", "A"), tab("b", "B"), { id: "c", type: "mqtt-broker" }]);

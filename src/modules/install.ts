@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs";
-import { readdir, rm } from "node:fs/promises";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import { readDisabled, splitSetId } from "../runtime/disabled.ts";
@@ -20,8 +20,10 @@ export type InstallOptions = {
   readonly allowsGit?: boolean | undefined;
   /** What the caller can do about a package from elsewhere, as the end of the error. */
   readonly originHint?: string | undefined;
-  /** The packages whose install scripts are run. */
+  /** The packages whose install scripts are run, unless that was done before and they have not changed since. */
   readonly scripts: readonly string[];
+  /** Those of them whose scripts are run again. */
+  readonly rerun?: readonly string[];
   /** Whether what is in the cache is used without asking the registry: for exact versions only. */
   readonly prefersCache?: boolean;
   /** Called with the step that begins. */
@@ -44,7 +46,15 @@ export async function installPackages(
   { tree, rebuilt }: Pick<Staging, "tree" | "rebuilt">,
   npm: Npm,
   sources: readonly PackageSource[],
-  { allowsGit = false, originHint = "", scripts, prefersCache = false, onStep = () => {}, check }: InstallOptions,
+  {
+    allowsGit = false,
+    originHint = "",
+    scripts,
+    rerun = [],
+    prefersCache = false,
+    onStep = () => {},
+    check,
+  }: InstallOptions,
 ): Promise<Installation> {
   onStep("downloading");
   const before = new Map(readLockfile(tree).map((each) => [each.path, each]));
@@ -72,17 +82,33 @@ export async function installPackages(
   check(installed, packages);
   const notUploaded = packages.filter(({ resolved }) => allowsGit || isFromRegistry(resolved));
   const runnable = notUploaded.filter((each) => hasOwnName(each, packages));
-  const run = runnable.filter(({ name }) => scripts.includes(name));
+  const named = runnable.filter(({ name }) => scripts.includes(name));
+  const asked = (name: string): boolean => rerun.includes(name) || sources.some((source) => source.name === name);
+  const run = named.filter(({ name, path }) => asked(name) || !hasRun(join(tree, path)));
   if (run.length > 0) {
     onStep("running install scripts");
     // By their folders: others can have the same name.
     await npm(["rebuild", "--no-ignore-scripts", "--", ...run.map(({ path }) => `./${path}`)]);
-    run.forEach(({ path }) => rebuilt.add(path));
+    for (const { path } of run) {
+      rebuilt.add(path);
+      await writeFile(join(tree, path, ranName), ranBy);
+    }
   }
   await removeUnusedUploads(tree);
-  const notRun = packages.filter((each) => each.hasInstallScript === true && !run.includes(each));
+  const notRun = packages.filter((each) => each.hasInstallScript === true && !named.includes(each));
   const neverRun = notRun.filter((each) => !runnable.includes(each));
   return { installed, scriptsNotRun: namesOf(notRun), scriptsNeverRun: namesOf(neverRun) };
+}
+
+/** The file in a package whose install scripts were run, which is gone when npm replaces the package. */
+const ranName = ".flowgate-scripts";
+
+/** They may have compiled something for this version of the interface of Node.js. */
+const ranBy = `${process.versions.modules} ${process.arch}\n`;
+
+function hasRun(packageDir: string): boolean {
+  const path = join(packageDir, ranName);
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true && readFileSync(path, "utf8") === ranBy;
 }
 
 function namesOf(packages: readonly LockedPackage[]): string[] {

@@ -276,6 +276,24 @@ describe("the folder of modules", () => {
     expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@2.0.0", "shared@1.0.0"]);
   });
 
+  test("stays if a package whose install script was run has not changed", async () => {
+    await using opened = await open((scripts) => [
+      ...packages.filter(({ name }) => name !== "known"),
+      { ...known, manifest: { scripts } },
+      { name: "native", version: "1.0.0", manifest: { dependencies: { known: "1.0.0" } } },
+    ]);
+    const { modules, dataDir } = opened;
+    const modulesDir = ensureModulesDir(join(dataDir, "modules"));
+    await modules.install({ name: "native", version: "1.0.0" });
+    expect(opened.hasRun()).toBe(true);
+    await rm(join(dataDir, "../ran"));
+    const before = identifyFolder(modulesDir);
+    expect(await modules.install({ name: "contrib", version: "1.0.0" })).toMatchObject({ scriptsNotRun: [] });
+    expect([identifyFolder(modulesDir), opened.hasRun()]).toEqual([before, false]);
+    await modules.install({ name: "known", version: "1.0.0" });
+    expect([identifyFolder(modulesDir) === before, opened.hasRun()]).toEqual([false, true]);
+  });
+
   test("is known to be another one after it was replaced, also if it has the same inode and time", async () => {
     await using opened = await open(() => packages);
     const { modules, dataDir } = opened;

@@ -57,6 +57,7 @@ export async function installModules(
       allowsGit,
       originHint: ". --allow-git permits git repositories and URLs",
       scripts: [...allowScripts, ...settings.scripts],
+      rerun: allowScripts,
       check(modules, packages) {
         const missing = allowScripts.find((name) => !packages.some((each) => each.name === name));
         if (missing !== undefined) {

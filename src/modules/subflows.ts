@@ -1,7 +1,7 @@
-import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Fields, isFields } from "../base/fields.ts";
 import { isWithin } from "../runtime/folders.ts";
+import { readText } from "./read-text.ts";
 
 /** A subflow that a module defines, as Node-RED exports it, and the type of its nodes. */
 export type ModuleSubflow = { readonly type: string; readonly definition: Fields };
@@ -75,15 +75,4 @@ function parseSubflow(text: string | undefined): ModuleSubflow | undefined {
   const named = isFields(meta) ? meta["type"] : undefined;
   const type = typeof named === "string" && named !== "" ? named : `sf:${String(id)}`;
   return type.length <= maxTypeChars ? { type, definition } : undefined;
-}
-
-/** Undefined: there is no such file, or it is too long. */
-async function readText(path: string, maxBytes: number): Promise<string | undefined> {
-  try {
-    await using file = await open(path);
-    const stat = await file.stat();
-    return stat.isFile() && stat.size <= maxBytes ? await file.readFile("utf8") : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -248,8 +248,8 @@ type SubflowPart = { readonly register: (id: string, subflow: object) => { reado
 
 /** The template of the nodes of a subflow, by Node-RED's own function; undefined: it is malformed. */
 function createSubflowTemplate(definition: object): string | undefined {
-  const require = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
-  const { register } = require("@node-red/registry/lib/subflow") as SubflowPart;
+  const load = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
+  const { register } = load("@node-red/registry/lib/subflow") as SubflowPart;
   try {
     return register("", definition).config;
   } catch {

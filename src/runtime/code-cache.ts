@@ -84,7 +84,7 @@ function tryOpen(path: string, flags: "r" | "wx+"): number | undefined {
 }
 
 /** Of the file, which is not read in another one. */
-const format = 2;
+const format = 3;
 
 /** V8 rejects code that was compiled with other flags. The paths of modules are part of the cache, and other versions require others. */
 function nameOf({ maxOldSpaceMb, entry }: CodeCacheOptions): string {

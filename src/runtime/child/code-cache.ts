@@ -7,7 +7,9 @@ import { codeFd } from "../messages.ts";
 
 /** V8's compiled code of the CommonJS modules that are loaded until `end` is called, and what they require. */
 export interface CodeCache {
-  /** Must be called before flows or their modules can write to the file descriptor. */
+  /** Whether it is being made of the modules that are loaded, so that all have to be. */
+  readonly isRecording: boolean;
+  /** Must be called before flows or their modules can write to the file descriptor, which only is open when recording. */
   end(): void;
 }
 
@@ -37,7 +39,7 @@ export function openCodeCache(): CodeCache {
   const stat = fstatSync(codeFd);
   const compile = internals.prototype._compile as Compile | undefined;
   if (!stat.isFile() || compile === undefined) {
-    return { end() {} };
+    return { isRecording: false, end() {} };
   }
   return stat.size > 0 ? readCache(compile) : recordCache(compile);
 }
@@ -60,6 +62,7 @@ function recordCache(compile: Compile): CodeCache {
     return exported;
   });
   return {
+    isRecording: true,
     end() {
       internals.prototype._compile = compile;
       writeFileSync(codeFd, formatCache(recorded));
@@ -70,6 +73,10 @@ function recordCache(compile: Compile): CodeCache {
 
 function readCache(compile: Compile): CodeCache {
   const cached = parseCache(readFileSync(codeFd));
+  closeSync(codeFd);
+  if (cached.size === 0) {
+    return { isRecording: false, end() {} };
+  }
   const find = (content: string, filename: string): Script | undefined => {
     const entry = cached.get(filename);
     return entry?.digest === digestOf(content) ? createScript(content, filename, entry.code) : undefined;
@@ -108,12 +115,16 @@ function readCache(compile: Compile): CodeCache {
     }
     return module.exports;
   };
-  internals.prototype._compile = compileWith(find, compile, createRequire);
+  const compileCached = compileWith(find, compile, createRequire);
+  internals.prototype._compile = compileCached;
   return {
+    isRecording: false,
     end() {
-      internals.prototype._compile = compile;
       cached.clear();
-      closeSync(codeFd);
+      // Added modules may have replaced it.
+      if (internals.prototype._compile === compileCached) {
+        internals.prototype._compile = compile;
+      }
     },
   };
 }

@@ -10,7 +10,7 @@ import type { Handler } from "./calls.ts";
 import type { NodeRed } from "./node-red.ts";
 
 /** What Node-RED's own tools ask for, by the functions that its admin API calls. */
-export function editorHandlers({ runtime }: Pick<NodeRed, "runtime">): [string, Handler][] {
+export function editorHandlers({ runtime, loadTypes }: Pick<NodeRed, "runtime" | "loadTypes">): [string, Handler][] {
   return [
     [
       readEditorContext.name,
@@ -32,6 +32,12 @@ export function editorHandlers({ runtime }: Pick<NodeRed, "runtime">): [string, 
       },
     ],
     [readDiagnostics.name, () => runtime.diagnostics.get({ scope: "basic" })],
-    [readNodeCredentials.name, (argument: NodeCredentialsArgument) => runtime.flows.getNodeCredentials(argument)],
+    [
+      readNodeCredentials.name,
+      async (argument: NodeCredentialsArgument) => {
+        await loadTypes([argument.type]);
+        return runtime.flows.getNodeCredentials(argument);
+      },
+    ],
   ];
 }

@@ -67,7 +67,7 @@ setInterval(() => {
 parent.send({ kind: "heartbeat" });
 
 const codeCache = openCodeCache();
-const nodeRed = loadNodeRed(warn);
+const nodeRed = loadNodeRed({ defersSets: !codeCache.isRecording, warn });
 const { util, runtime } = nodeRed;
 const deployer = new FlowDeployer(nodeRed);
 const locator = new NodeLocator();
@@ -205,7 +205,9 @@ async function initialize(message: Initialize): Promise<FlowPort> {
     message.functionLists ?? { allow: ["*"], deny: [] },
     warn,
   );
-  codeCache.end();
+  if (codeCache.isRecording) {
+    codeCache.end();
+  }
   log.enable();
   return port;
 }
@@ -245,6 +247,10 @@ async function loadModules(message: LoadModules): Promise<void> {
 async function deploy(message: Deploy, payload: Buffer): Promise<void> {
   parent.send({ kind: "deploy-started", id: message.id });
   const nodes = parseJsonText(payload.toString()) as FlowNode[];
+  await nodeRed.loadTypes(nodes.map(({ type }) => type));
+  if (!codeCache.isRecording) {
+    codeCache.end();
+  }
   locator.replace(nodes);
   activity.replace(nodes, locator);
   const result = await deployer.deploy(message, nodes);

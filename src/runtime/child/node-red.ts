@@ -8,6 +8,7 @@ import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { ContextStore } from "./context-database.ts";
 import type { ContextModules } from "./context-stores.ts";
+import { DeferredSets, type TypeRegistration } from "./deferred-sets.ts";
 import type { RuntimeLog } from "./log.ts";
 
 /** A node that runs. */
@@ -64,6 +65,8 @@ export type NodeRed = {
     enableNode(id: string): Promise<LoadedSet>;
     disableNode(id: string): Promise<LoadedSet>;
   };
+  /** Loads those of the runtime's own sets of nodes that have the types and are not loaded yet. Must be called before flows are set. */
+  readonly loadTypes: (types: readonly string[]) => Promise<void>;
   /** Undocumented: whether lists permit a version of a module. */
   readonly permitsModule: (lists: ModuleLists, name: string, version: unknown) => boolean;
   /** Replaces the lists of the modules that function nodes may load. */
@@ -105,17 +108,36 @@ export type NodeRed = {
   };
 };
 
-/** Loads the flow runtime. Must be called after `hardenSandbox`. `onSkipped`: see `patchNodeRed`. */
-export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
-  using _ = patchNodeRed(onSkipped);
+type LoadOptions = {
+  /** Whether sets of nodes may be loaded when a type of them is needed. */
+  readonly defersSets: boolean;
+  /** Called with what can't be loaded, or is slower than it could be, see `patchNodeRed`. */
+  readonly warn: (message: string) => void;
+};
+
+/** Loads the flow runtime. Must be called after `hardenSandbox`. */
+export function loadNodeRed({ defersSets, warn }: LoadOptions): NodeRed {
+  using _ = patchNodeRed(warn);
   // An import would be evaluated before the module that calls this function.
   const require = createRequire(import.meta.url);
+  const loadOf = (name: string, from: string): unknown => createRequire(require.resolve(from))(name);
+  const registry = loadOf("@node-red/registry", "@node-red/runtime") as NodeRed["registry"];
+  const lists = loadOf("@node-red/registry/lib/util", "@node-red/runtime") as ListsPart & {
+    deferSet?: DeferredSets["defer"];
+  };
+  const sets = new DeferredSets(registry, warn);
+  if (defersSets) {
+    // Called by the patched runtime.
+    lists.deferSet = (set, read) => sets.defer(set, read);
+  }
   const memoryContext = noticeMemoryContext(require);
   const util = require("@node-red/util") as NodeRed["util"];
   const runtime = require("@node-red/runtime") as NodeRed["runtime"];
-  const { eachNode, getContext, listContextStores, ...nodes } = require("@node-red/runtime/lib/nodes") as NodeRed;
+  const nodes = require("@node-red/runtime/lib/nodes") as NodeRed & TypeRegistration;
+  const { eachNode, getContext, listContextStores, getNode: findNode } = nodes;
+  sets.follow(nodes);
   const getNode = (id: string): RunningNode | null => {
-    const node: Partial<RunningNode> | null | undefined = nodes.getNode(id);
+    const node: Partial<RunningNode> | null | undefined = findNode(id);
     // It finds properties of a prototype too.
     return typeof node?.type === "string" ? (node as RunningNode) : null;
   };
@@ -127,15 +149,16 @@ export function loadNodeRed(onSkipped: (reason: string) => void): NodeRed {
     memory: (config) => createContext("memory", config) as ReturnType<ContextModules["memory"]>,
     localfilesystem: (config) => createContext("localfilesystem", config),
   };
-  const loadOf = (name: string, from: string): unknown => createRequire(require.resolve(from))(name);
   return {
     util,
     runtime,
-    registry: loadOf("@node-red/registry", "@node-red/runtime") as NodeRed["registry"],
-    permitsModule({ allow, deny }, name, version) {
-      const part = loadOf("@node-red/registry/lib/util", "@node-red/runtime") as ListsPart;
-      return part.checkModuleAllowed(name, version, part.parseModuleList(allow), part.parseModuleList(deny));
+    registry,
+    async loadTypes(types) {
+      types.forEach((type) => sets.load(type));
+      await sets.loaded();
     },
+    permitsModule: ({ allow, deny }, name, version) =>
+      lists.checkModuleAllowed(name, version, lists.parseModuleList(allow), lists.parseModuleList(deny)),
     permitFunctionModules(lists) {
       const part = loadOf("@node-red/registry/lib/externalModules", "@node-red/runtime") as RegistryPart;
       part.init({ externalModules: { modules: functionModules(lists) } });
@@ -288,8 +311,10 @@ const patches: readonly Patch[] = [
     name: "@node-red/registry",
     file: "lib/loader.js",
     original: "const importPromise = import(modulePath);",
-    replacement: `const importPromise =
-            node.module === "node-red" ? Promise.resolve({ default: require(node.file) }) : import(modulePath);`,
+    // `deferSet`: see `loadNodeRed`.
+    replacement: `const importPromise = node.module === "node-red"
+            ? Promise.resolve({ default: registryUtil.deferSet?.(node, () => require(node.file)) ?? require(node.file) })
+            : import(modulePath);`,
   },
   {
     // `checkFlowDependencies` makes a deep copy of every node, then only reads the nodes and removes them from the list.

@@ -1,0 +1,227 @@
+import { mkdir, mkdtempDisposable, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { globSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { DeferredSets, type NodeSet, deferrableSets } from "../../src/runtime/child/deferred-sets.ts";
+import { revision, runtimeUnderTest } from "./builders.ts";
+import { endpoint, escape, onTab, tab } from "./flow-builders.ts";
+
+const requireNodes = createRequire(createRequire(import.meta.url).resolve("@node-red/nodes"));
+
+/** What a set does when it is loaded: the paths of what it calls of the runtime, and the types that it registers. */
+async function effectsOf(file: string): Promise<{ effects: string[]; types: string[] }> {
+  const effects: string[] = [];
+  const types: string[] = [];
+  const recorder = (path: string): object =>
+    new Proxy(() => {}, {
+      get: (_, name) => (typeof name === "symbol" ? undefined : recorder(`${path}.${name}`)),
+      set: (_, name) => effects.push(`${path}.${String(name)} =`) > 0,
+      apply(_, __, [type, , options]: [string, unknown, object | undefined]) {
+        if (path === "RED.nodes.registerType") {
+          types.push(type);
+          effects.push(...Object.keys(options ?? {}).map((name) => `option ${name}`));
+        } else {
+          effects.push(path);
+        }
+        return recorder(`${path}()`);
+      },
+    });
+  const settings = {};
+  const red = new Proxy(
+    {},
+    {
+      get: (_, name) =>
+        name === "settings" ? settings : name === "httpNode" ? undefined : recorder(`RED.${String(name)}`),
+    },
+  );
+  await (requireNodes(file) as (red: object) => unknown)(red);
+  return { effects, types };
+}
+
+const files = globSync(join(dirname(requireNodes.resolve("@node-red/nodes")), "core/*/*.js"));
+const nameOf = (file: string): string => basename(file, ".js").replace(/^\d+-/, "");
+
+test.each(Object.entries(deferrableSets))(
+  "the set %s only registers these types when it is loaded",
+  async (name, expected) => {
+    const [file = ""] = files.filter((path) => nameOf(path) === name);
+    const { effects, types } = await effectsOf(file);
+    expect(types.toSorted()).toEqual([...expected].toSorted());
+    expect(effects.filter((effect) => effect !== "option credentials")).toEqual([]);
+  },
+);
+
+test("a set that has other effects would be found", async () => {
+  const effects = await Promise.all(
+    ["debug", "function", "udp"].map((name) => effectsOf(files.find((path) => nameOf(path) === name) ?? "")),
+  );
+  expect(effects.map((each) => each.effects)).toEqual([
+    expect.arrayContaining(["RED.log.addHandler", "RED.httpAdmin.post", "option settings"]),
+    expect.arrayContaining(["option dynamicModuleList", "RED.library.register"]),
+    expect.arrayContaining(["RED.httpAdmin.get"]),
+  ]);
+});
+
+describe("sets", () => {
+  const set = (name: string): NodeSet => ({ id: `node-red/${name}`, name, enabled: true, types: [] });
+
+  /** Registers types as the flow runtime does, and its sets. */
+  function create() {
+    const constructors = new Map<string, string>();
+    const warnings: string[] = [];
+    const registry = { get: (type: string): unknown => constructors.get(type) };
+    const registration = {
+      registerType(of: string, type: string) {
+        if (constructors.has(type)) {
+          throw new Error(`${type} already registered`);
+        }
+        constructors.set(type, of);
+      },
+      registerSubflow(_set: string, _subflow: unknown) {},
+    };
+    const sets = new DeferredSets(registry, (warning) => warnings.push(warning));
+    sets.follow(registration);
+    const defer = (deferred: NodeSet, register: () => unknown = () => registration.registerType("own", "json")) =>
+      sets.defer(deferred, () => register);
+    return { constructors, warnings, registry, registration, sets, defer };
+  }
+
+  test("are loaded when a type is asked for, and have their types before", () => {
+    const { constructors, registry, defer } = create();
+    const json = set("JSON");
+    defer(json)?.({});
+    expect([json.types, constructors.size]).toEqual([["json"], 0]);
+    expect(registry.get("json")).toBe("own");
+  });
+
+  test("are loaded before an added module registers a type of theirs, or a subflow that contains one", () => {
+    const { constructors, registration, defer } = create();
+    defer(set("JSON"))?.({});
+    expect(() => registration.registerType("added", "json")).toThrow("json already registered");
+    expect(constructors.get("json")).toBe("own");
+
+    const other = create();
+    other.defer(set("JSON"))?.({});
+    other.registration.registerSubflow("added", { flow: [{ type: "json" }] });
+    expect(other.constructors.get("json")).toBe("own");
+  });
+
+  test("are not loaded while they are disabled", () => {
+    const { constructors, sets, defer } = create();
+    const json = { ...set("JSON"), enabled: false };
+    defer(json)?.({});
+    sets.load("json");
+    expect([json.types, constructors.size]).toEqual([["json"], 0]);
+    json.enabled = true;
+    sets.load("json");
+    expect([json.types, constructors.size]).toEqual([[], 1]);
+  });
+
+  test("that can't be loaded are reported once, and have no types", async () => {
+    for (const fail of [
+      () => {
+        throw new Error("damaged");
+      },
+      () => Promise.reject(new Error("damaged")),
+    ]) {
+      const { sets, registry, warnings, defer } = create();
+      const json = set("JSON");
+      defer(json, fail)?.({});
+      sets.load("json");
+      await sets.loaded();
+      expect(registry.get("json")).toBeUndefined();
+      expect(json).toMatchObject({ types: [], err: new Error("damaged") });
+      expect(warnings).toEqual(["[node-red/JSON] Error: damaged"]);
+    }
+  });
+
+  test("are waited for if they register their types after a while", async () => {
+    const { sets, constructors, defer, registration } = create();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    defer(set("JSON"), async () => {
+      await promise;
+      registration.registerType("own", "json");
+    })?.({});
+    sets.load("json");
+    const loaded = sets.loaded();
+    expect(constructors.size).toBe(0);
+    resolve();
+    await loaded;
+    expect(constructors.get("json")).toBe("own");
+  });
+
+  test("are not deferred if they are not known, or if a type of theirs is registered", () => {
+    const { constructors, defer } = create();
+    expect(defer(set("constructor"))).toBeUndefined();
+    expect(defer(set("debug"))).toBeUndefined();
+    constructors.set("json", "of a plugin");
+    expect(defer(set("JSON"))).toBeUndefined();
+  });
+});
+
+describe("a runtime", () => {
+  /** A flow that answers with the sets that its process has loaded. */
+  const loaded = endpoint(
+    "/loaded",
+    `${escape}
+     const { _cache } = host.getBuiltinModule("module");
+     msg.payload = Object.keys(_cache).map((path) => /@node-red.nodes.core.\\w+.(.*)\\.js$/.exec(path)?.[1]).filter(Boolean)`,
+  );
+
+  test("knows all types, and has loaded only what its flows use", async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-deferred-"));
+    const flows = [tab("T"), { ...onTab("request"), type: "http request", wires: [[]] }, ...loaded];
+    const starts = [];
+    for (const _ of ["recording", "deferring"]) {
+      await using runtime = await runtimeUnderTest({
+        codeCacheDir: folder.path,
+        active: async () => revision(1, flows),
+      });
+      await runtime.untilState("running");
+      const sets = JSON.parse(await runtime.get("/loaded")) as string[];
+      starts.push({ types: [...(runtime.nodeTypes() ?? [])].toSorted(), sets });
+    }
+    const [recording, deferring] = starts;
+    expect(recording?.types).toContain("mqtt in");
+    expect(deferring?.types).toEqual(recording?.types);
+    expect(recording?.sets).toEqual(expect.arrayContaining(["10-mqtt", "21-httprequest", "21-httpin"]));
+    expect(deferring?.sets).toEqual(expect.arrayContaining(["21-httprequest", "21-httpin", "21-debug"]));
+    expect(deferring?.sets).not.toContain("10-mqtt");
+  });
+
+  test("starts flows whose modules have subflows of its own types", async () => {
+    const subflow = {
+      id: "s",
+      type: "subflow",
+      name: "added",
+      env: [],
+      meta: { type: "added-subflow", module: "added" },
+      in: [],
+      out: [],
+      flow: [
+        { id: "json", type: "json", z: "s", x: 1, y: 1, wires: [[]] },
+        { id: "request", type: "http request", z: "s", x: 1, y: 1, wires: [[]] },
+      ],
+    };
+    await using runtime = await runtimeUnderTest(
+      { active: async () => revision(1, [tab("T"), { ...onTab("sub"), type: "added-subflow", wires: [] }, ...loaded]) },
+      async (modulesDir) => {
+        const folder = join(modulesDir, "node_modules/added");
+        await mkdir(folder, { recursive: true });
+        await writeFile(join(modulesDir, "package.json"), JSON.stringify({ dependencies: { added: "1.0.0" } }));
+        const manifest = { name: "added", version: "1.0.0", "node-red": { nodes: { added: "added.js" } } };
+        await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
+        await writeFile(
+          join(folder, "added.js"),
+          `module.exports = (RED) => RED.nodes.registerSubflow(${JSON.stringify(subflow)});`,
+        );
+      },
+    );
+    await runtime.untilState("running");
+    const sets = JSON.parse(await runtime.get("/loaded")) as string[];
+    expect(sets).toEqual(expect.arrayContaining(["21-httprequest", "70-JSON"]));
+    expect(runtime.entries.filter(({ level }) => level === "error")).toEqual([]);
+  });
+});

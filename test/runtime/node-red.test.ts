@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, mkdtempDisposable, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, mkdtempDisposable, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -147,6 +147,36 @@ test("the installed flow runtime loads its own nodes as it does others", async (
       err: expect.stringMatching(/^Error: no node/) as unknown,
     });
   }
+});
+
+/** Loads a file of the installed flow runtime. `used`: what it calls of a package that it requires. */
+async function loadWithout(file: string, name: string, uses: RegExp) {
+  const load = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
+  const path = load.resolve(file);
+  const dependency = createRequire(path).resolve(name);
+  delete load.cache[path];
+  delete load.cache[dependency];
+  const { module, skipped } = loadPatched(path);
+  const used = new Set((await readFile(path, "utf8")).match(uses));
+  return { module, skipped, used: [...used], isLoaded: () => load.cache[dependency] !== undefined };
+}
+
+test("the installed flow runtime loads moment when a date is formatted", async () => {
+  const uses = /\bmoment\b(?:\.\w+)?(?=[(.])/g;
+  const { module, skipped, used, isLoaded } = await loadWithout("@node-red/util/lib/util.js", "moment-timezone", uses);
+  expect([skipped, used, isLoaded()]).toEqual([[], ["moment"], false]);
+  const { evaluateNodeProperty } = module as { evaluateNodeProperty: (value: string, type: string) => unknown };
+  expect(evaluateNodeProperty("[year] YYYY", "date")).toBe(`year ${new Date().getFullYear()}`);
+  expect(isLoaded()).toBe(true);
+});
+
+test("the installed flow runtime does not load tar, of which it would only use one function", async () => {
+  const { skipped, used, isLoaded } = await loadWithout(
+    "@node-red/registry/lib/installer.js",
+    "tar",
+    /\btar\.\w+(?=\()/g,
+  );
+  expect([skipped, used, isLoaded()]).toEqual([[], ["tar.x"], false]);
 });
 
 test("copies the list and no nodes in the tested version", async () => {

@@ -317,6 +317,20 @@ const patches: readonly Patch[] = [
             : import(modulePath);`,
   },
   {
+    // Used by the installation of modules, which is turned off.
+    name: "@node-red/registry",
+    file: "lib/installer.js",
+    original: 'const tar = require("tar");',
+    replacement: 'const tar = { x: (options) => require("tar").x(options) };',
+  },
+  {
+    // Used by JSONata's $moment, and for dates as properties.
+    name: "@node-red/util",
+    file: "lib/util.js",
+    original: 'const moment = require("moment-timezone");',
+    replacement: 'const moment = (...values) => require("moment-timezone")(...values);',
+  },
+  {
     // `checkFlowDependencies` makes a deep copy of every node, then only reads the nodes and removes them from the list.
     name: "@node-red/registry",
     file: "lib/externalModules.js",

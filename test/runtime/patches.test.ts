@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { patchNodeRed } from "../../src/runtime/child/node-red.ts";
+import { patchNodeRed } from "../../src/runtime/child/patches.ts";
 
 type ExternalModules = { checkFlowDependencies(flows: object[]): unknown };
 type FlowUtil = {

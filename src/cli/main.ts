@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import { setFlagsFromString } from "node:v8";
+import { limitYoungGeneration, pauseCompilers } from "./v8-flags.ts";
 
 const isService = startsService(process.argv[2]);
 // Must run before other modules are loaded. Other commands end before their memory matters, and collecting garbage takes a sixth of their time.
 const release = isService ? limitYoungGeneration() : () => {};
+const resumeCompilers = isService ? pauseCompilers() : () => {};
 const { useCompileCache, useUserCompileCache } = await import("./compile-cache.ts");
 if (!isService) {
   useUserCompileCache(process.env);
@@ -20,6 +21,7 @@ await runCommandLine({
   async openGateway(options) {
     const { openGateway } = await import("../app/gateway.ts");
     const gateway = await openGateway(options);
+    resumeCompilers();
     // Most of what is allocated while the flows start is long-lived too.
     setTimeout(release, 5_000).unref();
     return gateway;
@@ -35,17 +37,4 @@ await runCommandLine({
 function startsService(first = "serve"): boolean {
   const isFlag = first.startsWith("-") && !["--help", "-h", "--version", "-V"].includes(first);
   return isFlag || first === "serve";
-}
-
-/**
- * Prevents V8's young generation from growing, until the returned function is called. Must be called before modules are
- * loaded.
- *
- * Most objects allocated by loading modules are long-lived, for which V8 enlarges the young generation to three
- * semi-spaces of up to 16 MiB. An idle process would keep that memory.
- */
-function limitYoungGeneration(): () => void {
-  setFlagsFromString("--semi-space-growth-factor=1");
-  // V8's default.
-  return () => setFlagsFromString("--semi-space-growth-factor=2");
 }

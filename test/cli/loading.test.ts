@@ -1,7 +1,9 @@
+import { execFileSync } from "node:child_process";
 import { chmod, mkdir, mkdtempDisposable, readdir, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { v8Defaults } from "../../src/cli/v8-flags.ts";
 import { runCli } from "./run-cli.ts";
 
 /** Prints the path of each module to stderr. The build has those that it has bundled in comments. */
@@ -55,6 +57,37 @@ test("the start loads node:http without Node's HTTP client", async () => {
   });
   expect(stderr).toMatch(/^NativeModule http$/m);
   expect(stderr).not.toMatch(/undici\/undici$/m);
+});
+
+test("a service without TLS loads neither HTTP/2, TLS nor fetch to start and to stop", async () => {
+  await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  const config = join(directory.path, "flowgate.json");
+  await writeFile(config, JSON.stringify({ runtime: { mode: "none" } }));
+  const stopAndList = `
+    const write = process.stdout.write.bind(process.stdout);
+    process.stdout.write = (text) => {
+      if (String(text).includes("listens on")) {
+        process.kill(process.pid, "SIGTERM");
+      }
+      return write(text);
+    };
+    process.on("exit", () => process.stderr.write(process.moduleLoadList.join("\\n")));
+  `;
+  const { code, stderr } = await runCli(
+    ["serve", "--config", config, "--port", "0", "--data-dir", join(directory.path, "data")],
+    { env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(stopAndList)}` } },
+  );
+  const loaded = ["http", "http2", "tls", "internal/deps/undici/undici"].filter((name) =>
+    stderr.split("\n").includes(`NativeModule ${name}`),
+  );
+  expect({ code, loaded }).toEqual({ code: 0, loaded: ["http"] });
+});
+
+test("resets the flags of V8 to the defaults that they have in Node", () => {
+  const options = execFileSync(process.execPath, ["--v8-options"], { encoding: "utf8" });
+  for (const [flag, value] of Object.entries(v8Defaults)) {
+    expect(options).toContain(`default: ${flag}=${value}\n`);
+  }
 });
 
 const filesIn = async (folder: string) =>

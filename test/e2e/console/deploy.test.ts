@@ -26,7 +26,8 @@ describe.skipIf(missingBrowser !== undefined)("the pages for deployments and pro
   let ada: Record<string, string>;
 
   beforeAll(async () => {
-    [service, browser] = await Promise.all([startService({ config: { adminAuth: { users } } }), openBrowser()]);
+    const config = { adminAuth: { users }, runtime: { freshProcess: "never" } };
+    [service, browser] = await Promise.all([startService({ config }), openBrowser()]);
     ada = bearer(await login(service, { username: "ada" }));
   });
   afterAll(async () => {

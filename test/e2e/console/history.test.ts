@@ -40,7 +40,9 @@ async function start(required: readonly string[] = []): Promise<Service> {
     user("viewer", "read"),
     user("<b>eve</b>", "*"),
   ];
-  return startService({ config: { adminAuth: { users }, approvals: { required } } });
+  return startService({
+    config: { adminAuth: { users }, approvals: { required }, runtime: { freshProcess: "never" } },
+  });
 }
 
 describe.skipIf(missingBrowser !== undefined)("the history", () => {

@@ -24,7 +24,8 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
     const users = [user("ada", "*"), user("viewer", ["runtime.read", "settings.read"])];
     const port = await freePort();
     const signIn = { url: `http://127.0.0.1:${port}` };
-    service = await startService({ port, config: { adminAuth: { signIn, users } } });
+    const config = { adminAuth: { signIn, users }, runtime: { freshProcess: "never" } };
+    service = await startService({ port, config });
     headers = bearer(await login(service, { username: "ada" }));
     browser = await openBrowser();
   });

@@ -104,8 +104,9 @@ async function runSoak(
     dataDir: await createFolder(),
     env: { ...limitedHeap, NODE_OPTIONS: [limitedHeap.NODE_OPTIONS, ...nodeOptions].join(" ") },
   });
-  const token = bearer(await login(service, { username: "admin" }));
-  await deploy(service, { flows: endpoint("/n", `msg.payload = "0"`) }, "full", token);
+  // On a busy machine, calls are refused for a moment.
+  const token = bearer(await eventually(() => login(service, { username: "admin" })));
+  await eventually(() => deploy(service, { flows: endpoint("/n", `msg.payload = "0"`) }, "full", token));
   const before = await readResources(service.pid);
   const ending = new AbortController();
   const { counts, ended } = startLoad(service, token, ending.signal);

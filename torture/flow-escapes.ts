@@ -1,5 +1,6 @@
-import { once } from "node:events";
 import { execFile } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
 import { readFile, readdir } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -196,7 +197,7 @@ async function configureNpm(
  */
 async function useProcesses(isolate: "required" | "off"): Promise<Attempt> {
   const secret = "an environment variable of the service";
-  const marker = String(100_000_000 + process.pid);
+  const marker = String(randomInt(100_000_000, 1_000_000_000));
   await using service = await startService({
     config: { runtime: { isolate, allow: { childProcess: true } } },
     env: { SERVICE_SECRET: secret },

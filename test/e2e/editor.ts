@@ -132,6 +132,9 @@ export class Editor implements AsyncDisposable {
 
   /** Deploys, and resolves with the headers and the body of the request when it was answered with 200. */
   async deploy(): Promise<{ readonly type: string | undefined; readonly rev: string }> {
+    // A click on it is ignored while it is disabled, and while a dialog closes.
+    await this.page.locator("#red-ui-header-button-deploy:not(.disabled)").waitFor();
+    await this.page.locator("#red-ui-header-shade").waitFor({ state: "hidden" });
     const [response] = await Promise.all([
       this.page.waitForResponse((each) => each.url().endsWith("/flows") && each.request().method() === "POST"),
       this.deployButton.click(),

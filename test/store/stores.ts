@@ -99,13 +99,25 @@ function randomDraft(parent: string, count: number): RevisionDraft {
   });
 }
 
+/** One operation after the other: at PostgreSQL, those that wait for many others fail. */
+async function inTurn<Item, Result>(
+  items: readonly Item[],
+  operation: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (const item of items) {
+    results.push(await operation(item));
+  }
+  return results;
+}
+
 /** All revisions with their flows, credentials and states, and all tokens. */
 export async function readContent(store: Store): Promise<unknown> {
   const { revisions } = await store.flows.list({ limit: 10_000 });
-  const contents = await Promise.all(revisions.map(({ rev }) => store.flows.find(rev)));
+  const contents = await inTurn(revisions, ({ rev }) => store.flows.find(rev));
   const { tokens } = await store.tokens.list({ limit: 1_000, nowMs: 0 });
   const { proposals } = await store.proposals.list({ limit: 1_000 });
-  const proposed = await Promise.all(proposals.map(({ id }) => store.proposals.find(id)));
+  const proposed = await inTurn(proposals, ({ id }) => store.proposals.find(id));
   return {
     revisions,
     contents: contents.map((each) => ({ flows: each?.flows.json.toString(), credentials: each?.credentials })),

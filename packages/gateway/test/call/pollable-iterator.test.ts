@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import { once } from "node:events";
-import type { Socket } from "node:net";
+import type { ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { type GatewayOptions, PollableIterator } from "../../src/index.ts";
 import { type Item, ItemSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
@@ -119,6 +120,25 @@ test("over HTTP/1.1, the first message of a tick is written at once, and the oth
   await new Promise<void>((resolve) => process.nextTick(resolve));
   expect(socket.writableLength).toBe(0);
   expect(await readUntil(chunks, "fourth")).toBe(linesOf(["second", "third", "fourth"]));
+});
+
+test("over HTTP/1.1, a response that the application has ended gets no more messages", async () => {
+  const feed = new Feed();
+  await using server = await serve("HTTP/1.1", feed);
+  const requested = once(server.app.server, "request");
+  feed.push("first");
+  const client = connect((server.app.server.address() as AddressInfo).port, "127.0.0.1");
+  client.write(`GET ${list} HTTP/1.1\r\nhost: x\r\n\r\n`);
+  const [, response] = (await requested) as [unknown, ServerResponse];
+  const chunks = client[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  await readUntil(chunks, 'first"}\n\r\n');
+  response.end();
+  // The response has its connection until its last bytes are written.
+  feed.push("second");
+  await feed.returned;
+  client.end();
+  expect(await readUntil(chunks, "0\r\n\r\n")).toBe("0\r\n\r\n");
+  expect(await chunks.next()).toEqual({ done: true, value: undefined });
 });
 
 describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a stream that can be polled, over %s", (version) => {

@@ -27,7 +27,8 @@ export class ChunkWriter {
     if (socket === null) {
       return this.#keep(chunk);
     }
-    if (!socket.writable) {
+    // A response that the application has ended has the connection until its last bytes are written.
+    if (!socket.writable || response.writableEnded) {
       return false;
     }
     const tick = currentTick();

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { text } from "node:stream/consumers";
+import { setImmediate } from "node:timers/promises";
 import { fastify } from "fastify";
 import { expect, test } from "vitest";
 import { fastifyGatewayPlugin } from "../../src/adapters/fastify/index.ts";
@@ -20,6 +21,13 @@ const routes: GatewayOptions["routes"] = (router) =>
   router.service(StreamsService, {
     async *list() {
       yield* items;
+    },
+    async *download() {
+      const data = new Uint8Array(2);
+      for (const character of "ab") {
+        yield { data: data.fill(character.charCodeAt(0)) };
+        await setImmediate();
+      }
     },
   });
 
@@ -43,8 +51,8 @@ async function serve(prepare: (response: ServerResponse) => void = () => {}) {
 const path = "/streams/s/items";
 const expected = items.map((item) => (item.text === "" ? "{}\n" : `{"text":"${item.text}"}\n`)).join("");
 
-async function read(port: number): Promise<string> {
-  const [response] = (await once(get({ port, path, agent: false }), "response")) as [IncomingMessage];
+async function read(port: number, target = path): Promise<string> {
+  const [response] = (await once(get({ port, path: target, agent: false }), "response")) as [IncomingMessage];
   return text(response);
 }
 
@@ -93,4 +101,9 @@ test("pipelined requests have their streams one after the other", async () => {
   ]);
   const [first = "", second = ""] = responses.map((response) => response.slice(response.indexOf("\r\n\r\n")));
   expect(second).toBe(first);
+});
+
+test("a buffer that the implementation fills again for each chunk has a content of its own in each", async () => {
+  await using server = await serve();
+  expect(await read(server.port, "/streams/download/1")).toBe("aabb");
 });

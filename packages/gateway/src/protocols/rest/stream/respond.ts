@@ -129,7 +129,8 @@ function createRawResponder(
   openStreams: OpenStreams,
 ): RespondStream {
   const setFields = createHeaderWriter(method.output);
-  const encode = (message: Message): Chunk => raw.unwrap(message)?.data ?? new Uint8Array();
+  // A view of its own, since responses take chunks that are the same object to have the same content.
+  const encode = (message: Message): Chunk => raw.unwrap(message)?.data.subarray() ?? new Uint8Array();
   const options = { framing: rawChunks, encode, end: "", heartbeatMs: 0 };
   return async (call) => {
     const { frames, first, status, headers } = await openFrames(call, variant, openStreams, options);

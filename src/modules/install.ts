@@ -188,7 +188,7 @@ function isUpload(path: string, name: string, resolved: string | undefined): boo
   return path === `node_modules/${name}` && uploadOf(resolved) !== undefined;
 }
 
-/** Throws if npm has found another name in a tarball than was found before, such as by a second package.json. */
+/** Throws if npm has found another name in a tarball than was found before. */
 function assertUploaded(tree: string, sources: readonly PackageSource[]): void {
   const dependencies = Object(readManifest(join(tree, "package.json"))["dependencies"]) as Record<string, unknown>;
   const other = sources.find(({ name, upload }) => upload !== undefined && dependencies[name] !== formatUpload(upload));

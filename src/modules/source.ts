@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { FlowgateError } from "../errors.ts";
 import { isModuleName, isVersionRange } from "../runtime/folders.ts";
+import { ArchiveError } from "./archive.ts";
 import { explainReserved } from "./core-nodes.ts";
 import { type PackageSource, assertRequiresRegistry } from "./install.ts";
 import type { WantedModule } from "./set.ts";
-import { readPackageManifest } from "./tarball.ts";
+import { type PackageContent, readPackage } from "./tarball.ts";
 
 /** A package to install, with its content if it was uploaded. */
 export type Source = PackageSource & { readonly tarball?: Uint8Array };
@@ -18,18 +19,14 @@ export type InstallRequest = { readonly name: string; readonly version: string }
 /** Validates a request. Throws `invalid_argument`, and `module_failed` for a tarball that requires what comes from elsewhere. */
 export async function parseRequest(request: InstallRequest): Promise<Source> {
   if ("tarball" in request) {
-    const manifest = await readPackageManifest(request.tarball);
-    if (manifest === undefined) {
-      throw new FlowgateError(
-        "invalid_argument",
-        "tarball: must be a package of npm, as npm pack makes it, whose package.json has a name and a version",
-      );
-    }
+    const { manifest, bundled } = await readUpload(request.tarball);
     const { name, version } = manifest;
     assertFree("tarball", name);
     // Before npm reads what they name, in the network and on the disk of the service.
-    for (const section of ["dependencies", "optionalDependencies", "peerDependencies"]) {
-      assertRequiresRegistry(name, Object(manifest[section]) as Record<string, unknown>);
+    for (const each of [manifest, ...bundled]) {
+      for (const section of ["dependencies", "optionalDependencies", "peerDependencies"]) {
+        assertRequiresRegistry(name, Object(each[section]) as Record<string, unknown>);
+      }
     }
     return uploadSource(name, version, request.tarball);
   }
@@ -45,6 +42,21 @@ export async function parseRequest(request: InstallRequest): Promise<Source> {
     );
   }
   return { name, version };
+}
+
+async function readUpload(tarball: Uint8Array): Promise<PackageContent> {
+  const content = await readPackage(tarball).catch((error: unknown) => {
+    throw error instanceof ArchiveError
+      ? new FlowgateError("invalid_argument", `tarball: ${error.message}: make it with npm pack`)
+      : error;
+  });
+  if (content === undefined) {
+    throw new FlowgateError(
+      "invalid_argument",
+      "tarball: must be a package of npm, as npm pack makes it, whose package.json has a name and a version",
+    );
+  }
+  return content;
 }
 
 function assertFree(field: string, name: string): void {

@@ -1,11 +1,16 @@
+import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { chmod, cp, mkdir, mkdtempDisposable, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtempDisposable, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { type Modules, openModules } from "../../src/modules/modules.ts";
 import { ensureModulesDir, identifyFolder, listAdditions } from "../../src/runtime/folders.ts";
 import { type Package, openNpmRegistry, pack, packFolders } from "./npm-registry.ts";
+import { formatTar, longName, paxHeader, zeroBlock } from "./tar.ts";
 
 type Opened = AsyncDisposable & { readonly modules: Modules; readonly dataDir: string; hasRun(): boolean };
 
@@ -128,11 +133,140 @@ test("refuses a tarball in which npm finds another name", async () => {
     b: { "package.json": denied },
   });
   await expect(modules.install({ tarball })).rejects.toMatchObject({
-    reason: "module_failed",
-    message: expect.stringContaining("contrib is malformed: its tarball has several names"),
+    reason: "invalid_argument",
+    message: "tarball: has more than one package.json: make it with npm pack",
   });
   expect((await modules.list()).map(({ name }) => name)).toEqual(["contrib"]);
 });
+
+describe("a tarball that npm reads in another way", () => {
+  const plain = { path: "package/package.json", content: JSON.stringify(contrib) };
+  type Entries = Parameters<typeof formatTar>[0];
+  const several = "has more than one package.json";
+
+  /** `hidden` is the package.json that requires a package from a URL, and npm would find. */
+  test.each<[how: string, problem: string, entriesOf: (hidden: string) => Entries]>([
+    ["since the file is there twice", several, (content) => [plain, { ...plain, content }]],
+    [
+      "since another folder has the file",
+      several,
+      (content) => [plain, { path: "other/package.json", content, prefix: "" }],
+    ],
+    ["since two paths name the file", several, (content) => [plain, { path: "package/./package.json", content }]],
+    [
+      "since a prefix completes its path",
+      several,
+      (content) => [plain, { ...plain, path: "package.json", prefix: "p", content }],
+    ],
+    [
+      "by the path of an extended header",
+      several,
+      (content) => [plain, paxHeader({ path: "package/package.json" }), { path: "package/other", content }],
+    ],
+    [
+      "by a long name",
+      several,
+      (content) => [plain, longName("package/package.json"), { path: "package/other", content }],
+    ],
+    [
+      "since it skips a header whose checksum is wrong",
+      "has a header whose checksum is wrong",
+      (content) => [
+        { ...plain, hasWrongChecksum: true },
+        { ...plain, content },
+      ],
+    ],
+    [
+      "after a single block of zeros",
+      "has files after its end",
+      (content) => [plain, zeroBlock, { ...plain, content }],
+    ],
+    [
+      "since it skips a file that names a target",
+      'has an entry "package/package.json" that is both a link and none',
+      (content) => [
+        { ...plain, linkName: "x" },
+        { ...plain, content },
+      ],
+    ],
+    [
+      "since an extended header has another size",
+      'has two sizes for "package/padding"',
+      (content) => {
+        const inner = gunzipSync(formatTar([{ ...plain, content }])).subarray(0, -1_024);
+        return [plain, paxHeader({ size: "0" }), { path: "package/padding", content: inner.toString("latin1") }];
+      },
+    ],
+  ])("is refused before npm reads it: %s", async (_, problem, entriesOf) => {
+    await using elsewhere = await openRequestLog();
+    await using opened = await open(() => []);
+    const hidden = JSON.stringify({ ...contrib, dependencies: { hidden: `${elsewhere.url}/hidden.tgz` } });
+    const tarball = formatTar(entriesOf(hidden));
+    await expect(opened.modules.install({ tarball })).rejects.toMatchObject({
+      reason: "invalid_argument",
+      message: `tarball: ${problem}: make it with npm pack`,
+    });
+    expect(elsewhere.paths).toEqual([]);
+  });
+
+  test("is refused before npm reads it, if a package that it contains requires one from a URL", async () => {
+    await using elsewhere = await openRequestLog();
+    await using opened = await open(() => []);
+    const inner = { name: "inner", version: "1.0.0", dependencies: { hidden: `${elsewhere.url}/hidden.tgz` } };
+    const tarball = await pack({
+      ...contrib,
+      manifest: { dependencies: { inner: "1.0.0" }, bundleDependencies: ["inner"] },
+      files: { "node_modules/inner/package.json": JSON.stringify(inner) },
+    });
+    await expect(opened.modules.install({ tarball })).rejects.toMatchObject({
+      reason: "module_failed",
+      message: expect.stringContaining("contrib requires hidden, which does not come from a registry"),
+    });
+    expect(elsewhere.paths).toEqual([]);
+  });
+});
+
+test("installs a tarball with long names, times and links", async () => {
+  await using opened = await open(() => []);
+  const long = `package/${"folder/".repeat(30)}a.js`;
+  const tarball = formatTar([
+    paxHeader({ comment: "a commit" }, "g"),
+    { path: "package/", type: "5" },
+    paxHeader({ mtime: "1.5", size: String(JSON.stringify(contrib).length), "SCHILY.dev": "1" }),
+    { path: "package/package.json", content: JSON.stringify(contrib) },
+    { path: "package/link", type: "2", linkName: "package.json" },
+    paxHeader({ path: long }),
+    { path: long.slice(0, 100), content: "a" },
+    longName(long.replace("a.js", "b.js")),
+    { path: long.slice(0, 100), content: "b" },
+    { path: "package/node_modules/broken/package.json", content: "{" },
+  ]);
+  await opened.modules.install({ tarball });
+  const folder = join(opened.dataDir, "modules/node_modules/contrib");
+  const files = [long, long.replace("a.js", "b.js")].map((path) => join(folder, path.replace("package/", "")));
+  expect(await Promise.all(files.map((file) => readFile(file, "utf8")))).toEqual(["a", "b"]);
+});
+
+/** A server that has nothing, and knows what was requested. */
+async function openRequestLog(): Promise<
+  AsyncDisposable & { readonly url: string; readonly paths: readonly string[] }
+> {
+  const paths: string[] = [];
+  const server = createServer(({ url = "" }, response) => {
+    paths.push(url);
+    response.writeHead(404).end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    paths,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
 
 describe("packages by the names of Node-RED", () => {
   const nodes = { "node-red": { nodes: { all: "nodes.js" } } };

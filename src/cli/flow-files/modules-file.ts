@@ -1,8 +1,10 @@
+import type { Stats } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { Document } from "yaml";
+import { hasCode } from "../../base/error-code.ts";
 import { CliFailure } from "../failure.ts";
 import { formatYaml } from "../yaml.ts";
-import { type FileValue, readIfExists } from "./read-file.ts";
+import { type FileValue, explainReadError, readBytes, readIfExists } from "./read-file.ts";
 import { parseSource } from "./source.ts";
 
 /** A module that flows need, as the API has it. */
@@ -19,13 +21,26 @@ export function modulesPathOf(path: string): string {
 const comment = `# Written by "flowgate export": the modules that these flows need. They are installed when these are deployed.
 `;
 
-/** Reads a file of modules, which are not validated; undefined if there is none. Throws a FlowFilesFailure. */
+/**
+ * Reads a file of modules, which are not validated; undefined if there is none. Throws a FlowFilesFailure, and a CliFailure if there is
+ * something else at its place.
+ */
 export async function readModulesFile(path: string): Promise<FileValue | undefined> {
-  const bytes = (await isFile(path)) ? await readIfExists(path) : undefined;
-  if (bytes === undefined) {
+  const found = await lstatIfExists(path);
+  if (found === undefined) {
     return undefined;
   }
-  const source = parseSource(path, bytes);
+  if (!found.isFile()) {
+    const kind = found.isDirectory()
+      ? "a folder"
+      : found.isSymbolicLink()
+        ? "a symbolic link"
+        : "a device, pipe or socket";
+    throw new CliFailure(
+      `${path}: is ${kind}, but a file with the modules of the flows is expected here: move it, or replace it by a file`,
+    );
+  }
+  const source = parseSource(path, await readBytes(path));
   return { value: source.value ?? [], source, path: [] };
 }
 
@@ -67,6 +82,17 @@ function formatModules(modules: readonly FileModule[]): string {
 
 async function isOwn(path: string): Promise<boolean> {
   return (await isFile(path)) && (await readIfExists(path))?.toString("utf8").startsWith(comment) === true;
+}
+
+async function lstatIfExists(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (hasCode(error, "ENOENT", "ENOTDIR")) {
+      return undefined;
+    }
+    throw explainReadError(error, path);
+  }
 }
 
 async function isFile(path: string): Promise<boolean> {

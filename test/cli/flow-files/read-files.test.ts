@@ -196,6 +196,20 @@ describe("reports", () => {
     );
   });
 
+  test.each<[what: string, plant: (path: string) => Promise<unknown>]>([
+    ["a folder", (path) => mkdir(path)],
+    ["a symbolic link", (path) => symlink("a.yaml", path)],
+  ])("%s in place of the file of modules", async (what, plant) => {
+    await using folder = await createFiles({ "a.yaml": "- {id: a, type: tab}\n" });
+    const message = `is ${what}, but a file with the modules of the flows is expected here: move it, or replace it by a file`;
+    await plant(join(folder.path, "modules"));
+    await expect(readFlowFiles([folder.path], noStdin)).rejects.toThrow(`${folder.path}/modules: ${message}`);
+    await plant(join(folder.path, "a.yaml.modules"));
+    await expect(readFlowFiles([join(folder.path, "a.yaml")], noStdin)).rejects.toThrow(
+      `${folder.path}/a.yaml.modules: ${message}`,
+    );
+  });
+
   test("a second revision", async () => {
     expect(await problemsOf({ "a.yaml": "flows: []\nrev: r\n", "b.yaml": "flows: []\nrev: r\n" })).toBe(
       "b.yaml:2:1: rev: only one file may have it, and a.yaml has it too",

@@ -9,7 +9,7 @@ import { type InstalledModule, readInstalledModules } from "./catalog.ts";
 import type { Staging } from "./change.ts";
 import { writeDisabled } from "./disable.ts";
 import { type LockedPackage, readLockfile, uploadOf, uploadsName } from "./lockfile.ts";
-import { assertNoCircle, assertOwnNames, assertWellFormed, malformed } from "./node-packages.ts";
+import { assertLoadable, assertNoCircle, assertWellFormed, malformed } from "./node-packages.ts";
 import type { Npm } from "./npm.ts";
 
 /** A package to install: from a registry, or a tarball in the folder `uploads` of the modules. */
@@ -74,10 +74,10 @@ export async function installPackages(
   const modules = await readInstalledModules(tree);
   assertUploaded(tree, sources);
   const installed = modules.filter(({ name }) => sources.some((source) => source.name === name));
+  assertLoadable(tree, changed);
   for (const { name } of installed) {
     assertWellFormed(tree, name);
   }
-  assertOwnNames(tree, changed);
   assertNoCircle(tree, packages, changed);
   check(installed, packages);
   const notUploaded = packages.filter(({ resolved }) => allowsGit || isFromRegistry(resolved));

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { type Fields, isFields } from "../base/fields.ts";
 import { FlowgateError } from "../errors.ts";
 import { isWithin } from "../runtime/folders.ts";
 import { readManifest } from "../runtime/manifest.ts";
@@ -23,10 +24,14 @@ export function assertWellFormed(tree: string, name: string): void {
   }
 }
 
-/** Throws if Node-RED would load the nodes of one of these packages in place of its own, or of another package. */
-export function assertOwnNames(tree: string, packages: readonly LockedPackage[]): void {
+/**
+ * Throws if Node-RED would load the nodes of one of these packages in place of its own, or of another package, or fail since their
+ * description is malformed.
+ */
+export function assertLoadable(tree: string, packages: readonly LockedPackage[]): void {
   for (const { name } of packages.filter(isTop)) {
     const { name: ownName, "node-red": section } = readManifest(join(tree, "node_modules", name, "package.json"));
+    // As Node-RED finds them: null is one too.
     const isLoaded = typeof section === "object";
     const reserved = explainReserved(name);
     // Many packages depend on Node-RED itself, which defines no nodes.
@@ -36,7 +41,26 @@ export function assertOwnNames(tree: string, packages: readonly LockedPackage[])
     if (isLoaded && ownName !== name) {
       throw malformed(name, "its package.json does not have this name");
     }
+    const problem = isLoaded ? findSectionProblem(section) : undefined;
+    if (problem !== undefined) {
+      throw malformed(name, `in its package.json, ${problem}`);
+    }
   }
+}
+
+/** What Node-RED would throw for, or take for something else, in the section `node-red` of a package.json. */
+function findSectionProblem(section: object | null): string | undefined {
+  if (section === null || Array.isArray(section)) {
+    return "node-red must be an object";
+  }
+  const { nodes, plugins, dependencies } = section as Fields;
+  for (const [key, files] of Object.entries({ nodes: nodes ?? {}, plugins: plugins ?? {} })) {
+    if (!isFields(files) || !Object.values(files).every((file) => typeof file === "string")) {
+      return `node-red.${key} must be an object whose values are paths of files`;
+    }
+  }
+  const isList = readNodeDependencies({ "node-red": section }) !== undefined;
+  return isList || dependencies === null ? undefined : "node-red.dependencies must be an array of names of packages";
 }
 
 /** Throws if the nodes of one of these packages need themselves, by those of others: Node-RED would not end to load them. */

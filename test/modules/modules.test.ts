@@ -333,6 +333,44 @@ describe("packages by the names of Node-RED", () => {
   });
 });
 
+test.each<[string, problem: string, section: unknown]>([
+  ["null", "node-red must be an object", null],
+  ["a list", "node-red must be an object", []],
+  ["nodes that are numbers", "node-red.nodes must be an object whose values are paths of files", { nodes: { a: 1 } }],
+  ["nodes that are a text", "node-red.nodes must be an object whose values are paths of files", { nodes: "nodes.js" }],
+  [
+    "plugins that are null",
+    "node-red.plugins must be an object whose values are paths of files",
+    { plugins: { a: null } },
+  ],
+  [
+    "dependencies that are an object",
+    "node-red.dependencies must be an array of names of packages",
+    { dependencies: { length: 1_000_000_000 } },
+  ],
+  [
+    "dependencies that are numbers",
+    "node-red.dependencies must be an array of names of packages",
+    { dependencies: [1] },
+  ],
+])("refuses a package whose description for Node-RED is malformed: %s", async (_, problem, section) => {
+  await using opened = await open(() => [
+    {
+      name: "malformed",
+      version: "1.0.0",
+      files: { "package.json": JSON.stringify({ name: "malformed", version: "1.0.0", "node-red": section }) },
+    },
+    { ...contrib, manifest: { dependencies: { malformed: "1.0.0" } } },
+  ]);
+  for (const name of ["malformed", "contrib"]) {
+    await expect(opened.modules.install({ name, version: "latest" })).rejects.toMatchObject({
+      reason: "module_failed",
+      message: `malformed is malformed: in its package.json, ${problem}. It is not installed, and the modules remain as they were`,
+    });
+  }
+  expect(await opened.modules.list()).toEqual([]);
+});
+
 test.each<[string, Record<string, readonly string[]>, circle: string]>([
   ["itself", { contrib: ["contrib"] }, "contrib → contrib"],
   [

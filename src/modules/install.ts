@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { FlowgateError } from "../errors.ts";
 import { readDisabled, splitSetId } from "../runtime/disabled.ts";
 import { type ModuleSpec, isVersionRange } from "../runtime/folders.ts";
-import { readManifest } from "../runtime/manifest.ts";
+import { readCertainManifest } from "../runtime/manifest.ts";
 import { type InstalledModule, readInstalledModules } from "./catalog.ts";
 import type { Staging } from "./change.ts";
 import { writeDisabled } from "./disable.ts";
 import { type LockedPackage, readLockfile, uploadOf, uploadsName } from "./lockfile.ts";
 import { assertLoadable, assertNoCircle, assertWellFormed, malformed } from "./node-packages.ts";
 import type { Npm } from "./npm.ts";
+import { assertModuleLimit } from "./set.ts";
 
 /** A package to install: from a registry, or a tarball in the folder `uploads` of the modules. */
 export type PackageSource = ModuleSpec & { readonly upload?: string };
@@ -56,6 +57,10 @@ export async function installPackages(
     check,
   }: InstallOptions,
 ): Promise<Installation> {
+  assertModuleLimit(
+    Object.keys(dependenciesOf(tree)),
+    sources.map(({ name }) => name),
+  );
   onStep("downloading");
   const before = new Map(readLockfile(tree).map((each) => [each.path, each]));
   const flags = ["--save-exact", ...(prefersCache ? ["--prefer-offline"] : [])];
@@ -190,7 +195,7 @@ function isUpload(path: string, name: string, resolved: string | undefined): boo
 
 /** Throws if npm has found another name in a tarball than was found before. */
 function assertUploaded(tree: string, sources: readonly PackageSource[]): void {
-  const dependencies = Object(readManifest(join(tree, "package.json"))["dependencies"]) as Record<string, unknown>;
+  const dependencies = dependenciesOf(tree);
   const other = sources.find(({ name, upload }) => upload !== undefined && dependencies[name] !== formatUpload(upload));
   if (other !== undefined) {
     throw malformed(other.name, "its tarball has several names");
@@ -200,10 +205,14 @@ function assertUploaded(tree: string, sources: readonly PackageSource[]): void {
 /** Of a module that was uploaded, and replaced or removed since. */
 async function removeUnusedUploads(tree: string): Promise<void> {
   const folder = join(tree, uploadsName);
-  const { dependencies } = readManifest(join(tree, "package.json"));
-  const used = new Set(Object.values(Object(dependencies) as Record<string, unknown>));
+  const used = new Set(Object.values(dependenciesOf(tree)));
   const names = existsSync(folder) ? await readdir(folder) : [];
   for (const name of names.filter((each) => !used.has(formatUpload(each)))) {
     await rm(join(folder, name));
   }
+}
+
+/** What the package.json of a folder of modules lists. */
+function dependenciesOf(tree: string): Readonly<Record<string, unknown>> {
+  return Object(readCertainManifest(join(tree, "package.json"))["dependencies"]) as Record<string, unknown>;
 }

@@ -15,7 +15,7 @@ import { changeDisabled, writeDisabled } from "./disable.ts";
 import { uploadsName } from "./lockfile.ts";
 import { type Npm, NpmError, createNpm, measure } from "./npm.ts";
 import { isAllowed } from "./policy.ts";
-import { type ComparedModule, type WantedModule, assertHashes, compareModules } from "./set.ts";
+import { type ComparedModule, type WantedModule, assertHashes, assertModuleLimit, compareModules } from "./set.ts";
 import { type FindTarball, type InstallRequest, type Source, findSource, parseRequest } from "./source.ts";
 
 /** How modules are installed. The lists are as `externalModules.palette` of Node-RED has them, see policy.ts. */
@@ -128,14 +128,20 @@ export class Modules implements AsyncDisposable {
     return { ...installation, previousVersion: previous?.version };
   }
 
-  /** Finds out which of these modules have to be installed, and refuses those that may not be. Throws `module_refused`. */
+  /**
+   * Finds out which of these modules have to be installed, and refuses those that may not be. Throws `module_refused`, and `module_failed` if
+   * there would be too many.
+   */
   async compare(wanted: readonly WantedModule[]): Promise<readonly ComparedModule[]> {
-    const compared = compareModules(await this.list(), wanted);
+    const installed = await this.list();
+    const compared = compareModules(installed, wanted);
     for (const { wanted: each, state } of compared) {
       if (state !== "present" && !isAllowed(this.#options, each.name)) {
         throw this.#refused(each.name);
       }
     }
+    const missing = compared.filter(({ state }) => state === "missing");
+    assertModuleLimit(namesOf(installed), namesOf(missing.map((each) => each.wanted)));
     return compared;
   }
 
@@ -342,6 +348,10 @@ export class Modules implements AsyncDisposable {
 }
 
 const maxOutputChars = 4_000;
+
+function namesOf(modules: readonly { readonly name: string }[]): string[] {
+  return modules.map(({ name }) => name);
+}
 
 function describe(subjects: readonly Subject[]): string {
   return subjects.map(({ action, name }) => `${action} ${name}`).join(", ");

@@ -1,6 +1,6 @@
 import semver from "semver";
 import { FlowgateError } from "../errors.ts";
-import { isModuleName, isVersionRange } from "../runtime/folders.ts";
+import { isModuleName, isVersionRange, maxModules } from "../runtime/folders.ts";
 import type { InstalledModule } from "./catalog.ts";
 import { explainReserved } from "./core-nodes.ts";
 
@@ -19,8 +19,6 @@ export type ComparedModule = {
   readonly installed: InstalledModule | undefined;
   readonly state: "missing" | "present" | "upgraded";
 };
-
-const maxModules = 200;
 
 /** Validates the modules that a request names. Throws `invalid_argument`. */
 export function parseWanted(modules: readonly WantedModule[]): readonly WantedModule[] {
@@ -68,6 +66,19 @@ export function compareModules(
     }
     return { wanted: each, installed: found, state: satisfies(found, each) ? "present" : "upgraded" };
   });
+}
+
+/** Throws `module_failed` if there would be more modules in the folder than it can have. */
+export function assertModuleLimit(installed: readonly string[], added: readonly string[]): void {
+  const names = new Set(installed);
+  const isMore = added.some((name) => !names.has(name));
+  if (isMore && new Set([...installed, ...added]).size > maxModules) {
+    throw new FlowgateError(
+      "module_failed",
+      `${added.join(", ")}: at most ${maxModules} modules can be installed, and ${installed.length} are: remove some first. ` +
+        "The modules remain as they were",
+    );
+  }
 }
 
 /** A tag is not looked up if any version is installed. What was installed by hand has no hash, and its version decides. */

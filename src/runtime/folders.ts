@@ -167,6 +167,9 @@ export function previousModulesDir(path: string): string {
   return `${path}.previous`;
 }
 
+/** How many modules a folder can have. Others in its package.json are not listed. */
+export const maxModules = 200;
+
 /**
  * The modules in the package.json of a folder. Names and versions that npm would not take from a registry are left out. `read` reads a
  * package.json.
@@ -189,7 +192,6 @@ export function hasModules(modulesDir: string): boolean {
   return existsSync(folder) && readdirSync(folder).some((name) => !name.startsWith("."));
 }
 
-const maxModules = 200;
 export function formatModule({ name, version }: ModuleSpec): string {
   if (version === undefined) {
     return name;

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeFiles } from "../runtime/planted-code.ts";
 import { createFolder } from "../store/builders.ts";
 import { openNpmRegistry } from "../modules/npm-registry.ts";
+import { writeModules } from "../modules/write-modules.ts";
 import { type Outcome } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
 
@@ -62,6 +63,20 @@ test("installs, lists and removes modules with exact versions, next to nothing t
   expect((await run(path, "remove", ["contrib-plain"])).code).toBe(0);
   expect((await run(path, "list", ["-o", "json"])).stdout).toBe("[]\n");
   expect(existsSync(join(path, "modules/node_modules/contrib-plain"))).toBe(false);
+});
+
+test("installs no more modules than a folder can have", async () => {
+  await using folder = await createFolder();
+  const { path } = folder;
+  await writeModules(
+    join(path, "modules"),
+    Array.from({ length: 199 }, (_, index) => ({ name: `module-${index}` })),
+  );
+  const { code, stderr } = await run(path, "install", ["contrib-plain", "contrib-script"]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    "contrib-plain, contrib-script: at most 200 modules can be installed, and 199 are: remove some first.",
+  );
 });
 
 test.each([

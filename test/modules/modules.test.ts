@@ -10,6 +10,7 @@ import { describe, expect, test } from "vitest";
 import { type Modules, openModules } from "../../src/modules/modules.ts";
 import { ensureModulesDir, identifyFolder, listAdditions } from "../../src/runtime/folders.ts";
 import { type Package, openNpmRegistry, pack, packFolders } from "./npm-registry.ts";
+import { writeModules } from "./write-modules.ts";
 import { formatTar, longName, paxHeader, zeroBlock } from "./tar.ts";
 
 type Opened = AsyncDisposable & { readonly modules: Modules; readonly dataDir: string; hasRun(): boolean };
@@ -519,5 +520,32 @@ describe("the folder of modules", () => {
     expect(listAdditions(modulesDir)).toEqual([]);
     await opened.modules.install({ name: "shared", version: "1.0.0" });
     expect(await list(opened)).toEqual(["contrib@1.0.0", "shared@1.0.0"]);
+  });
+});
+
+describe("a folder that has as many modules as it can have", () => {
+  const many = Array.from({ length: 200 }, (_, index) => ({ name: `module-${index}` }));
+  const openFull = async (): Promise<Opened> => {
+    const opened = await open(() => [contrib]);
+    await writeModules(join(opened.dataDir, "modules"), many);
+    return opened;
+  };
+  const problem =
+    "contrib: at most 200 modules can be installed, and 200 are: remove some first. The modules remain as they were";
+  const wanted = { name: "contrib", version: "1.0.0", integrity: undefined };
+
+  test.each<[string, (modules: Modules) => Promise<unknown>]>([
+    ["by itself", (modules) => modules.install({ name: "contrib", version: "latest" })],
+    ["as a tarball", async (modules) => modules.install({ tarball: await pack(contrib) })],
+    ["for a plan", (modules) => modules.compare([wanted])],
+    [
+      "for a revision",
+      (modules) => modules.replace([wanted], { findTarball: async () => undefined, commit: async () => {} }),
+    ],
+  ])("gets no other one %s", async (_, change) => {
+    await using opened = await openFull();
+    await expect(change(opened.modules)).rejects.toMatchObject({ reason: "module_failed", message: problem });
+    const list = await opened.modules.list();
+    expect([list.length, list.some(({ name }) => name === "contrib")]).toEqual([200, false]);
   });
 });

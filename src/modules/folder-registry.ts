@@ -44,16 +44,20 @@ export async function openFolderRegistry(folder: string): Promise<FolderRegistry
 
   /** What npm reads of a package, in the abbreviated form. */
   async function describe(name: string, versions: readonly Tarball[]): Promise<object> {
-    const entries = versions.map(async ({ file, manifest }) => {
+    // As in other registries, a version has no build metadata. The last of those that differ in it only is the one.
+    const byVersion = new Map(
+      versions
+        .toSorted((one, other) => semver.compareBuild(one.manifest.version, other.manifest.version))
+        .map((each) => [semver.valid(each.manifest.version) ?? each.manifest.version, each]),
+    );
+    const entries = [...byVersion].map(async ([version, { file, manifest }]) => {
       const dist = { tarball: `${url}/-/${encodeURIComponent(file)}`, integrity: await hash(join(folder, file)) };
       return [
-        manifest.version,
-        { ...manifest, ...(hasInstallScript(manifest) && { hasInstallScript: true }), dist },
+        version,
+        { ...manifest, version, ...(hasInstallScript(manifest) && { hasInstallScript: true }), dist },
       ] as const;
     });
-    const sorted = versions
-      .map(({ manifest }) => manifest.version)
-      .toSorted((one, other) => semver.compare(one, other));
+    const sorted = [...byVersion.keys()];
     const latest = sorted.findLast((version) => semver.prerelease(version) === null) ?? sorted.at(-1);
     return { name, "dist-tags": { latest }, versions: Object.fromEntries(await Promise.all(entries)) };
   }

@@ -7,7 +7,8 @@ declare module "semver" {
     /** Null: it is not a range. */
     validRange(range: string): string | null;
     satisfies(version: string, range: string): boolean;
-    compare(one: string, other: string): -1 | 0 | 1;
+    /** As `compare`, and by build metadata. */
+    compareBuild(one: string, other: string): -1 | 0 | 1;
     prerelease(version: string): readonly (string | number)[] | null;
   };
   export default semver;

@@ -15,8 +15,14 @@ import { formatTar, longName, paxHeader, zeroBlock } from "./tar.ts";
 
 type Opened = AsyncDisposable & { readonly modules: Modules; readonly dataDir: string; hasRun(): boolean };
 
-/** Opens modules that are installed from a registry with these packages. Only the install scripts of packages named "known" are run. */
-async function open(packagesOf: (script: object, url: string) => readonly Package[]): Promise<Opened> {
+/**
+ * Opens modules that are installed from a registry with these packages, or from the folder `tarballs`. Only the install scripts of packages
+ * named "known" are run.
+ */
+async function open(
+  packagesOf: (script: object, url: string) => readonly Package[],
+  { tarballs }: { readonly tarballs?: string } = {},
+): Promise<Opened> {
   const folder = await mkdtempDisposable(join(tmpdir(), "flowgate-modules-"));
   const ran = join(folder.path, "ran");
   const dataDir = join(folder.path, "data");
@@ -24,7 +30,7 @@ async function open(packagesOf: (script: object, url: string) => readonly Packag
   const registry = await openNpmRegistry((url) => packagesOf({ install: `echo > ${ran}` }, url));
   const modules = openModules({
     dataDir,
-    registry: registry.url,
+    registry: tarballs ?? registry.url,
     allow: ["*"],
     deny: ["denied"],
     scripts: ["known"],
@@ -547,5 +553,41 @@ describe("a folder that has as many modules as it can have", () => {
     await expect(change(opened.modules)).rejects.toMatchObject({ reason: "module_failed", message: problem });
     const list = await opened.modules.list();
     expect([list.length, list.some(({ name }) => name === "contrib")]).toEqual([200, false]);
+  });
+});
+
+describe("versions with build metadata", () => {
+  const build = (number: number) => ({
+    name: "built",
+    version: `1.0.0+build.${number}`,
+    files: { "build.js": `${number}` },
+  });
+  const contentOf = ({ dataDir }: Opened) => readFile(join(dataDir, "modules/node_modules/built/build.js"), "utf8");
+
+  test("are installed from tarballs, one in place of the other", async () => {
+    await using opened = await open(() => [contrib]);
+    const { modules } = opened;
+    for (const number of [1, 2]) {
+      await modules.install({ tarball: await pack(build(number)) });
+      await modules.install({ name: "contrib", version: "latest" });
+      expect([(await modules.get("built")).version, await contentOf(opened)]).toEqual([
+        `1.0.0+build.${number}`,
+        `${number}`,
+      ]);
+    }
+    expect(await readdir(join(opened.dataDir, "modules/uploads"))).toEqual([
+      expect.stringMatching(/^built-1\.0\.0\+build\.2-\w+\.tgz$/),
+    ]);
+  });
+
+  test.each(["latest", "1.0.0", "^1.0.0", "1.0.0+build.2"])("are installed from a folder as %s", async (version) => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-tarballs-"));
+    await writeFile(join(folder.path, "1.tgz"), await pack(build(2)));
+    await writeFile(join(folder.path, "2.tgz"), await pack(build(1)));
+    await using opened = await open(() => [], { tarballs: folder.path });
+    const wanted = [{ name: "built", version, integrity: undefined }];
+    await opened.modules.replace(wanted, { findTarball: async () => undefined, commit: async () => {} });
+    expect([(await opened.modules.get("built")).version, await contentOf(opened)]).toEqual(["1.0.0+build.2", "2"]);
+    expect(await opened.modules.compare(wanted)).toMatchObject([{ state: "present" }]);
   });
 });

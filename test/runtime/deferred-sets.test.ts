@@ -1,4 +1,4 @@
-import { mkdir, mkdtempDisposable, writeFile } from "node:fs/promises";
+import { mkdtempDisposable } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { DeferredSets, type NodeSet, deferrableSets } from "../../src/runtime/child/deferred-sets.ts";
 import { revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape, onTab, tab } from "./flow-builders.ts";
+import { writeFiles } from "./planted-code.ts";
 
 const requireNodes = createRequire(createRequire(import.meta.url).resolve("@node-red/nodes"));
 
@@ -116,7 +117,7 @@ describe("sets", () => {
     expect([json.types, constructors.size]).toEqual([["json"], 0]);
     json.enabled = true;
     sets.load("json");
-    expect([json.types, constructors.size]).toEqual([[], 1]);
+    expect([json.types, constructors.size]).toEqual([["json"], 1]);
   });
 
   test("that can't be loaded are reported once, and have no types", async () => {
@@ -140,13 +141,14 @@ describe("sets", () => {
   test("are waited for if they register their types after a while", async () => {
     const { sets, constructors, defer, registration } = create();
     const { promise, resolve } = Promise.withResolvers<void>();
-    defer(set("JSON"), async () => {
+    const json = set("JSON");
+    defer(json, async () => {
       await promise;
       registration.registerType("own", "json");
     })?.({});
     sets.load("json");
     const loaded = sets.loaded();
-    expect(constructors.size).toBe(0);
+    expect([json.types, constructors.size]).toEqual([["json"], 0]);
     resolve();
     await loaded;
     expect(constructors.get("json")).toBe("own");
@@ -191,37 +193,50 @@ describe("a runtime", () => {
     expect(deferring?.sets).not.toContain("10-mqtt");
   });
 
+  /** Without a code cache, which would be made of all sets. */
+  const deferring = { codeCacheDir: undefined };
+
+  const subflow = {
+    id: "s",
+    type: "subflow",
+    name: "added",
+    env: [],
+    meta: { type: "added-subflow", module: "added" },
+    in: [],
+    out: [],
+    flow: [
+      { id: "json", type: "json", z: "s", x: 1, y: 1, wires: [[]] },
+      { id: "request", type: "http request", z: "s", x: 1, y: 1, wires: [[]] },
+    ],
+  };
+
+  const addSubflow = (modulesDir: string): Promise<void> =>
+    writeFiles(modulesDir, {
+      "package.json": JSON.stringify({ dependencies: { added: "1.0.0" } }),
+      "node_modules/added/package.json": JSON.stringify({
+        name: "added",
+        version: "1.0.0",
+        "node-red": { nodes: { added: "added.js" } },
+      }),
+      "node_modules/added/added.js": `module.exports = (RED) => RED.nodes.registerSubflow(${JSON.stringify(subflow)});`,
+    });
+
   test("starts flows whose modules have subflows of its own types", async () => {
-    const subflow = {
-      id: "s",
-      type: "subflow",
-      name: "added",
-      env: [],
-      meta: { type: "added-subflow", module: "added" },
-      in: [],
-      out: [],
-      flow: [
-        { id: "json", type: "json", z: "s", x: 1, y: 1, wires: [[]] },
-        { id: "request", type: "http request", z: "s", x: 1, y: 1, wires: [[]] },
-      ],
-    };
     await using runtime = await runtimeUnderTest(
       { active: async () => revision(1, [tab("T"), { ...onTab("sub"), type: "added-subflow", wires: [] }, ...loaded]) },
-      async (modulesDir) => {
-        const folder = join(modulesDir, "node_modules/added");
-        await mkdir(folder, { recursive: true });
-        await writeFile(join(modulesDir, "package.json"), JSON.stringify({ dependencies: { added: "1.0.0" } }));
-        const manifest = { name: "added", version: "1.0.0", "node-red": { nodes: { added: "added.js" } } };
-        await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
-        await writeFile(
-          join(folder, "added.js"),
-          `module.exports = (RED) => RED.nodes.registerSubflow(${JSON.stringify(subflow)});`,
-        );
-      },
+      addSubflow,
     );
     await runtime.untilState("running");
     const sets = JSON.parse(await runtime.get("/loaded")) as string[];
     expect(sets).toEqual(expect.arrayContaining(["21-httprequest", "70-JSON"]));
     expect(runtime.entries.filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  test("knows the types of its own in subflows of modules that are added, while it loads them", async () => {
+    await using runtime = await runtimeUnderTest(deferring);
+    await runtime.apply(revision(1, loaded), "full");
+    await addSubflow(join(runtime.dataDir, "modules"));
+    expect(await runtime.applyModules(revision(1, loaded))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect([...(runtime.nodeTypes() ?? [])]).toEqual(expect.arrayContaining(["added-subflow", "http request", "json"]));
   });
 });

@@ -110,10 +110,9 @@ export class DeferredSets {
       return;
     }
     types.forEach((type) => this.#loads.delete(type));
-    // The runtime adds those that are registered.
-    set.types.splice(0);
     const fail = (error: unknown): void => {
       set.err = error;
+      set.types.splice(0);
       this.#warn(`[${set.id}] ${String(error)}`);
     };
     try {

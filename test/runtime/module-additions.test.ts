@@ -248,6 +248,11 @@ const exec = {
   wires: [[], [], []],
 };
 
+/** Without a code cache, which would be made of all sets. */
+const deferring = { codeCacheDir: undefined };
+
+const disabledCore = ["node-red/exec", "node-red/httprequest"];
+
 describe("modules and sets of nodes that are disabled and enabled while flows run", () => {
   test("are given up and loaded again beside the flows, which go on", async () => {
     await using runtime = await runtimeUnderTest({}, (dir) => writeModules(dir, [one]));
@@ -297,6 +302,28 @@ describe("modules and sets of nodes that are disabled and enabled while flows ru
     });
     expect(known(runtime, "one", "exec")).toEqual(["one", "exec"]);
     expect(runtime.processId()).toBe(pid);
+  });
+
+  test("start flows that have waited for them once", async () => {
+    const flows = [...counter, tab("T"), exec, { ...onTab("c"), type: "http request", wires: [[]] }];
+    await using runtime = await runtimeUnderTest(
+      { ...deferring, active: async () => revision(1, flows) },
+      async (dir) => {
+        await writeModules(dir, [{ name: "observer", types: ["observer"] }]);
+        await writeFiles(dir, {
+          "package.json": JSON.stringify({ flowgate: { disabled: disabledCore } }),
+          "node_modules/observer/nodes.js": `module.exports = (RED) =>
+          RED.events.on("flows:starting", () => RED.log.warn("flows are started"));`,
+        });
+      },
+    );
+    await runtime.untilState("failed");
+    const starts = () => runtime.entries.filter(({ message }) => message === "flows are started").length;
+    const before = starts();
+    await disable(runtime);
+    expect(await runtime.applyModules(revision(1, flows))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.get("/count")).toBe("1");
+    expect(starts() - before).toBe(1);
   });
 
   test("are not loaded if they are added with a set that is disabled", async () => {

@@ -6,7 +6,7 @@ import type { LoadModules, ModuleLists } from "../messages.ts";
 import { readNodeDependencies, sortByNodeDependencies } from "../node-dependencies.ts";
 import type { NodeRed } from "./node-red.ts";
 
-type Parts = Pick<NodeRed, "util" | "registry" | "permitsModule" | "permitFunctionModules" | "eachNode"> & {
+type Parts = Pick<NodeRed, "registry" | "holdWaitingFlows" | "permitsModule" | "permitFunctionModules" | "eachNode"> & {
   /** Replaces the lists of the modules that may be loaded. */
   readonly permitModules: (lists: ModuleLists) => void;
 };
@@ -34,12 +34,9 @@ export class ModuleLoader {
     registry.get = (type) => (this.#hidden.has(type) ? null : get(type));
   }
 
-  /**
-   * Resolves with false, and has changed nothing, if the flows use what was disabled. Flows that wait for types are not started: a deployment
-   * does that, so that its result is known.
-   */
+  /** Resolves with false, and has changed nothing, if the flows use what was disabled. */
   async load(message: LoadModules): Promise<boolean> {
-    const { util, registry, permitsModule, permitModules, permitFunctionModules } = this.#parts;
+    const { registry, holdWaitingFlows, permitsModule, permitModules, permitFunctionModules } = this.#parts;
     const { modulesDir, moduleLists, functionLists } = message;
     const found = findNodeModules(join(modulesDir, "node_modules")).filter(({ name, version }) =>
       permitsModule(moduleLists, name, version),
@@ -56,25 +53,19 @@ export class ModuleLoader {
     this.#functionLists = functionLists;
     permitModules(moduleLists);
     permitFunctionModules(functionLists);
-    // Only the start of flows that wait for types listens.
-    const listeners = util.events.listeners("type-registered");
-    util.events.removeAllListeners("type-registered");
-    try {
-      for (const { id } of disabling) {
-        await registry.disableNode(id);
-      }
-      for (const { id } of known.filter(({ id, enabled }) => !enabled && isWanted(id))) {
-        const { err } = await registry.enableNode(id);
-        this.#warnOf(id, err);
-      }
-      const added = found.filter(({ name }) => registry.getModuleInfo(name) === null);
-      for (const module of sortModules(added, this.#warn)) {
-        await this.#add(module, message.disabledSets);
-      }
-    } finally {
-      listeners.forEach((listener) => util.events.on("type-registered", listener));
-      this.#hidden = new Set(registry.getNodeList(({ enabled }) => !enabled).flatMap((set) => set.types));
+    using _ = holdWaitingFlows();
+    for (const { id } of disabling) {
+      await registry.disableNode(id);
     }
+    for (const { id } of known.filter(({ id, enabled }) => !enabled && isWanted(id))) {
+      const { err } = await registry.enableNode(id);
+      this.#warnOf(id, err);
+    }
+    const added = found.filter(({ name }) => registry.getModuleInfo(name) === null);
+    for (const module of sortModules(added, this.#warn)) {
+      await this.#add(module, message.disabledSets);
+    }
+    this.#hidden = new Set(registry.getNodeList(({ enabled }) => !enabled).flatMap((set) => set.types));
     return true;
   }
 

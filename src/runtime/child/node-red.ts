@@ -67,6 +67,11 @@ export type NodeRed = {
   };
   /** Loads those of the runtime's own sets of nodes that have the types and are not loaded yet. Must be called before flows are set. */
   readonly loadTypes: (types: readonly string[]) => Promise<void>;
+  /**
+   * Keeps the runtime from starting flows that wait for types when these are registered: a deployment does that, so that its result is known.
+   * Disposing ends that.
+   */
+  readonly holdWaitingFlows: () => Disposable;
   /** Undocumented: whether lists permit a version of a module. */
   readonly permitsModule: (lists: ModuleLists, name: string, version: unknown) => boolean;
   /** Replaces the lists of the modules that function nodes may load. */
@@ -143,6 +148,7 @@ export function loadNodeRed({ defersSets, warn }: LoadOptions): NodeRed {
   };
   const Node = require("@node-red/runtime/lib/nodes/Node") as NodeRed["Node"];
   const { Flow } = require("@node-red/runtime/lib/flows/Flow") as Pick<NodeRed, "Flow">;
+  const holdWaitingFlows = createFlowHold(util);
   const createContext = (name: string, config: object): ContextStore =>
     (require(`@node-red/runtime/lib/nodes/context/${name}`) as (config: object) => ContextStore)(config);
   const contextModules: ContextModules = {
@@ -154,9 +160,11 @@ export function loadNodeRed({ defersSets, warn }: LoadOptions): NodeRed {
     runtime,
     registry,
     async loadTypes(types) {
+      using _ = holdWaitingFlows();
       types.forEach((type) => sets.load(type));
       await sets.loaded();
     },
+    holdWaitingFlows,
     permitsModule: ({ allow, deny }, name, version) =>
       lists.checkModuleAllowed(name, version, lists.parseModuleList(allow), lists.parseModuleList(deny)),
     permitFunctionModules(lists) {
@@ -173,6 +181,27 @@ export function loadNodeRed({ defersSets, warn }: LoadOptions): NodeRed {
     loadCors: () => loadOf("cors", "@node-red/nodes") as ReturnType<NodeRed["loadCors"]>,
     Node,
     Flow,
+  };
+}
+
+/** Only the start of flows that wait for types listens for those that are registered. */
+function createFlowHold({ events }: Pick<typeof flowUtil, "events">): NodeRed["holdWaitingFlows"] {
+  let holds = 0;
+  let listeners: ReturnType<typeof events.listeners> = [];
+  return () => {
+    if (holds === 0) {
+      listeners = events.listeners("type-registered");
+      events.removeAllListeners("type-registered");
+    }
+    holds += 1;
+    return {
+      [Symbol.dispose]() {
+        holds -= 1;
+        if (holds === 0) {
+          listeners.forEach((listener) => events.on("type-registered", listener));
+        }
+      },
+    };
   };
 }
 

@@ -122,6 +122,27 @@ test("over HTTP/1.1, the first message of a tick is written at once, and the oth
   expect(await readUntil(chunks, "fourth")).toBe(linesOf(["second", "third", "fourth"]));
 });
 
+test("over HTTP/1.1, a stream that waits for the response to an earlier request ends if its client disconnects", async () => {
+  const feeds = [new Feed(), new Feed()];
+  let calls = 0;
+  await using server = await serveStreams("HTTP/1.1", {
+    routes: (router) => router.service(StreamsService, { list: () => feeds[calls++] as Feed }),
+  });
+  const connected = once(server.app.server, "connection");
+  const client = connect((server.app.server.address() as AddressInfo).port, "127.0.0.1");
+  const request = `GET ${list} HTTP/1.1\r\nhost: x\r\n\r\n`;
+  client.write(request + request);
+  const [socket] = (await connected) as [Socket];
+  for (const feed of feeds) {
+    feed.push("first");
+  }
+  await readUntil(client[Symbol.asyncIterator]() as AsyncIterator<Buffer>, "first");
+  expect([calls, ...feeds.map(({ taken }) => taken)]).toEqual([2, 1, 1]);
+  client.destroy();
+  await Promise.all(feeds.map(({ returned }) => returned));
+  expect(socket.destroyed).toBe(true);
+});
+
 test("over HTTP/1.1, a response that the application has ended gets no more messages", async () => {
   const feed = new Feed();
   await using server = await serve("HTTP/1.1", feed);

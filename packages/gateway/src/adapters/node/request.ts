@@ -1,6 +1,7 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { Socket } from "node:net";
 import type { GatewayRequest } from "../../http/request.ts";
 import { bodyAlreadyRead } from "../body-errors.ts";
 import { readBody, streamBody } from "./body.ts";
@@ -59,8 +60,14 @@ export abstract class NodeGatewayRequest implements GatewayRequest {
     };
     if (isDestroyed(response)) {
       onClose();
-    } else {
-      response.on("close", onClose);
+      return;
+    }
+    response.on("close", onClose);
+    if (!("stream" in response) && response.socket === null) {
+      onDisconnect(this.#request.socket, response, () => {
+        response.off("close", onClose);
+        onClose();
+      });
     }
   }
 
@@ -86,4 +93,19 @@ export abstract class NodeGatewayRequest implements GatewayRequest {
     }
     return streamBody(this.#request);
   }
+}
+
+/** What to call when a connection closes, for the responses that wait for those to earlier requests. */
+const disconnects = new WeakMap<Socket, Set<() => void>>();
+
+/** For a response that waits for those to earlier requests, which Node 22 does not close with the connection. */
+function onDisconnect(socket: Socket, response: ServerResponse, callback: () => void): void {
+  const callbacks = disconnects.get(socket) ?? new Set();
+  if (!disconnects.has(socket)) {
+    disconnects.set(socket, callbacks);
+    // One listener, since there may be many such responses.
+    socket.once("close", () => callbacks.forEach((each) => each()));
+  }
+  callbacks.add(callback);
+  response.once("close", () => callbacks.delete(callback));
 }

@@ -50,6 +50,16 @@ test("a user signs in with a password, and comes back to the page", async () => 
   expect((await service.send("GET", "/.well-known/oauth-protected-resource")).status).toBe(404);
 });
 
+test("a sign-out with more sessions than a browser has ends none, and says what to do", async () => {
+  const browser = await signIn();
+  const values = [browser.cookies.get("flowgate-session"), ...Array.from({ length: 10 }, (_, at) => `planted${at}`)];
+  const cookie = values.map((value) => `flowgate-session=${value}`).join("; ");
+  const headers = { ...form, cookie, origin: url };
+  const page = await browser.send(`${url}/sign-out`, "POST", { headers, body: "" });
+  expect([page.status, page.body]).toEqual([429, expect.stringContaining("delete them in the browser")]);
+  expect(await identify(browser)).toBe("admin");
+});
+
 test("a call that changes something needs the header that other pages can't send", async () => {
   const browser = await signIn();
   const deploy = (headers: Readonly<Record<string, string>>) =>

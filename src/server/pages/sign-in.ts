@@ -94,7 +94,15 @@ async function signInWithPassword({ signIn }: SignInPages, request: FastifyReque
 
 async function signOut({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
   const cookies = cookiesOf(request);
-  const url = await signIn.end(readCookies(request.headers.cookie, cookies.session), originOf(request));
+  const sessions = readCookies(request.headers.cookie, cookies.session);
+  // Each is looked up in the store, for anyone who sends it.
+  if (sessions.length > maxSessions) {
+    throw new FlowgateError(
+      "limit_exceeded",
+      `The request has ${sessions.length} sessions, of which at most ${maxSessions} can end at once. Another program on this machine has set cookies for this site: delete them in the browser, and sign out again.`,
+    );
+  }
+  const url = await signIn.end(sessions, originOf(request));
   const next = url ?? linkTo(signInPaths.signIn, request);
   reply.clearCookie(cookies.session, { ...cookies.attributes, sameSite: "strict" });
   return sendPage(reply, 200, "Signed out", `<p>You are signed out.</p>${continueTo(next)}`, refreshTo(next));
@@ -126,6 +134,9 @@ function describeUnsafe(request: RequestContext): string {
 }
 
 const maxFormBytes = 16 * 1024;
+
+/** Those of a browser are its own and what other programs have planted. */
+const maxSessions = 10;
 
 function formOf({ body }: FastifyRequest): URLSearchParams {
   return body instanceof URLSearchParams ? body : new URLSearchParams();

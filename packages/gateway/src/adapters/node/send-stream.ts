@@ -12,7 +12,8 @@ const ignore = (): void => {};
 /**
  * Sends a streamed body with backpressure, and calls `return` on it when the client disconnects. If the body throws, the
  * response is aborted after all chunks were sent. `stream.pipeline` is not used: it notices a disconnect only between
- * chunks, and discards buffered chunks on an error. `beforeEnd` is called after the last chunk, for example to add trailers.
+ * chunks, and discards buffered chunks on an error. Chunks that are the same object must have the same content. `beforeEnd` is called
+ * after the last chunk, for example to add trailers.
  * Resolves at the end; does not reject.
  */
 export function sendStream(

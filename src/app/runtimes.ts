@@ -21,6 +21,7 @@ import type { Certificate } from "../runtime/flow-settings.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
 import { type Disabled, readDisabled } from "../runtime/disabled.ts";
 import { modulesDirName } from "../runtime/folders.ts";
+import { keepLast } from "../runtime/manifest.ts";
 import type { ModuleLists } from "../runtime/messages.ts";
 import { parseNetworkRule } from "../runtime/network-policy.ts";
 import type { RuntimeOptions } from "../runtime/options.ts";
@@ -171,7 +172,7 @@ export function modulesDirOf({ dataDir, runtime }: Pick<Options, "dataDir" | "ru
 
 /** What is not to be loaded, also if no modules are. */
 export function disabledOf({ dataDir }: Pick<Options, "dataDir">): () => Disabled {
-  return () => readDisabled(join(dataDir, modulesDirName));
+  return keepLast(() => readDisabled(join(dataDir, modulesDirName)));
 }
 
 /** Which of them may be loaded. */

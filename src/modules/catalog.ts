@@ -60,7 +60,7 @@ export async function signModules(modulesDir: string): Promise<string> {
 /** Reads the modules of a folder, sorted by name. What is malformed is left out. */
 export async function readInstalledModules(modulesDir: string): Promise<InstalledModule[]> {
   const packages = new Map(readLockfile(modulesDir).map((each) => [each.path, each]));
-  const disabled = readDisabled(modulesDir, readCertainManifest);
+  const disabled = readDisabled(modulesDir);
   const modules = await Promise.all(
     readModules(modulesDir, readCertainManifest).map(async ({ name, version }) => ({
       name,

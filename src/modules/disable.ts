@@ -1,7 +1,7 @@
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Disabled, splitSetId } from "../runtime/disabled.ts";
-import { readManifest } from "../runtime/manifest.ts";
+import { readOwnManifest } from "../runtime/manifest.ts";
 import type { InstalledModule } from "./catalog.ts";
 import { coreModule } from "./core-nodes.ts";
 
@@ -30,7 +30,7 @@ export function isSetName(name: string): boolean {
 /** Replaces what a folder of modules lists as not to be loaded. */
 export async function writeDisabled(modulesDir: string, { modules, sets }: Disabled): Promise<void> {
   const path = join(modulesDir, "package.json");
-  const manifest = { ...readManifest(path), flowgate: { disabled: [...modules, ...sets] } };
+  const manifest = { ...readOwnManifest(path), flowgate: { disabled: [...modules, ...sets] } };
   // At once, also if the process is killed or the disk is full.
   const next = join(modulesDir, "package.json.next");
   await writeFile(next, `${JSON.stringify(manifest, undefined, 2)}\n`);

@@ -1,15 +1,14 @@
 import { join } from "node:path";
-import type { Fields } from "../base/fields.ts";
-import { readManifest } from "./manifest.ts";
+import { readOwnManifest } from "./manifest.ts";
 
 /** What is installed and not to be loaded: modules by their names, and sets of nodes, also of Node-RED's own, as `module/set`. */
 export type Disabled = { readonly modules: readonly string[]; readonly sets: readonly string[] };
 
 export const noneDisabled: Disabled = { modules: [], sets: [] };
 
-/** Reads what is disabled, which the package.json of the folder of modules lists. `read` reads it. */
-export function readDisabled(directory: string, read: (path: string) => Fields = readManifest): Disabled {
-  const { disabled } = Object(read(join(directory, "package.json"))["flowgate"]) as {
+/** Reads what is disabled, which the package.json of the folder of modules lists. Throws if that can't be read now. */
+export function readDisabled(directory: string): Disabled {
+  const { disabled } = Object(readOwnManifest(join(directory, "package.json"))["flowgate"]) as {
     readonly disabled?: unknown;
   };
   const ids = Array.isArray(disabled) ? disabled.filter((id) => typeof id === "string").slice(0, maxDisabled) : [];

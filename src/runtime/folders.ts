@@ -16,8 +16,10 @@ import { dirname, join, relative } from "node:path";
 import { hasCode } from "../base/error-code.ts";
 import { type Fields, isFields } from "../base/fields.ts";
 import { makeDirectory } from "../base/directories.ts";
-import { readManifest } from "./manifest.ts";
-import type { CompleteOptions } from "./options.ts";
+import { readManifest, readOwnManifest } from "./manifest.ts";
+import type { LogEntry } from "./messages.ts";
+
+type Log = (entry: LogEntry, source: "runtime") => void;
 
 /** Creates the runtime's directory if it is missing, makes it private to its owner, and returns its real path. */
 export function prepareUserDir(path: string): string {
@@ -27,7 +29,7 @@ export function prepareUserDir(path: string): string {
 }
 
 /** Removes all that flows have written to the runtime's directory. Symbolic links are not followed. Failures are logged. */
-export async function removeContent({ dir, log }: Pick<CompleteOptions, "dir" | "log">): Promise<void> {
+export async function removeContent({ dir, log }: { readonly dir: string; readonly log: Log }): Promise<void> {
   try {
     const names = await readdir(dir);
     await Promise.all(names.map((name) => rm(join(dir, name), { recursive: true, force: true })));
@@ -154,9 +156,9 @@ export function writeFolderId(modulesDir: string): void {
   writeFileSync(join(modulesDir, idName), `${JSON.stringify({ id: randomUUID() })}\n`);
 }
 
-/** Returns a text that stays the same until the folder is replaced: while packages are only added. */
+/** Returns a text that stays the same until the folder is replaced: while packages are only added. Throws if it can't be read now. */
 export function identifyFolder(modulesDir: string): string {
-  const { id } = readManifest(join(modulesDir, idName));
+  const { id } = readOwnManifest(join(modulesDir, idName));
   // Someone may have replaced it by a copy of another one. An inode can be used again, with the same time on some file systems.
   const { ino = 0n, birthtimeNs = 0n } = statSync(modulesDir, { bigint: true, throwIfNoEntry: false }) ?? {};
   return `${String(id)} ${ino} ${birthtimeNs}`;
@@ -186,10 +188,13 @@ export function readModules(directory: string, read: (path: string) => Fields = 
     });
 }
 
-/** Whether anything is installed in the folder. */
+/** Whether anything is installed in the folder, or may be, since it can't be read now. */
 export function hasModules(modulesDir: string): boolean {
-  const folder = join(modulesDir, "node_modules");
-  return existsSync(folder) && readdirSync(folder).some((name) => !name.startsWith("."));
+  try {
+    return readdirSync(join(modulesDir, "node_modules")).some((name) => !name.startsWith("."));
+  } catch (error) {
+    return !hasCode(error, "ENOENT", "ENOTDIR");
+  }
 }
 
 export function formatModule({ name, version }: ModuleSpec): string {
@@ -219,7 +224,7 @@ export function isWithin(folder: string, path: string): boolean {
 }
 
 /** Logs which modules in the user folder are not loaded, as they were before there was a folder that flows can't write. */
-export function warnOfUnloadedModules(dir: string, modulesDir: string | undefined, log: CompleteOptions["log"]): void {
+export function warnOfUnloadedModules(dir: string, modulesDir: string | undefined, log: Log): void {
   const installed = new Set(modulesDir === undefined ? [] : readModules(modulesDir).map(({ name }) => name));
   const modules = readModules(dir).filter(({ name }) => !installed.has(name));
   if (modules.length === 0) {

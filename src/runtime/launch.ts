@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { readModules } from "./folders.ts";
 import type { Initialize, LoadModules, ModuleLists } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { launchArguments, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
@@ -45,14 +44,19 @@ function withDisabled({ allow, deny }: ModuleLists, disabled: readonly string[])
 /** What a process needs to load the modules that were added, enabled and disabled since its start. */
 export function loadModulesMessage(
   modulesDir: string,
-  { moduleLists, functionLists, disabled }: Pick<CompleteOptions, "moduleLists" | "functionLists" | "disabled">,
+  {
+    moduleLists,
+    functionLists,
+    disabled,
+    installed,
+  }: Pick<CompleteOptions, "moduleLists" | "functionLists" | "disabled" | "installed">,
 ): LoadModules {
   const { modules, sets } = disabled();
   return {
     kind: "load-modules",
     modulesDir,
     moduleLists: withoutCore(withDisabled(moduleLists, modules)),
-    functionLists: withDisabled(functionLists(readModules(modulesDir)), modules),
+    functionLists: withDisabled(functionLists(installed()), modules),
     disabledSets: sets,
   };
 }
@@ -64,6 +68,7 @@ export function initializeMessage(options: CompleteOptions): Initialize {
     modulesDir,
     moduleLists,
     functionLists,
+    installed,
     nodeCloseTimeoutMs,
     contextStorage,
     http,
@@ -88,7 +93,7 @@ export function initializeMessage(options: CompleteOptions): Initialize {
     ...(modulesDir !== undefined && {
       modulesDir,
       moduleLists: withoutCore(withDisabled(moduleLists, disabled.modules)),
-      functionLists: withDisabled(functionLists(readModules(modulesDir)), disabled.modules),
+      functionLists: withDisabled(functionLists(installed()), disabled.modules),
     }),
     ...(disabled.sets.length > 0 && { disabledSets: disabled.sets }),
     nodeCloseTimeoutMs,

@@ -7,7 +7,9 @@ import type { FlowTraces } from "./flow-spans.ts";
 import type { FlowStats } from "./flow-stats.ts";
 import { type Disabled, noneDisabled, readDisabled } from "./disabled.ts";
 import type { Fence } from "./fence.ts";
+import { type ModuleSpec, identifyFolder, readModules } from "./folders.ts";
 import { type Certificate, defaultFlowSettings, type FlowSettings } from "./flow-settings.ts";
+import { keepLast, readCertainManifest } from "./manifest.ts";
 import type { LogEntry, LogLevel, ModuleLists } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import type { NodeObserver, Redact } from "./node-events.ts";
@@ -78,7 +80,7 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly dir: string;
   /** The folder of added modules, which flows can read. Created if missing. Absent: no modules are added. */
   readonly modulesDir?: string | undefined;
-  /** What is not to be loaded, also of Node-RED's own nodes. Called at each start of the child. Absent: what `modulesDir` lists. */
+  /** What is not to be loaded, also of Node-RED's own nodes. Called at each start of the child; must not throw after the first call. Absent: what `modulesDir` lists. */
   readonly disabled?: () => Disabled;
   /** Which added modules may be loaded, as `externalModules.palette` of Node-RED has it. Absent: all. */
   readonly moduleLists?: ModuleLists;
@@ -151,6 +153,10 @@ export type RuntimeOptions = Partial<FlowSettings> & {
 };
 
 export type CompleteOptions = Required<Omit<RuntimeOptions, "allow" | "restart" | "limits">> & {
+  /** See `identifyFolder`; undefined: no modules are loaded. */
+  readonly folderId: () => string | undefined;
+  /** The modules in the folder. */
+  readonly installed: () => readonly ModuleSpec[];
   readonly limits: ProcessLimits;
   readonly restart: BackoffLimits;
   readonly allow: Required<SandboxPermissions>;
@@ -180,7 +186,7 @@ export const runtimeDefaults = {
 export function completeOptions(
   options: RuntimeOptions,
 ): Omit<CompleteOptions, "launcher"> & Pick<RuntimeOptions, "launcher"> {
-  const { http = defaultFlowSettings.http } = options;
+  const { http = defaultFlowSettings.http, modulesDir } = options;
   // The child has another working directory.
   const folders = http.static.map((folder) => ({ ...folder, path: resolve(folder.path) }));
   return {
@@ -189,7 +195,7 @@ export function completeOptions(
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,
     modulesDir: undefined,
-    disabled: () => (options.modulesDir === undefined ? noneDisabled : readDisabled(options.modulesDir)),
+    disabled: keepLast(() => (modulesDir === undefined ? noneDisabled : readDisabled(modulesDir))),
     moduleLists: { allow: ["*"], deny: [] },
     functionLists: () => options.moduleLists ?? { allow: ["*"], deny: [] },
     modulesProblem: () => undefined,
@@ -212,6 +218,8 @@ export function completeOptions(
     ...defaultFlowSettings,
     ...runtimeDefaults,
     ...options,
+    folderId: keepLast(() => modulesDir && identifyFolder(modulesDir)),
+    installed: keepLast(() => (modulesDir === undefined ? [] : readModules(modulesDir, readCertainManifest))),
     http: { ...http, static: folders },
     limits: { ...runtimeDefaults.limits, ...options.limits },
     restart: { ...runtimeDefaults.restart, ...options.restart },

@@ -14,7 +14,6 @@ import {
 import { ExitReport } from "./exit-report.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
-import { identifyFolder } from "./folders.ts";
 import { loadModulesMessage } from "./launch.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
@@ -61,7 +60,7 @@ export class RuntimeInstance {
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
     this.#flowLog = new FlowLog(options, () => events.onDistrust("a flow flooded the log"));
-    this.#folder = identifyModules(options);
+    this.#folder = options.folderId();
     this.#disabled = JSON.stringify(options.disabled());
     this.#process = new RuntimeProcess(options, {
       onMessage: (message) => this.#handleMessage(message),
@@ -156,15 +155,13 @@ export class RuntimeInstance {
 
   /** Whether modules were replaced or removed since its start, or enabled or disabled since it has loaded them. */
   get isOutdated(): boolean {
-    return (
-      identifyModules(this.#options) !== this.#folder || JSON.stringify(this.#options.disabled()) !== this.#disabled
-    );
+    return this.#options.folderId() !== this.#folder || JSON.stringify(this.#options.disabled()) !== this.#disabled;
   }
 
   /** False if modules were replaced or removed: that needs a new process. */
   get canLoadModules(): boolean {
     const { modulesDir } = this.#options;
-    return this.#phase !== "stopping" && modulesDir !== undefined && identifyModules(this.#options) === this.#folder;
+    return this.#phase !== "stopping" && modulesDir !== undefined && this.#options.folderId() === this.#folder;
   }
 
   /** Must only be called while it is idle, and can load modules. */
@@ -356,9 +353,4 @@ export class RuntimeInstance {
       this.kill();
     }
   }
-}
-
-/** Returns a text that stays the same while modules are only added, enabled and disabled. */
-function identifyModules({ modulesDir }: Pick<CompleteOptions, "modulesDir">): string | undefined {
-  return modulesDir && identifyFolder(modulesDir);
 }

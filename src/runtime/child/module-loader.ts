@@ -1,7 +1,8 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { hasCode } from "../../base/error-code.ts";
 import { splitSetId } from "../disabled.ts";
-import { readManifest } from "../manifest.ts";
+import { readCertainManifest } from "../manifest.ts";
 import type { LoadModules, ModuleLists } from "../messages.ts";
 import { readNodeDependencies, sortByNodeDependencies } from "../node-dependencies.ts";
 import type { NodeRed } from "./node-red.ts";
@@ -139,7 +140,7 @@ function findNodeModules(folder: string): NodeModule[] {
   const names = readNames(folder).filter((name) => !name.startsWith("."));
   return names
     .flatMap((name) => (name.startsWith("@") ? readNames(join(folder, name)).map((each) => `${name}/${each}`) : [name]))
-    .map((name) => ({ name, manifest: readManifest(join(folder, name, "package.json")) }))
+    .map((name) => ({ name, manifest: readCertainManifest(join(folder, name, "package.json")) }))
     .filter(({ manifest }) => typeof manifest["node-red"] === "object")
     .map(({ name, manifest }) => ({
       name,
@@ -148,10 +149,14 @@ function findNodeModules(folder: string): NodeModule[] {
     }));
 }
 
+/** Throws if they can't be read now: what is not found would be given up. */
 function readNames(folder: string): string[] {
   try {
     return readdirSync(folder);
-  } catch {
-    return [];
+  } catch (error) {
+    if (hasCode(error, "ENOENT", "ENOTDIR")) {
+      return [];
+    }
+    throw error;
   }
 }

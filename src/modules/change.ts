@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { constants } from "node:fs";
-import { chmod, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { constants, existsSync } from "node:fs";
+import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { hasCode } from "../base/error-code.ts";
@@ -78,17 +78,40 @@ async function replaceAll(current: string, tree: string): Promise<void> {
   await discard(previous);
 }
 
-/** What is added takes effect at once, by a single rename: who finds it unfinished finishes it. */
+/** What is added takes effect at once, by a single rename: who finds it unfinished finishes it. Takes it back if that is not possible. */
 async function add(current: string, { work, tree }: Staging, paths: readonly string[]): Promise<void> {
   const name = `${addingPrefix}${randomUUID()}`;
   const adding = join(work, name);
+  const replaced = join(work, "replaced");
   await mkdir(adding, { mode: 0o700 });
+  await mkdir(replaced, { mode: 0o700 });
   for (const [at, path] of paths.entries()) {
+    if (existsSync(join(current, path))) {
+      await copyFile(join(current, path), join(replaced, String(at)));
+    }
     await rename(join(tree, path), join(adding, String(at)));
   }
   await writeFile(join(adding, pathsName), JSON.stringify(paths), { flush: true });
   await rename(adding, join(current, name));
-  finishAdditions(current);
+  try {
+    finishAdditions(current);
+  } catch (error) {
+    // From now on, no one finishes it.
+    await rename(join(current, name), adding).catch(explainUnfinished);
+    for (const [at, path] of paths.entries()) {
+      await rm(join(current, path), { recursive: true }).catch(ignoreMissing);
+      await rename(join(replaced, String(at)), join(current, path)).catch(ignoreMissing);
+    }
+    throw error;
+  }
+}
+
+function explainUnfinished(): never {
+  throw new FlowgateError(
+    "module_failed",
+    "the modules are installed, but could not be moved to their folder. They are with the next change of the modules, and the next start of " +
+      "the service: check the disk",
+  );
 }
 
 /** What can't be removed does not change the result. The next change removes it. */
@@ -155,7 +178,7 @@ function explainLockError(error: unknown): unknown {
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException): void {
-  if (error.code !== "ENOENT") {
+  if (error.code !== "ENOENT" && error.code !== "ENOTDIR") {
     throw error;
   }
 }

@@ -1,3 +1,4 @@
+import { hasCode } from "../base/error-code.ts";
 import { FlowgateError } from "../errors.ts";
 import { isModuleName, isVersionRange } from "../runtime/folders.ts";
 import type { NpmError } from "./npm.ts";
@@ -7,13 +8,22 @@ const networkCodes =
   /^(?:ECONN\w+|ENOTFOUND|EAI_AGAIN|E?TIMEDOUT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ERR_SOCKET_TIMEOUT|FETCH_ERROR|E5\d\d|E429|EPIPE)$/;
 const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO/;
 
+const unchanged = "The modules remain as they were";
+const noSpace = "there is no space left on the disk";
+
+/** A failure of the disk in a step outside of npm; undefined: it is another failure. */
+export function explainFullDisk(error: unknown, name: string): FlowgateError | undefined {
+  return hasCode(error, "ENOSPC", "EDQUOT")
+    ? new FlowgateError("module_failed", `${name}: ${noSpace}. ${unchanged}`)
+    : undefined;
+}
+
 /** What a caller can know of a failure of npm: neither paths and URLs of its output, nor credentials in them. */
 export function explainNpmError(
   { code, output }: NpmError,
   name: string,
   { timeoutMs, sizeMb }: { readonly timeoutMs: number; readonly sizeMb: number },
 ): FlowgateError {
-  const unchanged = "The modules remain as they were";
   if (code === "timeout") {
     return new FlowgateError(
       "registry_unavailable",
@@ -64,7 +74,8 @@ function reasonOf(code: string, output: string, sizeMb: number): string {
     case "EBADENGINE":
       return "it requires another version of Node.js";
     case "ENOSPC":
-      return "there is no space left on the disk";
+    case "EDQUOT":
+      return noSpace;
     default:
       return `npm has failed${code === "" ? "" : ` (${code})`}; the log of the service has its output`;
   }

@@ -7,7 +7,7 @@ import type { ModuleLists } from "../runtime/messages.ts";
 import { listAdditions, modulesDirName, previousModulesDir } from "../runtime/folders.ts";
 import { type InstalledModule, ModuleCatalog, readCoreModule, readInstalledModules } from "./catalog.ts";
 import { type Staging, cacheName, changeInPlace, changeModules, removeLeftovers, stagingPrefix } from "./change.ts";
-import { explainNpmError } from "./errors.ts";
+import { explainFullDisk, explainNpmError } from "./errors.ts";
 import { openFolderRegistry } from "./folder-registry.ts";
 import { type Installation, installPackages, uninstallPackages } from "./install.ts";
 import { coreModule } from "./core-nodes.ts";
@@ -279,16 +279,16 @@ export class Modules implements AsyncDisposable {
   }
 
   #explain(error: unknown, subjects: readonly Subject[]): unknown {
+    const [first, ...others] = subjects;
+    const names =
+      others.length === 0 ? first?.name : subjects.map(({ name, version }) => `${name}@${version}`).join(", ");
     if (!(error instanceof NpmError)) {
-      return error;
+      return explainFullDisk(error, names ?? "") ?? error;
     }
     this.#options.log(`npm has failed (${describe(subjects)}); the modules remain as they were`, {
       npmCode: error.code,
       npmOutput: error.output.slice(-maxOutputChars),
     });
-    const [first, ...others] = subjects;
-    const names =
-      others.length === 0 ? first?.name : subjects.map(({ name, version }) => `${name}@${version}`).join(", ");
     return explainNpmError(error, names ?? "", this.#options);
   }
 

@@ -1,6 +1,4 @@
-import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtemp, readdir, rm, statfs } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { escape } from "../runtime/flow-builders.ts";
@@ -9,26 +7,7 @@ import { endpoint, functionNode, tab } from "./flow-builders.ts";
 import { isMissing } from "./program.ts";
 import { json } from "./rest.ts";
 import { eventually, startService } from "./service.ts";
-
-/** A file system of 64 MiB. */
-async function createDisk(): Promise<AsyncDisposable & { readonly path: string }> {
-  const path = await mkdtemp(join(tmpdir(), "flowgate-disk-"));
-  execFileSync("mount", ["-t", "tmpfs", "-o", "size=64m", "tmpfs", path]);
-  return {
-    path,
-    async [Symbol.asyncDispose]() {
-      execFileSync("umount", ["--lazy", path]);
-      await rm(path, { recursive: true });
-    },
-  };
-}
-
-/** Whether file systems can be mounted, which needs root and which containers may forbid. */
-function canMount(): boolean {
-  return (
-    process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).status === 0
-  );
-}
+import { canMount, createDisk } from "../small-disk.ts";
 
 /** Writes whenever there is space. */
 const filling = [
@@ -50,7 +29,7 @@ const harmless = endpoint("/hello", `msg.payload = "hello"`);
 test.skipIf(isMissing("full disks (mount)", canMount()))(
   "while a flow fills the disk, flows are read, corrected and restarted",
   async () => {
-    await using disk = await createDisk();
+    await using disk = await createDisk(64);
     const isFull = async () => expect((await statfs(disk.path)).bavail).toBe(0);
     await using service = await startService({ dataDir: disk.path });
     await deploy(service, { flows: filling });

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { chmod, cp, mkdir, mkdtempDisposable, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,6 +11,8 @@ import { type Modules, openModules } from "../../src/modules/modules.ts";
 import { ensureModulesDir, identifyFolder, listAdditions } from "../../src/runtime/folders.ts";
 import { type Package, openNpmRegistry, pack, packFolders } from "./npm-registry.ts";
 import { writeModules } from "./write-modules.ts";
+import { canMount, createDisk } from "../small-disk.ts";
+import { isMissing } from "../e2e/program.ts";
 import { formatTar, longName, paxHeader, zeroBlock } from "./tar.ts";
 
 type Opened = AsyncDisposable & { readonly modules: Modules; readonly dataDir: string; hasRun(): boolean };
@@ -21,9 +23,17 @@ type Opened = AsyncDisposable & { readonly modules: Modules; readonly dataDir: s
  */
 async function open(
   packagesOf: (script: object, url: string) => readonly Package[],
-  { tarballs }: { readonly tarballs?: string } = {},
+  {
+    tarballs,
+    parent = tmpdir(),
+    onStep = () => {},
+  }: {
+    readonly tarballs?: string;
+    readonly parent?: string;
+    readonly onStep?: (step: string, dataDir: string) => void;
+  } = {},
 ): Promise<Opened> {
-  const folder = await mkdtempDisposable(join(tmpdir(), "flowgate-modules-"));
+  const folder = await mkdtempDisposable(join(parent, "flowgate-modules-"));
   const ran = join(folder.path, "ran");
   const dataDir = join(folder.path, "data");
   await mkdir(dataDir);
@@ -37,7 +47,7 @@ async function open(
     timeoutMs: 60_000,
     sizeMb: 100,
     log: () => {},
-    onProgress: () => {},
+    onProgress: ({ message }) => onStep(message, dataDir),
   });
   return {
     modules,
@@ -590,4 +600,54 @@ describe("versions with build metadata", () => {
     expect([(await opened.modules.get("built")).version, await contentOf(opened)]).toEqual(["1.0.0+build.2", "2"]);
     expect(await opened.modules.compare(wanted)).toMatchObject([{ state: "present" }]);
   });
+});
+
+test("takes back what was added if not all of it can be moved to its place", async () => {
+  const names = ["a", "b", "c", "@scope/d", "e", "f"];
+  const dependencies = Object.fromEntries(names.map((name) => [name, "1.0.0"]));
+  const packages = [contrib, known, { name: "many", version: "1.0.0", manifest: { dependencies } }];
+  let obstacle: string | undefined;
+  await using opened = await open(() => [...packages, ...names.map((name) => ({ name, version: "1.0.0" }))], {
+    onStep(step, dataDir) {
+      if (step === "checking" && existsSync(join(dataDir, "modules/node_modules/contrib"))) {
+        obstacle ??= join(dataDir, "modules/node_modules/@scope");
+        writeFileSync(obstacle, "");
+      }
+    },
+  });
+  const { modules, dataDir } = opened;
+  const modulesDir = join(dataDir, "modules");
+  await modules.install({ name: "contrib", version: "1.0.0" });
+  const before = await readdir(modulesDir, { recursive: true });
+  const lists = await Promise.all(
+    ["package.json", "package-lock.json"].map((name) => readFile(join(modulesDir, name), "utf8")),
+  );
+  await expect(modules.install({ name: "many", version: "1.0.0" })).rejects.toThrow("EEXIST");
+  await rm(obstacle ?? "");
+  ensureModulesDir(modulesDir);
+  expect((await readdir(modulesDir, { recursive: true })).toSorted()).toEqual(before.toSorted());
+  expect(
+    await Promise.all(["package.json", "package-lock.json"].map((name) => readFile(join(modulesDir, name), "utf8"))),
+  ).toEqual(lists);
+});
+
+test.skipIf(isMissing("full disks (mount)", canMount()))("says so if the disk is full", async () => {
+  await using disk = await createDisk(8);
+  await using opened = await open(() => [contrib, known], { parent: disk.path });
+  const { modules } = opened;
+  await modules.install({ name: "contrib", version: "latest" });
+  await writeFile(join(disk.path, "fill"), Buffer.alloc(8 * 1024 * 1024)).catch(() => {});
+  const changes: readonly [string, () => Promise<unknown>][] = [
+    ["known", () => modules.install({ name: "known", version: "latest" })],
+    ["contrib", () => modules.setEnabled("contrib", false)],
+    ["contrib", () => modules.remove("contrib")],
+  ];
+  for (const [name, change] of changes) {
+    await expect(change()).rejects.toMatchObject({
+      reason: "module_failed",
+      message: `${name}: there is no space left on the disk. The modules remain as they were`,
+    });
+  }
+  await rm(join(disk.path, "fill"));
+  expect(await modules.list()).toMatchObject([{ name: "contrib", isEnabled: true }]);
 });

@@ -3,6 +3,7 @@ import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "../../errors.ts";
 import { type Staging, cacheName, changeModules } from "../../modules/change.ts";
 import { explainReserved } from "../../modules/core-nodes.ts";
+import { explainFullDisk } from "../../modules/errors.ts";
 import { openFolderRegistry } from "../../modules/folder-registry.ts";
 import { type PackageSource, installPackages, uninstallPackages } from "../../modules/install.ts";
 import { NpmError, type NpmOptions, createNpm } from "../../modules/npm.ts";
@@ -165,8 +166,9 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof FlowgateError) {
-      throw new CliFailure(`${error.message}.`, { cause: error });
+    const failure = error instanceof FlowgateError ? error : explainFullDisk(error, "modules");
+    if (failure !== undefined) {
+      throw new CliFailure(`${failure.message}.`, { cause: error });
     }
     throw error instanceof NpmError ? new CliFailure(explainNpm(error), { cause: error }) : error;
   }

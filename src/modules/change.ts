@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { constants, existsSync } from "node:fs";
 import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { hasCode } from "../base/error-code.ts";
 import { FlowgateError } from "../errors.ts";
@@ -15,6 +15,7 @@ import {
   writeFolderId,
 } from "../runtime/folders.ts";
 import { findAddedPaths } from "./addition.ts";
+import { syncPath, syncTree } from "./sync.ts";
 
 /** A copy of the modules that is changed, in a folder for all that is needed besides. */
 export type Staging = {
@@ -69,12 +70,17 @@ async function replaceAll(current: string, tree: string): Promise<void> {
   // Other users may read it if the flows run as one.
   await chmod(tree, (await stat(current)).mode);
   writeFolderId(tree);
+  await syncTree(tree);
   const previous = previousModulesDir(current);
   await rename(current, previous);
-  await rename(tree, current).catch(async (error: unknown) => {
+  try {
+    await rename(tree, current);
+    await syncPath(dirname(current));
+  } catch (error) {
+    await rename(current, tree).catch(ignoreMissing);
     await rename(previous, current);
     throw error;
-  });
+  }
   await discard(previous);
 }
 
@@ -91,9 +97,11 @@ async function add(current: string, { work, tree }: Staging, paths: readonly str
     }
     await rename(join(tree, path), join(adding, String(at)));
   }
-  await writeFile(join(adding, pathsName), JSON.stringify(paths), { flush: true });
+  await writeFile(join(adding, pathsName), JSON.stringify(paths));
+  await syncTree(adding);
   await rename(adding, join(current, name));
   try {
+    await syncPath(current);
     finishAdditions(current);
   } catch (error) {
     // From now on, no one finishes it.

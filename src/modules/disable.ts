@@ -4,6 +4,7 @@ import { type Disabled, splitSetId } from "../runtime/disabled.ts";
 import { readOwnManifest } from "../runtime/manifest.ts";
 import type { InstalledModule } from "./catalog.ts";
 import { coreModule } from "./core-nodes.ts";
+import { syncPath } from "./sync.ts";
 
 /** What is disabled after a module, or one of its sets of nodes, was enabled or disabled. */
 export function changeDisabled(
@@ -31,8 +32,9 @@ export function isSetName(name: string): boolean {
 export async function writeDisabled(modulesDir: string, { modules, sets }: Disabled): Promise<void> {
   const path = join(modulesDir, "package.json");
   const manifest = { ...readOwnManifest(path), flowgate: { disabled: [...modules, ...sets] } };
-  // At once, also if the process is killed or the disk is full.
+  // At once, also if the process is killed, the disk is full or power is lost.
   const next = join(modulesDir, "package.json.next");
-  await writeFile(next, `${JSON.stringify(manifest, undefined, 2)}\n`);
+  await writeFile(next, `${JSON.stringify(manifest, undefined, 2)}\n`, { flush: true });
   await rename(next, path);
+  await syncPath(modulesDir);
 }

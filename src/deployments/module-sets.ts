@@ -113,29 +113,22 @@ export class ModuleSets {
     const { rev, flows: document } = flows.active();
     try {
       const installed = await modules.list();
-      const needed = (await this.#findNeeded(document, installed)).filter(({ name }) => name !== removed);
-      await this.#keepTarballs(needed, installed);
-      await store.record(rev, needed);
+      let isRecorded = false;
+      // Again if another replica has recorded its own meanwhile.
+      while (!isRecorded) {
+        const before = await store.find(rev);
+        const needed = findNeeded(document, installed, before).filter(({ name }) => name !== removed);
+        await this.#keepTarballs(needed, installed);
+        isRecorded = await store.record(rev, needed, before);
+      }
     } catch (err) {
       log.error({ err, rev }, "the modules of the active revision could not be recorded");
     }
   }
 
-  /** Those that are installed and that flows need, and those that they need and another replica has. */
   async #findNeeded(flows: FlowsDocument, installed: readonly InstalledModule[]): Promise<RevisionModule[]> {
     const { flows: revisions, store } = this.#options;
-    const before = (await store.find(revisions.active().rev)) ?? [];
-    if (installed.length === 0 && before.length === 0) {
-      return [];
-    }
-    const { needs } = flows;
-    const names = new Set(installed.map(({ name }) => name));
-    return [
-      ...installed.flatMap(({ name, version, integrity, types }) =>
-        version !== undefined && needsModule(needs, { name, types }) ? [{ name, version, integrity, types }] : [],
-      ),
-      ...before.filter((module) => !names.has(module.name) && needsModule(needs, module)),
-    ];
+    return findNeeded(flows, installed, await store.find(revisions.active().rev));
   }
 
   /** Stores the uploaded packages among them, so that undo and other replicas can install them. */
@@ -169,6 +162,24 @@ export class ModuleSets {
       .append(records)
       .catch((err: unknown) => log.error({ err, records }, "audit entries could not be written"));
   }
+}
+
+/** Those that are installed and that flows need, and those that they need and another replica has, as `before` says. */
+function findNeeded(
+  { needs }: FlowsDocument,
+  installed: readonly InstalledModule[],
+  before: readonly RevisionModule[] = [],
+): RevisionModule[] {
+  if (installed.length === 0 && before.length === 0) {
+    return [];
+  }
+  const names = new Set(installed.map(({ name }) => name));
+  return [
+    ...installed.flatMap(({ name, version, integrity, types }) =>
+      version !== undefined && needsModule(needs, { name, types }) ? [{ name, version, integrity, types }] : [],
+    ),
+    ...before.filter((module) => !names.has(module.name) && needsModule(needs, module)),
+  ];
 }
 
 /** The audit entry of an installation. `previousVersion` is what was installed before. */

@@ -18,8 +18,15 @@ export type StoredTarball = { readonly integrity: string; readonly content: Uint
 export interface ModuleStore {
   /** Resolves with undefined if there is no such revision, or its modules are not known, since an older version has committed it. */
   find(rev: string): Promise<readonly RevisionModule[] | undefined>;
-  /** Replaces the modules of a revision, durably. Does nothing if there is no such revision. */
-  record(rev: string, modules: readonly RevisionModule[]): Promise<void>;
+  /**
+   * Replaces the modules of a revision, durably, if they are `before`, as `find` has returned them. Resolves with false if they are others, since
+   * another replica has recorded its own. Does nothing if there is no such revision.
+   */
+  record(
+    rev: string,
+    modules: readonly RevisionModule[],
+    before: readonly RevisionModule[] | undefined,
+  ): Promise<boolean>;
   /** Keeps a tarball, at least for a day, and as long as a revision has its hash. */
   putTarball(tarball: StoredTarball): Promise<void>;
   findTarball(integrity: string): Promise<Uint8Array | undefined>;

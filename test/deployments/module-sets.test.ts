@@ -30,12 +30,13 @@ type Sets = AsyncDisposable & {
   commit(content: Omit<ModuleContent, "flows">, types?: readonly string[]): Promise<string>;
 };
 
-/** Sets of a new store; `replace` installs modules. */
-async function open(installed: readonly InstalledModule[], replace: Modules["replace"]): Promise<Sets> {
-  await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openStore(stack.use(await createSqlitePlace())));
-  const events: string[] = [];
-  const sets = new ModuleSets({
+function createSets(
+  store: Store,
+  installed: readonly InstalledModule[],
+  replace: Modules["replace"],
+  events: string[],
+): ModuleSets {
+  return new ModuleSets({
     modules: {
       list: async () => installed,
       compare: async (wanted) => compareModules(installed, wanted),
@@ -49,6 +50,14 @@ async function open(installed: readonly InstalledModule[], replace: Modules["rep
     onIneffective: () => void events.push("ineffective"),
     log: pino({ level: "silent" }),
   });
+}
+
+/** Sets of a new store; `replace` installs modules. */
+async function open(installed: readonly InstalledModule[], replace: Modules["replace"]): Promise<Sets> {
+  await using stack = new AsyncDisposableStack();
+  const store = stack.use(await openStore(stack.use(await createSqlitePlace())));
+  const events: string[] = [];
+  const sets = createSets(store, installed, replace, events);
   const resources = stack.move();
   return {
     store,
@@ -84,7 +93,7 @@ test("keeps what flows need and only another replica has", async () => {
   await using opened = await open([], fail);
   const { store } = opened;
   const elsewhere = [recorded(module("one", "1.0.0")), recorded(module("two", "1.0.0"))];
-  await store.modules.record(store.flows.active().rev, elsewhere);
+  await store.modules.record(store.flows.active().rev, elsewhere, undefined);
   const rev = await opened.commit({}, ["one"]);
   expect(await store.modules.find(rev)).toEqual(elsewhere.slice(0, 1));
 });
@@ -149,9 +158,20 @@ test("a module that is removed is not recorded any more", async () => {
   await using opened = await open([], fail);
   const { store, sets } = opened;
   const rev = await opened.commit({}, ["one"]);
-  await store.modules.record(rev, [recorded(module("one", "1.0.0"))]);
+  await store.modules.record(rev, [recorded(module("one", "1.0.0"))], await store.modules.find(rev));
   await sets.record();
   expect(await store.modules.find(rev)).toHaveLength(1);
   await sets.record("one");
   expect(await store.modules.find(rev)).toEqual([]);
+});
+
+test("records the modules of replicas that install others at the same time", async () => {
+  const [one, two] = [module("one", "1.0.0"), module("two", "1.0.0")];
+  await using opened = await open([], fail);
+  const { store } = opened;
+  const rev = await opened.commit({}, ["one", "two"]);
+  await Promise.all([one, two].map((each) => createSets(store, [each], fail, []).record()));
+  expect((await store.modules.find(rev))?.toSorted((a, b) => (a.name < b.name ? -1 : 1))).toEqual(
+    [one, two].map(recorded),
+  );
 });

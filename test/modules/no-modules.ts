@@ -11,7 +11,7 @@ const modules: Pick<Modules, "list" | "compare" | "replace" | "readUpload"> = {
 
 const moduleStore: ModuleStore = {
   find: async () => undefined,
-  async record() {},
+  record: async () => true,
   async putTarball() {},
   findTarball: async () => undefined,
   listTarballs: async () => [],

@@ -30,12 +30,25 @@ export function moduleStoreContract(createLocation: () => Promise<StoreLocation>
     const first = await store.flows.commit(draft(store.flows.active().rev, { modules: [one] }));
     const second = await store.flows.commit(draft(first.rev, { modules: [one] }));
     const newer = { ...one, version: "1.1.0" };
-    await store.modules.record(second.rev, [newer]);
-    await store.modules.record("absent", [two]);
+    expect(await store.modules.record(second.rev, [newer], [one])).toBe(true);
+    expect(await store.modules.record("absent", [two], undefined)).toBe(true);
     expect(await store.modules.find(first.rev)).toEqual([one]);
     expect(await store.modules.find(second.rev)).toEqual([newer]);
     expect(await store.audit.verify()).toMatchObject({ problem: undefined });
     expect((await store.audit.list({ limit: 10, order: "oldest" })).entries).toHaveLength(2);
+  });
+
+  test("of replicas that replace the modules of a revision at the same time, one succeeds", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const { rev } = await store.flows.commit(draft(store.flows.active().rev));
+    const sets = [[one], [two]];
+    const outcomes = await Promise.all(sets.map((modules) => store.modules.record(rev, modules, undefined)));
+    const recorded = sets.filter((_, index) => outcomes[index]);
+    expect(recorded).toHaveLength(1);
+    expect(await store.modules.find(rev)).toEqual(recorded[0]);
+    expect(await store.modules.record(rev, [], [{ ...one, version: "1.1.0" }])).toBe(false);
+    expect(await store.modules.find(rev)).toEqual(recorded[0]);
   });
 
   test("a tarball is found by its hash, whoever puts it again", async () => {

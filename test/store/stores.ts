@@ -59,9 +59,9 @@ export async function fillStore(options: StoreOptions, revisions: number): Promi
   }
   await store.proposals.close("p1", { state: "rejected", reason: "no ⚙" }, { ...record, kind: "proposal_rejected" });
   await store.context.write([{ store: "default", scope: "global", key: "ä", json: '{"n":1}' }], undefined);
-  await store.modules.record(store.flows.active().rev, [
-    { name: "contrib-öne", version: "1.0.0", integrity: "sha512-x", types: ["one"] },
-  ]);
+  const { rev } = store.flows.active();
+  const contrib = { name: "contrib-öne", version: "1.0.0", integrity: "sha512-x", types: ["one"] };
+  await store.modules.record(rev, [contrib], await store.modules.find(rev));
   await store.modules.putTarball({ integrity: "sha512-x", content: randomBytes(1_000) });
   await store.flows.prune({ maxCount: Math.max(2, revisions - 1), maxAgeMs: undefined });
 }

@@ -18,12 +18,12 @@ export function createSharedModuleStore(database: Database, access: Access, chan
   });
   return {
     ...createModuleStore(access),
-    async record(rev, modules) {
-      await database.transaction(async (query) => {
-        await recordModules(query, { rev, modules });
+    record: (rev, modules, before) =>
+      database.transaction(async (query) => {
+        const isRecorded = await recordModules(query, { rev, modules, before });
         await changes.announce(query);
-      });
-    },
+        return isRecorded;
+      }),
     onChange: (listener) => listeners.add(listener),
   };
 }

@@ -39,12 +39,21 @@ export async function findModules(query: Query, rev: string): Promise<readonly R
   return row && parseModules(row.modules);
 }
 
-export type ModulesCall = { readonly rev: string; readonly modules: readonly RevisionModule[] };
+export type ModulesCall = {
+  readonly rev: string;
+  readonly modules: readonly RevisionModule[];
+  readonly before: readonly RevisionModule[] | undefined;
+};
 
-export async function recordModules(query: Query, { rev, modules }: ModulesCall): Promise<void> {
+export async function recordModules(query: Query, { rev, modules, before }: ModulesCall): Promise<boolean> {
   await lockAudit(query);
+  const current = await findModules(query, rev);
+  if ((current && formatModules(current)) !== (before && formatModules(before))) {
+    return false;
+  }
   const seq = await insertModuleSet(query, modules);
   await query("UPDATE flowgate.revision SET module_set_seq = $1 WHERE rev = $2", [seq, rev]);
+  return true;
 }
 
 export async function insertTarball(query: Query, { integrity, content }: StoredTarball): Promise<void> {

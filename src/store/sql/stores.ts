@@ -117,7 +117,7 @@ export function createProposalStore({ query, write }: Access, key: Buffer): Prop
 export function createModuleStore({ query, write }: Access): ModuleStore {
   return {
     find: (rev) => findModules(query, rev),
-    record: (rev, modules) => write("recordModules", { rev, modules }),
+    record: (rev, modules, before) => write("recordModules", { rev, modules, before }),
     putTarball: (tarball) => write("insertTarball", tarball),
     findTarball: (integrity) => findTarball(query, integrity),
     listTarballs: (integrities) => listTarballs(query, integrities),

@@ -277,7 +277,7 @@ export class InstanceKeeper {
   #handleModulesLoaded({ nodeTypes, isRefused }: ModulesLoaded): void {
     this.#nodeTypes = nodeTypes && new Set(nodeTypes);
     if (isRefused === true) {
-      this.#renewals.request("modules were disabled that the flows use");
+      this.#renewals.request("the process can't give up modules that were disabled");
       this.#loads.fail();
     } else {
       this.#loads.succeed();

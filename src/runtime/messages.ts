@@ -151,7 +151,7 @@ export type Ready = {
 /** The child has loaded the modules that were added, or has logged why it can't. */
 export type ModulesLoaded = {
   readonly kind: "modules-loaded";
-  /** It has changed nothing, since its flows use what was disabled. */
+  /** Only a new process can do it. */
   readonly isRefused?: true;
 } & Pick<Ready, "nodeTypes">;
 

@@ -35,8 +35,8 @@ export class RuntimeInstance {
   readonly #process: RuntimeProcess;
   /** Identifies the folder of modules at its start. */
   readonly #folder: string | undefined;
-  /** What of them was disabled when it has loaded them last. */
-  #disabled: string;
+  /** What of them was disabled when it has loaded them last; undefined if it could not give that up. */
+  #disabled: string | undefined;
   readonly #heartbeat: HeartbeatMonitor;
   readonly #flowLog: FlowLog;
   readonly #calls: Calls;
@@ -273,6 +273,9 @@ export class RuntimeInstance {
   #handleModulesLoaded(loaded: ModulesLoaded): void {
     if (this.#phase === "loading") {
       this.#enter("idle");
+      if (loaded.isRefused === true) {
+        this.#disabled = undefined;
+      }
       this.#events.onModulesLoaded(loaded);
     }
   }

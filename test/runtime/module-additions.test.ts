@@ -326,6 +326,55 @@ describe("modules and sets of nodes that are disabled and enabled while flows ru
     expect(starts() - before).toBe(1);
   });
 
+  test("leave their types to modules that are added, also where nodes of them have run", async () => {
+    await using runtime = await runtimeUnderTest(deferring);
+    const flows = [...counter, tab("T"), exec];
+    await runtime.apply(revision(1, flows), "full");
+    await runtime.apply(revision(2, counter), "nodes");
+    await disable(runtime, ...disabledCore);
+    expect(await runtime.applyModules(revision(2, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+    const never = { name: "contrib-request", types: ["http request"] };
+    const before = { name: "contrib-exec", types: ["exec"] };
+    await writeModules(modulesDir(runtime), [never]);
+    await disable(runtime, ...disabledCore);
+    expect(await runtime.applyModules(revision(2, counter))).toMatchObject({ outcome: "running", isRestarted: false });
+    const request = { ...onTab("c"), type: "http request", wires: [[]] };
+    expect(await runtime.apply(revision(3, [...counter, tab("T"), request]), "nodes")).toMatchObject({
+      outcome: "running",
+    });
+    await writeModules(modulesDir(runtime), [never, before]);
+    await disable(runtime, ...disabledCore);
+    expect(await runtime.applyModules(revision(3, flows))).toMatchObject({ outcome: "running", isRestarted: true });
+    expect(known(runtime, "exec", "http request")).toEqual(["exec", "http request"]);
+  });
+
+  test("are given up in a new process if they have plugins", async () => {
+    const hook = `module.exports = (RED) => {
+      RED.plugins.registerPlugin("mark", {});
+      RED.hooks.add("preDeliver.mark", ({ msg }) => { msg.mark = "marked"; });
+    };`;
+    await using runtime = await runtimeUnderTest({}, (dir) =>
+      writeFiles(dir, {
+        "package.json": JSON.stringify({ dependencies: { plugin: "1.0.0" } }),
+        "node_modules/plugin/package.json": JSON.stringify({
+          name: "plugin",
+          version: "1.0.0",
+          "node-red": { plugins: { mark: "plugin.js" } },
+        }),
+        "node_modules/plugin/plugin.js": hook,
+      }),
+    );
+    const flows = endpoint("/mark", `msg.payload = msg.mark ?? "unmarked"`);
+    await runtime.apply(revision(1, flows), "full");
+    expect(await runtime.get("/mark")).toBe("marked");
+    await disable(runtime, "plugin");
+    expect(await runtime.applyModules(revision(1, flows))).toMatchObject({ outcome: "running", isRestarted: true });
+    expect(await runtime.get("/mark")).toBe("unmarked");
+    await disable(runtime);
+    expect(await runtime.applyModules(revision(1, flows))).toMatchObject({ outcome: "running", isRestarted: false });
+    expect(await runtime.get("/mark")).toBe("marked");
+  });
+
   test("are not loaded if they are added with a set that is disabled", async () => {
     await using runtime = await runtimeUnderTest();
     await runtime.apply(revision(1, counter), "full");

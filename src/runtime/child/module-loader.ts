@@ -21,8 +21,10 @@ export class ModuleLoader {
   readonly #warn: (message: string) => void;
   /** Which modules function nodes may load. */
   #functionLists: ModuleLists;
-  /** The types of the sets that are disabled. Their constructors remain in the registry. */
+  /** The types that only sets have that are disabled. Their constructors remain in the registry. */
   #hidden: ReadonlySet<string> = new Set();
+  /** Why sets could not be loaded that were added or enabled last. */
+  #errors: string[] = [];
 
   /** What can't be loaded is reported by `warn`. */
   constructor(parts: Parts, functionLists: ModuleLists, warn: (message: string) => void) {
@@ -35,7 +37,7 @@ export class ModuleLoader {
     registry.get = (type) => (this.#hidden.has(type) ? null : get(type));
   }
 
-  /** Resolves with false, and has changed nothing, if the flows use what was disabled. */
+  /** Resolves with false if only a new process can do it: the flows use what was disabled, or code of it remains that matters. */
   async load(message: LoadModules): Promise<boolean> {
     const { registry, holdWaitingFlows, permitsModule, permitModules, permitFunctionModules } = this.#parts;
     const { modulesDir, moduleLists, functionLists } = message;
@@ -47,27 +49,30 @@ export class ModuleLoader {
     const isWanted = (id: string): boolean => !disabled.has(id) && names.has(splitSetId(id).module);
     const known = registry.getNodeList();
     const disabling = known.filter(({ id, enabled }) => enabled && !isWanted(id));
-    const types = new Set(disabling.flatMap((set) => set.types));
-    if (this.#isUsed(types, functionLists)) {
+    if (this.#havePlugins(names) || this.#isUsed(typesOf(disabling), functionLists)) {
       return false;
     }
     this.#functionLists = functionLists;
     permitModules(moduleLists);
     permitFunctionModules(functionLists);
+    this.#errors = [];
     using _ = holdWaitingFlows();
     for (const { id } of disabling) {
       await registry.disableNode(id);
     }
     for (const { id } of known.filter(({ id, enabled }) => !enabled && isWanted(id))) {
       const { err } = await registry.enableNode(id);
-      this.#warnOf(id, err);
+      this.#reportError(id, err);
     }
     const added = found.filter(({ name }) => registry.getModuleInfo(name) === null);
     for (const module of sortModules(added, this.#warn)) {
       await this.#add(module, message.disabledSets);
     }
-    this.#hidden = new Set(registry.getNodeList(({ enabled }) => !enabled).flatMap((set) => set.types));
-    return true;
+    const disabledTypes = typesOf(registry.getNodeList(({ enabled }) => !enabled));
+    this.#hidden = disabledTypes.difference(
+      typesOf(registry.getNodeList(({ enabled, err }) => enabled && err === undefined)),
+    );
+    return !this.#errors.some((error) => disabledTypes.has(registeredType(error)));
   }
 
   async #add({ name, dependencies }: NodeModule, disabledSets: readonly string[]): Promise<void> {
@@ -88,13 +93,20 @@ export class ModuleLoader {
     if (info === null) {
       delete registry.getModuleList()[name];
     }
-    info?.nodes.forEach(({ id, err }) => this.#warnOf(id, err));
+    info?.nodes.forEach(({ id, err }) => this.#reportError(id, err));
   }
 
-  #warnOf(id: string, err: Error | string | undefined): void {
+  #reportError(id: string, err: Error | string | undefined): void {
     if (err !== undefined) {
+      this.#errors.push(String(err));
       this.#warn(`[${id}] ${String(err)}`);
     }
+  }
+
+  /** Whether other modules than these have plugins, which can't be given up. */
+  #havePlugins(wanted: ReadonlySet<string>): boolean {
+    const modules = Object.entries(this.#parts.registry.getModuleList());
+    return modules.some(([name, { plugins = {} }]) => !wanted.has(name) && Object.keys(plugins).length > 0);
   }
 
   /** Whether the flows have nodes of these types, or function nodes with modules that these lists do not permit any more. */
@@ -108,6 +120,16 @@ export class ModuleLoader {
     });
     return isUsed;
   }
+}
+
+function typesOf(sets: readonly { readonly types: readonly string[] }[]): Set<string> {
+  return new Set(sets.flatMap(({ types }) => types));
+}
+
+/** The type that the registry already has, by the error for another set that registers it; empty for other errors. */
+function registeredType(error: string): string {
+  const [, type = ""] = /^(?:Error: )?(.+) already registered$/s.exec(error) ?? [];
+  return type;
 }
 
 /** The package of an entry in the Setup tab of a function node, without a version and a path in it. */

@@ -57,7 +57,7 @@ export type NodeRed = {
     /** Null: it is not loaded. */
     getModuleInfo(name: string): { readonly nodes: readonly LoadedSet[] } | null;
     /** What it knows of modules, by their names. */
-    getModuleList(): Record<string, { readonly name: string; readonly nodes: object }>;
+    getModuleList(): Record<string, { readonly name: string; readonly nodes: object; readonly plugins?: object }>;
     getNodeList(filter?: (set: LoadedSet) => boolean): LoadedSet[];
     /** Rejects if the lists do not permit the module, or another one is missing whose nodes its nodes need. */
     addModule(name: string): Promise<unknown>;

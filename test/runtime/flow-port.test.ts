@@ -9,7 +9,9 @@ import type { Certificate, FlowCors } from "../../src/runtime/flow-settings.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { type Reply, send } from "../e2e/rest.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
-import { endpoint, functionNode, tab } from "./flow-builders.ts";
+import { endpoint, functionNode, onTab, tab } from "./flow-builders.ts";
+import { nodesOf, templatesOf } from "../modules/write-modules.ts";
+import { writeFiles } from "./planted-code.ts";
 
 const bcryptHash = "$2b$08$wuAqPiKJlVN27eF5qJp.RuQYuy6ZYONW7a/UWYxDTtwKFCdB8F19y";
 const cors: FlowCors = { origins: ["https://app.example"], methods: ["GET"], credentials: false };
@@ -215,4 +217,28 @@ test("serves TLS, and changed certificates without a restart", async () => {
   await runtime.restart(revision(2, flows));
   const next = `https://127.0.0.1:${runtime.status().httpPort}`;
   expect((await send(next, "GET", "/hello", { tls: { ca: renewed.cert } })).body).toBe("hello");
+});
+
+test("preflight requests are answered for the routes of all nodes, also without an HTTP-in node", async () => {
+  await using runtime = await runtimeUnderTest(
+    { http: { root: "/", cors, static: [] }, codeCacheDir: undefined },
+    (modulesDir) =>
+      writeFiles(join(modulesDir, "node_modules/routes"), {
+        "package.json": JSON.stringify({ name: "routes", version: "1.0.0", "node-red": { nodes: { all: "all.js" } } }),
+        "all.html": templatesOf(["routes"]),
+        "all.js": `module.exports = (RED) => {
+          RED.httpNode.post("/route", (request, response) => response.end());
+          (${nodesOf(["routes"]).replace("module.exports = ", "").replace(/;$/, "")})(RED);
+        };`,
+      }),
+  );
+  await runtime.apply(revision(1, [tab("T"), { ...onTab("a"), type: "routes", wires: [[]] }]), "full");
+  const headers = { origin: "https://app.example", "access-control-request-method": "POST" };
+  const { status, headers: answered } = await send(
+    `http://127.0.0.1:${runtime.status().httpPort}`,
+    "OPTIONS",
+    "/route",
+    { headers },
+  );
+  expect([status, answered["access-control-allow-origin"]]).toEqual([204, "https://app.example"]);
 });

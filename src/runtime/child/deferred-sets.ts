@@ -1,7 +1,7 @@
 /**
  * Those of Node-RED's own sets of nodes that load packages, by name, with the types that they register. Until one of its types is needed,
  * a set is registered without being loaded: together they take a third of the time of a start. All others have effects when they are
- * loaded, such as routes and settings, or take no time.
+ * loaded, such as routes and settings, or take no time. That of HTTP-in nodes has one with CORS, and is loaded then.
  */
 export const deferrableSets: Readonly<Record<string, readonly string[]>> = {
   httpin: ["http in", "http response"],

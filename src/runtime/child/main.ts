@@ -200,6 +200,10 @@ async function initialize(message: Initialize): Promise<FlowPort> {
   }
   networkGuard.enforce(createNetworkPolicy(message.network));
   await deployer.start();
+  if (http.cors !== undefined) {
+    // Its set answers the preflight requests of all nodes.
+    await nodeRed.loadTypes(["http in"]);
+  }
   moduleLoader = new ModuleLoader(
     { ...nodeRed, permitModules },
     message.functionLists ?? { allow: ["*"], deny: [] },

@@ -3,7 +3,11 @@ import type { ProcessExit } from "./child-process.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Deployed, ModulesLoaded, Ready } from "./messages.ts";
 
-export type DeployedResult = Required<Pick<Deployed, "missingTypes">> & Pick<Deployed, "failure" | "lacksModules">;
+export type DeployedResult = Required<Pick<Deployed, "missingTypes">> &
+  Pick<Deployed, "failure" | "lacksModules"> & {
+    /** Whether the process had received no deployment before. */
+    readonly isFirst: boolean;
+  };
 
 export type InstanceEvents = {
   /** Called for each message after its start, heartbeats included. */

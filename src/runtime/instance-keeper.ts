@@ -291,7 +291,14 @@ export class InstanceKeeper {
     void instance.stop(stopMs);
   }
 
-  #handleDeployed(deployment: Deployment, { failure, missingTypes, lacksModules }: DeployedResult): void {
+  #handleDeployed(deployment: Deployment, { isFirst, failure, missingTypes, lacksModules }: DeployedResult): void {
+    // Flows of before may be the reason, for example because they have used up all file descriptors.
+    if (!isFirst && missingTypes.some((type) => this.#nodeTypes?.has(type))) {
+      this.#renewals.request("node types could not be loaded");
+      this.#queue.add({ ...deployment, type: "full" });
+      this.#deployNext();
+      return;
+    }
     const result: DeploymentResult =
       failure === undefined ? running : { outcome: "failed", missingTypes, lacksModules, message: failure };
     const reasons = [failure, this.#exclusion.reason].filter((reason) => reason !== undefined);

@@ -286,6 +286,7 @@ export class RuntimeInstance {
     if (deployment === undefined || id !== this.#deploymentId || this.#phase !== "deploying") {
       return;
     }
+    const isFirst = this.#applied.lastRevision === undefined;
     this.#unfinished = undefined;
     this.#applied.record(deployment, rejected === true);
     this.#deploySpan?.end(failure === undefined ? undefined : "failed");
@@ -293,6 +294,7 @@ export class RuntimeInstance {
     this.#enter("idle");
     const reason = describeFailure(deployed, this.#options.redact);
     this.#events.onDeployed(deployment, {
+      isFirst,
       missingTypes,
       ...(lacksModules && { lacksModules }),
       ...(reason !== undefined && { failure: reason }),

@@ -6,7 +6,7 @@ import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { DeferredSets, type NodeSet, deferrableSets } from "../../src/runtime/child/deferred-sets.ts";
 import { revision, runtimeUnderTest } from "./builders.ts";
-import { endpoint, escape, onTab, tab } from "./flow-builders.ts";
+import { endpoint, escape, functionNode, onTab, tab } from "./flow-builders.ts";
 import { writeFiles } from "./planted-code.ts";
 
 const requireNodes = createRequire(createRequire(import.meta.url).resolve("@node-red/nodes"));
@@ -238,5 +238,28 @@ describe("a runtime", () => {
     await addSubflow(join(runtime.dataDir, "modules"));
     expect(await runtime.applyModules(revision(1, loaded))).toMatchObject({ outcome: "running", isRestarted: false });
     expect([...(runtime.nodeTypes() ?? [])]).toEqual(expect.arrayContaining(["added-subflow", "http request", "json"]));
+  });
+
+  test("starts flows in a new process if those of before keep it from loading their types", async () => {
+    await using runtime = await runtimeUnderTest(deferring);
+    const spoiler = functionNode("spoiler", {
+      z: "T",
+      initialize: `${escape}
+        const { prototype } = host.getBuiltinModule("module");
+        const { require } = prototype;
+        prototype.require = function (id) {
+          if (id === "cheerio") throw new Error("too many open files");
+          return require.call(this, id);
+        };`,
+    });
+    await runtime.apply(revision(1, [...loaded, tab("T"), spoiler]), "full");
+    const pid = runtime.processId();
+    const html = { ...onTab("a"), type: "html", wires: [[]] };
+    expect(await runtime.apply(revision(2, [...loaded, tab("T"), html]), "nodes")).toMatchObject({
+      outcome: "running",
+    });
+    await runtime.untilLogged(/^\[node-red\/HTML\] Error: too many open files/);
+    expect(JSON.parse(await runtime.get("/loaded"))).toContain("70-HTML");
+    expect(runtime.processId()).not.toBe(pid);
   });
 });

@@ -1,33 +1,18 @@
-import { spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { watch } from "node:fs";
 import { appendFile, cp, mkdir, mkdtempDisposable, readdir, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
 const building = "flowgate: building the sources, which are new or have changed\n";
 
-test("npm start builds the sources when they are new or have changed", async () => {
-  await using checkout = await createCheckout();
-  expect(await checkout.start()).toEqual({ code: 0, stdout: "0.2.0\n", stderr: building });
-  expect(await checkout.start()).toEqual({ code: 0, stdout: "0.2.0\n", stderr: "" });
-  await checkout.change();
-  expect(await checkout.start()).toEqual({ code: 0, stdout: "changed\n0.2.0\n", stderr: building });
-});
-
-test("npm start builds again if the sources change while it builds", async () => {
-  await using checkout = await createCheckout();
-  const starting = checkout.spawn();
-  await once(starting.stderr, "data");
-  await checkout.change();
-  expect(await text(starting.stdout)).toBe("changed\n0.2.0\n");
-  expect(await readdir(checkout.builds)).toHaveLength(1);
-});
-
-test("npm start does not run an interrupted build", async () => {
+// Few builds, which take seconds: two that run at once follow one that was interrupted.
+test("npm start builds new sources once, for two at once, and does not run an interrupted build", async () => {
   await using checkout = await createCheckout();
   await mkdir(checkout.builds, { recursive: true });
   using watcher = watchFolder(checkout.builds);
@@ -35,16 +20,28 @@ test("npm start does not run an interrupted build", async () => {
   await once(watcher, "change");
   interrupted.kill("SIGKILL");
   await once(interrupted, "exit");
-  expect(await readdir(checkout.builds)).toEqual([expect.stringMatching(/^unfinished-/)]);
-  expect(await checkout.start()).toEqual({ code: 0, stdout: "0.2.0\n", stderr: building });
-});
+  const unfinished = await readdir(checkout.builds);
+  expect(unfinished).toEqual([expect.stringMatching(/^unfinished-/)]);
 
-test("two npm start at once share a build", async () => {
-  await using checkout = await createCheckout();
   const starts = await Promise.all([checkout.start(), checkout.start()]);
   const started = { code: 0, stdout: "0.2.0\n" };
   expect(starts).toEqual([expect.objectContaining(started), expect.objectContaining(started)]);
-  expect(await readdir(checkout.builds)).toHaveLength(1);
+  expect(starts).toContainEqual({ ...started, stderr: building });
+  expect(await readdir(checkout.builds)).toHaveLength(unfinished.length + 1);
+  expect(await checkout.start()).toEqual({ ...started, stderr: "" });
+});
+
+test("npm start builds changed sources, and again if they change while it builds", async () => {
+  await using checkout = await createCheckout();
+  expect(await checkout.start()).toEqual({ code: 0, stdout: "0.2.0\n", stderr: building });
+  const built = await readdir(checkout.builds);
+  await checkout.change();
+  const starting = checkout.spawn();
+  const ended = readOutcome(starting);
+  await once(starting.stderr, "data");
+  await checkout.change();
+  expect(await ended).toEqual({ code: 0, stdout: "changed\nchanged\n0.2.0\n", stderr: building.repeat(2) });
+  expect(await readdir(checkout.builds)).toHaveLength(built.length + 1);
 });
 
 test("npm start needs the development packages", async () => {
@@ -77,18 +74,15 @@ async function createCheckout(packages?: readonly string[]) {
   return {
     builds: join(path, "dist/start"),
     spawn: start,
-    async start() {
-      const child = start();
-      const [[code], stdout, stderr] = await Promise.all([
-        once(child, "close"),
-        text(child.stdout),
-        text(child.stderr),
-      ]);
-      return { code: code as number | null, stdout, stderr };
-    },
+    start: () => readOutcome(start()),
     change: () => appendFile(join(path, "src/cli/compile-cache.ts"), '\nconsole.log("changed");\n'),
     [Symbol.asyncDispose]: () => folder.remove(),
   };
+}
+
+async function readOutcome(child: ChildProcessByStdio<null, Readable, Readable>) {
+  const [[code], stdout, stderr] = await Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]);
+  return { code: code as number | null, stdout, stderr };
 }
 
 function watchFolder(path: string) {

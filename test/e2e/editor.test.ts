@@ -19,8 +19,6 @@ const config = {
   nodeRed: { port: 0, editor: true },
 };
 
-const place = { x: 100, y: 100 };
-
 async function readFlows(service: Service, token: string): Promise<{ rev: string; flows: Node[] }> {
   const reply = await service.send("GET", "/flows", { headers: { ...bearer(token), "service-api-version": "v2" } });
   return reply.json() as { rev: string; flows: Node[] };
@@ -129,15 +127,29 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
     expect(editor.requests.filter((each) => !/^(?:data|blob):/.test(each) && !each.startsWith(url))).toEqual([]);
   });
 
-  test("shows a link to the revision that was deployed, a conflict, and merges", async () => {
-    const flows = [
-      tab("T"),
-      functionNode("mine", { z: "T", x: 200, y: 100 }),
-      functionNode("theirs", { z: "T", x: 200, y: 200 }),
-    ];
-    await deployElsewhere({ flows });
+  // One session, as to load the editor takes seconds.
+  test("keeps credentials, links to the revision that was deployed, shows a conflict, and merges", async () => {
+    // The dialog of a function node would load a code editor each time.
+    const debug = { type: "debug", z: "T", x: 200, active: false, wires: [] };
+    const request = { id: "request", type: "http request", z: "T", x: 500, y: 100, authType: "basic", wires: [[]] };
+    const secret = "the first password";
+    await deployElsewhere({
+      flows: [tab("T"), { ...debug, id: "mine", y: 100 }, { ...debug, id: "theirs", y: 200 }, request],
+      credentials: { request: { user: "ada", password: secret } },
+    });
     await using editor = await Editor.open(browser, url);
+    const texts: string[] = [];
+    editor.page.on(
+      "response",
+      (response) =>
+        void response.text().then(
+          (text) => texts.push(text),
+          () => {},
+        ),
+    );
     await editor.login("admin");
+    await changeCredentials(editor);
+
     await editor.edit("mine", async (dialog) => dialog.locator("#node-input-name").fill("first"));
     // It adds the properties that the nodes lack.
     await expectLink(editor, (await editor.deploy()).rev);
@@ -166,45 +178,11 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
     await editor.page.locator("#red-ui-deploy-dialog-confirm-deploy-overwrite").click();
     await overwritten;
     await expect.poll(() => find("mine")).toMatchObject({ name: "once more" });
+    expect(texts.filter((text) => text.includes(secret))).toEqual([]);
   });
 
-  /** The page of the revision in the console, which asks for a sign-in of its own. */
-  async function expectLink(editor: Editor, rev: string): Promise<void> {
-    const { url: api } = installation.service;
-    const link = editor.notification("is running.").getByRole("link", { name: rev.slice(0, 8) });
-    await link.waitFor();
-    expect(await link.getAttribute("href")).toBe(`${api}/console/history/${encodeURIComponent(rev)}`);
-    const [opened] = await Promise.all([editor.page.waitForEvent("popup"), link.click()]);
-    await opened.waitForURL((each) => each.origin === new URL(api).origin);
-    expect(await opened.evaluate("window.opener")).toBeNull();
-    await opened.close();
-  }
-
-  /** By the API. */
-  async function rename(id: string, name: string): Promise<string> {
-    const { rev, flows } = await flowsElsewhere();
-    const renamed = flows.map((each) => (each.id === id ? { ...each, name } : each));
-    return deployElsewhere({ rev, flows: renamed }, "nodes");
-  }
-
-  test("keeps, changes and removes credentials, which it does not receive", async () => {
-    const request = { id: "request", type: "http request", z: "T", ...place, authType: "basic", wires: [[]] };
-    const secret = "the first password";
-    await deployElsewhere({
-      flows: [tab("T"), request],
-      credentials: { request: { user: "ada", password: secret } },
-    });
-    await using editor = await Editor.open(browser, url);
-    const texts: string[] = [];
-    editor.page.on(
-      "response",
-      (response) =>
-        void response.text().then(
-          (text) => texts.push(text),
-          () => {},
-        ),
-    );
-    await editor.login("admin");
+  /** Keeps, changes and removes the password of the request. */
+  async function changeCredentials(editor: Editor): Promise<void> {
     const password = editor.page.locator("#node-input-password");
     // The dialog receives the state of credentials after it is open.
     const untilShown = async (): Promise<void> => {
@@ -232,8 +210,26 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
     });
     await editor.deploy();
     expect(await credentialsOf("request")).toEqual({ user: "ada", has_password: false });
-    expect(texts.filter((text) => text.includes(secret))).toEqual([]);
-  });
+  }
+
+  /** The page of the revision in the console, which asks for a sign-in of its own. */
+  async function expectLink(editor: Editor, rev: string): Promise<void> {
+    const { url: api } = installation.service;
+    const link = editor.notification("is running.").getByRole("link", { name: rev.slice(0, 8) });
+    await link.waitFor();
+    expect(await link.getAttribute("href")).toBe(`${api}/console/history/${encodeURIComponent(rev)}`);
+    const [opened] = await Promise.all([editor.page.waitForEvent("popup"), link.click()]);
+    await opened.waitForURL((each) => each.origin === new URL(api).origin);
+    expect(await opened.evaluate("window.opener")).toBeNull();
+    await opened.close();
+  }
+
+  /** By the API. */
+  async function rename(id: string, name: string): Promise<string> {
+    const { rev, flows } = await flowsElsewhere();
+    const renamed = flows.map((each) => (each.id === id ? { ...each, name } : each));
+    return deployElsewhere({ rev, flows: renamed }, "nodes");
+  }
 
   /** As the running node has them. */
   async function credentialsOf(id: string): Promise<unknown> {

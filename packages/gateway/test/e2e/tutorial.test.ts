@@ -107,10 +107,11 @@ test("the plugin of the package describes the project as its server does", async
 });
 
 test("the plugin reads the configuration of the documentation", async () => {
-  const local = "protoc-gen-flowgate-openapi";
+  const programs = join(stage.empty, "node_modules/.bin");
+  const local = join(programs, "protoc-gen-flowgate-openapi");
   const opt = ["config=openapi.config.json", "output=configured.json"];
   const template = JSON.stringify({ version: "v2", plugins: [{ local, strategy: "all", out: ".", opt }] });
-  await execute("npx", ["buf", "generate", "--template", template], stage.empty);
+  await execute(join(programs, "buf"), ["generate", "--template", template], stage.empty);
   const text = await readFile(join(stage.empty, "configured.json"), "utf8");
   expect(JSON.parse(text)).toMatchObject({
     info: { title: "Library", license: { name: "MIT" } },
@@ -152,6 +153,9 @@ const env = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"))),
   PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
   npm_config_prefer_offline: "true",
+  npm_config_audit: "false",
+  npm_config_fund: "false",
+  npm_config_update_notifier: "false",
   PORT: "0",
 };
 

@@ -90,6 +90,34 @@ test("resets the flags of V8 to the defaults that they have in Node", () => {
   }
 });
 
+test("functions that the start has called are compiled for speed soon after it", () => {
+  // Without threads for the compilers, so that the result depends on the number of calls alone.
+  const flags = ["--single-threaded", "--allow-natives-syntax", "--input-type=module"];
+  const printed = execFileSync(
+    process.execPath,
+    [
+      ...flags,
+      "--eval",
+      `
+        import { pauseCompilers } from ${JSON.stringify(import.meta.resolve("../../src/cli/v8-flags.ts"))};
+        const add = (a, b) => a + b;
+        const call = (times) => {
+          for (let i = 0; i < times; i++) {
+            add(i, 1);
+          }
+          return %ActiveTierIsMaglev(add) || %ActiveTierIsTurbofan(add);
+        };
+        const resume = pauseCompilers();
+        const isCompiledEarly = call(2_000);
+        resume();
+        console.log(isCompiledEarly, call(20_000));
+      `,
+    ],
+    { encoding: "utf8" },
+  );
+  expect(printed).toBe("false true\n");
+});
+
 const filesIn = async (folder: string) =>
   (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
 

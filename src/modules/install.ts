@@ -57,10 +57,8 @@ export async function installPackages(
     check,
   }: InstallOptions,
 ): Promise<Installation> {
-  assertModuleLimit(
-    Object.keys(dependenciesOf(tree)),
-    sources.map(({ name }) => name),
-  );
+  const listed = Object.keys(dependenciesOf(tree)).map((name) => ({ name }));
+  assertModuleLimit(listed, sources);
   onStep("downloading");
   const before = new Map(readLockfile(tree).map((each) => [each.path, each]));
   const flags = ["--save-exact", ...(prefersCache ? ["--prefer-offline"] : [])];

@@ -128,10 +128,7 @@ export class Modules implements AsyncDisposable {
     return { ...installation, previousVersion: previous?.version };
   }
 
-  /**
-   * Finds out which of these modules have to be installed, and refuses those that may not be. Throws `module_refused`, and `module_failed` if
-   * there would be too many.
-   */
+  /** Finds out which of these modules have to be installed. Throws `module_refused`, and `module_failed` if there would be too many. */
   async compare(wanted: readonly WantedModule[]): Promise<readonly ComparedModule[]> {
     const installed = await this.list();
     const compared = compareModules(installed, wanted);
@@ -140,8 +137,7 @@ export class Modules implements AsyncDisposable {
         throw this.#refused(each.name);
       }
     }
-    const missing = compared.filter(({ state }) => state === "missing");
-    assertModuleLimit(namesOf(installed), namesOf(missing.map((each) => each.wanted)));
+    assertModuleLimit(installed, wanted);
     return compared;
   }
 
@@ -348,10 +344,6 @@ export class Modules implements AsyncDisposable {
 }
 
 const maxOutputChars = 4_000;
-
-function namesOf(modules: readonly { readonly name: string }[]): string[] {
-  return modules.map(({ name }) => name);
-}
 
 function describe(subjects: readonly Subject[]): string {
   return subjects.map(({ action, name }) => `${action} ${name}`).join(", ");

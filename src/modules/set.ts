@@ -68,14 +68,16 @@ export function compareModules(
   });
 }
 
+type Named = { readonly name: string };
+
 /** Throws `module_failed` if there would be more modules in the folder than it can have. */
-export function assertModuleLimit(installed: readonly string[], added: readonly string[]): void {
-  const names = new Set(installed);
-  const isMore = added.some((name) => !names.has(name));
-  if (isMore && new Set([...installed, ...added]).size > maxModules) {
+export function assertModuleLimit(installed: readonly Named[], added: readonly Named[]): void {
+  const names = new Set(installed.map(({ name }) => name));
+  const others = new Set(added.map(({ name }) => name)).difference(names);
+  if (others.size > 0 && names.size + others.size > maxModules) {
     throw new FlowgateError(
       "module_failed",
-      `${added.join(", ")}: at most ${maxModules} modules can be installed, and ${installed.length} are: remove some first. ` +
+      `${[...others].join(", ")}: at most ${maxModules} modules can be installed, and ${installed.length} are: remove some first. ` +
         "The modules remain as they were",
     );
   }

@@ -37,8 +37,6 @@ export class InstanceKeeper {
   #timer: NodeJS.Timeout | undefined;
   #restarts = 0;
   #lastActivityMs = performance.now();
-  /** Why the next instance must start without flows. */
-  #crashLoop: string | undefined;
   /** The node because of which the last instance has ended unexpectedly. */
   #fault: Fault | undefined;
   /** Whether the files of flows have to be removed before the next instance starts. */
@@ -144,7 +142,7 @@ export class InstanceKeeper {
   /** Starts an instance after `stop`, as soon as the one before has exited, and forgets earlier crashes. */
   startAgain(): void {
     this.#backoff.reset();
-    this.#crashLoop = undefined;
+    this.#backoff.endCrashLoop();
     this.#renewals.clear();
     this.retryModules();
     if (this.#instance === undefined) {
@@ -205,8 +203,8 @@ export class InstanceKeeper {
     this.#nodeTypes = nodeTypes && new Set(nodeTypes);
     if (this.#queue.next !== undefined) {
       this.#deployNext();
-    } else if (this.#crashLoop !== undefined) {
-      this.#reporter.set("safe", `${this.#crashLoop}; its flows are held back until the next deployment`, {
+    } else if (this.#backoff.crashLoop !== undefined) {
+      this.#reporter.set("safe", `${this.#backoff.crashLoop}; its flows are held back until the next deployment`, {
         reason: "safe_mode",
         fault: this.#fault,
       });
@@ -260,7 +258,7 @@ export class InstanceKeeper {
       return;
     }
     // A new process needs no other one, unless it has loaded modules of before.
-    const isNew = instance.isEmpty && !instance.isOutdated;
+    const isNew = instance.isEmpty && !instance.modules.isOutdated;
     const renewal = isNew ? undefined : this.#renewals.find(next.type, instance.hasRunNodes);
     if (renewal !== undefined) {
       this.#renew(instance, next, renewal.reason, renewal.stopMs);
@@ -331,7 +329,7 @@ export class InstanceKeeper {
   }
 
   #handleExpectedExit({ unfinished, cause }: InstanceExit): { delayMs: number; cause: string } {
-    this.#crashLoop = undefined;
+    this.#backoff.endCrashLoop();
     resolveWaiters(unfinished, pending);
     return { delayMs: 0, cause };
   }
@@ -340,14 +338,7 @@ export class InstanceKeeper {
     this.#restarts += 1;
     this.#fault = exit.fault;
     this.#exclusion.recordExit(exit);
-    const { delayMs, isCrashLoop } = this.#backoff.recordExit(exit);
-    const times = `it ended ${this.#options.restart.safeModeAfter} times in a row`;
-    const cause = isCrashLoop && exit.hadFlows ? `${times}, most recently because ${exit.cause}` : exit.cause;
-    if (!isCrashLoop) {
-      this.#crashLoop = undefined;
-    } else if (exit.hadFlows) {
-      this.#crashLoop = cause;
-    }
+    const { delayMs, cause } = this.#backoff.recordExit(exit);
     const result: DeploymentResult = { outcome: "crashed", missingTypes: [], message: cause };
     resolveWaiters(exit.unfinished, result);
     const revision = exit.unfinished?.revision ?? exit.lastRevision;

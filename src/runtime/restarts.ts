@@ -8,20 +8,26 @@ export class Backoff {
   readonly #limits: BackoffLimits;
   #restarts = 0;
   #shortRuns = 0;
+  #crashLoop: string | undefined;
 
   constructor(limits: BackoffLimits) {
     this.#limits = limits;
   }
 
+  /** Why the next process must start without flows; undefined if it need not. */
+  get crashLoop(): string | undefined {
+    return this.#crashLoop;
+  }
+
   /**
-   * Records the unexpected exit of a child that ran flows for `flowsRanMs`, and returns when to start the next one and whether to
-   * start it without flows. Only exits with flows count towards a crash loop: any other exit has a cause outside of the flows,
-   * which may be temporary.
+   * Records the unexpected exit of a child that ran flows for `flowsRanMs`, and returns when to start the next one, and the cause
+   * to report. Only exits with flows count towards a crash loop: any other exit has a cause outside of the flows, which may be temporary.
    */
-  recordExit({ flowsRanMs, hadFlows }: { readonly flowsRanMs: number; readonly hadFlows: boolean }): {
+  recordExit(exit: { readonly flowsRanMs: number; readonly hadFlows: boolean; readonly cause: string }): {
     readonly delayMs: number;
-    readonly isCrashLoop: boolean;
+    readonly cause: string;
   } {
+    const { flowsRanMs, hadFlows } = exit;
     const { backoffMs, maxBackoffMs, shortLifeMs, safeModeAfter } = this.#limits;
     if (flowsRanMs >= shortLifeMs) {
       this.reset();
@@ -29,10 +35,20 @@ export class Backoff {
       this.#shortRuns += 1;
     }
     this.#restarts += 1;
-    return {
-      delayMs: Math.min(backoffMs * 2 ** (this.#restarts - 1), maxBackoffMs),
-      isCrashLoop: this.#shortRuns >= safeModeAfter,
-    };
+    const isCrashLoop = this.#shortRuns >= safeModeAfter;
+    const times = `it ended ${safeModeAfter} times in a row`;
+    const cause = isCrashLoop && hadFlows ? `${times}, most recently because ${exit.cause}` : exit.cause;
+    if (!isCrashLoop) {
+      this.#crashLoop = undefined;
+    } else if (hadFlows) {
+      this.#crashLoop = cause;
+    }
+    return { delayMs: Math.min(backoffMs * 2 ** (this.#restarts - 1), maxBackoffMs), cause };
+  }
+
+  /** Lets the next process start with flows. */
+  endCrashLoop(): void {
+    this.#crashLoop = undefined;
   }
 
   /** Forgets all recorded exits, because there is a new deployment to try. */

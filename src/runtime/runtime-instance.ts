@@ -15,6 +15,7 @@ import { ExitReport } from "./exit-report.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
 import { loadModulesMessage } from "./launch.ts";
+import { LoadedModules } from "./loaded-modules.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
@@ -33,10 +34,7 @@ export class RuntimeInstance {
   readonly #context: ContextValues | undefined;
   readonly #events: InstanceEvents;
   readonly #process: RuntimeProcess;
-  /** Identifies the folder of modules at its start. */
-  readonly #folder: string | undefined;
-  /** What of them was disabled when it has loaded them last; undefined if it could not give that up. */
-  #disabled: string | undefined;
+  readonly modules: LoadedModules;
   readonly #heartbeat: HeartbeatMonitor;
   readonly #flowLog: FlowLog;
   readonly #calls: Calls;
@@ -60,8 +58,7 @@ export class RuntimeInstance {
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
     this.#flowLog = new FlowLog(options, () => events.onDistrust("a flow flooded the log"));
-    this.#folder = options.folderId();
-    this.#disabled = JSON.stringify(options.disabled());
+    this.modules = new LoadedModules(options);
     this.#process = new RuntimeProcess(options, {
       onMessage: (message) => this.#handleMessage(message),
       onFlood: events.onDistrust,
@@ -153,21 +150,15 @@ export class RuntimeInstance {
     this.#process.send(message, revision.flows.json);
   }
 
-  /** Whether modules were replaced or removed since its start, or enabled or disabled since it has loaded them. */
-  get isOutdated(): boolean {
-    return this.#options.folderId() !== this.#folder || JSON.stringify(this.#options.disabled()) !== this.#disabled;
-  }
-
   /** False if modules were replaced or removed: that needs a new process. */
   get canLoadModules(): boolean {
-    const { modulesDir } = this.#options;
-    return this.#phase !== "stopping" && modulesDir !== undefined && this.#options.folderId() === this.#folder;
+    return this.#phase !== "stopping" && this.modules.canChange;
   }
 
   /** Must only be called while it is idle, and can load modules. */
   loadModules(): void {
     this.#enter("loading");
-    this.#disabled = JSON.stringify(this.#options.disabled());
+    this.modules.begin();
     this.#process.send(loadModulesMessage(this.#options.modulesDir ?? "", this.#options));
   }
 
@@ -273,9 +264,7 @@ export class RuntimeInstance {
   #handleModulesLoaded(loaded: ModulesLoaded): void {
     if (this.#phase === "loading") {
       this.#enter("idle");
-      if (loaded.isRefused === true) {
-        this.#disabled = undefined;
-      }
+      this.modules.end(loaded);
       this.#events.onModulesLoaded(loaded);
     }
   }

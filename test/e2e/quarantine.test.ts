@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { block } from "../runtime/flow-builders.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
@@ -6,7 +6,19 @@ import { eventually, type Service, startService } from "./service.ts";
 
 type Json = { readonly [key: string]: unknown };
 
-const restart = { backoffMs: 50, maxBackoffMs: 100 };
+const restart = { backoffMs: 50, maxBackoffMs: 100, safeModeAfter: 3 };
+
+const stack = new AsyncDisposableStack();
+afterAll(() => stack.disposeAsync());
+const services = new Map<string, Service>();
+
+/** One for each configuration: whatever the flows before have done ends with them. */
+async function serviceWith(config: object): Promise<Service> {
+  const key = JSON.stringify(config);
+  const service = services.get(key) ?? stack.use(await startService({ config: { runtime: { ...config, restart } } }));
+  services.set(key, service);
+  return service;
+}
 
 async function newest(service: Service): Promise<Json> {
   const { revisions } = (await service.send("GET", "/revisions?pageSize=1")).json() as { revisions: Json[] };
@@ -45,7 +57,7 @@ describe("a node that ends the process of the flows twice", () => {
     ["node", { quarantine: "node" }, { id: "bad", d: true }, 'function "parser"'],
     ["tab", { isolate: "tab" }, { id: "B", disabled: true }, 'tab "tab B"'],
   ])("is disabled with its %s, so that the others run", async ([scope, config, disabled, name]) => {
-    await using service = await startService({ config: { runtime: { ...config, restart } } });
+    const service = await serviceWith(config);
     const before = await deploy(service, { flows: flowsWith(blocking) });
     await eventually(async () => {
       expect(await newest(service)).toMatchObject({
@@ -67,9 +79,7 @@ describe("a node that ends the process of the flows twice", () => {
     ["if the flows crash, which only they can describe", crash, { quarantine: "node" }],
     ["if flows blame it for a crash", accuse, { quarantine: "node" }],
   ])("is not disabled %s", async ([, initialize, config]) => {
-    await using service = await startService({
-      config: { runtime: { ...config, restart: { ...restart, safeModeAfter: 3 } } },
-    });
+    const service = await serviceWith(config);
     const rev = await deploy(service, { flows: flowsWith(initialize) });
     await eventually(async () => {
       const { runtime } = (await service.send("GET", "/settings")).json() as { runtime: Json };

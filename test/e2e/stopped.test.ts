@@ -56,7 +56,7 @@ describe("flows that are stopped", () => {
   let service: Service;
   beforeAll(async () => {
     // Flows run in a new process after each stop.
-    service = await startService({ config: { runtime: { freshProcess: "never" } } });
+    service = await startService({ config: { runtime: { freshProcess: "never", restart: { safeModeAfter: 1 } } } });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
@@ -108,33 +108,38 @@ describe("flows that are stopped", () => {
     await eventually(async () => expect(await service.get("/hello")).toBe("hello"));
     await service.send("POST", "/runtime:stop");
     expect((await waiting).headers["service-deployment-outcome"]).toBe("stopped");
+    await service.send("POST", "/runtime:start");
   });
-});
 
-test("safe mode ends when the flows are stopped, and when they are started, which the audit log has", async () => {
-  await using service = await startService({ config: { runtime: { restart: { safeModeAfter: 1 } } } });
-  // Each file lets the flows crash once.
-  const crashing = (name: string) => `const host = util.inspect.constructor("return process")();
-    const fs = host.getBuiltinModule("fs");
-    if (!fs.existsSync("${name}")) {
-      fs.writeFileSync("${name}", "");
-      host.getBuiltinModule("timers").setTimeout(() => { throw new Error("once"); });
-    }`;
-  for (const stops of [[], ["/runtime:stop"]]) {
-    await deploy(service, {
-      flows: [tab("T"), functionNode("f", { z: "T", initialize: crashing(`crashed-${stops.length}`) })],
-    });
-    await eventually(async () => expect((await readRuntime(service)).state).toBe("safe"));
-    for (const path of stops) {
-      await service.send("POST", path);
-      expect((await readRuntime(service)).state).toBe("stopped");
-    }
-    expect((await service.send("POST", "/runtime:start")).json()).toMatchObject({ outcome: "running" });
-    expect((await readRuntime(service)).state).toBe("running");
+  /** Of the entries in the audit log, the newest first. */
+  async function kinds(): Promise<string[]> {
+    const audit = await service.send("GET", "/audit?kind=flows_stopped&kind=flows_started&pageSize=100");
+    return (audit.json() as { entries: { kind: string }[] }).entries.map(({ kind }) => kind);
   }
-  const audit = await service.send("GET", "/audit?kind=flows_stopped&kind=flows_started");
-  const { entries } = audit.json() as { entries: { kind: string }[] };
-  expect(entries.map(({ kind }) => kind)).toEqual(["flows_started", "flows_stopped", "flows_started"]);
+
+  test("safe mode ends when the flows are stopped, and when they are started, which the audit log has", async () => {
+    const before = await kinds();
+    // Each file lets the flows crash once.
+    const crashing = (name: string) => `const host = util.inspect.constructor("return process")();
+      const fs = host.getBuiltinModule("fs");
+      if (!fs.existsSync("${name}")) {
+        fs.writeFileSync("${name}", "");
+        host.getBuiltinModule("timers").setTimeout(() => { throw new Error("once"); });
+      }`;
+    for (const stops of [[], ["/runtime:stop"]]) {
+      await deploy(service, {
+        flows: [tab("T"), functionNode("f", { z: "T", initialize: crashing(`crashed-${stops.length}`) })],
+      });
+      await eventually(async () => expect((await readRuntime(service)).state).toBe("safe"));
+      for (const path of stops) {
+        await service.send("POST", path);
+        expect((await readRuntime(service)).state).toBe("stopped");
+      }
+      expect((await service.send("POST", "/runtime:start")).json()).toMatchObject({ outcome: "running" });
+      expect((await readRuntime(service)).state).toBe("running");
+    }
+    expect(await kinds()).toEqual(["flows_started", "flows_stopped", "flows_started", ...before]);
+  });
 });
 
 test("who has stopped and started the flows is in the audit log, and the states are events", async () => {

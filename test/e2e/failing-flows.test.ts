@@ -44,7 +44,7 @@ async function answersWhile<T>(work: () => Promise<T>): Promise<T> {
         asked += 1;
       }
       // Without a pause, the calls would take the CPU that the flows are to have.
-      await delay(20);
+      await delay(50);
     }
   })();
   try {
@@ -142,7 +142,7 @@ test("missing node types beyond 2,000 characters are omitted from the response",
 
 type Broken = { readonly name: string; readonly flows: readonly Node[]; readonly provoke?: string };
 const broken: Broken[] = [
-  { name: "a function that loops for ever", flows: endpoint("/bad", "for (;;);"), provoke: "/bad" },
+  { name: "a function that loops for ever", flows: endpoint("/bad", block), provoke: "/bad" },
   { name: "an endless loop in On Start", flows: [tab("T"), functionNode("f", { z: "T", initialize: block })] },
   {
     name: "a promise in On Start that never settles",

@@ -44,6 +44,7 @@ const packages = (url: string) => [
     manifest: { dependencies: { "@scope/two": `${url}/@scope-two-1.0.0.tgz` } },
   },
   { name: "contrib-lacking", version: "1.0.0", manifest: { dependencies: { "no-such-package": "^1.0.0" } } },
+  { name: "contrib-large", version: "1.0.0", files: { data: "x".repeat(3 * 1024 * 1024) } },
   { name: "contrib-slow", version: "1.0.0", ...withNodes("slow"), stalls: true },
 ];
 
@@ -79,6 +80,8 @@ describe("a service with a registry", () => {
           deny: ["contrib-denied", "contrib-old@<2"],
           scripts: ["contrib-named-script"],
         },
+        // Each change of modules that requires a new process says so.
+        runtime: { freshProcess: "never" },
       },
       // What flows, and those who start the service, could have written.
       prepare: (dataDir) =>
@@ -182,7 +185,7 @@ describe("a service with a registry", () => {
       { ...progress, version: "1.0.0", state: "done" },
     ]);
     expect((await sent).status).toBe(201);
-    expect((await send(service, "DELETE", "/modules/%40scope%2Ftwo")).status).toBe(200);
+    expect((await send(service, "DELETE", "/modules/%40scope%2Ftwo?deferRestart=true")).status).toBe(200);
   });
 
   test.each<[request: object, status: number, code: string, message: string]>([
@@ -316,7 +319,7 @@ describe("a service with a registry", () => {
       "ran, with the compile cache \n",
     );
     for (const name of ["contrib-script", "contrib-named-script"]) {
-      expect((await send(service, "DELETE", `/modules/${name}`)).status).toBe(200);
+      expect((await send(service, "DELETE", `/modules/${name}?deferRestart=true`)).status).toBe(200);
     }
   });
 
@@ -348,7 +351,7 @@ describe("a service with a registry", () => {
       expect(await uploads()).toEqual([`own-three-${version}`]);
     }
     await deploy(service, { flows: [tab("T")] });
-    for (const name of ["@own/three", "contrib-one"]) {
+    for (const name of ["@own/three?deferRestart=true", "contrib-one"]) {
       expect((await send(service, "DELETE", `/modules/${name}`)).status).toBe(200);
     }
     expect(await uploads()).toEqual([]);
@@ -446,7 +449,7 @@ describe("a service with a registry", () => {
     const file = join(folder.path, "three.tgz");
     await writeFile(file, await pack({ name: "contrib-three", version: "3.0.0" }));
     const starts = () => service.log().match(/the flow runtime is running/g)?.length ?? 0;
-    // The flows of the test before may start in a new process, whose message in the log comes later.
+    // The flows of the test before may start later, with a message in the log.
     const rev = await deploy(service, { flows: [tab("settled")] });
     await eventually(async () =>
       expect((await service.send("GET", "/runtime")).json()).toMatchObject({ rev, outcome: "running" }),
@@ -495,11 +498,16 @@ test("reading requires modules.read, which read includes, and changing requires 
   expect((await post(installer)).status).toBe(400);
 });
 
-describe("a registry that stalls", () => {
-  const config = (timeoutMs: number) => ({ ...withoutRuntime, modules: { registry: registry.url, timeoutMs } });
+describe("the limits of an installation", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({
+      config: { ...withoutRuntime, modules: { registry: registry.url, timeoutMs: 10_000, sizeMb: 2 } },
+    });
+  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
 
-  test("fails the installation after modules.timeoutMs, during which there is no other change", async () => {
-    await using service = await startService({ config: config(10_000) });
+  test("modules.timeoutMs: a registry that stalls, during which there is no other change", async () => {
     const slow = send(service, "POST", "/modules", { name: "contrib-slow" });
     await registry.untilRequested("contrib-slow");
     expect(await send(service, "POST", "/modules", { name: "contrib-one" })).toEqual({
@@ -521,6 +529,20 @@ describe("a registry that stalls", () => {
     expect((await readdir(service.dataDir)).filter((name) => name.startsWith("modules-"))).toEqual([]);
   });
 
+  test("modules.sizeMb: what would take more leaves the modules as they were", async () => {
+    expect(await send(service, "POST", "/modules", { name: "contrib-large" })).toEqual({
+      status: 400,
+      body: {
+        code: "module_failed",
+        message:
+          "contrib-large: the modules would take more than 2 MiB (modules.sizeMb). The modules remain as they were",
+      },
+    });
+    expect(await versions(service)).toEqual([]);
+  });
+});
+
+describe("a registry that stalls", () => {
   test.each(["SIGKILL", "SIGTERM"] as const)(
     "leaves the modules as they were when the service ends by %s",
     async (signal) => {
@@ -585,23 +607,6 @@ test("installs from a folder of packages, with the versions that are there", asy
   expect(await versions(service)).toEqual(["contrib-four@4.0.0", "contrib-one@2.0.0"]);
   expect(await send(service, "POST", "/modules", { name: "broken" })).toMatchObject({ status: 400 });
   expect(await readFile(join(service.dataDir, "modules/package-lock.json"), "utf8")).not.toContain("127.0.0.1");
-});
-
-test("an installation that would take more than modules.sizeMb leaves the modules as they were", async () => {
-  const large = { name: "contrib-large", version: "1.0.0", files: { data: "x".repeat(3 * 1024 * 1024) } };
-  await using own = await openNpmRegistry(() => [large]);
-  await using service = await startService({
-    config: { ...withoutRuntime, modules: { registry: own.url, sizeMb: 2 } },
-  });
-  expect(await send(service, "POST", "/modules", { name: "contrib-large" })).toEqual({
-    status: 400,
-    body: {
-      code: "module_failed",
-      message:
-        "contrib-large: the modules would take more than 2 MiB (modules.sizeMb). The modules remain as they were",
-    },
-  });
-  expect(await versions(service)).toEqual([]);
 });
 
 test("what was denied after it was installed is not loaded", async () => {

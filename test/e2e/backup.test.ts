@@ -1,7 +1,7 @@
 import { chmod, chown, copyFile, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { mainPath, runCli, type Outcome } from "../cli/run-cli.ts";
 import { deploy } from "./deploy.ts";
 import { installReporter, tab, reporter } from "./flow-builders.ts";
@@ -19,6 +19,16 @@ async function createFolder(): Promise<AsyncDisposable & { at: (name: string) =>
 
 const run = (command: string, file: string, dataDir: string): Promise<Outcome> =>
   runCli([command, file, "--data-dir", dataDir]);
+
+/** Has the data directory of a service that has ended, and a backup that was made before. */
+let kept: Awaited<ReturnType<typeof createFolder>>;
+beforeAll(async () => {
+  kept = await createFolder();
+  await using service = await startService({ dataDir: kept.at("data"), config: withoutRuntime });
+  await deploy(service, { flows: [tab("kept")] });
+  await run("backup", kept.at("kept.db"), service.dataDir);
+});
+afterAll(() => kept?.[Symbol.asyncDispose]());
 
 test("a backup made under load can be restored elsewhere, with credentials and without tokens", async () => {
   await using folder = await createFolder();
@@ -104,11 +114,7 @@ test.skipIf(isMissing("restoring as root", process.getuid?.() === 0))(
   async () => {
     await using folder = await createFolder();
     const [file, dataDir] = [folder.at("backup.db"), folder.at("data")];
-    {
-      await using service = await startService({ config: withoutRuntime });
-      await deploy(service, { flows: [tab("restored")] });
-      await run("backup", file, service.dataDir);
-    }
+    await copyFile(kept.at("kept.db"), file);
     await mkdir(dataDir);
     await chmod(folder.at("."), 0o755);
     await chmod(dataDir, 0o777);
@@ -145,11 +151,7 @@ test.skipIf(isMissing("restoring as root", process.getuid?.() === 0))(
 test("a failed copy is reported, and changes nothing", async () => {
   await using folder = await createFolder();
   const { at } = folder;
-  const dataDir = at("data");
-  {
-    await using service = await startService({ dataDir, config: withoutRuntime });
-    await deploy(service, { flows: [tab("kept")] });
-  }
+  const dataDir = kept.at("data");
   await writeFile(at("text.db"), "this is no database, but long enough to be read as one".repeat(100));
   const failures: [command: string, file: string, message: string][] = [
     [

@@ -482,14 +482,17 @@ describe("approvals that are required for a tab", () => {
 test("approvals of all changes can be required, and stay so over a restart and kill -9", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-proposals-"));
   const config = { ...withoutRuntime, adminAuth: { users }, approvals: { required: "all" } };
-  const start = () => startService({ config, dataDir });
   try {
-    {
-      await using first = await start();
-      as = await loginAll(first);
-      const reply = await tryDeploy(first, { flows }, "full", as.ada);
-      expect(codeOf(reply)).toEqual({ status: 403, code: "approval_required" });
-    }
+    await using stack = new AsyncDisposableStack();
+    const start = async () => stack.use(await startService({ config, dataDir }));
+    let running = await start();
+    as = await loginAll(running);
+    expect(codeOf(await tryDeploy(running, { flows }, "full", as.ada))).toEqual({
+      status: 403,
+      code: "approval_required",
+    });
+    await running.stop();
+    running = await start();
     const proposeTo = async (to: Service) => {
       const body = JSON.stringify([...flows, comment(randomBytes(4).toString("hex"), "g")]);
       const reply = await to.send("POST", "/proposals", { headers: { ...as.ada, ...json }, body });
@@ -498,48 +501,39 @@ test("approvals of all changes can be required, and stay so over a restart and k
     const history = async (to: Service) =>
       ((await send("ada", "GET", "/revisions", undefined, to)).json() as { revisions: { rev: string }[] }).revisions;
     for (const killed of ["at once", "when it is logged", "when it is acknowledged"] as const) {
-      const { proposal, count, reply } = await (async () => {
-        await using running = await start();
-        const proposal = await proposeTo(running);
-        const { length } = await history(running);
-        const logged = running.untilLogged(new RegExp(`"proposal":"${proposal.id}"`));
-        logged.catch(() => {});
-        const approving = approve("bob", proposal, running).catch(() => undefined);
-        const reply = killed === "when it is acknowledged" ? await approving : undefined;
-        if (killed === "when it is logged") {
-          await logged;
-        }
-        await running.kill9();
-        return { proposal, count: length, reply };
-      })();
-      await using restarted = await start();
-      const { state, rev } = (await read(proposal.id, restarted)) as Proposal;
-      const revisions = await history(restarted);
+      const proposal = await proposeTo(running);
+      const { length: count } = await history(running);
+      const logged = running.untilLogged(new RegExp(`"proposal":"${proposal.id}"`));
+      logged.catch(() => {});
+      const approving = approve("bob", proposal, running).catch(() => undefined);
+      const reply = killed === "when it is acknowledged" ? await approving : undefined;
+      if (killed === "when it is logged") {
+        await logged;
+      }
+      await running.kill9();
+      running = await start();
+      const { state, rev } = (await read(proposal.id, running)) as Proposal;
+      const revisions = await history(running);
       const wasDeployed = state === "approved";
       expect({ killed, state }).toEqual({ killed, state: wasDeployed || killed !== "at once" ? "approved" : "open" });
       expect({ first: revisions[0]?.rev === rev, count: revisions.length }).toEqual({
         first: wasDeployed,
         count: wasDeployed ? count + 1 : count,
       });
-      expect((await approve("grace", proposal, restarted)).status).toBe(wasDeployed ? 409 : 200);
+      expect((await approve("grace", proposal, running)).status).toBe(wasDeployed ? 409 : 200);
       expect(reply?.status ?? 200).toBe(200);
-      expect(await history(restarted)).toHaveLength(count + 1);
-      expect((await send("ada", "GET", "/audit:verify", undefined, restarted)).json()).toMatchObject({ intact: true });
+      expect(await history(running)).toHaveLength(count + 1);
+      expect((await send("ada", "GET", "/audit:verify", undefined, running)).json()).toMatchObject({ intact: true });
     }
-    let expiring: Proposal;
-    let tampered: Proposal;
-    {
-      await using running = await start();
-      expiring = await proposeTo(running);
-      tampered = await proposeTo(running);
-      await running.stop();
-    }
+    const expiring = await proposeTo(running);
+    const tampered = await proposeTo(running);
+    await running.stop();
     {
       using db = new DatabaseSync(join(dataDir, "flowgate.db"));
       db.prepare("UPDATE proposal SET expires_at_ms = created_at_ms WHERE id = ?").run(expiring.id);
       db.prepare("UPDATE proposal SET message = 'another' WHERE id = ?").run(tampered.id);
     }
-    await using running = await start();
+    running = await start();
     expect(await read(expiring.id, running)).toMatchObject({ state: "expired" });
     const reply = await approve("bob", expiring, running);
     expect(reply.json()).toMatchObject({

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient, ConnectError } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
 import { deriveReplicaKey, formatAuthorization } from "../../src/live/replicas/proof.ts";
 import type { Database } from "../postgres/database.ts";
@@ -73,78 +73,103 @@ async function untilRevs(events: Watch, revs: readonly string[]): Promise<void> 
   }
 }
 
-test("a watch at any replica has the events of all, in one order and under the same ids", async () => {
-  await using database = await createDatabase();
-  await using stack = new AsyncDisposableStack();
-  const services = await startReplicas(3, configFor(database), stack);
-  const watches = await Promise.all(services.map((service) => watchDeployments(service, stack)));
-  const names = await Promise.all(services.map((service) => nameOf(service)));
-  await using states = watch(sse, services[0]?.url ?? "", { kinds: ["runtime_state"] });
-  const snapshot = await states.until(isSnapshotEnd);
-  expect(snapshot.filter(({ kind }) => kind === "runtimeState").map(({ event }) => event["runtime"])).toEqual(
-    expect.arrayContaining(names),
-  );
-  const revs: string[] = [];
-  for (let round = 0; round < 4; round += 1) {
-    for (const service of services) {
-      revs.push(await deploy(service, { flows: endpoint(`/${revs.length}`, "return msg;") }));
-    }
-  }
-  await Promise.all(watches.map((each) => untilRevs(each, revs)));
-  const [first, ...others] = watches.map((each) => live(each));
-  for (const other of others) {
-    expect(other).toEqual(first);
-  }
-  expect(first?.map(({ event }) => event["rev"])).toEqual(revs);
-  expect(new Set(first?.map(({ event }) => event["runtime"]))).toEqual(new Set(names));
-  const ids = first?.map(({ id }) => id) ?? [];
-  expect(ids).toEqual(ids.toSorted());
-  expect(watches.flatMap(({ seen }) => seen).filter(({ kind }) => kind === "dropped")).toEqual([]);
-
-  // At each replica, after each event.
-  for (const [at, service] of services.entries()) {
-    const after = ids[4 * at] ?? "";
-    const resumed = await watchDeployments(service, stack, after);
-    await untilRevs(resumed, revs.slice(-1));
-    expect(resumed.seen.filter(isDeployment)).toEqual(first?.slice(4 * at + 1));
-  }
-});
-
-test("a replica that is killed is named, and its client goes on at another one without a gap", async () => {
-  await using database = await createDatabase();
-  await using stack = new AsyncDisposableStack();
-  const [first, second, third] = (await startReplicas(3, configFor(database), stack)) as [Service, Service, Service];
-  const all = await watchDeployments(third, stack);
-  const lost = await watchDeployments(second, stack);
-  const name = await nameOf(second);
-  const revs: string[] = [];
-  const deployAt = async (...services: Service[]): Promise<void> => {
-    for (const service of services) {
-      revs.push(await deploy(service, { flows: endpoint(`/${revs.length}`, "return msg;") }));
-    }
-  };
-  await deployAt(first, second, third, second);
-  await untilRevs(lost, revs);
-  // What was listed is recorded.
-  await second.send("GET", "/logs");
-  await second.kill9();
-  const seen = live(lost);
-  expect((await all.until(isMissing)).find(isMissing)?.event["runtime"]).toBe(name);
-  await deployAt(first, third);
-  const resumed = await watchDeployments(first, stack, seen.at(-1)?.id ?? "");
-  await untilRevs(resumed, revs.slice(-1));
-  const total = [...seen, ...resumed.seen.filter(isDeployment)];
-  expect(total.map(({ event }) => event["rev"])).toEqual(revs);
-  expect(new Set(total.map(({ id }) => id)).size).toBe(total.length);
-  // What the client had is what the journal has.
-  await eventually(async () => {
-    const { logs } = (await first.send("GET", "/logs?kinds=deployment&pageSize=100")).json() as { logs: unknown[] };
-    expect(logs.toReversed().slice(-total.length)).toEqual(total.map(({ event }) => event));
+describe("three replicas", () => {
+  const replicas = new AsyncDisposableStack();
+  let database: Database;
+  let services: [Service, Service, Service];
+  beforeAll(async () => {
+    database = replicas.use(await createDatabase());
+    services = (await startReplicas(3, configFor(database), replicas)) as typeof services;
   });
-  // It is not waited for, and no longer named when it is gone.
-  await untilListed(first, 2);
-  await using later = watch(sse, first.url, { kinds: ["deployment"] });
-  expect((await later.until(isSnapshotEnd)).filter(isMissing)).toEqual([]);
+  afterAll(() => replicas.disposeAsync());
+
+  test("a watch at any replica has the events of all, in one order and under the same ids", async () => {
+    await using stack = new AsyncDisposableStack();
+    const watches = await Promise.all(services.map((service) => watchDeployments(service, stack)));
+    const names = await Promise.all(services.map((service) => nameOf(service)));
+    await using states = watch(sse, services[0].url, { kinds: ["runtime_state"] });
+    const snapshot = await states.until(isSnapshotEnd);
+    expect(snapshot.filter(({ kind }) => kind === "runtimeState").map(({ event }) => event["runtime"])).toEqual(
+      expect.arrayContaining(names),
+    );
+    const revs: string[] = [];
+    for (let round = 0; round < 4; round += 1) {
+      for (const service of services) {
+        revs.push(await deploy(service, { flows: endpoint(`/${revs.length}`, "return msg;") }));
+      }
+    }
+    await Promise.all(watches.map((each) => untilRevs(each, revs)));
+    const [first, ...others] = watches.map((each) => live(each));
+    for (const other of others) {
+      expect(other).toEqual(first);
+    }
+    expect(first?.map(({ event }) => event["rev"])).toEqual(revs);
+    expect(new Set(first?.map(({ event }) => event["runtime"]))).toEqual(new Set(names));
+    const ids = first?.map(({ id }) => id) ?? [];
+    expect(ids).toEqual(ids.toSorted());
+    expect(watches.flatMap(({ seen }) => seen).filter(({ kind }) => kind === "dropped")).toEqual([]);
+
+    // At each replica, after each event.
+    for (const [at, service] of services.entries()) {
+      const after = ids[4 * at] ?? "";
+      const resumed = await watchDeployments(service, stack, after);
+      await untilRevs(resumed, revs.slice(-1));
+      expect(resumed.seen.filter(isDeployment)).toEqual(first?.slice(4 * at + 1));
+    }
+  });
+
+  test("a replica that starts again after a kill is watched again, and its events are in the stream once", async () => {
+    await using stack = new AsyncDisposableStack();
+    const [first, second] = services;
+    const events = await watchDeployments(first, stack);
+    const before = await deploy(second, { flows: endpoint("/a", "return msg;") });
+    await untilRevs(events, [before]);
+    await second.kill9();
+    await events.until(isMissing);
+    const { dataDir, port } = second;
+    const successor = replicas.use(await startService({ config: configFor(database), dataDir, port }));
+    services[1] = successor;
+    const after = await deploy(successor, { flows: endpoint("/b", "return msg;") });
+    await untilRevs(events, [after]);
+    const seen = live(events);
+    expect(seen.map(({ event }) => event["rev"])).toEqual([before, after]);
+  });
+
+  test("a replica that is killed is named, and its client goes on at another one without a gap", async () => {
+    await using stack = new AsyncDisposableStack();
+    const [first, second, third] = services;
+    const all = await watchDeployments(third, stack);
+    const lost = await watchDeployments(second, stack);
+    const name = await nameOf(second);
+    const revs: string[] = [];
+    const deployAt = async (...at: Service[]): Promise<void> => {
+      for (const service of at) {
+        revs.push(await deploy(service, { flows: endpoint(`/${revs.length}`, "return msg;") }));
+      }
+    };
+    await deployAt(first, second, third, second);
+    await untilRevs(lost, revs);
+    // What was listed is recorded.
+    await second.send("GET", "/logs");
+    await second.kill9();
+    const seen = live(lost);
+    expect((await all.until(isMissing)).find(isMissing)?.event["runtime"]).toBe(name);
+    await deployAt(first, third);
+    const resumed = await watchDeployments(first, stack, seen.at(-1)?.id ?? "");
+    await untilRevs(resumed, revs.slice(-1));
+    const total = [...seen, ...resumed.seen.filter(isDeployment)];
+    expect(total.map(({ event }) => event["rev"])).toEqual(revs);
+    expect(new Set(total.map(({ id }) => id)).size).toBe(total.length);
+    // What the client had is what the journal has.
+    await eventually(async () => {
+      const { logs } = (await first.send("GET", "/logs?kinds=deployment&pageSize=100")).json() as { logs: unknown[] };
+      expect(logs.toReversed().slice(-total.length)).toEqual(total.map(({ event }) => event));
+    });
+    // It is not waited for, and no longer named when it is gone.
+    await untilListed(first, 2);
+    await using later = watch(sse, first.url, { kinds: ["deployment"] });
+    expect((await later.until(isSnapshotEnd)).filter(isMissing)).toEqual([]);
+  });
 });
 
 test("a replica that is paused is named and not waited for, and its events follow when it goes on", async () => {
@@ -164,23 +189,6 @@ test("a replica that is paused is named and not waited for, and its events follo
   expect(live(events)).toHaveLength(revs.length);
   const later = await watchDeployments(first, stack);
   expect(later.seen.filter(isMissing)).toEqual([]);
-});
-
-test("a replica that starts again after a kill is watched again, and its events are in the stream once", async () => {
-  await using database = await createDatabase();
-  await using stack = new AsyncDisposableStack();
-  const config = configFor(database);
-  const [first, second] = (await startReplicas(2, config, stack)) as [Service, Service];
-  const events = await watchDeployments(first, stack);
-  const before = await deploy(second, { flows: endpoint("/a", "return msg;") });
-  await untilRevs(events, [before]);
-  await second.kill9();
-  await events.until(isMissing);
-  const successor = stack.use(await startService({ config, dataDir: second.dataDir, port: second.port }));
-  const after = await deploy(successor, { flows: endpoint("/b", "return msg;") });
-  await untilRevs(events, [after]);
-  const seen = live(events);
-  expect(seen.map(({ event }) => event["rev"])).toEqual([before, after]);
 });
 
 test("replicas with TLS accept each other by the certificates in the store", async () => {

@@ -11,7 +11,7 @@ export type Screen = {
 };
 
 /** The narrowest screen for which the console is made. */
-export const phone: Screen = { viewport: { width: 390, height: 844 } };
+export const phone = { viewport: { width: 390, height: 844 } } satisfies Screen;
 
 /** The web console in a browser, used as by a person. */
 export class Console implements AsyncDisposable {

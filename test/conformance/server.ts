@@ -6,13 +6,16 @@ import {
   ServerCompatRequestSchema,
   ServerCompatResponseSchema,
 } from "../../gen/connectrpc/conformance/v1/server_compat_pb.ts";
-import { openFlowgate } from "./flowgate.ts";
-import { openFastify, openNode } from "./library.ts";
-import { openStock } from "./stock.ts";
 import type { ServerUnderTest } from "./suite.ts";
 
-const servers = { flowgate: openFlowgate, node: openNode, fastify: openFastify, stock: openStock };
-const open = servers[process.argv[2] as ServerUnderTest];
+// The suite starts many of these processes: each loads its own server only.
+const servers = {
+  flowgate: async () => (await import("./flowgate.ts")).openFlowgate,
+  node: async () => (await import("./library.ts")).openNode,
+  fastify: async () => (await import("./library.ts")).openFastify,
+  stock: async () => (await import("./stock.ts")).openStock,
+};
+const open = await servers[process.argv[2] as ServerUnderTest]();
 
 // Both messages are prefixed with their size, in four bytes.
 const request = fromBinary(ServerCompatRequestSchema, (await buffer(process.stdin)).subarray(4));

@@ -109,9 +109,15 @@ export class Editor implements AsyncDisposable {
 
   /** Opens the dialog of a node, changes it, and closes it. */
   async edit(id: string, change: (dialog: Locator) => Promise<void>): Promise<void> {
-    await this.node(id).locator(".red-ui-flow-node").first().dblclick();
     const dialog = this.page.locator(".red-ui-editor .red-ui-tray").last();
-    await this.page.locator("#node-dialog-ok").waitFor();
+    const ok = this.page.locator("#node-dialog-ok");
+    await eventually(async () => {
+      // The editor takes clicks that a busy machine delivers more than 0.65 s apart for two single ones.
+      if (!(await ok.isVisible())) {
+        await this.node(id).locator(".red-ui-flow-node").first().dblclick({ timeout: 10_000 });
+      }
+      await ok.waitFor({ timeout: 10_000 });
+    });
     await change(dialog);
     await this.closeDialog();
   }
@@ -143,6 +149,8 @@ export class Editor implements AsyncDisposable {
       throw new Error(`the deployment was answered ${response.status()}: ${await response.text()}`);
     }
     await this.page.locator("#red-ui-header-button-deploy.disabled").waitFor();
+    // Until then, at least 0.3 s after the click, the editor ignores deployments of others.
+    await this.page.locator(".red-ui-deploy-button-spinner").waitFor({ state: "hidden" });
     const { rev } = (await response.json()) as { rev: string };
     return { type: response.request().headers()["node-red-deployment-type"], rev };
   }

@@ -13,8 +13,6 @@ const code = { z: "T", initialize: `setInterval(() => node.status({ text: "runs"
 
 test.skipIf(missingBrowser !== undefined)(
   "with several replicas, the editor of one on standby deploys, and shows what happens on the other",
-  // Again where the machine was too busy for the database, without which nothing can be deployed.
-  { retry: 2 },
   async () => {
     await using database = await createDatabase();
     const config = {

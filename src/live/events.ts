@@ -156,6 +156,11 @@ export function charsOfNode(node: Partial<NodeRef>): number {
   return [nodeId, nodeType, nodeName, flowId, flowLabel, ...subflowPath].reduce((sum, { length }) => sum + length, 0);
 }
 
+/** Tells an event from all others. Runtimes may publish different ones at the same position. */
+export function identify({ id, runtime }: Event): string {
+  return `${id} ${runtime}`;
+}
+
 /** About how many bytes the event takes in memory. */
 export function sizeOf(event: Event): number {
   let chars = event.rev.length + event.runtime.length + charsOfNode(event);

@@ -70,6 +70,35 @@ const pruneMs = 30_000;
 /** After this share of its size was written, the journal is pruned before the time. */
 const pruneShare = 1 / 8;
 
+const eventsPerRead = 200;
+
+export type RecordedEvent = { readonly seq: number; readonly event: Event };
+
+/** The recorded events between two positions, in their order. */
+export async function* recordedBetween(
+  journal: Pick<Journal, "list">,
+  filter: EventFilter,
+  { afterSeq, untilSeq }: { readonly afterSeq: number; readonly untilSeq: number },
+): AsyncGenerator<RecordedEvent, void> {
+  let next: JournalCursor | undefined;
+  do {
+    const page: JournalEvents = await journal.list(filter, {
+      limit: eventsPerRead,
+      order: "oldest",
+      afterSeq,
+      after: next,
+    });
+    for (const event of page.events) {
+      const seq = parsePosition(event.id, "id");
+      if (seq > untilSeq) {
+        return;
+      }
+      yield { seq, event };
+    }
+    ({ next } = page);
+  } while (next !== undefined);
+}
+
 /** Records the events of a hub. */
 export function openJournal(options: JournalOptions): Journal {
   return new Recorder(options);

@@ -7,9 +7,17 @@ import { insufficientScope } from "../auth/errors.ts";
 import type { OpenCalls } from "../auth/open-calls.ts";
 import { allows } from "../auth/permissions.ts";
 import { FlowgateError } from "../errors.ts";
-import { type EventCase, type EventFilter, eventCases, matches, readFilter, recordedCases } from "../live/events.ts";
+import {
+  type EventCase,
+  type EventFilter,
+  eventCases,
+  identify,
+  matches,
+  readFilter,
+  recordedCases,
+} from "../live/events.ts";
 import type { EventFeed, JoinedFeed } from "../live/feed.ts";
-import type { Journal, JournalEvents } from "../live/journal.ts";
+import { type Journal, recordedBetween } from "../live/journal.ts";
 import { formatPosition, latestSeq, parsePosition, positionBefore } from "../live/position.ts";
 import type { WatchStart } from "../live/ring.ts";
 import type { Entry, Lead } from "../live/stream.ts";
@@ -161,9 +169,6 @@ function readStart({ after, lastEventId, since }: WatchEventsRequest): number | 
   return sinceMs === undefined ? undefined : positionBefore(Math.min(sinceMs, Date.now()));
 }
 
-/** The number of recorded events that are read at once. */
-const eventsPerRead = 200;
-
 type Replay = { readonly before: readonly Event[]; readonly afterSeq: number; readonly untilSeq: number };
 
 /**
@@ -193,27 +198,16 @@ async function* merge(
   }
   const isKnown = new Set(known.map(({ event }) => identify(event)));
   let at = 0;
-  let next: JournalCursor | undefined;
-  do {
-    const page: JournalEvents = await journal.list(filter, {
-      limit: eventsPerRead,
-      order: "oldest",
-      afterSeq,
-      after: next,
-    });
-    for (const event of page.events) {
-      const seq = parsePosition(event.id, "id");
-      if (seq <= untilSeq && !isKnown.has(identify(event))) {
-        for (; at < known.length && (known[at] as Entry).seq < seq; at += 1) {
-          yield (known[at] as Entry).event;
-        }
-        yield event;
-        // It comes from a replica that is not there any more, of which other events may be missing.
-        hasGap ||= hasOthers;
+  for await (const { seq, event } of recordedBetween(journal, filter, { afterSeq, untilSeq })) {
+    if (!isKnown.has(identify(event))) {
+      for (; at < known.length && (known[at] as Entry).seq < seq; at += 1) {
+        yield (known[at] as Entry).event;
       }
+      yield event;
+      // It comes from a replica that is not there any more, of which other events may be missing.
+      hasGap ||= hasOthers;
     }
-    ({ next } = page);
-  } while (next !== undefined && next.seq < untilSeq);
+  }
   yield* known.slice(at).map(({ event }) => event);
   if (hasGap) {
     yield feed.control(untilSeq, { case: "dropped", value: { reason: "expired" } });
@@ -221,11 +215,6 @@ async function* merge(
     const isOld = ({ id, kind }: Event): boolean => kind.case === "nodeStatus" && parsePosition(id, "id") <= untilSeq;
     yield* feed.states().filter((event) => isOld(event) && matches(filter, event));
   }
-}
-
-/** Positions of different runtimes may be the same. */
-function identify({ id, runtime }: Event): string {
-  return `${id} ${runtime}`;
 }
 
 function formatLogCursor(cursor: JournalCursor | undefined): string {

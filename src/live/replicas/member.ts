@@ -1,6 +1,10 @@
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
-import { isCleared, stateKey } from "../events.ts";
+import { isCleared, recordedCases, stateKey } from "../events.ts";
+import { type Journal, type RecordedEvent, recordedBetween } from "../journal.ts";
 import type { ReplicaLink } from "./link.ts";
+
+/** The recorded events that are read for a replica that was not reached meanwhile. */
+const maxRecorded = 2_000;
 
 /** Another replica, as a view knows it. */
 export class Member {
@@ -74,4 +78,31 @@ export class Member {
       this.#states.set(key, event);
     }
   }
+}
+
+/** The names of replicas of which no event is received. */
+export function lostNames(members: Iterable<Member>): string[] {
+  const lost = new Set<string>();
+  const live = new Set<string>();
+  for (const { name, status } of members) {
+    if (status !== "joining") {
+      (status === "lost" ? lost : live).add(name);
+    }
+  }
+  return [...lost.difference(live)];
+}
+
+/** What a replica has recorded between two positions. */
+export async function readRecorded(
+  journal: Pick<Journal, "list">,
+  name: string,
+  range: { readonly afterSeq: number; readonly untilSeq: number },
+): Promise<RecordedEvent[]> {
+  const recorded: RecordedEvent[] = [];
+  for await (const entry of recordedBetween(journal, { cases: recordedCases }, range)) {
+    if (entry.event.runtime === name && recorded.push(entry) === maxRecorded) {
+      break;
+    }
+  }
+  return recorded;
 }

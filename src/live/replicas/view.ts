@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
 import type { Replica } from "../../store/cluster.ts";
-import { type EventFilter, type EventInit, eventCases, recordedCases, stateKey, withoutDebug } from "../events.ts";
+import { type EventFilter, type EventInit, eventCases, identify, stateKey, withoutDebug } from "../events.ts";
 import type { EventFeed } from "../feed.ts";
 import type { EventHub } from "../hub.ts";
 import type { Journal } from "../journal.ts";
@@ -9,7 +9,7 @@ import { parsePosition, positionBefore } from "../position.ts";
 import { EventRing, type WatchStart } from "../ring.ts";
 import type { DropReason, Entry, EventStream } from "../stream.ts";
 import { type ReplicaConnection, ReplicaLink } from "./link.ts";
-import { Member } from "./member.ts";
+import { lostNames, Member, readRecorded } from "./member.ts";
 
 export type ViewOptions = {
   readonly hub: EventHub;
@@ -31,17 +31,12 @@ const defaultWaitMs = 1_500;
 /** Timers may be early. */
 const timerErrorMs = 10;
 
-/** The recorded events that are read from the journal for a replica that was not reached meanwhile. */
-const eventsPerPage = 200;
-const maxPages = 10;
-
 /**
  * The events of this replica and of all others, in the order of their positions: an event is distributed when the others have confirmed
  * that none of theirs comes before it. So a client can resume after any event at any replica. Events of a replica that confirms
  * nothing come late, after an event that says so.
  */
 export class ReplicaView implements EventFeed, Disposable {
-  readonly ready: Promise<void>;
   readonly #options: ViewOptions & { readonly waitMs: number };
   readonly #ring: EventRing;
   readonly #members = new Map<string, Member>();
@@ -49,19 +44,21 @@ export class ReplicaView implements EventFeed, Disposable {
   #demand: EventStream;
   #debugSeq = Number.MAX_SAFE_INTEGER;
   #held: Held[] = [];
+  /** The last position that was received from a replica that has left, by its id: it may have been paused only. */
+  readonly #left = new Map<string, number>();
+  /** The last event that was read from the journal. A replica that can be reached again sends it too. */
+  #filledSeq = 0;
   #timer: NodeJS.Timeout | undefined;
   /** Where the view begins. */
   readonly #beginSeq: number;
   #isReady = false;
-  #setReady: () => void;
+  readonly #becomesReady = Promise.withResolvers<void>();
+  readonly ready = this.#becomesReady.promise;
 
   constructor(options: ViewOptions, replicas: readonly Replica[]) {
     const { hub, sinceSeq } = options;
     this.#options = { waitMs: defaultWaitMs, ...options };
     this.#ring = new EventRing({ runtime: hub.runtime, startSeq: sinceSeq });
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.ready = promise;
-    this.#setReady = resolve;
     this.#beginSeq = Math.max(hub.lastSeq, positionBefore(Date.now()));
     hub.advance(this.#beginSeq);
     this.#held = hub.between(sinceSeq, this.#beginSeq).map(({ seq, event }) => this.#toHeld(seq, event, undefined));
@@ -118,7 +115,7 @@ export class ReplicaView implements EventFeed, Disposable {
   }
 
   missing(): readonly Event[] {
-    return this.#lostNames().map((name) => this.#toMissing(name));
+    return lostNames(this.#members.values()).map((name) => this.#toMissing(name));
   }
 
   control(seq: number, kind: EventInit["kind"]): Event {
@@ -142,10 +139,14 @@ export class ReplicaView implements EventFeed, Disposable {
     const others = new Map(replicas.filter(({ isSelf }) => !isSelf).map((replica) => [replica.id, replica]));
     for (const [id, member] of this.#members) {
       if (!others.has(id)) {
+        if (member.status === "live") {
+          this.#lose(member, new Error("it is no longer listed"));
+        }
         this.#members.delete(id);
+        this.#left.set(id, member.lastSeq);
         member.link[Symbol.dispose]();
         const successor = this.#members.values().find(({ name, status }) => name === member.name && status === "live");
-        void this.#fill(member.name, member.lastSeq, successor?.startSeq ?? Number.MAX_SAFE_INTEGER);
+        void this.#fill(member.name, member.lastSeq, successor?.startSeq);
       }
     }
     for (const [id, replica] of others) {
@@ -164,15 +165,15 @@ export class ReplicaView implements EventFeed, Disposable {
     }
     this.#members.clear();
     this.#isReady = true;
-    this.#setReady();
+    this.#becomesReady.resolve();
   }
 
   #open(replica: Replica): Member {
-    const { sinceSeq, connect } = this.#options;
-    const { name } = replica;
+    const { id, name } = replica;
+    const sinceSeq = this.#left.get(id) ?? this.#options.sinceSeq;
     const openLink = (member: Member): ReplicaLink =>
       new ReplicaLink({
-        connect: () => connect(replica),
+        connect: () => this.#options.connect(replica),
         afterSeq: sinceSeq,
         wantsDebug: this.#ring.wants("debug"),
         onStart: (afterSeq, since) => {
@@ -223,21 +224,18 @@ export class ReplicaView implements EventFeed, Disposable {
     if (member.status === "lost") {
       return;
     }
+    if (member.status === "live") {
+      void this.#fill(member.name, member.lastSeq);
+    }
     member.lose();
     this.#options.log.warn({ err, replica: member.name }, "another replica can't be reached for its events");
     // Streams that begin later have it from `missing`.
     const hasStreams = this.#isReady;
     // What was received before comes before the event that says so.
     this.#release();
-    if (hasStreams && this.#lostNames().includes(member.name)) {
+    if (hasStreams && lostNames(this.#members.values()).includes(member.name)) {
       this.#ring.push(this.lastSeq, this.#toMissing(member.name));
     }
-  }
-
-  #lostNames(): string[] {
-    const live = new Set(this.#members.values().flatMap(({ name, status }) => (status === "live" ? [name] : [])));
-    const lost = this.#members.values().flatMap(({ name, status }) => (status === "lost" ? [name] : []));
-    return [...new Set(lost)].filter((name) => !live.has(name));
   }
 
   #toMissing(name: string): Event {
@@ -252,6 +250,9 @@ export class ReplicaView implements EventFeed, Disposable {
   #hold(seq: number, event: Event, member: Member | undefined): void {
     if (member !== undefined) {
       this.#options.hub.advance(seq);
+      if (seq <= this.#filledSeq && this.#idsAfter(seq - 1).has(identify(event))) {
+        return;
+      }
     }
     const before = this.#held.findLastIndex((held) => held.seq <= seq);
     this.#held.splice(before + 1, 0, this.#toHeld(seq, event, member));
@@ -290,7 +291,7 @@ export class ReplicaView implements EventFeed, Disposable {
     if (!this.#isReady) {
       this.#ring.advance(this.#beginSeq);
       this.#isReady = true;
-      this.#setReady();
+      this.#becomesReady.resolve();
     }
     this.#schedule();
   }
@@ -323,27 +324,25 @@ export class ReplicaView implements EventFeed, Disposable {
   }
 
   /** Adds what the journal has of a replica whose events were not received. */
-  async #fill(name: string, afterSeq: number, untilSeq: number): Promise<void> {
+  async #fill(name: string, afterSeq: number, untilSeq = Number.MAX_SAFE_INTEGER): Promise<void> {
     const { journal, log } = this.#options;
     try {
-      for (let page = 0, after; page < maxPages; page += 1) {
-        const found = await journal.list(
-          { cases: recordedCases },
-          { limit: eventsPerPage, order: "oldest", afterSeq, after },
-        );
-        for (const event of found.events) {
-          const seq = parsePosition(event.id, "id");
-          if (event.runtime === name && seq <= untilSeq) {
-            this.#ring.push(seq, Object.freeze(event));
-          }
-        }
-        after = found.next;
-        if (after === undefined || after.seq > untilSeq) {
-          return;
-        }
+      const range = { afterSeq: Math.max(afterSeq, this.#ring.startSeq), untilSeq };
+      const recorded = await readRecorded(journal, name, range);
+      // Some were read before, or were sent by the replica meanwhile.
+      const known = this.#idsAfter(afterSeq);
+      for (const { seq, event } of recorded.filter((entry) => !known.has(identify(entry.event)))) {
+        this.#filledSeq = Math.max(this.#filledSeq, seq);
+        this.#ring.push(seq, Object.freeze(event));
       }
     } catch (err) {
       log.debug({ err, replica: name }, "the journal was not read for the events of another replica");
     }
+  }
+
+  /** The events after a position that streams have, or will have. */
+  #idsAfter(afterSeq: number): Set<string> {
+    const entries = [...this.#ring.between(afterSeq, Number.MAX_SAFE_INTEGER), ...this.#held];
+    return new Set(entries.map(({ event }) => identify(event)));
   }
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { createClient, createRouterTransport, type ServiceImpl } from "@connectrpc/connect";
 import { pino } from "pino";
 import { expect, test } from "vitest";
@@ -5,7 +6,7 @@ import { ReplicasService } from "../../../gen/flowgate/replicas/v1/replicas_pb.t
 import { type Event, LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
 import { eventCases } from "../../../src/live/events.ts";
 import { EventHub } from "../../../src/live/hub.ts";
-import { createNoJournal } from "../../../src/live/journal.ts";
+import { parsePosition } from "../../../src/live/position.ts";
 import { ReplicaView } from "../../../src/live/replicas/view.ts";
 import { replicasService } from "../../../src/services/replicas.ts";
 import type { Replica } from "../../../src/store/cluster.ts";
@@ -19,12 +20,27 @@ function replica(name: string): Replica {
   return { ...status, id: name, isSelf: false, seenMsAgo: 0 };
 }
 
+type ViewSettings = {
+  readonly isProof?: boolean;
+  readonly waitMs?: number;
+  /** What the journal has. */
+  readonly recorded?: readonly Event[];
+  /** The ids of the replicas that are there at first. */
+  readonly listed?: readonly string[];
+};
+
 /** A view of the hub with these other replicas. */
-function openView(hub: EventHub, others: Record<string, Service>, { isProof = true, waitMs = 5_000 } = {}) {
+function openView(hub: EventHub, others: Record<string, Service>, settings: ViewSettings = {}) {
+  const { isProof = true, waitMs = 5_000, recorded = [], listed = Object.keys(others) } = settings;
   return new ReplicaView(
     {
       hub,
-      journal: createNoJournal(),
+      journal: {
+        list: async (_, { afterSeq = 0 }) => ({
+          events: recorded.filter(({ id }) => parsePosition(id, "id") > afterSeq),
+          next: undefined,
+        }),
+      },
       log: pino({ level: "silent" }),
       sinceSeq: 0,
       waitMs,
@@ -38,7 +54,7 @@ function openView(hub: EventHub, others: Record<string, Service>, { isProof = tr
         [Symbol.dispose]() {},
       }),
     },
-    Object.keys(others).map((name) => replica(name)),
+    listed.map((name) => replica(name)),
   );
 }
 
@@ -154,4 +170,68 @@ test("a stream that does not prove the secret is not read", async () => {
   await view.ready;
   expect(view.missing().map((event) => describe(event))).toEqual(["dropped b"]);
   expect(view.between(0, view.lastSeq)).toEqual([]);
+});
+
+/** The service of a replica that can be killed. */
+function createReplica(hub: EventHub) {
+  const killed = new AbortController();
+  const { watchReplica, ...service } = replicasService({ hub, key });
+  const served: Service = {
+    ...service,
+    async *watchReplica(request, context) {
+      killed.signal.throwIfAborted();
+      const signal = AbortSignal.any([context.signal, killed.signal]);
+      yield* watchReplica(request, { ...context, signal });
+      killed.signal.throwIfAborted();
+    },
+  };
+  return { served, kill: () => killed.abort() };
+}
+
+test("events of a killed replica are there once, whether it has sent or only recorded them", async () => {
+  const [own, first, second] = [createHub("a"), createHub("b"), createHub("b")];
+  const [b1, b2] = [createReplica(first), createReplica(second)];
+  const recorded: Event[] = [];
+  using view = openView(own, { b1: b1.served, b2: b2.served }, { recorded, listed: [] });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases });
+  const seen = async (count: number): Promise<string[]> =>
+    (await take(stream, count)).map((event) => describe(event)).toSorted();
+
+  view.update([{ ...replica("b1"), name: "b" }]);
+  recorded.push(publish(first, "sent"));
+  expect(await seen(1)).toEqual(["sent"]);
+  recorded.push(publish(createHub("b", 1_000), "recorded only"));
+  b1.kill();
+  expect(await seen(2)).toEqual(["dropped b", "recorded only"]);
+
+  // Its successor is killed before it is forgotten.
+  view.update(["b1", "b2"].map((id) => ({ ...replica(id), name: "b" })));
+  recorded.push(publish(second, "sent by the successor"));
+  expect(await seen(1)).toEqual(["sent by the successor"]);
+  b2.kill();
+  expect(await seen(1)).toEqual(["dropped b"]);
+  view.update([{ ...replica("b2"), name: "b" }]);
+  view.update([]);
+  await setImmediate();
+  publish(own, "after them");
+  expect(await seen(1)).toEqual(["after them"]);
+});
+
+test("a replica that is paused for so long that it is not listed is named, and sends its events once", async () => {
+  const [own, other] = [createHub("a"), createHub("b")];
+  const recorded: Event[] = [];
+  using view = openView(own, { b: replicasService({ hub: other, key }) }, { recorded });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases });
+  recorded.push(publish(other, "1"));
+  await take(stream, 1);
+  view.update([]);
+  recorded.push(publish(other, "2"));
+  view.update([replica("b")]);
+  recorded.push(publish(other, "3"));
+  const events = await take(stream, 3);
+  expect(events.map((event) => describe(event)).toSorted()).toEqual(["2", "3", "dropped b"]);
+  publish(own, "4");
+  expect((await take(stream, 1)).map((event) => describe(event))).toEqual(["4"]);
 });

@@ -220,7 +220,8 @@ export class RuntimeProcess {
 
     // A child without its channel can't be controlled. In namespaces, what has started it reports its exit a little later.
     const exitReportMs = launcher.level === "namespaces" ? 500 : 0;
-    void channel.closed.then(() => (exitReportMs > 0 ? delay(exitReportMs) : undefined)).then(() => this.kill());
+    const exitReport = (): unknown => (exitReportMs > 0 ? delay(exitReportMs, undefined, { ref: false }) : undefined);
+    void channel.closed.then(exitReport).then(() => this.kill());
 
     child.on("exit", (code, signal) => {
       this.#subscriptions.dispose();

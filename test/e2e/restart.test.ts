@@ -114,7 +114,7 @@ test("a restart during a probation is no failure, and leaves safe mode", async (
 const canLimitFiles = spawnSync("prlimit", ["--version"]).status === 0;
 
 test.skipIf(isMissing("full disks (prlimit)", canLimitFiles))("a restart needs no room on the disk", async () => {
-  await using service = await startService();
+  await using service = await startService({ ownProcess: true });
   await deploy(service, { flows: harmless });
   execFileSync("prlimit", ["--pid", `${service.pid}`, "--fsize=1:unlimited"]);
   expect((await tryDeploy(service, { flows: [] })).status).toBe(503);

@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { SecureContextOptions } from "node:tls";
 import { mainPath } from "../cli/run-cli.ts";
 import { type Reply, type Sending, send } from "./rest.ts";
+import { startInHost, startInNewProcess } from "./service-process.ts";
 
 export type ServiceOptions = {
   /** The command to start it. Defaults to the tested program. */
@@ -20,6 +19,11 @@ export type ServiceOptions = {
   /** Kept when the service is disposed. Defaults to a temporary one, which is removed. */
   readonly dataDir?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /**
+   * Whether its process is new, and ends with it, as always with a command, a working directory or variables of its own: for tests of what
+   * belongs to a process, such as its memory, limits and exit. By default, it may have run services of other tests before.
+   */
+  readonly ownProcess?: boolean;
   /** How `send` connects if the configuration has `tls`. */
   readonly tls?: SecureContextOptions;
   /** Called before it starts, with the data directory. */
@@ -29,7 +33,7 @@ export type ServiceOptions = {
 /** Configuration for tests that need no flow runtime, whose start takes as much CPU as that of the service. */
 export const withoutRuntime = { runtime: { mode: "none" } } as const;
 
-/** A `flowgate` process, started like by a user. */
+/** A running service, with the command line of a user. */
 export type Service = AsyncDisposable & {
   readonly url: string;
   readonly port: number;
@@ -57,7 +61,8 @@ export async function startService({
   config = {},
   port = 0,
   dataDir,
-  env = {},
+  env,
+  ownProcess = false,
   tls,
   prepare,
 }: ServiceOptions = {}): Promise<Service> {
@@ -67,20 +72,17 @@ export async function startService({
   const data = dataDir ?? join(directory, "data");
   await prepare?.(data);
 
-  const [file, ...args] = command ?? [process.execPath, mainPath];
-  // The cache is for this program only: it would grow with each other path.
-  const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const inherited = command === undefined ? { PATH, NODE_COMPILE_CACHE } : { PATH };
-  const child = spawn(
-    file,
-    [...args, "--config", configPath, "--port", String(port), "--runtime-port", "0", "--data-dir", data],
-    { cwd, env: { ...inherited, ...env }, stdio: ["ignore", "pipe", "pipe"] },
-  );
-  const exited = once(child, "exit") as Promise<[number | null]>;
-  const output = collect(child);
+  const args = ["--config", configPath, "--port", String(port), "--runtime-port", "0", "--data-dir", data];
+  const child =
+    command === undefined && cwd === undefined && env === undefined && !ownProcess
+      ? startInHost(args)
+      : startInNewProcess(command ?? [process.execPath, mainPath], args, {
+          cwd,
+          env: { ...inherited(command), ...env },
+        });
   const { pid } = child;
   try {
-    const url = await output.until(/^Flowgate listens on (https?:\/\/\S+)\n/m);
+    const url = await child.untilLogged(/^Flowgate listens on (https?:\/\/\S+)\n/m);
     if (pid === undefined) {
       throw new Error("the service has no process id");
     }
@@ -89,26 +91,26 @@ export async function startService({
       port: Number(new URL(url).port),
       pid,
       dataDir: data,
-      log: () => output.text(),
-      untilLogged: async (pattern) => void (await output.until(pattern)),
+      log: () => child.log(),
+      untilLogged: async (pattern) => void (await child.untilLogged(pattern)),
       send: (method, path, sending) => send(url, method, path, { ...(tls && { tls }), ...sending }),
       async get(path, headers = {}) {
         const settings = (await send(url, "GET", "/settings", { headers })).json() as { runtime: { httpPort: number } };
         return (await send(`http://127.0.0.1:${settings.runtime.httpPort}`, "GET", path)).body;
       },
       childPids: () => childrenOf(pid),
-      async stop(signal = "SIGTERM") {
+      stop(signal = "SIGTERM") {
         child.kill(signal);
-        return (await exited)[0];
+        return child.exited;
       },
       async kill9() {
         child.kill("SIGKILL");
-        await exited;
+        await child.exited;
       },
-      exited: exited.then(([code]) => code),
+      exited: child.exited,
       async [Symbol.asyncDispose]() {
         child.kill("SIGTERM");
-        await exited;
+        await child.exited;
         await rm(directory, { recursive: true });
       },
     });
@@ -119,37 +121,10 @@ export async function startService({
   }
 }
 
-function collect(child: ChildProcess): { text(): string; until(pattern: RegExp): Promise<string> } {
-  let output = "";
-  const waiting = new Set<() => void>();
-  const grown = (chunk?: Buffer) => {
-    output += chunk?.toString() ?? "";
-    for (const look of waiting) {
-      look();
-    }
-  };
-  child.stdout?.on("data", grown);
-  child.stderr?.on("data", grown);
-  child.on("exit", () => grown());
-  return {
-    text: () => output,
-    until: (pattern) =>
-      new Promise((resolve, reject) => {
-        const look = () => {
-          const match = pattern.exec(output);
-          if (match !== null) {
-            resolve(match[1] ?? match[0]);
-          } else if (child.exitCode !== null || child.signalCode !== null) {
-            reject(new Error(`the service ended after it printed:\n${output}`));
-          } else {
-            waiting.add(look);
-            return;
-          }
-          waiting.delete(look);
-        };
-        look();
-      }),
-  };
+/** The compile cache is for the tested program only: it would grow with each other path. */
+function inherited(command: ServiceOptions["command"]): Readonly<Record<string, string | undefined>> {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return command === undefined ? { PATH, NODE_COMPILE_CACHE } : { PATH };
 }
 
 async function untilReady(service: Service): Promise<Service> {

@@ -9,7 +9,7 @@ import { openRaw } from "../server/http/raw-connection.ts";
 import { startService, withoutRuntime } from "./service.ts";
 
 test("SIGUSR1 does not open a debugger, and does no harm", async () => {
-  await using service = await startService({ config: withoutRuntime });
+  await using service = await startService({ config: withoutRuntime, ownProcess: true });
   process.kill(service.pid, "SIGUSR1");
   expect((await service.send("GET", "/healthz")).status).toBe(200);
   expect(await service.stop()).toBe(0);
@@ -17,7 +17,7 @@ test("SIGUSR1 does not open a debugger, and does no harm", async () => {
 });
 
 test("SIGHUP without changes reloads nothing, and does no harm", async () => {
-  await using service = await startService({ config: withoutRuntime });
+  await using service = await startService({ config: withoutRuntime, ownProcess: true });
   process.kill(service.pid, "SIGHUP");
   await service.untilLogged(
     /"level":"info".*"msg":"the configuration was read again: the users in force are unchanged/,

@@ -126,7 +126,7 @@ type Flooded = {
 async function flood(context: Context): Promise<Flooded> {
   const { createFolder, pick, progress, random, size } = context;
   const [port, dataDir] = [await freePort(), await createFolder()];
-  const start = (): Promise<Service> => startService({ port, config, dataDir });
+  const start = (): Promise<Service> => startService({ ownProcess: true, port, config, dataDir });
   let service = await start();
   const headers = bearer(await login(service, { username: "admin" }));
   const ending = new AbortController();

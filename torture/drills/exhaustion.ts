@@ -98,6 +98,7 @@ async function attack(
 ): Promise<Attacked> {
   const port = await freePort();
   await using service = await startService({
+    ownProcess: true,
     port,
     config: { ...config, ...options, runtime: { network: { allow: [`*:${port}`] } } },
     dataDir: await createFolder(),
@@ -171,7 +172,11 @@ async function countFailedLogins(way: Pick<Way, "send">): Promise<number> {
 }
 
 async function withoutReserve({ createFolder }: Context): Promise<Control> {
-  await using service = await startService({ config: { runtime: { mode: "none" } }, dataDir: await createFolder() });
+  await using service = await startService({
+    ownProcess: true,
+    config: { runtime: { mode: "none" } },
+    dataDir: await createFolder(),
+  });
   using sockets = new DisposableStack();
   const opened = Array.from({ length: 260 }, async () => {
     const socket = sockets.adopt(connect(service.port, "127.0.0.1"), (each) => void each.destroy());

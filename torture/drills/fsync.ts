@@ -50,6 +50,7 @@ type Traced = { readonly calls: readonly SystemCall[]; readonly deployments: num
 async function traceDeployments(context: Context, rounds: number, env: Record<string, string>): Promise<Traced> {
   const { createFolder, random } = context;
   await using service = await startService({
+    ownProcess: true,
     config: { runtime: { mode: "none" } },
     dataDir: await createFolder(),
     env,

@@ -24,6 +24,7 @@ export const onlyLoopback: Drill = {
   programs: [strace],
   async run(context) {
     await using service = await startService({
+      ownProcess: true,
       // In a new process, a flow would not run yet when the next one replaces it.
       config: { runtime: { freshProcess: "never", deadlineMs: 4_000, maxOldSpaceMb: 128 } },
       dataDir: await context.createFolder(),

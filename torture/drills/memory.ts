@@ -94,6 +94,7 @@ type Attack = {
 /** Attacks a service with these limits until `work` has ended. */
 async function attack(dataDir: string, limits: object, work: (attack: Attack) => Promise<void>): Promise<Attacked> {
   await using service = await startService({
+    ownProcess: true,
     config: {
       adminAuth: { users: [user("admin", "*"), user("attacker", "*")] },
       runtime: { mode: "none" },

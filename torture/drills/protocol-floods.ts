@@ -21,6 +21,7 @@ export const protocolFloods: Drill = {
   async run(context) {
     const { createFolder, pick } = context;
     await using service = await startService({
+      ownProcess: true,
       config: { ...config, limits: timeouts },
       dataDir: await createFolder(),
     });
@@ -128,7 +129,11 @@ async function withoutLimits({ createFolder }: Context) {
     anonymousStallTimeoutMs: 600_000,
     firstByteTimeoutMs: 600_000,
   };
-  await using service = await startService({ config: { ...config, limits: off }, dataDir: await createFolder() });
+  await using service = await startService({
+    ownProcess: true,
+    config: { ...config, limits: off },
+    dataDir: await createFolder(),
+  });
   const { violations } = await floodOnce(service, limited, 1, 1_500);
   return { planted: "a service without limits of frames, resets and times", found: violations };
 }

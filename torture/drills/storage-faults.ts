@@ -58,7 +58,7 @@ function chooseFaults(random: () => number, writes: number): Fault[] {
 async function failSingleCalls({ random, createFolder, progress }: Context, faults: readonly Fault[], env = {}) {
   const dataDir = await createFolder();
   await using services = new AsyncDisposableStack();
-  const start = async () => services.use(await startService({ config, dataDir, env }));
+  const start = async () => services.use(await startService({ ownProcess: true, config, dataDir, env }));
   let service = await start();
   let before = (await readActive(service)) as Node[];
   const counts = { faults: 0, acknowledged: 0, unknown: 0 };
@@ -113,7 +113,7 @@ async function fillDisk({ random, pick, createFolder, progress }: Context) {
   const violations: string[] = [];
   let recoveryMs = 0;
   for (const [name, fill] of Object.entries(fillings)) {
-    await using service = await startService({ config, dataDir: await createFolder() });
+    await using service = await startService({ ownProcess: true, config, dataDir: await createFolder() });
     for (let round = 0; round < pick(1, 10); round++) {
       progress(`${name}, round ${round + 1}`);
       const base = await attemptDeployment(service, randomFlows(random, 200));
@@ -166,7 +166,7 @@ async function lostCommit(context: Context): Promise<Control> {
 
 async function acknowledgedOnFullDisk({ createFolder, random }: Context): Promise<Control> {
   const env = preload("failed-commits-succeed");
-  await using service = await startService({ config, dataDir: await createFolder(), env });
+  await using service = await startService({ ownProcess: true, config, dataDir: await createFolder(), env });
   const base = await attemptDeployment(service, randomFlows(random, 200));
   const { violations } = await deployOnFullDisk(service, base, withoutSpace, random);
   return control("a commit on a full disk is acknowledged", violations, "on a full disk was acknowledged");

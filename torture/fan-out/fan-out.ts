@@ -71,7 +71,7 @@ const config = {
 export async function fanOut({ size, pick, random, progress, createFolder }: Context, way: Way): Promise<FanOut> {
   const { deployments, maxMiB } = sizes[size];
   await using stack = new AsyncDisposableStack();
-  const service = stack.use(await startService({ config, dataDir: await createFolder() }));
+  const service = stack.use(await startService({ ownProcess: true, config, dataDir: await createFolder() }));
   const headers = bearer(await login(service, { username: "admin" }));
   const proxy = way && stack.use(await way({ upstreams: [service.port] }));
   const faulty = await Promise.all(

@@ -350,39 +350,20 @@ describe("packages by the names of Node-RED", () => {
   });
 });
 
-test.each<[string, problem: string, section: unknown]>([
-  ["null", "node-red must be an object", null],
-  ["a list", "node-red must be an object", []],
-  ["nodes that are numbers", "node-red.nodes must be an object whose values are paths of files", { nodes: { a: 1 } }],
-  ["nodes that are a text", "node-red.nodes must be an object whose values are paths of files", { nodes: "nodes.js" }],
-  [
-    "plugins that are null",
-    "node-red.plugins must be an object whose values are paths of files",
-    { plugins: { a: null } },
-  ],
-  [
-    "dependencies that are an object",
-    "node-red.dependencies must be an array of names of packages",
-    { dependencies: { length: 1_000_000_000 } },
-  ],
-  [
-    "dependencies that are numbers",
-    "node-red.dependencies must be an array of names of packages",
-    { dependencies: [1] },
-  ],
-])("refuses a package whose description for Node-RED is malformed: %s", async (_, problem, section) => {
+test("refuses a package whose description for Node-RED is malformed, also as a dependency", async () => {
   await using opened = await open(() => [
     {
       name: "malformed",
       version: "1.0.0",
-      files: { "package.json": JSON.stringify({ name: "malformed", version: "1.0.0", "node-red": section }) },
+      files: { "package.json": JSON.stringify({ name: "malformed", version: "1.0.0", "node-red": null }) },
     },
     { ...contrib, manifest: { dependencies: { malformed: "1.0.0" } } },
   ]);
   for (const name of ["malformed", "contrib"]) {
     await expect(opened.modules.install({ name, version: "latest" })).rejects.toMatchObject({
       reason: "module_failed",
-      message: `malformed is malformed: in its package.json, ${problem}. It is not installed, and the modules remain as they were`,
+      message:
+        "malformed is malformed: in its package.json, node-red must be an object. It is not installed, and the modules remain as they were",
     });
   }
   expect(await opened.modules.list()).toEqual([]);
@@ -445,13 +426,22 @@ describe("the folder of modules", () => {
     const { modules, dataDir } = opened;
     const modulesDir = ensureModulesDir(join(dataDir, "modules"));
     const id = () => identifyFolder(modulesDir);
+    /** Of a folder with the same inode and time, which can only be recognized by what is in it. */
+    const contentId = async (): Promise<string> => {
+      const reused = join(dataDir, "reused");
+      await mkdir(reused, { recursive: true });
+      await Promise.all((await readdir(reused)).map((name) => rm(join(reused, name), { recursive: true })));
+      await cp(modulesDir, reused, { recursive: true });
+      return identifyFolder(reused);
+    };
     const before = id();
     await modules.install({ name: "contrib", version: "1.0.0" });
     await modules.install({ name: "@scope/other", version: "1.0.0" });
+    const content = await contentId();
     // It is there already, as a dependency.
     await modules.install({ name: "shared", version: "1.0.0" });
     await modules.install({ name: "known", version: "1.1.0" });
-    expect(id()).toBe(before);
+    expect([id(), await contentId()]).toEqual([before, content]);
     expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@1.0.0", "known@1.1.0", "shared@1.0.0"]);
     // Its install script runs again.
     await modules.install({ name: "known", version: "1.1.0" });
@@ -459,9 +449,10 @@ describe("the folder of modules", () => {
     const rebuilt = id();
     await modules.remove("known");
     expect(id()).not.toBe(rebuilt);
-    const removed = id();
+    const [removed, removedContent] = [id(), await contentId()];
     await modules.install({ name: "contrib", version: "2.0.0" });
     expect(id()).not.toBe(removed);
+    expect(await contentId()).not.toBe(removedContent);
     expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@2.0.0", "shared@1.0.0"]);
   });
 
@@ -483,27 +474,7 @@ describe("the folder of modules", () => {
     expect([identifyFolder(modulesDir) === before, opened.hasRun()]).toEqual([false, true]);
   });
 
-  test("is known to be another one after it was replaced, also if it has the same inode and time", async () => {
-    await using opened = await open(() => packages);
-    const { modules, dataDir } = opened;
-    const modulesDir = join(dataDir, "modules");
-    /** A folder that can only be recognized by what is in it. */
-    const id = async (): Promise<string> => {
-      const reused = join(dataDir, "reused");
-      await mkdir(reused, { recursive: true });
-      await Promise.all((await readdir(reused)).map((name) => rm(join(reused, name), { recursive: true })));
-      await cp(modulesDir, reused, { recursive: true });
-      return identifyFolder(reused);
-    };
-    await modules.install({ name: "contrib", version: "1.0.0" });
-    const before = await id();
-    await modules.install({ name: "shared", version: "1.0.0" });
-    expect(await id()).toBe(before);
-    await modules.install({ name: "contrib", version: "2.0.0" });
-    expect(await id()).not.toBe(before);
-  });
-
-  test.each([0, 1, 3])("has all of what was being added, if the process was killed after %i steps", async (steps) => {
+  test("has all of what was being added, after however many steps the process was killed", async () => {
     await using opened = await open(() => packages);
     const { modules, dataDir } = opened;
     await modules.install({ name: "contrib", version: "1.0.0" });
@@ -511,15 +482,17 @@ describe("the folder of modules", () => {
     const modulesDir = join(dataDir, "modules");
     const paths = ["node_modules/@scope/other", "node_modules/shared", "package-lock.json", "package.json"];
     const adding = join(modulesDir, "adding-1");
-    await mkdir(adding);
-    await writeFile(join(adding, "paths.json"), JSON.stringify(paths));
-    for (const [at, path] of [...paths.entries()].slice(steps)) {
-      await rename(join(modulesDir, path), join(adding, String(at)));
+    for (const steps of [0, 1, 3]) {
+      await mkdir(adding);
+      await writeFile(join(adding, "paths.json"), JSON.stringify(paths));
+      for (const [at, path] of [...paths.entries()].slice(steps)) {
+        await rename(join(modulesDir, path), join(adding, String(at)));
+      }
+      ensureModulesDir(modulesDir);
+      expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@1.0.0"]);
+      expect(existsSync(adding)).toBe(false);
+      expect(existsSync(join(modulesDir, "node_modules/shared/package.json"))).toBe(true);
     }
-    ensureModulesDir(modulesDir);
-    expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@1.0.0"]);
-    expect(existsSync(adding)).toBe(false);
-    expect(existsSync(join(modulesDir, "node_modules/shared/package.json"))).toBe(true);
     await modules.install({ name: "shared", version: "1.0.0" });
     expect(await list(opened)).toEqual(["@scope/other@1.0.0", "contrib@1.0.0", "shared@1.0.0"]);
   });
@@ -572,7 +545,8 @@ describe("versions with build metadata", () => {
     version: `1.0.0+build.${number}`,
     files: { "build.js": `${number}` },
   });
-  const contentOf = ({ dataDir }: Opened) => readFile(join(dataDir, "modules/node_modules/built/build.js"), "utf8");
+  const contentOf = ({ dataDir }: Opened, name = "built") =>
+    readFile(join(dataDir, "modules/node_modules", name, "build.js"), "utf8");
 
   test("are installed from tarballs, one in place of the other", async () => {
     await using opened = await open(() => [contrib]);
@@ -590,15 +564,22 @@ describe("versions with build metadata", () => {
     ]);
   });
 
-  test.each(["latest", "1.0.0", "^1.0.0", "1.0.0+build.2"])("are installed from a folder as %s", async (version) => {
+  test("are installed from a folder by any range that includes them", async () => {
+    const versions = { a: "latest", b: "1.0.0", c: "^1.0.0", d: "1.0.0+build.2" };
     await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-tarballs-"));
-    await writeFile(join(folder.path, "1.tgz"), await pack(build(2)));
-    await writeFile(join(folder.path, "2.tgz"), await pack(build(1)));
+    for (const name of Object.keys(versions)) {
+      await writeFile(join(folder.path, `${name}1.tgz`), await pack({ ...build(2), name }));
+      await writeFile(join(folder.path, `${name}2.tgz`), await pack({ ...build(1), name }));
+    }
     await using opened = await open(() => [], { tarballs: folder.path });
-    const wanted = [{ name: "built", version, integrity: undefined }];
+    const wanted = Object.entries(versions).map(([name, version]) => ({ name, version, integrity: undefined }));
     await opened.modules.replace(wanted, { findTarball: async () => undefined, commit: async () => {} });
-    expect([(await opened.modules.get("built")).version, await contentOf(opened)]).toEqual(["1.0.0+build.2", "2"]);
-    expect(await opened.modules.compare(wanted)).toMatchObject([{ state: "present" }]);
+    expect(await opened.modules.list()).toMatchObject(
+      Object.keys(versions).map((name) => ({ name, version: "1.0.0+build.2" })),
+    );
+    const contents = await Promise.all(Object.keys(versions).map((name) => contentOf(opened, name)));
+    expect(contents).toEqual(["2", "2", "2", "2"]);
+    expect(await opened.modules.compare(wanted)).toMatchObject(wanted.map(() => ({ state: "present" })));
   });
 });
 

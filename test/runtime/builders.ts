@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { pathToFileURL } from "node:url";
 import { inject } from "vitest";
 import type { CredentialSets, FlowNode } from "../../src/flows/configuration.ts";
 import type { LogEntry } from "../../src/runtime/messages.ts";
@@ -10,6 +10,7 @@ import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import type { Runtime, RuntimeState } from "../../src/runtime/runtime.ts";
 import { openRuntime } from "../../src/runtime/supervisor.ts";
 import type { Revision } from "../../src/store/revision.ts";
+import { programFolder } from "../built-programs.ts";
 import { documentOf } from "../flows/builders.ts";
 
 export function revision(seq: number, flows: readonly FlowNode[], credentials: CredentialSets = new Map()): Revision {
@@ -50,11 +51,9 @@ export type OpenedRuntime = Runtime & {
   get(path: string): Promise<string>;
 };
 
-/** What fixtures need in addition, since they load sources. */
-export const fixtureAccess = { fileSystemRead: [fileURLToPath(new URL("../../src", import.meta.url))] };
-
+/** The program of a module in `fixtures/runtime`. */
 export function fixture(name: string): URL {
-  return new URL(`../fixtures/runtime/${name}.ts`, import.meta.url);
+  return pathToFileURL(join(programFolder, `fixtures/${name}.js`));
 }
 
 /** Opens a runtime in a new directory. Disposing removes the directory. */
@@ -88,7 +87,6 @@ export async function runtimeUnderTest(
       }
     },
     ...options,
-    ...(options.entry && { allow: { ...options.allow, ...fixtureAccess } }),
   });
 
   async function until<T>(find: () => T | undefined): Promise<T> {

@@ -5,6 +5,7 @@ import { mkdir, mkdtempDisposable, readFile, readdir, rm, stat, writeFile } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { eventually } from "../e2e/service.ts";
 import { fixture, revision, runtimeUnderTest } from "./builders.ts";
@@ -13,7 +14,7 @@ import { endpoint, escape, installProbe } from "./flow-builders.ts";
 const createFolder = () => mkdtempDisposable(join(tmpdir(), "flowgate-code-cache-"));
 
 describe("a module", () => {
-  const program = new URL("load-with-code-cache.ts", fixture(".")).pathname;
+  const program = fileURLToPath(fixture("load-with-code-cache"));
 
   /** Loads the module in a process that has the cache as its descriptor 5. */
   async function load(module: string, cache: string, flags: "r" | "w+"): Promise<unknown> {

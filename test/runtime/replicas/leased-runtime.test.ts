@@ -10,7 +10,7 @@ import { reportReplica, selfHandsOver } from "../../../src/runtime/replicas/runs
 import type { Runtime, RuntimeState } from "../../../src/runtime/runtime.ts";
 import { openRuntime } from "../../../src/runtime/supervisor.ts";
 import { type Folder, createFolder } from "../../store/builders.ts";
-import { fixture, fixtureAccess, revision } from "../builders.ts";
+import { fixture, revision } from "../builders.ts";
 import { createDesiredState } from "../desired-state.ts";
 import { type Member, createMemoryCluster } from "./memory-cluster.ts";
 
@@ -39,7 +39,6 @@ function openReplica(
         nodeCloseTimeoutMs: 600_000,
         unresponsiveMs: 600_000,
         entry: fixture(entry),
-        allow: fixtureAccess,
         log: record,
       }),
     log: record,

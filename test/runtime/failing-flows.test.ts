@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 import type { Revision } from "../../src/store/revision.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
-import { endpoint, functionNode, installProbe, tab } from "./flow-builders.ts";
+import { block, endpoint, functionNode, installProbe, tab } from "./flow-builders.ts";
 
 const good = endpoint("/hello", `msg.payload = "hello"`);
 const starting = (initialize: string): FlowNode[] => [...good, tab("T"), functionNode("f", { z: "T", initialize })];
@@ -26,14 +26,14 @@ describe("a runtime", () => {
 
   test("replaces flows with an endless loop in On Start by the next deployment, before their deadline", async () => {
     await runtime.untilState("running");
-    const looping = runtime.apply(next(starting("for (;;);")), "full");
+    const looping = runtime.apply(next(starting(block)), "full");
     await runtime.apply(next(good), "nodes");
     expect(await runtime.get("/hello")).toBe("hello");
     await looping;
   });
 
   test("restarts after an endless loop in a message handler, and runs the next deployment", async () => {
-    await runtime.apply(next(endpoint("/loop", "for (;;);")), "full");
+    await runtime.apply(next(endpoint("/loop", block)), "full");
     await expect(runtime.get("/loop")).rejects.toThrow("fetch failed");
     await runtime.untilState("restarting");
     expect(runtime.status()).toMatchObject({

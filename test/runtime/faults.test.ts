@@ -6,7 +6,7 @@ import { watchFd } from "../../src/runtime/messages.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import type { RuntimeStatus } from "../../src/runtime/runtime.ts";
 import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "./builders.ts";
-import { block, endpoint, escape, onTab } from "./flow-builders.ts";
+import { block, endpoint, escape, installProbe, onTab } from "./flow-builders.ts";
 
 /** A tab on which GET /go runs the code of a function node with a name. */
 function named(code: string): FlowNode[] {
@@ -14,10 +14,14 @@ function named(code: string): FlowNode[] {
 }
 
 /** The status after GET /go has ended the process. */
-async function statusAfter(flows: readonly FlowNode[], options: Partial<RuntimeOptions> = {}): Promise<RuntimeStatus> {
+async function statusAfter(
+  flows: readonly FlowNode[],
+  options: Partial<RuntimeOptions> = {},
+  prepare?: (modulesDir: string) => Promise<void>,
+): Promise<RuntimeStatus> {
   // It is not started again before its status is read.
   const restart = { backoffMs: 600_000, maxBackoffMs: 600_000 };
-  await using runtime = await runtimeUnderTest({ restart, ...options });
+  await using runtime = await runtimeUnderTest({ restart, ...options }, prepare);
   await runtime.apply(revision(1, flows), "full");
   await send(runtime);
   await runtime.untilState("restarting");
@@ -39,8 +43,8 @@ const text = `function "Worker [1]" (/go-function), flow "/go"`;
 
 test.each([
   ["its code", `msg.payload = 1;\nfor (;;) { msg.payload += 1; }`, 2],
-  ["a function that it calls", `const f = () => {\n  for (;;) {}\n};\nf();`, 2],
-  ["a timer", `setTimeout(() => {\n\n  for (;;) {} }, 100);`, 3],
+  ["a function that it calls", `const f = () => {\n  ${block}\n};\nf();`, 2],
+  ["a timer", `setTimeout(() => {\n\n  ${block} }, 100);`, 3],
   ["a regular expression", `\n\n/^(a+)+$/.test("a".repeat(60) + "b");`, 3],
 ])("a function node that blocks the event loop in %s is named with the line", async (_, code, line) => {
   expect(await statusAfter(named(code))).toMatchObject({
@@ -67,23 +71,11 @@ test("nodes are named in a process that has had as many others as can be named",
 
 test("of another node that blocks the event loop, the last message is known", async () => {
   const flows = [
-    ...endpoint("/go", `msg.payload = "a".repeat(60) + "b"; node.send(msg); return;`),
-    {
-      ...onTab("s"),
-      z: "/go-tab",
-      type: "switch",
-      name: "Match",
-      property: "payload",
-      propertyType: "msg",
-      rules: [{ t: "regex", v: "^(a+)+$", vt: "str", case: false }],
-      checkall: "true",
-      repair: false,
-      outputs: 1,
-      wires: [[]],
-    },
+    ...endpoint("/go", `node.send(msg); return;`),
+    { ...onTab("s"), z: "/go-tab", type: "probe-block", name: "Match", wires: [] },
   ].map((node) => (node.type === "function" ? { ...node, wires: [["s"]] } : node));
-  expect(await statusAfter(flows)).toMatchObject({
-    message: `a flow blocked it (the last active node was switch "Match" (s), flow "/go")`,
+  expect(await statusAfter(flows, {}, installProbe)).toMatchObject({
+    message: `a flow blocked it (the last active node was probe-block "Match" (s), flow "/go")`,
     fault: { node: { nodeId: "s", flowId: "/go-tab" }, isCertain: false },
   });
 });
@@ -129,8 +121,10 @@ test("values of credentials in the names of nodes that fail to start are redacte
 });
 
 test("a node that uses up the memory is named", async () => {
-  const code = `const all = [];\nfor (;;) { all.push(new Array(1000).fill(msg)); }`;
-  const { reason, fault, message } = await statusAfter(named(code), { maxOldSpaceMb: 200, unresponsiveMs: 60_000 });
+  // For as long as the watchdog takes to notice which node is active.
+  const code = `const [all, cell] = [[], new Int32Array(new SharedArrayBuffer(4))];
+    for (;;) { all.push(new Array(20_000).fill(msg)); Atomics.wait(cell, 0, 0, 2); }`;
+  const { reason, fault, message } = await statusAfter(named(code), { maxOldSpaceMb: 96, unresponsiveMs: 60_000 });
   expect({ reason, node: fault?.node }).toEqual({ reason: "out_of_memory", node: place });
   expect(message).toContain(text);
 });

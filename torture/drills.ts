@@ -1,5 +1,6 @@
 import type { Drill } from "./drill.ts";
-import { manyStreams, manyStreamsThroughProxies } from "./drills/fan-out.ts";
+import { manyStreams } from "./drills/fan-out.ts";
+import { manyStreamsThroughProxies } from "./drills/fan-out-proxies.ts";
 import { flowEscapes } from "./drills/flow-escapes.ts";
 import { costlyFlows } from "./drills/costly-flows.ts";
 import { events } from "./drills/events.ts";

@@ -8,7 +8,7 @@ import { eventually, type Service, startService } from "../../test/e2e/service.t
 import { login, user } from "../../test/e2e/users.ts";
 import { parseEvents } from "../../test/e2e/watch-events.ts";
 import type { Context, Size } from "../context.ts";
-import type { Control } from "../drill.ts";
+import type { Control, Load } from "../drill.ts";
 import { openReader } from "../event-readers.ts";
 import { type Fault, openFaultyProxy } from "../faulty-proxy.ts";
 import { observe, overTcp } from "../operator.ts";
@@ -182,4 +182,14 @@ async function openBehindFault(
       await proxy[Symbol.asyncDispose]();
     },
   };
+}
+
+export function loadsOf({ pick, size }: Context, { deployments, deliveries, resumes }: FanOut): Load[] {
+  const minimum = sizes[size].deployments * 0.8;
+  return [
+    { name: "deployments", count: deployments, minimum },
+    // Each deployment has at least two events.
+    { name: "events that were received", count: deliveries, minimum: 2 * minimum * sizes[size].streams },
+    { name: "streams that were resumed", count: resumes, minimum: pick(40, 2_000) },
+  ];
 }

@@ -1,10 +1,9 @@
 import { chmod } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import { sourcePath } from "../../test/cli/run-cli.ts";
 import { deploy } from "../../test/e2e/deploy.ts";
 import { v2 } from "../../test/e2e/rest.ts";
-import { eventually, type Service, type ServiceOptions, startService } from "../../test/e2e/service.ts";
+import { eventually, type Service, startService } from "../../test/e2e/service.ts";
 import { runClients } from "../../test/linearizability/clients.ts";
 import { findViolations } from "../../test/linearizability/find-violations.ts";
 import type { ChainedRevision, Operation } from "../../test/linearizability/operation.ts";
@@ -38,7 +37,7 @@ export const postgres: Drill = {
     await using installation = await openInstallation();
     await using server = await openServer(installation, { settings });
     const { operations, chain, kills, recoveryMs, violations } = await deployWhileKilling(context, server, pick(3, 24));
-    const planted = await deployWhileKilling(context, server, 1, fromSource);
+    const planted = await deployWhileKilling(context, server, 1, preload("asynchronous-commits"));
     const count = (kind: Operation["outcome"]["kind"]) =>
       operations.filter(({ outcome }) => outcome.kind === kind).length;
     return {
@@ -74,25 +73,17 @@ type Run = {
   readonly violations: readonly string[];
 };
 
-/** The build has a copy of pg, which the fault would not reach. */
-const fromSource: ServiceOptions = {
-  command: [process.execPath, sourcePath],
-  env: preload("asynchronous-commits"),
-};
-
 async function deployWhileKilling(
   context: Context,
   server: Server,
   times: number,
-  options: ServiceOptions = {},
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Run> {
   const { pick, progress, random } = context;
   const database = await server.createDatabase();
   await using services = new AsyncDisposableStack();
   const start = async (): Promise<Service> =>
-    services.use(
-      await startService({ config: configOf(database.url), dataDir: await context.createFolder(), ...options }),
-    );
+    services.use(await startService({ config: configOf(database.url), dataDir: await context.createFolder(), env }));
   const [first, second] = await Promise.all([start(), start()]);
   const replicas = [first, second];
   const base = await deploy(first, { flows: [] });

@@ -25,8 +25,8 @@ export const storageFaults: Drill = {
   programs: [strace, prlimit],
   async run(context) {
     const { pick, random } = context;
-    const single = await failSingleCalls(context, chooseFaults(random, pick(1, 20)));
-    const full = await fillDisk(context);
+    await using single = await failSingleCalls(context, chooseFaults(random, pick(1, 20)));
+    const full = await fillDisk(context, single.service);
     return {
       loads: [
         { name: "single calls that failed", count: single.faults, minimum: pick(4, 40) },
@@ -38,7 +38,7 @@ export const storageFaults: Drill = {
         { name: "longest time until deployments succeeded again", value: full.recoveryMs, unit: "ms" },
       ],
       violations: [...single.violations, ...full.violations],
-      controls: await Promise.all([lostCommit(context), acknowledgedOnFullDisk(context), revivedCommit(context)]),
+      controls: (await Promise.all([acknowledgedCommits(context), revivedCommit(context)])).flat(),
     };
   },
 };
@@ -55,6 +55,7 @@ function chooseFaults(random: () => number, writes: number): Fault[] {
   ]);
 }
 
+/** `service` runs until the result is disposed. */
 async function failSingleCalls({ random, createFolder, progress }: Context, faults: readonly Fault[], env = {}) {
   const dataDir = await createFolder();
   await using services = new AsyncDisposableStack();
@@ -81,7 +82,8 @@ async function failSingleCalls({ random, createFolder, progress }: Context, faul
     counts.unknown += attempt.outcome === "unknown" ? 1 : 0;
     progress(`${call} ${nth} failed with ${error}`);
   }
-  return { ...counts, violations };
+  const started = services.move();
+  return { ...counts, violations, service, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
 /** `failed` is whether the fault was injected. */
@@ -108,12 +110,11 @@ const fillings: Readonly<Record<string, FillDisk>> = {
   },
 };
 
-async function fillDisk({ random, pick, createFolder, progress }: Context) {
+async function fillDisk({ random, pick, progress }: Context, service: Service) {
   const attempts: Attempt[] = [];
   const violations: string[] = [];
   let recoveryMs = 0;
   for (const [name, fill] of Object.entries(fillings)) {
-    await using service = await startService({ ownProcess: true, config, dataDir: await createFolder() });
     for (let round = 0; round < pick(1, 10); round++) {
       progress(`${name}, round ${round + 1}`);
       const base = await attemptDeployment(service, randomFlows(random, 200));
@@ -158,26 +159,24 @@ function control(planted: string, violations: readonly string[], expected: strin
   return { planted, found: violations.filter((violation) => violation.includes(expected)) };
 }
 
-async function lostCommit(context: Context): Promise<Control> {
+async function acknowledgedCommits(context: Context): Promise<Control[]> {
+  const { random } = context;
   const faults = [{ call: "pwrite64", error: "EIO", nth: 4 }];
-  const { violations } = await failSingleCalls(context, faults, preload("failed-commits-succeed"));
-  return control("a commit whose write fails is acknowledged", violations, "an acknowledged deployment is lost");
-}
-
-async function acknowledgedOnFullDisk({ createFolder, random }: Context): Promise<Control> {
-  const env = preload("failed-commits-succeed");
-  await using service = await startService({ ownProcess: true, config, dataDir: await createFolder(), env });
-  const base = await attemptDeployment(service, randomFlows(random, 200));
-  const { violations } = await deployOnFullDisk(service, base, withoutSpace, random);
-  return control("a commit on a full disk is acknowledged", violations, "on a full disk was acknowledged");
+  await using single = await failSingleCalls(context, faults, preload("failed-commits-succeed"));
+  const base = await attemptDeployment(single.service, randomFlows(random, 200));
+  const full = await deployOnFullDisk(single.service, base, withoutSpace, random);
+  return [
+    control("a commit whose write fails is acknowledged", single.violations, "an acknowledged deployment is lost"),
+    control("a commit on a full disk is acknowledged", full.violations, "on a full disk was acknowledged"),
+  ];
 }
 
 async function revivedCommit(context: Context): Promise<Control> {
   const faults = [{ call: "fsync", error: "EIO", nth: 1 }];
-  const { violations } = await failSingleCalls(context, faults, preload("failed-commits-are-not-made"));
+  await using single = await failSingleCalls(context, faults, preload("failed-commits-are-not-made"));
   return control(
     "a commit whose fsync fails is answered as not made",
-    violations,
+    single.violations,
     "is active, although it was answered",
   );
 }

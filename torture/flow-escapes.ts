@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readFile, readdir } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -9,7 +10,7 @@ import { openNpmRegistry } from "../test/modules/npm-registry.ts";
 import { runCli } from "../test/cli/run-cli.ts";
 import { deploy, readRuntime } from "../test/e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../test/e2e/flow-builders.ts";
-import { eventually, type Service, startService } from "../test/e2e/service.ts";
+import { eventually, startService } from "../test/e2e/service.ts";
 import { freePort } from "../test/free-port.ts";
 import { escape } from "../test/runtime/flow-builders.ts";
 import { plantedCode, writeFiles } from "../test/runtime/planted-code.ts";
@@ -18,9 +19,14 @@ import type { Context } from "./context.ts";
 /** A way in which flows try to get what only the operator has. */
 export type FlowEscape = {
   readonly name: string;
-  attempt(context: Context): Promise<Attempt>;
-  /** The same check applied to a fault that is planted; returns what it found. */
-  readonly control: { readonly planted: string; find(context: Context): Promise<readonly string[]> };
+  /** The fault with which the same check is made. */
+  readonly planted: string;
+  make(context: Context): Promise<Outcome>;
+};
+
+type Outcome = Attempt & {
+  /** What the check found of the planted fault. */
+  readonly found: readonly string[];
 };
 
 type Attempt = {
@@ -31,74 +37,30 @@ type Attempt = {
 };
 
 export const flowEscapes: readonly FlowEscape[] = [
-  {
-    name: "code for the next start",
-    attempt: ({ createFolder }) => leaveCode(createFolder, async () => {}),
-    control: {
-      planted: "a module in the folder of modules",
-      async find({ createFolder }) {
-        const { gained } = await leaveCode(createFolder, ({ dataDir }) =>
-          writeFiles(join(dataDir, "modules"), plantedCode),
-        );
-        return gained;
-      },
-    },
-  },
+  { name: "code for the next start", planted: "a module in the folder of modules", make: leaveCode },
   {
     name: "timers of replaced flows",
-    attempt: ({ createFolder }) => leaveTimer(createFolder, "full"),
-    control: {
-      planted: "a service that keeps its process (runtime.freshProcess: never)",
-      find: async ({ createFolder }) => (await leaveTimer(createFolder, "never")).gained,
-    },
+    planted: "a service that keeps its process (runtime.freshProcess: never)",
+    make: ({ createFolder }) => besideControl((isPlanted) => leaveTimer(createFolder, isPlanted ? "never" : "full")),
   },
   {
     name: "the secret of the collector of traces, while it restarts",
-    attempt: () => takeSecret([]),
-    control: {
-      planted: "a program outside of the sandbox on the port of the collector",
-      find: async () => (await takeSecret(["outside"])).gained,
-    },
+    planted: "a program outside of the sandbox on the port of the collector",
+    make: takeSecret,
   },
-  {
-    name: "npm that is run by the operator",
-    attempt: ({ createFolder }) =>
-      configureNpm(createFolder, async (dataDir, url) => {
-        const { stderr } = await runCli(["module", "install", "wanted", "--registry", url, "--data-dir", dataDir]);
-        if (!stderr.includes("from a git repository")) {
-          throw new Error(`the dependency was not refused: ${stderr}`);
-        }
-      }),
-    control: {
-      planted: "npm install in the folder of the runtime",
-      async find({ createFolder }) {
-        const { gained } = await configureNpm(createFolder, async (dataDir, url) => {
-          const args = [
-            "install",
-            "--ignore-scripts",
-            "--prefix",
-            join(dataDir, "runtime"),
-            "--registry",
-            url,
-            "wanted",
-          ];
-          const options = { env: { PATH: process.env["PATH"], HOME: dataDir } };
-          // npm reports that this is no git.
-          await new Promise<void>((resolve) => execFile("npm", args, options, () => resolve()));
-        });
-        return gained;
-      },
-    },
-  },
+  { name: "npm that is run by the operator", planted: "npm install in the folder of the runtime", make: configureNpm },
   {
     name: "the service, with processes that flows start",
-    attempt: () => useProcesses("required"),
-    control: {
-      planted: "a service that does not isolate its flows (runtime.isolate: off)",
-      find: async () => (await useProcesses("off")).gained,
-    },
+    planted: "a service that does not isolate its flows (runtime.isolate: off)",
+    make: () => besideControl((isPlanted) => useProcesses(isPlanted ? "off" : "required")),
   },
 ];
+
+/** For a fault that needs a service of its own. */
+async function besideControl(attempt: (isPlanted: boolean) => Promise<Attempt>): Promise<Outcome> {
+  const [made, { gained: found }] = await Promise.all([attempt(false), attempt(true)]);
+  return { ...made, found };
+}
 
 /** Flows leave a timer of the host that counts in a file, and are replaced. Returns whether it goes on counting. */
 async function leaveTimer(createFolder: Context["createFolder"], freshProcess: "full" | "never"): Promise<Attempt> {
@@ -121,17 +83,12 @@ async function leaveTimer(createFolder: Context["createFolder"], freshProcess: "
   return { tries: before, gained: after > before ? [`a timer went on for ${after - before} ticks`] : [] };
 }
 
-/** Flows try to listen on the port of the collector before it listens, `outside` another program does. */
-async function takeSecret(programs: readonly "outside"[]): Promise<Attempt> {
+/** Flows try to listen on the port of the collector before it listens; then another program does. */
+async function takeSecret(): Promise<Outcome> {
   const port = await freePort();
   const secret = "the secret of the collector";
   const tracing = { endpoint: `http://127.0.0.1:${port}/v1/traces`, headers: { authorization: secret } };
   await using service = await startService({ config: { tracing } });
-  const received: string[] = [];
-  const server = createServer(({ headers }, response) => {
-    received.push(headers.authorization ?? "");
-    response.end();
-  });
   await deploy(service, {
     flows: [
       ...hostile(`const tried = [];
@@ -145,37 +102,42 @@ async function takeSecret(programs: readonly "outside"[]): Promise<Attempt> {
       ...endpoint("/tried", `msg.payload = global.get("tried")`),
     ],
   });
-  if (programs.includes("outside")) {
-    await once(server.listen(port, "127.0.0.1"), "listening");
-  }
-  const readTried = async () => JSON.parse(await service.get("/tried")) as string[];
-  // Spans are exported every five seconds.
-  const untilMs = performance.now() + 8_000;
-  while (performance.now() < untilMs && !received.includes(secret)) {
-    await service.send("GET", "/flows");
-    await delay(100);
-  }
+  const received: string[] = [];
+  /** Makes spans, which are exported every five seconds. */
+  const sendFor = async (ms: number): Promise<void> => {
+    const untilMs = performance.now() + ms;
+    while (performance.now() < untilMs && !received.includes(secret)) {
+      await service.send("GET", "/flows");
+      await delay(100);
+    }
+  };
+  const find = (texts: readonly string[]): string[] =>
+    texts.includes(secret) ? ["the header of the collector was received"] : [];
+  await sendFor(8_000);
+  const tried = JSON.parse(await service.get("/tried")) as string[];
+  const server = createServer(({ headers }, response) => {
+    received.push(headers.authorization ?? "");
+    response.end();
+  });
+  await once(server.listen(port, "127.0.0.1"), "listening");
+  await sendFor(60_000);
   server.close();
-  const tried = await readTried();
-  const gained = [...tried, ...received].filter((text) => text === secret);
-  return { tries: tried.length, gained: gained.slice(0, 1).map(() => "the header of the collector was received") };
+  return { tries: tried.length, gained: find(tried), found: find(received) };
 }
 
 /** Flows name a program of theirs as git in a configuration of npm, and the operator installs a module that needs git. */
-async function configureNpm(
-  createFolder: Context["createFolder"],
-  install: (dataDir: string, registry: string) => Promise<void>,
-): Promise<Attempt> {
+async function configureNpm({ createFolder }: Context): Promise<Outcome> {
   const dependencies = { hidden: "git+ssh://git@127.0.0.1/hidden.git" };
   await using registry = await openNpmRegistry(() => [
     { name: "wanted", version: "1.0.0", manifest: { dependencies } },
   ]);
   await using service = await startService({ dataDir: await createFolder() });
-  const folder = join(service.dataDir, "runtime");
+  const { dataDir } = service;
+  const folder = join(dataDir, "runtime");
   const files = {
     ".npmrc": `git=${join(folder, "git.sh")}\n`,
     "package.json": JSON.stringify({ dependencies }),
-    "git.sh": `#!/bin/sh\ntouch ${join(service.dataDir, "operator")}\nexit 1\n`,
+    "git.sh": `#!/bin/sh\ntouch ${join(dataDir, "operator")}\nexit 1\n`,
   };
   await deploy(service, {
     flows: hostile(`for (const [path, content] of Object.entries(${JSON.stringify(files)})) {
@@ -183,12 +145,19 @@ async function configureNpm(
     }`),
   });
   const tries = await Promise.all(Object.keys(files).map((path) => readFile(join(folder, path))));
-  await install(service.dataDir, registry.url);
-  const ran = await readFile(join(service.dataDir, "operator")).then(
-    () => true,
-    () => false,
-  );
-  return { tries: tries.length, gained: ran ? ["a program of the flows ran as the operator"] : [] };
+  const findProgram = (): string[] =>
+    existsSync(join(dataDir, "operator")) ? ["a program of the flows ran as the operator"] : [];
+  const install = ["module", "install", "wanted", "--registry", registry.url, "--data-dir", dataDir];
+  const { stderr } = await runCli(install);
+  if (!stderr.includes("from a git repository")) {
+    throw new Error(`the dependency was not refused: ${stderr}`);
+  }
+  const gained = findProgram();
+  const args = ["install", "--ignore-scripts", "--prefix", folder, "--registry", registry.url, "wanted"];
+  const options = { env: { PATH: process.env["PATH"], HOME: dataDir } };
+  // npm reports that this is no git.
+  await new Promise<void>((resolve) => execFile("npm", args, options, () => resolve()));
+  return { tries: tries.length, gained, found: findProgram() };
 }
 
 /**
@@ -259,11 +228,8 @@ async function processesWith(argument: string): Promise<number[]> {
   return pids.filter((_, at) => commands[at]?.split("\0").includes(argument));
 }
 
-/** Flows write code, then are replaced, and the runtime is restarted. Returns what it has loaded. */
-async function leaveCode(
-  createFolder: Context["createFolder"],
-  plant: (service: Service) => Promise<void>,
-): Promise<Attempt> {
+/** Flows write code, then are replaced, and the runtime is restarted. What it has loaded is in a file. */
+async function leaveCode({ createFolder }: Context): Promise<Outcome> {
   await using service = await startService({ dataDir: await createFolder() });
   await deploy(service, {
     flows: hostile(`for (const [path, content] of Object.entries(${JSON.stringify(plantedCode)})) {
@@ -273,16 +239,20 @@ async function leaveCode(
   });
   const folder = join(service.dataDir, "runtime");
   const written = await Promise.all(Object.keys(plantedCode).map((path) => readFile(join(folder, path), "utf8")));
-  await plant(service);
   await deploy(service, { flows: endpoint("/ok", `msg.payload = "ok"`) });
-  await service.send("POST", "/runtime:restart");
-  const { state } = await readRuntime(service);
-  if (state !== "running") {
-    throw new Error(`after the restart the runtime is ${state}`);
-  }
-  const loaded = await readFile(join(folder, "loaded"), "utf8").catch(() => "");
-  const places = loaded.split("\n").filter((place) => place !== "");
-  return { tries: written.length, gained: places.map((place) => `code was loaded from ${place}`) };
+  const restart = async (): Promise<string[]> => {
+    await service.send("POST", "/runtime:restart");
+    const { state } = await readRuntime(service);
+    if (state !== "running") {
+      throw new Error(`after the restart the runtime is ${state}`);
+    }
+    const loaded = await readFile(join(folder, "loaded"), "utf8").catch(() => "");
+    const places = loaded.split("\n").filter((place) => place !== "");
+    return places.map((place) => `code was loaded from ${place}`);
+  };
+  const gained = await restart();
+  await writeFiles(join(service.dataDir, "modules"), plantedCode);
+  return { tries: written.length, gained, found: await restart() };
 }
 
 /** Flows that run the code when they start, with `host` (process) and `load` (of built-in modules). */

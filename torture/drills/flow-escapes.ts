@@ -8,17 +8,16 @@ export const flowEscapes: Drill = {
     "Flows do not become the operator, and a corrective deployment followed by a restart ends all code of the previous flows.",
   method:
     "Each attempt of [flow-escapes.ts](../torture/flow-escapes.ts) is made by flows of a service of its own: they leave code that the next " +
-    "start could load, configure the npm with which the operator installs modules, and more. The check looks for what they have gained. Each has a control, in which the same check is applied to a " +
-    "service in which the fault is planted.",
+    "start could load, configure the npm with which the operator installs modules, and more. The check looks for what they have gained. Each has a control: the same " +
+    "check where a fault is planted, in the service afterwards or in another one.",
   limits: "Attempts that need a fault of Node.js or of the kernel are not made.",
   async run(context) {
     const results = [];
     for (const escape of escapes) {
-      const { name, control } = escape;
+      const { name, planted } = escape;
       context.progress(name);
-      // Each has a service of its own.
-      const [{ tries, gained }, found] = await Promise.all([escape.attempt(context), control.find(context)]);
-      results.push({ name, tries, gained, control: { planted: `${name}: ${control.planted}`, found } });
+      const { tries, gained, found } = await escape.make(context);
+      results.push({ name, tries, gained, control: { planted: `${name}: ${planted}`, found } });
     }
     return {
       loads: results.map(({ name, tries }) => ({ name: `tries of ${name}`, count: tries, minimum: 1 })),

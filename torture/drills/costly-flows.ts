@@ -36,7 +36,7 @@ export const costlyFlows: Drill = {
     const { service, admin, violations } = attacked;
     const { rssMiB: beforeMiB } = await readResources(service.pid);
     const beganMs = Date.now();
-    const endMs = performance.now() + pick(4_000, 600_000);
+    const endMs = performance.now() + pick(2_000, 600_000);
     const state: State = { flows: [tab("T")], revs: [], counts: new Map(), worstMs: 0, worst: "", done: 0 };
     const isOver = (): boolean =>
       (performance.now() > endMs && state.done >= minimumDone[size]) || violations.has(ended);
@@ -58,7 +58,7 @@ export const costlyFlows: Drill = {
         if (correction.problem !== undefined) {
           violations.add(correction.problem);
         }
-        await delay(200);
+        await delay(pick(1_000, 200));
       }
     };
     await Promise.all([operate(), ...Array.from({ length: 4 }, attack)]);
@@ -157,7 +157,7 @@ async function open(dataDir: string, imports: readonly string[] = [], limits: ob
 /** Picks a shape, and a size from 1 KB to `maxBytes`. */
 function pickShape(
   { random, pick }: Context,
-  maxBytes = pick(1_000_000, 4_000_000),
+  maxBytes = pick(300_000, 4_000_000),
 ): { readonly name: string; readonly flows: Node[] } {
   const shapes = Object.entries(costlyShapes);
   const [name, make] = shapes[Math.floor(shapes.length * random())] as (typeof shapes)[number];
@@ -206,7 +206,7 @@ function plan({ service, reader }: Attacked, context: Context): Reading {
     return { name: `${name} over REST`, make: () => planOverRest({ service, reader }, JSON.stringify(flows)) };
   }
   // Encoding and decoding large messages takes this process as long as the service.
-  const { name, flows } = pickShape(context, 500_000);
+  const { name, flows } = pickShape(context, context.pick(300_000, 500_000));
   const input = { flows: flows.map(({ id, type, ...properties }) => ({ id, type, properties: properties as object })) };
   return {
     name: `${name} over ${protocol}`,

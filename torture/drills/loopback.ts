@@ -61,7 +61,7 @@ export const onlyLoopback: Drill = {
 const sending = ["300 connections to the API", "requests to the API", "datagrams to loopback"];
 
 /** Flows that make the runtime restart. */
-const restarting = ["process.exit", "an endless loop"];
+const restarting = ["process.exit", "a wait for ever"];
 
 async function useService(service: Service, { pick, progress }: Context): Promise<number> {
   let deployments = 0;

@@ -23,21 +23,25 @@ export const memory: Drill = {
   async run(context) {
     const { createFolder, pick, progress, size } = context;
     const corrections: Correction[] = [];
-    const attacked = await attack(await createFolder(), {}, async ({ service, replies, ways }) => {
-      const endMs = performance.now() + pick(5_000, 60_000);
-      const isVoid = (): boolean =>
-        corrections.length < pick(2, 10) * ways.length ||
-        replies.decoded < pick(1, 20) ||
-        replies.rejected < 20 ||
-        replies.rejected + replies.decoded < 60;
-      while ((performance.now() < endMs || isVoid()) && (await isRunning(service.pid))) {
-        for (const way of ways) {
-          corrections.push(await correct(way, [tab("T")], withinMs[size]));
-          progress(`${corrections.length} corrective deployments`);
+    const attacked = await attack(
+      await createFolder(),
+      { memoryWaitMs: pick(2_000, 5_000) },
+      async ({ service, replies, ways }) => {
+        const endMs = performance.now() + pick(0, 60_000);
+        const isVoid = (): boolean =>
+          corrections.length < pick(2, 10) * ways.length ||
+          replies.decoded < pick(1, 20) ||
+          replies.rejected < 20 ||
+          replies.rejected + replies.decoded < 60;
+        while ((performance.now() < endMs || isVoid()) && (await isRunning(service.pid))) {
+          for (const way of ways) {
+            corrections.push(await correct(way, [tab("T")], withinMs[size]));
+            progress(`${corrections.length} corrective deployments`);
+          }
+          await delay(100);
         }
-        await delay(100);
-      }
-    });
+      },
+    );
     const { afterMiB, beforeMiB, peakMiB, replies } = attacked;
     return {
       loads: [

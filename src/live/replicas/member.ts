@@ -51,6 +51,14 @@ export class Member {
     return isFirst;
   }
 
+  /** The view is ready. Unless the replica is `live`, it is taken up from this position. */
+  begin(seq: number): void {
+    if (this.#status !== "live") {
+      this.#startSeq = Math.max(this.#startSeq, seq);
+      this.#lastSeq = Math.max(this.#lastSeq, seq);
+    }
+  }
+
   received(seq: number): void {
     this.#lastSeq = Math.max(this.#lastSeq, seq);
   }
@@ -92,13 +100,14 @@ export function lostNames(members: Iterable<Member>): string[] {
   return [...lost.difference(live)];
 }
 
-/** What a replica has recorded between two positions. */
+/** What a replica has recorded after a position. */
 export async function readRecorded(
   journal: Pick<Journal, "list">,
   name: string,
-  range: { readonly afterSeq: number; readonly untilSeq: number },
+  afterSeq: number,
 ): Promise<RecordedEvent[]> {
   const recorded: RecordedEvent[] = [];
+  const range = { afterSeq, untilSeq: Number.MAX_SAFE_INTEGER };
   for await (const entry of recordedBetween(journal, { cases: recordedCases }, range)) {
     if (entry.event.runtime === name && recorded.push(entry) === maxRecorded) {
       break;

@@ -46,10 +46,8 @@ export class ReplicaView implements EventFeed, Disposable {
   #held: Held[] = [];
   /** The last position that was received from a replica that has left, by its id: it may have been paused only. */
   readonly #left = new Map<string, number>();
-  /** The last event that was read from the journal. A replica that can be reached again sends it too. */
-  #filledSeq = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** Where the view begins. */
+  /** Where the view begins. What is not there when it is ready is sent from the journal, to readers that start before. */
   readonly #beginSeq: number;
   #isReady = false;
   readonly #becomesReady = Promise.withResolvers<void>();
@@ -62,7 +60,12 @@ export class ReplicaView implements EventFeed, Disposable {
     this.#beginSeq = Math.max(hub.lastSeq, positionBefore(Date.now()));
     hub.advance(this.#beginSeq);
     this.#held = hub.between(sinceSeq, this.#beginSeq).map(({ seq, event }) => this.#toHeld(seq, event, undefined));
-    this.#subscriptions.use(hub.onEvent((event) => this.#hold(parsePosition(event.id, "id"), event, undefined)));
+    this.#subscriptions.use(
+      hub.onEvent((event) => {
+        this.#hold(parsePosition(event.id, "id"), event, undefined);
+        this.#release();
+      }),
+    );
     this.#demand = this.#openDemand();
     this.#subscriptions.use(this.#ring.onDemand(() => this.#updateDemand()));
     this.#subscriptions.defer(() => this.#demand.end());
@@ -145,8 +148,7 @@ export class ReplicaView implements EventFeed, Disposable {
         this.#members.delete(id);
         this.#left.set(id, member.lastSeq);
         member.link[Symbol.dispose]();
-        const successor = this.#members.values().find(({ name, status }) => name === member.name && status === "live");
-        void this.#fill(member.name, member.lastSeq, successor?.startSeq);
+        void this.#fill(member.name, member.lastSeq);
       }
     }
     for (const [id, replica] of others) {
@@ -170,7 +172,7 @@ export class ReplicaView implements EventFeed, Disposable {
 
   #open(replica: Replica): Member {
     const { id, name } = replica;
-    const sinceSeq = this.#left.get(id) ?? this.#options.sinceSeq;
+    const sinceSeq = this.#left.get(id) ?? (this.#isReady ? this.#beginSeq : this.#options.sinceSeq);
     const openLink = (member: Member): ReplicaLink =>
       new ReplicaLink({
         connect: () => this.#options.connect(replica),
@@ -180,7 +182,7 @@ export class ReplicaView implements EventFeed, Disposable {
           const isFirst = member.started(afterSeq);
           this.#received(member, afterSeq);
           if (!isFirst && afterSeq > since) {
-            void this.#fill(name, since, afterSeq);
+            void this.#fill(name, since);
           }
           member.link.confirm(Math.max(this.#beginSeq, this.#held.at(-1)?.seq ?? 0));
         },
@@ -248,21 +250,13 @@ export class ReplicaView implements EventFeed, Disposable {
   }
 
   #hold(seq: number, event: Event, member: Member | undefined): void {
-    if (member !== undefined) {
-      this.#options.hub.advance(seq);
-      if (seq <= this.#filledSeq && this.#idsAfter(seq - 1).has(identify(event))) {
-        return;
-      }
-    }
+    this.#options.hub.advance(seq);
     const before = this.#held.findLastIndex((held) => held.seq <= seq);
     this.#held.splice(before + 1, 0, this.#toHeld(seq, event, member));
     for (const other of this.#members.values()) {
       if (other.status === "live" && other.lastSeq < seq && other !== member) {
         other.link.confirm(seq);
       }
-    }
-    if (member === undefined) {
-      this.#release();
     }
   }
 
@@ -286,9 +280,12 @@ export class ReplicaView implements EventFeed, Disposable {
     const released = this.#held.splice(0, end === -1 ? this.#held.length : end);
     for (const { seq, event, member } of released) {
       member?.setState(event);
-      this.#ring.push(seq, event);
+      if (!this.#isKnown(seq, event)) {
+        this.#ring.push(seq, event);
+      }
     }
     if (!this.#isReady) {
+      this.#members.values().forEach((member) => member.begin(this.#beginSeq));
       this.#ring.advance(this.#beginSeq);
       this.#isReady = true;
       this.#becomesReady.resolve();
@@ -323,26 +320,26 @@ export class ReplicaView implements EventFeed, Disposable {
     this.#schedule();
   }
 
-  /** Adds what the journal has of a replica whose events were not received. */
-  async #fill(name: string, afterSeq: number, untilSeq = Number.MAX_SAFE_INTEGER): Promise<void> {
+  /** Whether streams have the event, or have had it from the journal. */
+  #isKnown(seq: number, event: Event): boolean {
+    if (seq > this.#ring.lastSeq) {
+      return false;
+    }
+    const isOfBefore = this.#isReady && seq <= this.#beginSeq;
+    return isOfBefore || this.#ring.between(seq - 1, seq).some((entry) => identify(entry.event) === identify(event));
+  }
+
+  /** Adds what the journal has of a replica whose events were not received. Those that it sends too are added once. */
+  async #fill(name: string, afterSeq: number): Promise<void> {
     const { journal, log } = this.#options;
     try {
-      const range = { afterSeq: Math.max(afterSeq, this.#ring.startSeq), untilSeq };
-      const recorded = await readRecorded(journal, name, range);
-      // Some were read before, or were sent by the replica meanwhile.
-      const known = this.#idsAfter(afterSeq);
-      for (const { seq, event } of recorded.filter((entry) => !known.has(identify(entry.event)))) {
-        this.#filledSeq = Math.max(this.#filledSeq, seq);
-        this.#ring.push(seq, Object.freeze(event));
+      const recorded = await readRecorded(journal, name, Math.max(afterSeq, this.#beginSeq, this.#ring.startSeq));
+      for (const { seq, event } of recorded) {
+        this.#hold(seq, Object.freeze(event), undefined);
       }
+      this.#release();
     } catch (err) {
       log.debug({ err, replica: name }, "the journal was not read for the events of another replica");
     }
-  }
-
-  /** The events after a position that streams have, or will have. */
-  #idsAfter(afterSeq: number): Set<string> {
-    const entries = [...this.#ring.between(afterSeq, Number.MAX_SAFE_INTEGER), ...this.#held];
-    return new Set(entries.map(({ event }) => identify(event)));
   }
 }

@@ -172,20 +172,26 @@ test("a stream that does not prove the secret is not read", async () => {
   expect(view.between(0, view.lastSeq)).toEqual([]);
 });
 
-/** The service of a replica that can be killed. */
+/** The service of a replica that can be killed, and go on. */
 function createReplica(hub: EventHub) {
-  const killed = new AbortController();
+  let killed = new AbortController();
   const { watchReplica, ...service } = replicasService({ hub, key });
   const served: Service = {
     ...service,
     async *watchReplica(request, context) {
-      killed.signal.throwIfAborted();
-      const signal = AbortSignal.any([context.signal, killed.signal]);
-      yield* watchReplica(request, { ...context, signal });
-      killed.signal.throwIfAborted();
+      const { signal } = killed;
+      signal.throwIfAborted();
+      yield* watchReplica(request, { ...context, signal: AbortSignal.any([context.signal, signal]) });
+      signal.throwIfAborted();
     },
   };
-  return { served, kill: () => killed.abort() };
+  return {
+    served,
+    kill: () => killed.abort(),
+    continue: () => {
+      killed = new AbortController();
+    },
+  };
 }
 
 test("events of a killed replica are there once, whether it has sent or only recorded them", async () => {
@@ -234,4 +240,63 @@ test("a replica that is paused for so long that it is not listed is named, and s
   expect(events.map((event) => describe(event)).toSorted()).toEqual(["2", "3", "dropped b"]);
   publish(own, "4");
   expect((await take(stream, 1)).map((event) => describe(event))).toEqual(["4"]);
+});
+
+test("the states of a replica that goes on are known, also if their events were in the journal before", async () => {
+  const [own, other] = [createHub("a"), createHub("b")];
+  const recorded: Event[] = [];
+  const b = createReplica(other);
+  using view = openView(own, { b: b.served }, { recorded });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases });
+  recorded.push(other.publish({ kind: { case: "runtimeState", value: { message: "state" } } }));
+  b.kill();
+  const before = await take(stream, 2);
+  expect(before.map((event) => describe(event)).toSorted()).toEqual(["dropped b", "runtimeState b"]);
+  b.continue();
+  publish(other, "1");
+  expect((await take(stream, 1)).map((event) => describe(event))).toEqual(["1"]);
+  expect(view.states()).toEqual(recorded);
+});
+
+test("what the journal has of a lost replica comes after the events before it that still wait for other replicas", async () => {
+  const [own, lost, slow] = [createHub("a"), createHub("b"), createHub("c")];
+  const b = createReplica(lost);
+  const c = replicasService({ hub: slow, key });
+  let confirmed = Promise.resolve();
+  const confirmPosition: Service["confirmPosition"] = async (...call) => {
+    await confirmed;
+    return c.confirmPosition(...call);
+  };
+  const recorded: Event[] = [];
+  using view = openView(own, { b: b.served, c: { ...c, confirmPosition } }, { recorded });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  confirmed = promise;
+  publish(own, "1");
+  recorded.push(publish(createHub("b", 1_000), "2"));
+  b.kill();
+  expect((await take(stream, 1)).map((event) => describe(event))).toEqual(["dropped b"]);
+  await setImmediate();
+  resolve();
+  expect((await take(stream, 2)).map((event) => describe(event))).toEqual(["1", "2"]);
+});
+
+test("what is missing when a view begins does not follow, since the journal has it for readers that start before", async () => {
+  const [own, gone, paused] = [createHub("a"), createHub("b", -1_000), createHub("c", -1_000)];
+  const recorded = [publish(gone, "of a replica that was killed"), publish(paused, "of one that is paused")];
+  const [b, c] = [createReplica(gone), createReplica(paused)];
+  b.kill();
+  c.kill();
+  using view = openView(own, { b: b.served, c: c.served }, { recorded });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases }, { afterSeq: 0 });
+  c.continue();
+  view.update([replica("c")]);
+  await setImmediate();
+  paused.advance(view.lastSeq);
+  publish(paused, "new");
+  expect((await take(stream, 1)).map((event) => describe(event))).toEqual(["new"]);
+  expect(view.hasAllAfter(0)).toBe(false);
 });

@@ -50,6 +50,8 @@ export class EventStream extends PollableIterator<Event> {
   #index: number;
   /** The position after what was read. */
   #seq = 0;
+  /** The position of the last event that was sent. */
+  #sentSeq = 0;
   /** Why and how many events of which kind were missed since the last event that tells. */
   #missed: Map<DropReason, Map<string, number>> | undefined;
   #tokens: number;
@@ -192,6 +194,7 @@ export class EventStream extends PollableIterator<Event> {
             this.#tokens -= 1;
           }
           this.#seq = seq;
+          this.#sentSeq = seq;
           this.#index += 1;
           return event;
         }
@@ -200,7 +203,8 @@ export class EventStream extends PollableIterator<Event> {
       this.#index += 1;
     }
     const bookmark = this.#bookmark;
-    if (bookmark === undefined || bookmark.seq < this.#seq) {
+    // What was read since may not have been sent, as the filter does not match it: the position is needed then.
+    if (bookmark === undefined || bookmark.seq < this.#sentSeq) {
       this.#bookmark = undefined;
       return undefined;
     }
@@ -244,6 +248,7 @@ export class EventStream extends PollableIterator<Event> {
       this.#missed = undefined;
     }
     const count = kinds.values().reduce((sum, each) => sum + each, 0);
+    this.#sentSeq = this.#seq;
     return this.#source.control(this.#seq, {
       case: "dropped",
       value: { reason, count, kinds: Object.fromEntries(kinds) },

@@ -196,6 +196,16 @@ test("a bookmark is sent to streams that wait, with the position of the last eve
   expect(parsePosition(bookmark.id, "after")).toBe(hub.lastSeq);
 });
 
+test("a bookmark is sent to a stream that reads later, also if events that it does not have came after it", async () => {
+  const hub = createHub();
+  const stream = hub.watch({ cases: new Set(["nodeError"] as const) });
+  const { id } = hub.publish(error("1/0"));
+  hub.bookmark();
+  hub.publish(log("one"));
+  expect(await take(stream, 1)).toEqual(["nodeError 1/0"]);
+  expect((await stream.next()).value).toMatchObject({ id, kind: { case: "bookmark" } });
+});
+
 test("a snapshot has the last event about each state, with its own id", () => {
   const hub = createHub();
   hub.publish(status("a", "old"));

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
@@ -25,13 +26,13 @@ const config = {
 export const plain: Place = { start: () => startService({ config }) };
 
 /** Writes the certificates to the folder. */
-export async function withTls(folder: string): Promise<Place> {
+export async function withTls(folder: string, options: object): Promise<Place> {
   const authority = createAuthority();
   const { cert, key } = issueServer(authority);
   const tls = { certFile: join(folder, "cert.pem"), keyFile: join(folder, "key.pem") };
   await Promise.all([writeFile(tls.certFile, cert), writeFile(tls.keyFile, key)]);
   const ca = authority.cert;
-  return { ca, start: () => startService({ config: { ...config, tls }, tls: { ca } }) };
+  return { ca, start: () => startService({ config: { ...config, ...options, tls }, tls: { ca } }) };
 }
 
 /** Resolves when the instance reports that it is draining. */
@@ -45,49 +46,59 @@ async function untilLeaving({ url: baseUrl }: Service, { ca }: Place): Promise<v
   }
 }
 
-/** Stops an instance while another one is ready; resolves with its exit code. */
-export type End = (old: Service, switchOver: () => void, place: Place) => Promise<number | null>;
-
-/** Like an orchestrator, which removes an instance from the virtual IP when it reports that it is draining. */
-export const leave: End = async (old, switchOver, place) => {
-  const leaving = untilLeaving(old, place).then(switchOver);
-  const [code] = await Promise.all([old.stop(), leaving]);
-  return code;
+export type Restarts = {
+  readonly times: number;
+  readonly place: Place;
+  readonly latencyMs: number;
+  /** Whether an instance is killed afterwards. */
+  readonly crashes: boolean;
 };
 
-export const crash: End = async (old, switchOver) => {
-  await old.kill9();
-  switchOver();
-  return null;
+export type Restarted = {
+  /** The calls that succeeded. */
+  readonly calls: number;
+  /** The watches that ended as expected: NOT_SERVING, then UNAVAILABLE. */
+  readonly endedWatches: number;
+  readonly failures: readonly string[];
+  /** Those after an instance was killed. */
+  readonly failuresOfCrash: readonly string[];
 };
 
-export type Restarts = { readonly times: number; readonly end: End; readonly place: Place; readonly latencyMs: number };
+/** How many watches end in order with each restart. */
+export const watchesAtOnce = Object.values(streamsAtOnce).reduce((sum, count) => sum + count, 0);
 
-/** Replaces the instance behind a virtual IP this many times, while clients call it. */
-export async function restartUnderLoad({ times, end, place, latencyMs }: Restarts): Promise<Load["tallies"]> {
-  await using services = new AsyncDisposableStack();
-  const start = async () => services.use(await place.start());
-  let service = await start();
-  let next = await start();
+/**
+ * Replaces the instance behind a virtual IP this many times, while clients call it: like an orchestrator, which removes an instance from the
+ * virtual IP when it reports that it is draining.
+ */
+export async function restartUnderLoad({ times, place, latencyMs, crashes }: Restarts): Promise<Restarted> {
+  await using stack = new AsyncDisposableStack();
+  const start = async () => stack.use(await place.start());
+  let [service, next] = await Promise.all([start(), start()]);
   // Like that of kube-proxy.
-  await using ip = await openTcpProxy(service.port, latencyMs);
+  const ip = stack.use(await openTcpProxy(service.port, latencyMs));
   const load = startLoad(ip.port, place.ca);
-  try {
-    for (let at = 1; at <= times; at++) {
-      await everyoneCalls(load);
-      const following = at < times ? start() : Promise.resolve(next);
-      const [code, started] = await Promise.all([end(service, () => ip.sendTo(next.port), place), following]);
-      if (code !== (end === leave ? 0 : null)) {
-        throw new Error(`the instance has exited with ${code}`);
-      }
-      service = next;
-      next = started;
-    }
+  stack.defer(() => load.stop());
+  const [instances, switchOver] = [times + (crashes ? 1 : 0), () => ip.sendTo(next.port)];
+  for (let at = 1; at <= times; at++) {
     await everyoneCalls(load);
-  } finally {
-    await load.stop();
+    const leaving = untilLeaving(service, place).then(switchOver);
+    const [code, following] = await Promise.all([service.stop(), at < instances ? start() : next, leaving]);
+    if (code !== 0) {
+      throw new Error(`the instance has exited with ${code}`);
+    }
+    [service, next] = [next, following];
   }
-  return load.tallies;
+  await everyoneCalls(load);
+  // What is missing is counted.
+  await eventually(async () => assert(endedWatches(load) >= times * watchesAtOnce), 30_000).catch(() => {});
+  const restarted = { calls: countCalls(load), endedWatches: endedWatches(load), failures: failuresOf(load) };
+  if (crashes) {
+    await service.kill9();
+    switchOver();
+    await eventually(async () => assert(failuresOf(load).length > restarted.failures.length), 30_000).catch(() => {});
+  }
+  return { ...restarted, failuresOfCrash: failuresOf(load).slice(restarted.failures.length) };
 }
 
 /** Resolves when each kind of client has made as many further successful calls as it makes at the same time. */
@@ -103,9 +114,14 @@ async function everyoneCalls({ tallies }: Load): Promise<void> {
   });
 }
 
-export const failures = (tallies: Load["tallies"]) =>
-  Object.entries(tallies).flatMap(([name, { failed }]) => failed.map((failure) => `${name}: ${failure}`));
+function failuresOf({ tallies }: Load): string[] {
+  return Object.entries(tallies).flatMap(([name, { failed }]) => failed.map((failure) => `${name}: ${failure}`));
+}
 
-/** The expected end of each watch: NOT_SERVING, then UNAVAILABLE. */
-export const endedWatches = (tallies: Load["tallies"]): number =>
-  Object.keys(streamsAtOnce).reduce((total, name) => total + (tallies[name]?.ok ?? 0), 0);
+function countCalls({ tallies }: Load): number {
+  return Object.values(tallies).reduce((sum, { ok }) => sum + ok, 0);
+}
+
+function endedWatches({ tallies }: Load): number {
+  return Object.keys(streamsAtOnce).reduce((sum, name) => sum + (tallies[name]?.ok ?? 0), 0);
+}

@@ -21,25 +21,20 @@ export const exhaustion: Drill = {
     "deployment succeeds within two seconds.",
   method:
     "Flows hold 1,100 reconnecting connections to the API, 260 calls whose body never ends, or as many kept-alive connections as the service permits in all " +
-    "while their address is a trusted proxy; or they fail logins. runtime.network permits it, which is not the default. " +
+    "while their address is a trusted proxy; or they fail logins. runtime.network permits it, which is not the default. In small size, the limits are lower. " +
     "Meanwhile operators deploy a correction over the Unix socket and over TCP with a token, and log in. Each attack is repeated for each of them; in small size " +
     "the correction may take ten seconds. The control is an operator without a token, for whom there is no reserve, during 260 slow calls of another process.",
   limits:
     "A correction during the largest attack takes up to two seconds on two cores, and longer on a slower machine. Most of this time is the wait until its " +
     "connection is accepted, and the exit of a process with 10,000 sockets.",
   async run(context) {
-    const direct = await attack(context, {}, (port) => ({
-      "1,100 reconnecting connections": holdConnections(port, 1_100),
-      "260 slow calls": holdConnections(port, 260, slowCall),
+    const { connections, connectionsPerSource, inFlightPerSource } = limits[context.size];
+    const direct = await attack(context, { limits: { connectionsPerSource, inFlightPerSource } }, (port) => ({
+      "reconnecting connections": holdConnections(port, 1.1 * connectionsPerSource),
+      "slow calls": holdConnections(port, inFlightPerSource + 10, slowCall),
     }));
-    const connections = context.pick(2_000, 10_000);
-    const limits = { connections };
-    const proxied = await attack(context, { trustedProxies: ["127.0.0.1"], limits }, (port) => ({
-      [`${connections + 500} kept-alive connections of a trusted proxy`]: holdConnections(
-        port,
-        connections + 500,
-        keptAlive,
-      ),
+    const proxied = await attack(context, { trustedProxies: ["127.0.0.1"], limits: { connections } }, (port) => ({
+      "kept-alive connections of a trusted proxy": holdConnections(port, 1.05 * connections, keptAlive),
     }));
     const corrections = [...direct.corrections, ...proxied.corrections];
     return {
@@ -73,6 +68,12 @@ export const exhaustion: Drill = {
     };
   },
 };
+
+/** In full size those of one client are the defaults. */
+const limits = {
+  quick: { connections: 1_000, connectionsPerSource: 300, inFlightPerSource: 100 },
+  full: { connections: 10_000, connectionsPerSource: 1_000, inFlightPerSource: 250 },
+} as const satisfies Record<Size, object>;
 
 /** Small sizes also run on machines that are busy with other work. */
 const withinMs = { quick: 10_000, full: 2_000 } satisfies Record<Size, number>;
@@ -171,14 +172,15 @@ async function countFailedLogins(way: Pick<Way, "send">): Promise<number> {
   return count("unauthenticated") + count("resource_exhausted");
 }
 
-async function withoutReserve({ createFolder }: Context): Promise<Control> {
+async function withoutReserve({ createFolder, size }: Context): Promise<Control> {
+  const { inFlightPerSource } = limits[size];
   await using service = await startService({
     ownProcess: true,
-    config: { runtime: { mode: "none" } },
+    config: { runtime: { mode: "none" }, limits: { inFlightPerSource } },
     dataDir: await createFolder(),
   });
   using sockets = new DisposableStack();
-  const opened = Array.from({ length: 260 }, async () => {
+  const opened = Array.from({ length: inFlightPerSource + 10 }, async () => {
     const socket = sockets.adopt(connect(service.port, "127.0.0.1"), (each) => void each.destroy());
     socket.on("error", () => {});
     await once(socket, "connect");

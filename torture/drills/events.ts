@@ -56,12 +56,12 @@ export const events: Drill = {
         ...(size === "full" && p99Ms > maxP99Ms ? [`the p99 of health and settings was ${p99Ms.toFixed(0)} ms`] : []),
         ...(peakMiB > maxMiB ? [`memory was ${peakMiB.toFixed(0)} MiB`] : []),
       ],
-      controls: [...(await throughProxies(context, ["loses", "repeats"])), await damagedJournal(context)],
+      controls: await plantFaults(context, ["loses", "repeats"]),
     };
   },
 };
 
-const deployments = { quick: 10, full: 100 } satisfies Record<Size, number>;
+const deployments = { quick: 6, full: 100 } satisfies Record<Size, number>;
 const maxP99Ms = 50;
 const maxMiB = 400;
 const protocols = Object.keys(watchProtocols);
@@ -260,8 +260,8 @@ function openUnread(url: string, headers: Headers, count: number): Disposable {
   return { [Symbol.dispose]: () => session.destroy() };
 }
 
-/** Readers over SSE, each behind a proxy with one of the faults, beside one without. */
-async function throughProxies({ createFolder }: Context, faults: readonly Fault[]): Promise<Control[]> {
+/** Readers over SSE, each behind a proxy with one of the faults, beside one without; then the journal is damaged. */
+async function plantFaults({ createFolder }: Context, faults: readonly Fault[]): Promise<Control[]> {
   // A new process for each of many deployments would take a multiple of their time.
   const runtime = { freshProcess: "never" };
   await using service = await startService({ config: { ...config, runtime }, dataDir: await createFolder() });
@@ -282,25 +282,24 @@ async function throughProxies({ createFolder }: Context, faults: readonly Fault[
   await eventually(async () => assertSeen(readers, revs.at(-1) ?? ""), 30_000).catch(() => {});
   ending.abort();
   await Promise.all(readers.map(({ ended }) => ended));
-  return behind.map(({ fault, reader }) => ({
+  const proxied = behind.map(({ fault, reader }) => ({
     planted: `a proxy ${fault} the events of a deployment`,
     found: checkEvents([direct, reader], revs),
   }));
+  return [...proxied, await damagedJournal(service, headers)];
 }
 
 /** A journal that can't be opened after a kill. */
-async function damagedJournal({ createFolder }: Context): Promise<Control> {
-  const options = { config: withoutRuntime, dataDir: await createFolder() };
-  await using first = await startService(options);
-  await deployNext(first, [tab("T")], {});
-  const recorded = await listDeployments(first, {});
-  await first.kill9();
+async function damagedJournal(service: Service, headers: Headers): Promise<Control> {
+  const { dataDir } = service;
+  const recorded = await listDeployments(service, headers);
+  await service.kill9();
   for (const name of ["journal.db", "journal.db-wal"]) {
-    await writeFile(join(options.dataDir, name), "damaged");
+    await writeFile(join(dataDir, name), "damaged");
   }
-  await using second = await startService(options);
+  await using again = await startService({ config: { ...config, ...withoutRuntime }, dataDir });
   return {
     planted: "the journal is overwritten after a kill",
-    found: checkJournal(recorded, await listDeployments(second, {})),
+    found: checkJournal(recorded, await listDeployments(again, headers)),
   };
 }

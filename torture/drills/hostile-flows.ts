@@ -44,11 +44,11 @@ export const hostileFlows: Drill = {
     const times = results.map(({ correction }) => correction.ms).toSorted((one, other) => one - other);
     return {
       loads: [
-        { name: "hostile flows", count: results.length, minimum: pick(6, 28) },
+        { name: "hostile flows", count: results.length, minimum: pick(4, 28) },
         {
           name: "calls of the operator",
           count: results.reduce((sum, { observed }) => sum + observed.calls, 0),
-          minimum: pick(60, 2_000),
+          minimum: pick(40, 2_000),
         },
       ],
       figures: [
@@ -81,7 +81,7 @@ function choose({ pick, random }: Context): readonly string[] {
   const names = Object.keys(flows);
   const shuffled = names.map((name) => ({ name, key: random() })).toSorted((one, other) => one.key - other.key);
   return pick(
-    shuffled.slice(0, 6).map(({ name }) => name),
+    shuffled.slice(0, 4).map(({ name }) => name),
     names,
   );
 }

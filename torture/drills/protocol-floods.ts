@@ -109,9 +109,9 @@ async function floodOnce(
   };
 }
 
-/** Floods that only the limits of the service end; nghttp2 has some of its own. */
+/** Floods that only the limits of the service end; nghttp2 has some of its own. Those that are fast take the cores for as long as they last. */
+const limitedFast = ["HTTP/2 WINDOW_UPDATE"];
 const limited = [
-  "HTTP/2 WINDOW_UPDATE",
   "HTTP/2 with a window of zero",
   "HTTP/2 with windows that run out",
   "HTTP/2 with one byte of window at a time",
@@ -134,6 +134,11 @@ async function withoutLimits({ createFolder }: Context) {
     config: { ...config, limits: off },
     dataDir: await createFolder(),
   });
-  const { violations } = await floodOnce(service, limited, 1, 1_500);
-  return { planted: "a service without limits of frames, resets and times", found: violations };
+  const rounds = [await floodOnce(service, limited, 1, 1_500), await floodOnce(service, limitedFast, 1, 300)];
+  const count = limited.length + limitedFast.length;
+  const found = rounds.flatMap(({ violations }) => violations);
+  return {
+    planted: "a service without limits of frames, resets and times",
+    found: found.length === count ? found : [],
+  };
 }

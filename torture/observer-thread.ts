@@ -3,9 +3,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
 import { quantile } from "../bench/statistics.ts";
 import { send } from "../test/e2e/rest.ts";
-import type { Access, Observation } from "./operator.ts";
+import type { Access, Observation, Pause } from "./operator.ts";
 
-const { name, url, sending } = workerData as Access;
+const { name, url, sending, pauseMs } = workerData as Access & Pause;
 const timesMs: number[] = [];
 const failures = new Map<string, number>();
 const ending = new AbortController();
@@ -16,7 +16,7 @@ parentPort?.postMessage("started");
 while (!ending.signal.aborted) {
   await ask("/healthz");
   await ask("/settings");
-  await delay(10);
+  await delay(pauseMs);
 }
 // The first call includes the time in which the thread loads and compiles its code.
 const p99Ms = quantile(timesMs.slice(1), 0.99);

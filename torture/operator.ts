@@ -49,13 +49,17 @@ export type Observation = {
   readonly failures: ReadonlyMap<string, number>;
 };
 
+/** Between a call of each kind and the next ones. */
+export type Pause = { readonly pauseMs: number };
+
 /**
  * Asks for health and settings continuously, each on a new connection, in a thread of its own, so that the event loop of a drill may be
  * busy meanwhile. Resolves when it has begun.
  */
-export async function observe({ name, url, sending }: Access): Promise<{ end(): Promise<Observation> }> {
+export async function observe(access: Access, pauseMs = 10): Promise<{ end(): Promise<Observation> }> {
+  const { name, url, sending } = access;
   const worker = new Worker(new URL("observer-thread.ts", import.meta.url), {
-    workerData: { name, url, sending } satisfies Access,
+    workerData: { name, url, sending, pauseMs } satisfies Access & Pause,
   });
   await once(worker, "message");
   return {

@@ -148,7 +148,10 @@ async function flood(context: Context): Promise<Flooded> {
   const revs: string[] = [];
   const [peaksMiB, p99sMs, failures]: [number[], number[], string[]] = [[], [], []];
   let [childKills, kills] = [0, 0];
-  let [unread, observing] = [openUnread(service.url, headers, pick(5, 50)), await observe(overTcp(service, headers))];
+  let [unread, observing] = [
+    openUnread(service.url, headers, pick(5, 50)),
+    await observe(overTcp(service, headers), pick(40, 10)),
+  ];
   const finish = async (): Promise<void> => {
     const { p99Ms, failures: found } = await observing.end();
     p99sMs.push(p99Ms);
@@ -171,7 +174,10 @@ async function flood(context: Context): Promise<Flooded> {
       kills += 1;
       service = await start();
       failures.push(...checkJournal(recorded, await listDeployments(service, headers)));
-      [unread, observing] = [openUnread(service.url, headers, pick(5, 50)), await observe(overTcp(service, headers))];
+      [unread, observing] = [
+        openUnread(service.url, headers, pick(5, 50)),
+        await observe(overTcp(service, headers), pick(40, 10)),
+      ];
     }
   }
   revs.push(...(await deployNext(service, [], headers)));

@@ -38,7 +38,9 @@ export const hostileFlows: Drill = {
     const results: HostileResult[] = [];
     for (const name of choose(context)) {
       context.progress(name);
-      results.push(await deployHostile(service, token, name, pick(250, 3_000)));
+      results.push(
+        await deployHostile(service, token, name, pick({ dwellMs: 250, pauseMs: 40 }, { dwellMs: 3_000, pauseMs: 10 })),
+      );
     }
     const broken = await respondsWith(service, token, "another number", 0);
     const times = results.map(({ correction }) => correction.ms).toSorted((one, other) => one - other);
@@ -95,9 +97,16 @@ type HostileResult = {
   readonly violations: readonly string[];
 };
 
-async function deployHostile(service: Service, token: Token, name: string, dwellMs: number): Promise<HostileResult> {
+type Pace = { readonly dwellMs: number; readonly pauseMs: number };
+
+async function deployHostile(
+  service: Service,
+  token: Token,
+  name: string,
+  { dwellMs, pauseMs }: Pace,
+): Promise<HostileResult> {
   const way = overTcp(service, token);
-  const observing = await observe(way);
+  const observing = await observe(way, pauseMs);
   // Flows that hang are answered when their deadline has passed; the correction does not wait for that.
   const deployed = tryDeploy(way, { flows: flows[name]?.({ port: service.port }) ?? [] }).catch(() => undefined);
   await Promise.race([deployed, delay(1_000)]);

@@ -26,7 +26,7 @@ export const protocolFloods: Drill = {
       dataDir: await createFolder(),
     });
     const way = overTcp(service, bearer(await login(service, { username: "admin" })));
-    const observing = await observe(way);
+    const observing = await observe(way, pick(40, 10));
     const rounds: Round[] = [];
     for (let round = 0; round < pick(1, 20); round++) {
       context.progress(`round ${round + 1}`);

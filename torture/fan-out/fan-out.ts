@@ -105,7 +105,7 @@ export async function fanOut({ size, pick, random, progress, createFolder }: Con
   progress("clients connect");
   await Promise.all(clients.map(({ started }) => started));
   stopping.stop();
-  const observing = await observe(overTcp(service, headers));
+  const observing = await observe(overTcp(service, headers), pick(40, 10));
   const revs: string[] = [];
   for (let number = 0; revs.length < deployments && number < 2 * deployments; number++) {
     progress(`${revs.length} deployments`);

@@ -1,7 +1,7 @@
 // Builds the web console, with what is sent of it compressed beside its files: `npm run build:console`.
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { extname, join } from "node:path";
+import { extname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
 import { digestFiles, listFiles, root } from "./sources.ts";
@@ -9,17 +9,23 @@ import { digestFiles, listFiles, root } from "./sources.ts";
 const dist = join(root, "dist");
 /** Where the service serves it from. */
 const consoleDir = join(dist, "console");
-/** Beside it: the digest of the sources that it was built from. */
-const digestFile = join(dist, "console.sha256");
+/** Beside it: the digest of the sources that it was built from, and the modules that it contains, relative to the root. */
+const recordFile = join(dist, "console.json");
 
 const compressed: ReadonlySet<string> = new Set([".css", ".js", ".svg"]);
 
-/** Builds the console unless that was done with the present sources. `onBuild` is called before it is built. */
-export async function ensureConsole(onBuild = (): void => {}): Promise<void> {
-  if ((await readFile(digestFile, "utf8").catch(() => undefined)) !== digestSources()) {
+/**
+ * Builds the console unless that was done with the present sources, and returns the paths of the modules that it contains.
+ * `onBuild` is called before it is built.
+ */
+export async function ensureConsole(onBuild = (): void => {}): Promise<string[]> {
+  const record = await readFile(recordFile, "utf8").catch(() => undefined);
+  const { digest, modules } = JSON.parse(record ?? "{}") as { digest?: string; modules?: string[] };
+  if (modules === undefined || digest !== digestSources()) {
     onBuild();
-    await buildConsole();
+    return buildConsole();
   }
+  return modules.map((path) => join(root, path));
 }
 
 /** Builds the console, and returns the paths of the modules that it contains. */
@@ -33,7 +39,7 @@ export async function buildConsole(): Promise<string[]> {
     await compressFiles(unfinished);
     await rm(consoleDir, { recursive: true, force: true });
     await rename(unfinished, consoleDir);
-    await writeFile(digestFile, digest);
+    await writeFile(recordFile, JSON.stringify({ digest, modules: modules.map((path) => relative(root, path)) }));
     return modules;
   } finally {
     await rm(unfinished, { recursive: true, force: true });
@@ -68,7 +74,9 @@ async function bundle(outDir: string): Promise<string[]> {
     }
   });
   const outputs = "output" in result ? [result] : Array.isArray(result) ? result : [];
-  return outputs.flatMap(({ output }) => output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : [])));
+  const ids = outputs.flatMap(({ output }) => output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : [])));
+  // Virtual modules and queries are those of the bundler.
+  return ids.map((id) => id.replace(/^\0/, "").replace(/\?.*$/, ""));
 }
 
 async function compressFiles(folder: string): Promise<void> {

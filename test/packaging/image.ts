@@ -115,6 +115,7 @@ function run(command: string, cwd: string, root: string | undefined): void {
     // It would install the packages on this machine, whose /usr is that of the image.
     return;
   } else if (root === undefined) {
+    copyConsole(cwd);
     execFileSync("sh", ["-c", command], { cwd, stdio: "pipe" });
   } else if (isolated) {
     execFileSync("unshare", ["--mount", "sh", writeScript(root, "exec chroot . sh -c", command)], { stdio: "pipe" });
@@ -125,6 +126,14 @@ function run(command: string, cwd: string, root: string | undefined): void {
 function copy(source: string, target: string): void {
   mkdirSync(dirname(target), { recursive: true });
   execFileSync("cp", ["--archive", "--no-target-directory", source, target]);
+}
+
+/** Copies the built console of this checkout, which a build uses if it has the same sources. */
+function copyConsole(cwd: string): void {
+  mkdirSync(join(cwd, "dist"), { recursive: true });
+  for (const path of ["dist/console", "dist/console.json"].filter((name) => existsSync(join(checkoutRoot, name)))) {
+    copy(join(checkoutRoot, path), join(cwd, path));
+  }
 }
 
 /** Copies what this command would install, according to npm: to download and unpack it takes minutes on a small machine. */

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { readRuntime } from "./deploy.ts";
 import { startService } from "./service.ts";
 import { execute, succeed } from "../examples/execute.ts";
-import { buildPackages } from "../packaging/build.ts";
+import { installPackages } from "../packaging/build.ts";
 import { root } from "../packaging/stage.ts";
 import { expectOutput } from "./transcript.ts";
 
@@ -22,28 +22,24 @@ async function readSteps(): Promise<{ command: string; output: string | undefine
   });
 }
 
-/** How npm reaches its registry here; its cache is in the home directory of the tests. */
-const npmSettings = Object.fromEntries(
-  Object.entries(process.env).flatMap(([name, value]) =>
-    /^npm_config_(?:registry|cache|userconfig)$|_proxy$|^NODE_EXTRA_CA_CERTS$/i.test(name) ? [[name, value ?? ""]] : [],
-  ),
-);
-
 type Machine = AsyncDisposable & { readonly folder: string; readonly env: Readonly<Record<string, string>> };
 
-/** An empty folder, and a PATH without flowgate, on which `npm install --global flowgate` installs the packages of this checkout. */
+/** An empty folder, and a PATH without flowgate, on which `npm install --global flowgate` links what npm has installed for the tests. */
 async function createMachine(): Promise<Machine> {
   const base = await mkdtemp(join(tmpdir(), "flowgate-tutorial-"));
   const [folder, bin, global] = [join(base, "home"), join(base, "bin"), join(base, "global")];
-  await Promise.all([folder, bin].map((path) => mkdir(path)));
-  const { archives } = await buildPackages();
+  await Promise.all(
+    [folder, bin, join(global, "bin"), join(global, "lib")].map((path) => mkdir(path, { recursive: true })),
+  );
+  const installed = join(await installPackages(), "node_modules");
   const script = `[ "$*" = "install --global flowgate" ] || exit 1
-HOME='${process.env["HOME"]}' PATH='${process.env["PATH"]}' exec npm install --global --prefer-offline --no-audit --no-fund ${archives.map((path) => `'${path}'`).join(" ")}`;
-  await writeFile(join(bin, "npm"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+ln -s '${installed}' '${global}/lib/node_modules'
+ln -s ../lib/node_modules/flowgate/dist/src/cli/main.js '${global}/bin/flowgate'`;
+  await writeFile(join(bin, "npm"), `#!/bin/sh\nset -e\n${script}\n`, { mode: 0o755 });
   const path = [bin, join(global, "bin"), dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"];
   return {
     folder,
-    env: { ...npmSettings, HOME: folder, PATH: path.join(delimiter), npm_config_prefix: global },
+    env: { HOME: folder, PATH: path.join(delimiter) },
     [Symbol.asyncDispose]: () => rm(base, { recursive: true }),
   };
 }

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
 import { workspaces } from "../../scripts/workspaces.ts";
@@ -17,22 +17,45 @@ export type Build = {
 };
 
 /** Builds the packages of this repository as the Dockerfile does, and packs them, once for all test files of a run. */
-export async function buildPackages(): Promise<Build> {
+export function buildPackages(): Promise<Build> {
+  return createOnce("build", buildIn);
+}
+
+/** The folder in whose `node_modules` npm has installed the packed packages, with what they depend on, once for all test files of a run. */
+export async function installPackages(): Promise<string> {
+  const { archives } = await buildPackages();
+  return createOnce("installed", async (runFolder) => {
+    const folder = join(runFolder, "installed");
+    await mkdir(folder);
+    const settings = ["--prefix", folder, "--prefer-offline", "--no-audit", "--no-fund"];
+    await run("npm", ["install", ...settings, ...archives], { cwd: folder, env: shellEnvironment });
+    return folder;
+  });
+}
+
+/** The environment of a user's shell instead of an npm script, with Node 26 first on the PATH, since npm may have an older one. */
+export const shellEnvironment = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"))),
+  PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
+};
+
+/** What is created in the folder of a run by the first test file that needs it. */
+async function createOnce<T>(name: string, create: (folder: string) => Promise<T>): Promise<T> {
   const folder = inject("runFolder");
-  const [lock, result] = [join(folder, "build.lock"), join(folder, "build.json")];
+  const [lock, result] = [join(folder, `${name}.lock`), join(folder, `${name}.json`)];
   for (;;) {
     if (existsSync(result)) {
-      return JSON.parse(await readFile(result, "utf8")) as Build;
+      return JSON.parse(await readFile(result, "utf8")) as T;
     }
     if (await isCreated(lock)) {
       try {
-        await writeFile(`${result}.part`, JSON.stringify(await buildIn(folder)));
+        await writeFile(`${result}.part`, JSON.stringify(await create(folder)));
         await rename(`${result}.part`, result);
       } finally {
         await rmdir(lock);
       }
     } else {
-      // Another process builds them.
+      // Another process creates it.
       await delay(100);
     }
   }

@@ -1,40 +1,30 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { dirname, join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { startService } from "../e2e/service.ts";
-import { buildPackages } from "./build.ts";
-import { type Stage, openStage, root } from "./stage.ts";
+import { installPackages, shellEnvironment as env } from "./build.ts";
+import { root, run } from "./stage.ts";
 
-let stage: Stage;
-
-/** The environment of a user's shell instead of an npm script, with Node 26 first on the PATH, since npm may have an older one. */
-const env = {
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"))),
-  PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
-};
+let folder: string;
 
 beforeAll(async () => {
-  stage = await openStage();
-  const { archives } = await buildPackages();
-  const settings = ["--prefix", stage.empty, "--prefer-offline", "--no-audit", "--no-fund"];
-  await stage.run("npm", ["install", ...settings, ...archives], { env });
+  folder = await installPackages();
 }, 300_000);
-afterAll(() => stage[Symbol.asyncDispose]());
 
 test("can be installed into an empty folder, and prints its version there", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
-  expect(await stage.run("npx", ["flowgate", "--version"], { env })).toBe(`${version}\n`);
-  const installed = await readdir(join(stage.empty, "node_modules"));
+  expect(await run("npx", ["flowgate", "--version"], { cwd: folder, env })).toBe(`${version}\n`);
+  const installed = await readdir(join(folder, "node_modules"));
   expect(installed).toContain("flowgate");
   expect(installed).not.toContain("typescript");
 });
 
 test("is the complete service: deployments, flows, its pages, and an orderly shutdown", async () => {
   await using service = await startService({
-    command: [join(stage.empty, "node_modules/.bin/flowgate")],
-    cwd: stage.empty,
+    command: [join(folder, "node_modules/.bin/flowgate")],
+    cwd: folder,
     env: { PATH: env.PATH },
   });
   await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") });
@@ -46,9 +36,11 @@ test("is the complete service: deployments, flows, its pages, and an orderly shu
 });
 
 test("its types import its dependencies only", async () => {
-  const folder = join(stage.empty, "node_modules/flowgate");
-  const { dependencies } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as { dependencies: object };
-  const files = new Set([join(folder, "dist/src/index.d.ts")]);
+  const service = join(folder, "node_modules/flowgate");
+  const { dependencies } = JSON.parse(await readFile(join(service, "package.json"), "utf8")) as {
+    dependencies: object;
+  };
+  const files = new Set([join(service, "dist/src/index.d.ts")]);
   const imported = new Set<string>();
   for (const file of files) {
     for (const [, specifier = ""] of (await readFile(file, "utf8")).matchAll(/\b(?:from |import\()"([^"]+)"/g)) {
@@ -64,7 +56,7 @@ test("its types import its dependencies only", async () => {
 });
 
 test("is a library with types", async () => {
-  const program = join(stage.empty, "program.mts");
+  const program = join(folder, "program.mts");
   await writeFile(
     program,
     `import { type Gateway, openGateway, parseOptions } from "flowgate";
@@ -79,8 +71,8 @@ test("is a library with types", async () => {
   const settings = ["--module", "nodenext", "--target", "esnext", "--strict", "--noEmit", "--resolveJsonModule"];
   const types = ["--typeRoots", join(root, "node_modules/@types"), "--types", "node"];
   const tsc = join(root, "node_modules/.bin/tsc");
-  await stage.run(tsc, [...settings, ...types, "--skipLibCheck", program], { env });
-  expect(await stage.run(process.execPath, [program])).toBe(
+  await run(tsc, [...settings, ...types, "--skipLibCheck", program], { cwd: folder, env });
+  expect(await run(process.execPath, [program], { cwd: folder })).toBe(
     "function flowgate.v1.FlowsService function function Flowgate\n",
   );
 });

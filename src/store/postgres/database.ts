@@ -25,18 +25,16 @@ export class Database implements AsyncDisposable {
 
   /** Reads. Repeated once if the connection fails. */
   readonly query: Query = (text, values, withinMs) =>
-    this.#repeatOnce(({ pool }) => queryOf(pool)(text, values, withinMs));
+    repeatOnce(() => this.#run(({ pool }) => queryOf(pool)(text, values, withinMs)));
 
   /**
    * Runs `work` in a transaction, which is rolled back if it rejects. Begun again once if the connection fails before the
    * commit. Rejects with `InDoubt` if it fails during the commit.
    */
   async transaction<T>(work: (query: Query, primary: Primary) => Promise<T>): Promise<T> {
-    return this.#repeatOnce(async (primary) => {
-      const result = await inTransaction(primary, work);
-      this.health.set({ isUsable: true });
-      return result;
-    });
+    const result = await repeatOnce(() => this.#run((primary) => inTransaction(primary, work)));
+    this.health.set({ isUsable: true });
+    return result;
   }
 
   /**
@@ -48,19 +46,7 @@ export class Database implements AsyncDisposable {
     return connect(config, sockets);
   }
 
-  /** Runs the operation, and once more with a new connection if the first one fails. */
-  async #repeatOnce<T>(operation: (primary: Primary) => Promise<T>): Promise<T> {
-    try {
-      return await this.#runOnce(operation);
-    } catch (error) {
-      if (classify(error) !== "connection") {
-        throw error;
-      }
-    }
-    return this.#runOnce(operation);
-  }
-
-  async #runOnce<T>(operation: (primary: Primary) => Promise<T>): Promise<T> {
+  async #run<T>(operation: (primary: Primary) => Promise<T>): Promise<T> {
     const primary = await this.#tracker.current();
     try {
       return await operation(primary);
@@ -73,6 +59,18 @@ export class Database implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#tracker[Symbol.asyncDispose]();
   }
+}
+
+/** Runs the operation, and once more if the connection fails, which opens a new one. */
+export async function repeatOnce<T>(operation: () => Promise<T>): Promise<T> {
+  try {
+    return await operation();
+  } catch (error) {
+    if (classify(error) !== "connection") {
+      throw error;
+    }
+  }
+  return operation();
 }
 
 /** The connection has failed during a commit, which may have taken effect. */

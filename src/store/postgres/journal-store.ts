@@ -3,7 +3,7 @@ import type { JournalStore } from "../journal-store.ts";
 import {
   appendEvents,
   claimCursor,
-  columns,
+  entryColumns,
   type EventRow,
   findLastSeq,
   listEvents,
@@ -13,7 +13,7 @@ import {
   toEntryCondition,
 } from "../sql/journal.ts";
 import { type Query, toCondition } from "../sql/query.ts";
-import { type Database, queryOf } from "./database.ts";
+import { type Database, queryOf, repeatOnce } from "./database.ts";
 import { classify } from "./errors.ts";
 
 /** What a row takes besides its data. */
@@ -32,8 +32,8 @@ export class PostgresJournal implements JournalStore {
     this.#database = database;
   }
 
-  append(entries: Parameters<JournalStore["append"]>[0]): Promise<void> {
-    return this.#run(async (query) => {
+  readonly append: JournalStore["append"] = (entries) =>
+    this.#run(async (query) => {
       await query("BEGIN");
       try {
         await appendEvents(query, entries);
@@ -43,30 +43,16 @@ export class PostgresJournal implements JournalStore {
         throw error;
       }
     });
-  }
 
-  list(page: Parameters<JournalStore["list"]>[0]): ReturnType<JournalStore["list"]> {
-    return this.#run((query) => listEvents(query, page));
-  }
+  readonly list: JournalStore["list"] = (page) => this.#run((query) => listEvents(query, page));
+  readonly lastSeq: JournalStore["lastSeq"] = (runtime) => this.#run((query) => findLastSeq(query, runtime));
+  readonly read: JournalStore["read"] = (reading) => this.#run((query) => readOn(query, reading));
+  readonly claimCursor: JournalStore["claimCursor"] = (claim) =>
+    this.#run((query) => claimCursor(query, claim, async () => (await findNewest(query)) ?? firstPosition));
+  readonly moveCursor: JournalStore["moveCursor"] = (move) => this.#run((query) => moveCursor(query, move));
 
-  lastSeq(runtime: string): Promise<number> {
-    return this.#run((query) => findLastSeq(query, runtime));
-  }
-
-  read(reading: Parameters<JournalStore["read"]>[0]): ReturnType<JournalStore["read"]> {
-    return this.#run((query) => readOn(query, reading));
-  }
-
-  claimCursor(claim: Parameters<JournalStore["claimCursor"]>[0]): ReturnType<JournalStore["claimCursor"]> {
-    return this.#run((query) => claimCursor(query, claim, async () => (await findNewest(query)) ?? firstPosition));
-  }
-
-  moveCursor(move: Parameters<JournalStore["moveCursor"]>[0]): ReturnType<JournalStore["moveCursor"]> {
-    return this.#run((query) => moveCursor(query, move));
-  }
-
-  prune({ maxBytes, fromMs }: Parameters<JournalStore["prune"]>[0]): Promise<number> {
-    return this.#run(async (query) => {
+  readonly prune: JournalStore["prune"] = ({ maxBytes, fromMs }) =>
+    this.#run(async (query) => {
       const [lock] = await query<{ held: boolean }>("SELECT pg_try_advisory_lock($1) AS held", [pruneLock]);
       if (lock?.held !== true) {
         return 0;
@@ -77,7 +63,6 @@ export class PostgresJournal implements JournalStore {
         await query("SELECT pg_advisory_unlock($1)", [pruneLock]);
       }
     });
-  }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#queue;
@@ -85,15 +70,8 @@ export class PostgresJournal implements JournalStore {
   }
 
   /** Runs one operation after another. One whose connection fails is repeated once, on a new connection. */
-  async #run<T>(operation: (query: Query) => Promise<T>): Promise<T> {
-    try {
-      return await this.#runOnce(operation);
-    } catch (error) {
-      if (classify(error) !== "connection") {
-        throw error;
-      }
-    }
-    return this.#runOnce(operation);
+  #run<T>(operation: (query: Query) => Promise<T>): Promise<T> {
+    return repeatOnce(() => this.#runOnce(operation));
   }
 
   #runOnce<T>(operation: (query: Query) => Promise<T>): Promise<T> {
@@ -147,12 +125,12 @@ async function readOn(
     ["(xid, seq, runtime) <=", parsePosition(newest)],
     ...toEntryCondition({ kinds, maxLevel }),
   ]);
-  const rows = await query<EventRow & { position: string }>(
-    `SELECT ${columns}, ${position} AS position FROM flowgate.event WHERE ${condition}
+  const rows = await query<EventRow & { readonly position: string }>(
+    `SELECT ${entryColumns}, ${position} AS position FROM flowgate.event WHERE ${condition}
      ORDER BY xid, seq, runtime LIMIT $${values.push(limit)}`,
     values,
   );
-  const entries = rows.map((row) => ({ ...toEntry(row), position: row.position }));
+  const entries = rows.map((row) => toEntry(row));
   return { entries, position: entries.length < limit ? newest : (entries.at(-1)?.position ?? after) };
 }
 

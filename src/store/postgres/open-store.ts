@@ -16,14 +16,12 @@ import { openChanges } from "./changes.ts";
 import { DatabaseCluster } from "./cluster.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { toFlowgateError, unavailable } from "./errors.ts";
-import { createSharedDesiredState } from "./desired-state.ts";
 import { createFlowStore, ensureRoot } from "./flow-store.ts";
 import { PostgresJournal } from "./journal-store.ts";
-import { createSharedModuleStore } from "./module-store.ts";
 import { endpointsOf, parseLocation } from "./location.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { migrate } from "./schema.ts";
-import { createSharedTokenStore } from "./token-store.ts";
+import { createSharedDesiredState, createSharedModuleStore, createSharedTokenStore } from "./shared-stores.ts";
 
 export type PostgresStoreOptions = {
   /** The URL without its scheme. */

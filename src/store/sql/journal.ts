@@ -1,22 +1,24 @@
 import type { CursorClaim, JournalEntry, JournalPage, JournalQuery, JournalStore } from "../journal-store.ts";
 import { type Comparison, nowMs, type Query, placeholders, removeInBatches, toCondition, toPortable } from "./query.ts";
 
-/** The table `event`. */
-export type EventRow = {
-  readonly seq: number;
-  readonly runtime: string;
-  readonly time_ms: number;
-  readonly kind: string;
-  readonly level: number | null;
-  readonly flow_id: string;
-  readonly node_id: string;
-  readonly node_type: string;
-  readonly node_name: string;
-  readonly data: Uint8Array;
-};
+/** A row of the table `event`, with its columns under the names of the entry. */
+export type EventRow = Omit<JournalEntry, "level"> & { readonly level: number | null };
 
-export const columns = "seq, runtime, time_ms, kind, level, flow_id, node_id, node_type, node_name, data";
-const columnCount = 10;
+const columns = {
+  seq: "seq",
+  runtime: "runtime",
+  timeMs: "time_ms",
+  kind: "kind",
+  level: "level",
+  flowId: "flow_id",
+  nodeId: "node_id",
+  nodeType: "node_type",
+  nodeName: "node_name",
+  data: "data",
+} as const satisfies Record<keyof JournalEntry, string>;
+const names = Object.keys(columns) as (keyof JournalEntry)[];
+/** What is selected of an entry. */
+export const entryColumns = names.map((name) => `${columns[name]} AS "${name}"`).join(", ");
 
 /** A statement of PostgreSQL has at most 65,535 parameters, one of SQLite 32,766. */
 const rowsPerInsert = 500;
@@ -27,11 +29,11 @@ const pruneBatch = 1_000;
 /** To be called in a transaction. Those that are there already, since the outcome of an earlier attempt was not known, are left out. */
 export async function appendEvents(query: Query, entries: readonly JournalEntry[]): Promise<void> {
   for (let start = 0; start < entries.length; start += rowsPerInsert) {
-    const rows = entries.slice(start, start + rowsPerInsert).map((entry) => valuesOf(entry));
-    const places = rows.map((_, row) => `(${placeholders(columnCount, row * columnCount)})`);
+    const rows = entries.slice(start, start + rowsPerInsert);
+    const places = rows.map((_, row) => `(${placeholders(names.length, row * names.length)})`);
     await query(
-      `INSERT INTO flowgate.event (${columns}) VALUES ${places.join(", ")} ON CONFLICT DO NOTHING`,
-      rows.flat(),
+      `INSERT INTO flowgate.event (${Object.values(columns).join(", ")}) VALUES ${places.join(", ")} ON CONFLICT DO NOTHING`,
+      rows.flatMap((row) => names.map((name) => toPortable(row[name] ?? null))),
     );
   }
 }
@@ -52,7 +54,7 @@ export async function listEvents(query: Query, page: JournalQuery): Promise<Jour
   ]);
   const byNode = node === undefined ? "" : ` AND $${values.push(node)} IN (node_id, node_type, node_name)`;
   const rows = await query<EventRow>(
-    `SELECT ${columns} FROM flowgate.event WHERE ${condition}${byNode}
+    `SELECT ${entryColumns} FROM flowgate.event WHERE ${condition}${byNode}
      ORDER BY seq ${direction}, runtime ${direction} LIMIT $${values.push(limit + 1)}`,
     values,
   );
@@ -94,26 +96,8 @@ export function removeOlder(query: Query, beforeMs: number): Promise<number> {
   return removeInBatches(pruneBatch, () => removeOldest(query, beforeMs));
 }
 
-function valuesOf(entry: JournalEntry): unknown[] {
-  const { seq, runtime, timeMs, kind, level = null, flowId, nodeId, nodeType, nodeName, data } = entry;
-  return [seq, runtime, timeMs, kind, level, flowId, nodeId, nodeType, nodeName, data].map((value) =>
-    toPortable(value),
-  );
-}
-
-export function toEntry(row: EventRow): JournalEntry {
-  return {
-    seq: row.seq,
-    runtime: row.runtime,
-    timeMs: row.time_ms,
-    kind: row.kind,
-    level: row.level ?? undefined,
-    flowId: row.flow_id,
-    nodeId: row.node_id,
-    nodeType: row.node_type,
-    nodeName: row.node_name,
-    data: row.data,
-  };
+export function toEntry<Row extends EventRow>(row: Row): Omit<Row, "level"> & Pick<JournalEntry, "level"> {
+  return { ...row, level: row.level ?? undefined };
 }
 
 /** `newest` returns where a new cursor begins. */

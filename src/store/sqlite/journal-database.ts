@@ -62,32 +62,17 @@ export class JournalDatabase implements JournalStore {
     this.#onReplaced = onReplaced;
   }
 
-  append(entries: Parameters<JournalStore["append"]>[0]): Promise<void> {
-    return this.#run(({ db, query }) => inTransaction(db, () => appendEvents(query, entries)));
-  }
+  readonly append: JournalStore["append"] = (entries) =>
+    this.#run(({ db, query }) => inTransaction(db, () => appendEvents(query, entries)));
+  readonly list: JournalStore["list"] = (page) => this.#run(({ query }) => listEvents(query, page));
+  readonly lastSeq: JournalStore["lastSeq"] = (runtime) => this.#run(({ query }) => findLastSeq(query, runtime));
+  readonly read: JournalStore["read"] = (reading) => this.#run(({ query }) => readOn(query, reading));
+  readonly claimCursor: JournalStore["claimCursor"] = (claim) =>
+    this.#run(({ query }) => claimCursor(query, claim, async () => String(await findNewestSeq(query))));
+  readonly moveCursor: JournalStore["moveCursor"] = (move) => this.#run(({ query }) => moveCursor(query, move));
 
-  list(page: Parameters<JournalStore["list"]>[0]): ReturnType<JournalStore["list"]> {
-    return this.#run(({ query }) => listEvents(query, page));
-  }
-
-  lastSeq(runtime: string): Promise<number> {
-    return this.#run(({ query }) => findLastSeq(query, runtime));
-  }
-
-  read(reading: Parameters<JournalStore["read"]>[0]): ReturnType<JournalStore["read"]> {
-    return this.#run(({ query }) => readOn(query, reading));
-  }
-
-  claimCursor(claim: Parameters<JournalStore["claimCursor"]>[0]): ReturnType<JournalStore["claimCursor"]> {
-    return this.#run(({ query }) => claimCursor(query, claim, async () => String(await findNewestSeq(query))));
-  }
-
-  moveCursor(move: Parameters<JournalStore["moveCursor"]>[0]): ReturnType<JournalStore["moveCursor"]> {
-    return this.#run(({ query }) => moveCursor(query, move));
-  }
-
-  prune({ maxBytes, fromMs }: Parameters<JournalStore["prune"]>[0]): Promise<number> {
-    return this.#run(async ({ db, query }) => {
+  readonly prune: JournalStore["prune"] = ({ maxBytes, fromMs }) =>
+    this.#run(async ({ db, query }) => {
       let total = await removeOlder(query, fromMs);
       if (usedBytes(db) > maxBytes) {
         for (let removed = 1; removed > 0 && usedBytes(db) > keptShare * maxBytes; total += removed) {
@@ -99,7 +84,6 @@ export class JournalDatabase implements JournalStore {
       }
       return total;
     });
-  }
 
   [Symbol.dispose](): void {
     this.#opened?.db.close();

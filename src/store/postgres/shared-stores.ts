@@ -1,10 +1,65 @@
 import { createListeners } from "../../base/listeners.ts";
-import { type Access, createTokenStore } from "../sql/stores.ts";
-import { removeTokens } from "../sql/tokens.ts";
+import type { DesiredStateStore } from "../desired-state.ts";
+import type { ModuleStore } from "../module-store.ts";
+import { findDesiredState, KnownState, setDesiredState } from "../sql/desired-state.ts";
+import { recordModules } from "../sql/modules.ts";
 import type { Query } from "../sql/query.ts";
+import { type Access, createModuleStore, createTokenStore } from "../sql/stores.ts";
+import { removeTokens } from "../sql/tokens.ts";
 import type { TokenStore } from "../token-store.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
+
+// The parts of the store that several replicas change.
+
+/** A state that several replicas change. */
+export async function createSharedDesiredState(database: Database, changes: Changes): Promise<DesiredStateStore> {
+  const known = new KnownState(await findDesiredState(database.query));
+  changes.onChange(async ({ desiredSeq }) => {
+    if ((desiredSeq ?? 0) !== known.seq) {
+      known.replace(await findDesiredState(database.query));
+    }
+  });
+  return {
+    current: () => known.state,
+    async set(isStarted, entry) {
+      const written = await database.transaction(async (query) => {
+        const state = await setDesiredState(query, { isStarted, entry });
+        await changes.announce(query);
+        return state;
+      });
+      // Another replica may have changed it again, which was read meanwhile.
+      if (written.seq > known.seq) {
+        known.replace(written);
+      }
+      return known.state;
+    },
+    onChange: (listener) => known.onChange(listener),
+  };
+}
+
+/** The modules of revisions, which several replicas change. */
+export function createSharedModuleStore(database: Database, access: Access, changes: Changes): ModuleStore {
+  const listeners = createListeners<void>();
+  let known = changes.latest();
+  changes.onChange((counts) => {
+    const isChange = counts.rev === known.rev && counts.moduleSetSeq !== known.moduleSetSeq;
+    known = counts;
+    if (isChange) {
+      listeners.notify();
+    }
+  });
+  return {
+    ...createModuleStore(access),
+    record: (rev, modules, before) =>
+      database.transaction(async (query) => {
+        const isRecorded = await recordModules(query, { rev, modules, before });
+        await changes.announce(query);
+        return isRecorded;
+      }),
+    onChange: (listener) => listeners.add(listener),
+  };
+}
 
 /** For replicas that were without a connection. A replica that misses revocations forgets all tokens that it knows. */
 const revocationsKeptFor = "1 hour";

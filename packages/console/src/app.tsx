@@ -1,11 +1,11 @@
-import { type ComponentType, lazy, type ReactNode, Suspense, useState } from "react";
+import { Component, type ComponentType, lazy, type ReactNode, Suspense, useState } from "react";
 import { useQuery } from "@connectrpc/connect-query";
 import { AuthService } from "@flowgate/client";
 import { Link, Route, Switch, useLocation, useRoute } from "wouter";
 import { useIsLive } from "./api/live.tsx";
 import { docsUrl, signInUrl, signOutUrl } from "./api/paths.ts";
+import { messageOf } from "./api/transport.ts";
 import { useSession } from "./session.tsx";
-import { ErrorBoundary } from "./components/error-boundary.tsx";
 import { Loading, Notice } from "./components/notice.tsx";
 import { texts } from "./texts/app.ts";
 
@@ -145,4 +145,28 @@ function Account(): ReactNode {
       )}
     </div>
   );
+}
+
+/** Shows what has failed in place of its children. The rest of the page remains usable. */
+class ErrorBoundary extends Component<{ readonly children: ReactNode }, { readonly error: unknown }> {
+  override state = { error: undefined };
+
+  static getDerivedStateFromError(error: unknown): { readonly error: unknown } {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    if (error === undefined) {
+      return this.props.children;
+    }
+    return (
+      <Notice title={texts.failed}>
+        <p>{messageOf(error)}</p>
+        <button type="button" onClick={() => location.reload()}>
+          {texts.reload}
+        </button>
+      </Notice>
+    );
+  }
 }

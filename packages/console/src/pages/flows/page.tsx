@@ -1,9 +1,11 @@
 import "./flows.css";
 import { type ReactNode, useCallback, useDeferredValue, useMemo, useState } from "react";
-import { useQuery } from "@connectrpc/connect-query";
-import { FlowsService, type Node, nodeToJson } from "@flowgate/client";
+import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { FlowsService, type Node, nodeToJson, RevisionsService, RuntimeService } from "@flowgate/client";
 import { Link, useLocation, useSearch } from "wouter";
 import { readPathBelow } from "../../api/paths.ts";
+import { useRefresh } from "../../api/refresh.ts";
+import { ConfirmButton } from "../../components/dialog.tsx";
 import { parseTabPath, tabPath } from "../../components/node-path.ts";
 import { Page, Result } from "../../components/page.tsx";
 import { Sign } from "../../components/sign.tsx";
@@ -16,7 +18,6 @@ import { texts } from "../../texts/flows.ts";
 import { NodePanel } from "./node-panel.tsx";
 import { type NodeStates, useNodeStates } from "./node-states.ts";
 import { type Found, NodeSearch } from "./search.ts";
-import { TabSwitch } from "./tab-switch.tsx";
 
 export function FlowsPage(): ReactNode {
   const flows = useQuery(FlowsService.method.getFlows, {});
@@ -133,6 +134,35 @@ function Container({
         )}
       </div>
     </>
+  );
+}
+
+/** Enables or disables a tab. Fails if another revision than the one that is shown has become active. */
+function TabSwitch({ container, rev }: { readonly container: FlowContainer; readonly rev: string }): ReactNode {
+  const { can } = useSession();
+  const enable = useMutation(FlowsService.method.enableFlow);
+  const disable = useMutation(FlowsService.method.disableFlow);
+  const refresh = useRefresh(
+    FlowsService.method.getFlows,
+    RevisionsService.method.listRevisions,
+    RuntimeService.method.listNodeStatuses,
+  );
+  if (container.kind !== "tab" || !can("flows.write")) {
+    return null;
+  }
+  const { id, isDisabled } = container;
+  const name = visibleText(container.name);
+  return (
+    <ConfirmButton
+      label={isDisabled ? texts.enable : texts.disable}
+      title={isDisabled ? texts.enableTitle(name) : texts.disableTitle(name)}
+      description={isDisabled ? texts.enableHint : texts.disableHint}
+      confirm={isDisabled ? texts.enable : texts.disable}
+      onConfirm={async () => {
+        await (isDisabled ? enable : disable).mutateAsync({ id, rev });
+        await refresh();
+      }}
+    />
   );
 }
 

@@ -1,10 +1,12 @@
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { callUnaryMethod, useMutation, useQuery, useTransport } from "@connectrpc/connect-query";
 import { keepPreviousData, useQuery as usePlainQuery } from "@tanstack/react-query";
 import {
   type DeploymentType,
+  type DiffRevisionResponse,
   FlowsService,
   OnFailure,
+  type PlanFlowsResponse,
   ProposalsService,
   type Revision,
   RevisionsService,
@@ -12,14 +14,18 @@ import {
 } from "@flowgate/client";
 import { useRefresh } from "../../api/refresh.ts";
 import { Dialog } from "../../components/dialog.tsx";
+import { changesModules } from "../../components/losses.ts";
 import { Loading, Problem } from "../../components/notice.tsx";
 import { useDeployments } from "../../components/outcome.tsx";
+import { Losses, Plan } from "../../components/plan.tsx";
+import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
+import { Time } from "../../components/time.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/history.ts";
 import { defaultType, refusalOf } from "./restoration.ts";
 import { Conflict, NeedsApproval, Proposed, Restored } from "./restore-outcome.tsx";
 import { type RestoreChoices, RestoreForm } from "./restore-form.tsx";
-import { RestorePlan } from "./restore-plan.tsx";
 
 /** Undoes the active revision, or restores an earlier one: shows first what that does, and then what came of it. */
 export function RestoreDialog({
@@ -177,4 +183,36 @@ function useDeployment() {
       restore.reset();
     },
   };
+}
+
+/** What deploying the flows of an earlier revision does. */
+function RestorePlan({
+  plan,
+  difference: { diff, modules },
+  target,
+  type,
+}: {
+  readonly plan: PlanFlowsResponse;
+  /** From the active revision. It knows the names of credentials that change, and the modules that are installed. */
+  readonly difference: DiffRevisionResponse;
+  readonly target: Revision;
+  readonly type: DeploymentType;
+}): ReactNode {
+  // The flows of the plan had no credentials.
+  const whole = useMemo(() => ({ ...plan, ...(diff && { diff }) }), [plan, diff]);
+  return (
+    <>
+      <div className="restore-part">
+        <p>
+          {texts.deploysFlowsOf} <RevisionLink rev={target.rev} />{" "}
+          {target.message === "" ? null : <q>{visibleText(target.message)}</q>} ({texts.by}{" "}
+          <RevisionAuthor of={target} />, <Time at={target.createTime} />
+          ). {texts.outcomeThen} <RevisionOutcome of={target} />
+        </p>
+        <Losses type={type} nodes={plan.nodes} modules={modules} diff={diff} />
+        {changesModules(modules) ? <p>{texts.allRestart}</p> : null}
+      </div>
+      <Plan plan={whole} modules={target.modules} nodes={target.flows} />
+    </>
+  );
 }

@@ -62,6 +62,51 @@ function focusAgain(element: Element | null): void {
   }
 }
 
+/** A form in a dialog, with its buttons. Shows why it has failed. */
+export function DialogForm({
+  className,
+  error,
+  submit,
+  cancel = texts.cancel,
+  isDangerous = false,
+  isDisabled,
+  onSubmit,
+  onClose,
+  children,
+}: {
+  readonly className: string;
+  readonly error: unknown;
+  /** The label of the button that sends it: a verb. */
+  readonly submit: string;
+  readonly cancel?: string;
+  readonly isDangerous?: boolean;
+  readonly isDisabled: boolean;
+  readonly onSubmit: () => void;
+  readonly onClose: () => void;
+  readonly children?: ReactNode;
+}): ReactNode {
+  return (
+    <form
+      className={className}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSubmit();
+      }}
+    >
+      {children}
+      {error === undefined || error === null ? null : <Problem error={error} />}
+      <div className="dialog-actions">
+        <button type="button" onClick={onClose}>
+          {cancel}
+        </button>
+        <button type="submit" className={isDangerous ? "danger" : "primary"} disabled={isDisabled}>
+          {submit}
+        </button>
+      </div>
+    </form>
+  );
+}
+
 /** A button that asks before it does something. The dialog stays open while it is done, and shows why it has failed. */
 export function ConfirmButton({
   label,

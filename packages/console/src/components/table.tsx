@@ -54,6 +54,12 @@ export function Table<Row>({
   );
 }
 
+/** How `useInfiniteQuery` reads the pages of a list. */
+export const byPage = {
+  pageParamKey: "pageToken",
+  getNextPageParam: ({ nextPageToken }: { readonly nextPageToken: string }) => nextPageToken || undefined,
+} as const;
+
 /** Loads the next page of a list, if there is one. */
 export function LoadMore({
   of: { hasNextPage, isFetchingNextPage, isFetchNextPageError, error, fetchNextPage },

@@ -5,9 +5,10 @@ import { type AuditEntry, AuditService } from "@flowgate/client";
 import { Link } from "wouter";
 import { useRefresh } from "../../api/refresh.ts";
 import { Dialog } from "../../components/dialog.tsx";
+import { Fact } from "../../components/fact.tsx";
 import { SelectFilter, TextFilter, TimeFilter, useFilters } from "../../components/filters.tsx";
 import { Page, Result } from "../../components/page.tsx";
-import { type Column, LoadMore, Table } from "../../components/table.tsx";
+import { byPage, type Column, LoadMore, Table } from "../../components/table.tsx";
 import { ExactTime } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as appTexts } from "../../texts/app.ts";
@@ -25,7 +26,7 @@ export function AuditPage(): ReactNode {
   const list = useInfiniteQuery(
     AuditService.method.listAuditEntries,
     { ...toRequest(filters), pageSize, pageToken: "" },
-    { pageParamKey: "pageToken", getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined },
+    byPage,
   );
   const entries = list.data?.pages.flatMap((page) => page.entries) ?? [];
   return (
@@ -121,19 +122,16 @@ function Details({ of: entry }: { readonly of: AuditEntry }): ReactNode {
       </button>
       <Dialog title={texts.entry(entry.seq)} isOpen={isOpen} onClose={close}>
         <dl className="facts">
-          <dt>{texts.fields.time}</dt>
-          <dd>
+          <Fact name={texts.fields.time}>
             <ExactTime at={entry.time} />
-          </dd>
-          <dt>{texts.fields.kind}</dt>
-          <dd>
+          </Fact>
+          <Fact name={texts.fields.kind}>
             {labelOfKind(entry.kind)} <code>{nameOfKind(entry.kind)}</code>
-          </dd>
+          </Fact>
           {facts(entry).map(([title, value]) => (
-            <div key={title} className="audit-fact">
-              <dt>{title}</dt>
-              <dd>{visibleText(value)}</dd>
-            </div>
+            <Fact key={title} name={title}>
+              {visibleText(value)}
+            </Fact>
           ))}
         </dl>
         <div className="dialog-actions">
@@ -146,11 +144,11 @@ function Details({ of: entry }: { readonly of: AuditEntry }): ReactNode {
   );
 }
 
-/** What an entry has of the rest. */
+/** The rest of an entry, of which much can be empty. */
 function facts(entry: AuditEntry): readonly (readonly [title: string, value: string])[] {
   const { user, tokenId, tokenName, address, protocol, requestId, subject, detail, count, digest, hash } = entry;
   const { fields } = texts;
-  const all = [
+  return [
     [fields.user, user],
     [fields.token, `${tokenName} ${tokenId}`.trim()],
     [fields.address, address],
@@ -161,8 +159,7 @@ function facts(entry: AuditEntry): readonly (readonly [title: string, value: str
     [fields.count, String(count)],
     [fields.digest, digest],
     [fields.hash, hash],
-  ] as const;
-  return all.filter(([, value]) => value !== "");
+  ];
 }
 
 const shownChars = 120;

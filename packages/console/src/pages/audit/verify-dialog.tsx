@@ -1,12 +1,12 @@
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type ReactNode, useState } from "react";
 import type { MessageShape } from "@bufbuild/protobuf";
 import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { AuditService, type VerifyAuditResponseSchema } from "@flowgate/client";
 import { useAction } from "../../components/action.ts";
 import { CopyButton } from "../../components/copy.tsx";
-import { Dialog } from "../../components/dialog.tsx";
+import { Dialog, DialogForm } from "../../components/dialog.tsx";
+import { Fact } from "../../components/fact.tsx";
 import { Field } from "../../components/field.tsx";
-import { Problem } from "../../components/notice.tsx";
 import { Sign } from "../../components/sign.tsx";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/audit.ts";
@@ -33,8 +33,7 @@ function Verify({ onClose }: { readonly onClose: () => void }): ReactNode {
   const [result, setResult] = useState<Verification>();
   const { isBusy, error, run } = useAction();
 
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
+  const verify = (): void => {
     setResult(undefined);
     // The log can change: an earlier result must not be shown again.
     void run(async () =>
@@ -43,7 +42,15 @@ function Verify({ onClose }: { readonly onClose: () => void }): ReactNode {
   };
 
   return (
-    <form className="audit-verify" onSubmit={submit}>
+    <DialogForm
+      className="audit-verify"
+      error={error}
+      submit={isBusy ? texts.verifying : texts.verify}
+      cancel={appTexts.close}
+      isDisabled={isBusy}
+      onSubmit={verify}
+      onClose={onClose}
+    >
       <Field label={texts.head} hint={texts.headHint}>
         {(attributes) => (
           <input
@@ -55,17 +62,8 @@ function Verify({ onClose }: { readonly onClose: () => void }): ReactNode {
           />
         )}
       </Field>
-      {error === undefined ? null : <Problem error={error} />}
       <output>{result === undefined ? null : <Verdict of={result} />}</output>
-      <div className="dialog-actions">
-        <button type="button" onClick={onClose}>
-          {appTexts.close}
-        </button>
-        <button type="submit" className="primary" disabled={isBusy}>
-          {isBusy ? texts.verifying : texts.verify}
-        </button>
-      </div>
-    </form>
+    </DialogForm>
   );
 }
 
@@ -87,10 +85,8 @@ function Verdict({ of: { intact, problem, entries, revisions, head } }: { readon
       ) : (
         <>
           <dl className="facts">
-            <dt>{texts.brokenAt}</dt>
-            <dd>{problem}</dd>
-            <dt>{texts.lastIntact}</dt>
-            <dd>{head === "" ? texts.noneIntact : <code>{head}</code>}</dd>
+            <Fact name={texts.brokenAt}>{problem}</Fact>
+            <Fact name={texts.lastIntact}>{head === "" ? texts.noneIntact : <code>{head}</code>}</Fact>
           </dl>
           <p>{texts.brokenHint}</p>
         </>

@@ -1,13 +1,11 @@
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { ContextService } from "@flowgate/client";
 import { useAction } from "../../components/action.ts";
-import { Dialog } from "../../components/dialog.tsx";
+import { Dialog, DialogForm } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
-import { Problem } from "../../components/notice.tsx";
-import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/context.ts";
 
 /** Changes a value, which is written as JSON. */
@@ -42,14 +40,17 @@ export function EditValue({
     await onSaved();
     onClose();
   };
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    void run(save);
-  };
 
   return (
     <Dialog title={title} description={description} isOpen onClose={onClose}>
-      <form className="context-form" onSubmit={submit}>
+      <DialogForm
+        className="context-form"
+        error={error}
+        submit={isBusy ? texts.saving : texts.save}
+        isDisabled={isBusy || place === ""}
+        onSubmit={() => void run(save)}
+        onClose={onClose}
+      >
         {children}
         <Field label={texts.json} hint={texts.jsonHint}>
           {(attributes) => (
@@ -63,16 +64,7 @@ export function EditValue({
             />
           )}
         </Field>
-        {error === undefined ? null : <Problem error={error} />}
-        <div className="dialog-actions">
-          <button type="button" onClick={onClose}>
-            {appTexts.cancel}
-          </button>
-          <button type="submit" className="primary" disabled={isBusy || place === ""}>
-            {isBusy ? texts.saving : texts.save}
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   );
 }

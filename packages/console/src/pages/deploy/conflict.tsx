@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { Fact } from "../../components/fact.tsx";
 import { Problem } from "../../components/notice.tsx";
 import { ConcurrentChanges } from "../../components/outcome.tsx";
 import { RevisionAuthor, RevisionLink } from "../../components/revision.tsx";
@@ -31,11 +32,10 @@ export function ConflictStep({
       <StepHeading>{texts.steps.conflict}</StepHeading>
       <p role="alert">{canMerge ? texts.conflict.changed : texts.conflict.unmergeable}</p>
       <dl className="facts">
-        <dt>{texts.conflict.active}</dt>
-        <dd>
+        <Fact name={texts.conflict.active}>
           <RevisionLink rev={active.rev} /> (<RevisionAuthor of={active} />, <Time at={active.createTime} />)
           {active.message === "" ? null : <div>{visibleText(active.message)}</div>}
-        </dd>
+        </Fact>
       </dl>
       {changes.length === 0 ? null : (
         <>

@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import { CodeView } from "../../components/code-view.tsx";
 import { detectLanguage } from "../../components/code-language.ts";
 import { ConfirmButton } from "../../components/dialog.tsx";
+import { Fact } from "../../components/fact.tsx";
 import { tabPath } from "../../components/node-path.ts";
 import { Sign } from "../../components/sign.tsx";
 import { Time } from "../../components/time.tsx";
@@ -86,52 +87,24 @@ function Facts({
   const targets = [...new Set(node.wires.flat())].flatMap((id) => nodes.get(id) ?? []);
   return (
     <dl className="facts">
-      <dt>{texts.type}</dt>
-      <dd>{visibleText(subflow === undefined ? node.type : `${node.type} (${subflow.name})`)}</dd>
-      <dt>{texts.id}</dt>
-      <dd>
+      <Fact name={texts.type}>{visibleText(subflow === undefined ? node.type : `${node.type} (${subflow.name})`)}</Fact>
+      <Fact name={texts.id}>
         <code>{visibleText(node.id)}</code>
-      </dd>
-      {node.isDisabled ? (
-        <>
-          <dt>{texts.disable}</dt>
-          <dd>{texts.disabled}</dd>
-        </>
-      ) : null}
-      {status === undefined ? null : (
-        <>
-          <dt>{texts.state}</dt>
-          <dd>{visibleText([status.fill, status.shape, status.text].filter(Boolean).join(", "))}</dd>
-        </>
-      )}
+      </Fact>
+      <Fact name={texts.disable}>{node.isDisabled ? texts.disabled : null}</Fact>
+      <Fact name={texts.state}>
+        {status && visibleText([status.fill, status.shape, status.text].filter(Boolean).join(", "))}
+      </Fact>
       {state === undefined || state.messages === 0 ? null : (
-        <>
-          <dt>{texts.messagesReceived}</dt>
-          <dd>
-            {state.messages.toLocaleString("en")} <Time at={state.lastMessageTime} />
-          </dd>
-        </>
+        <Fact name={texts.messagesReceived}>
+          {state.messages.toLocaleString("en")} <Time at={state.lastMessageTime} />
+        </Fact>
       )}
-      {group === undefined ? null : (
-        <>
-          <dt>{texts.group}</dt>
-          <dd>{visibleText(group.name || group.id)}</dd>
-        </>
-      )}
-      {targets.length === 0 ? null : (
-        <>
-          <dt>{texts.wiredTo}</dt>
-          <dd>{targets.map((each) => visibleText(nameOf(each, nodes))).join(", ")}</dd>
-        </>
-      )}
-      {subflow === undefined ? null : (
-        <>
-          <dt>{texts.openSubflow}</dt>
-          <dd>
-            <Link href={tabPath(subflow.id)}>{visibleText(subflow.name || subflow.id)}</Link>
-          </dd>
-        </>
-      )}
+      <Fact name={texts.group}>{group && visibleText(group.name || group.id)}</Fact>
+      <Fact name={texts.wiredTo}>{targets.map((each) => visibleText(nameOf(each, nodes))).join(", ")}</Fact>
+      <Fact name={texts.openSubflow}>
+        {subflow && <Link href={tabPath(subflow.id)}>{visibleText(subflow.name || subflow.id)}</Link>}
+      </Fact>
     </dl>
   );
 }
@@ -199,7 +172,9 @@ function PropertyList({ node }: { readonly node: FlowNode }): ReactNode {
       {short.length === 0 ? null : (
         <dl className="facts">
           {short.map(([name, value]) => (
-            <Property key={name} name={name} value={value} />
+            <Fact key={name} name={visibleText(name)}>
+              {visibleText(typeof value === "string" ? value : JSON.stringify(value))}
+            </Fact>
           ))}
         </dl>
       )}
@@ -207,15 +182,6 @@ function PropertyList({ node }: { readonly node: FlowNode }): ReactNode {
         <LongProperty key={name} name={name} value={value} />
       ))}
     </section>
-  );
-}
-
-function Property({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode {
-  return (
-    <>
-      <dt>{visibleText(name)}</dt>
-      <dd>{visibleText(typeof value === "string" ? value : JSON.stringify(value))}</dd>
-    </>
   );
 }
 

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { type FlowState, LogLevel, type NodeErrorEvent, type NodeState, RuntimeService } from "@flowgate/client";
 import { type EventOf, useEvents } from "../../api/live.tsx";
+import { byPage } from "../../components/table.tsx";
 import type { NodeStatus } from "../../flow-view/overlays.ts";
 
 /** The last error of a node, and when it was logged. */
@@ -40,12 +41,7 @@ export function useNodeStates(tab: string | undefined, isPermitted: boolean): No
   const { data, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(
     RuntimeService.method.listNodeStatuses,
     { tab: tab ?? "", pageSize: 1000, pageToken: "" },
-    {
-      pageParamKey: "pageToken",
-      getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-      enabled: isPermitted,
-      refetchInterval: refreshMs,
-    },
+    { ...byPage, enabled: isPermitted, refetchInterval: refreshMs },
   );
   const pages = data?.pages;
   useEffect(() => {
@@ -71,7 +67,7 @@ function useTabErrors(isPermitted: boolean): readonly FlowState[] | undefined {
   const { data } = useInfiniteQuery(
     RuntimeService.method.listNodeStatuses,
     { failing: true, pageSize: 1, pageToken: "" },
-    { pageParamKey: "pageToken", getNextPageParam: () => undefined, enabled: isPermitted, refetchInterval: refreshMs },
+    { ...byPage, getNextPageParam: () => undefined, enabled: isPermitted, refetchInterval: refreshMs },
   );
   return data?.pages[0]?.flows;
 }

@@ -3,6 +3,7 @@ import type { Revision } from "@flowgate/client";
 import { Link } from "wouter";
 import { RevisionLink, deploymentTypes, RevisionCauseText, RevisionOutcome } from "../../components/revision.tsx";
 import { describeCaller } from "../../components/describe.ts";
+import { Fact } from "../../components/fact.tsx";
 import { formatBytes } from "../../components/format.ts";
 import { ExactTime, Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -18,9 +19,7 @@ export function RevisionFacts({ revision }: { readonly revision: Revision }): Re
       <Fact name={texts.fact.outcome}>
         <RevisionOutcome of={revision} />
       </Fact>
-      {missingTypes.length === 0 ? null : (
-        <Fact name={texts.fact.missingTypes}>{missingTypes.map(visibleText).join(", ")}</Fact>
-      )}
+      <Fact name={texts.fact.missingTypes}>{missingTypes.map(visibleText).join(", ")}</Fact>
       <Fact name={texts.fact.author}>
         <bdi>{visibleText(describeCaller(revision))}</bdi>
         {tokenId === "" ? null : <span className="muted"> ({tokenId})</span>}
@@ -31,11 +30,9 @@ export function RevisionFacts({ revision }: { readonly revision: Revision }): Re
           {approvedByTokenId === "" ? null : <span className="muted"> ({approvedByTokenId})</span>}
         </Fact>
       )}
-      {proposalId === "" ? null : (
-        <Fact name={texts.fact.proposal}>
-          <Link href={`/proposals/${encodeURIComponent(proposalId)}`}>{proposalId}</Link>
-        </Fact>
-      )}
+      <Fact name={texts.fact.proposal}>
+        {proposalId && <Link href={`/proposals/${encodeURIComponent(proposalId)}`}>{proposalId}</Link>}
+      </Fact>
       <Fact name={texts.fact.time}>
         <ExactTime at={createTime} />{" "}
         <span className="muted">
@@ -52,20 +49,7 @@ export function RevisionFacts({ revision }: { readonly revision: Revision }): Re
       <Fact name={texts.fact.parent}>{parent === "" ? texts.first : <RevisionLink rev={parent} />}</Fact>
       <Fact name={texts.fact.size}>{texts.size(nodeCount, formatBytes(sizeBytes))}</Fact>
       <Fact name={texts.fact.origin}>{visibleText(texts.origin(clientAddress, protocol))}</Fact>
-      {requestId === "" ? null : (
-        <Fact name={texts.fact.request}>
-          <code>{visibleText(requestId)}</code>
-        </Fact>
-      )}
+      <Fact name={texts.fact.request}>{requestId && <code>{visibleText(requestId)}</code>}</Fact>
     </dl>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }): ReactNode {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
   );
 }

@@ -13,7 +13,7 @@ import {
   shortRev,
 } from "../../components/revision.tsx";
 import { Sign } from "../../components/sign.tsx";
-import { type Column, LoadMore, Table } from "../../components/table.tsx";
+import { byPage, type Column, LoadMore, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/history.ts";
@@ -25,10 +25,7 @@ import { RestoreButton } from "./restore-button.tsx";
 export function RevisionList(): ReactNode {
   const [filters, change] = useFilters(filterNames);
   const request = { ...requestOf(filters), pageSize: 50, pageToken: "" };
-  const list = useInfiniteQuery(RevisionsService.method.listRevisions, request, {
-    pageParamKey: "pageToken",
-    getNextPageParam: ({ nextPageToken }) => (nextPageToken === "" ? undefined : nextPageToken),
-  });
+  const list = useInfiniteQuery(RevisionsService.method.listRevisions, request, byPage);
   return (
     <Page title={texts.title} actions={<RestoreButton />}>
       <FilterForm filters={filters} onChange={change} />

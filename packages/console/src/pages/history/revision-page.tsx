@@ -3,14 +3,13 @@ import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { type Revision, RevisionsService } from "@flowgate/client";
 import { Link } from "wouter";
 import { useRefresh } from "../../api/refresh.ts";
-import { Dialog } from "../../components/dialog.tsx";
+import { Dialog, DialogForm } from "../../components/dialog.tsx";
 import { Problem } from "../../components/notice.tsx";
 import { Page, Result } from "../../components/page.tsx";
 import { shortRev } from "../../components/revision.tsx";
 import { Sign } from "../../components/sign.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
-import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/history.ts";
 import { texts as revisionTexts } from "../../texts/revision.ts";
 import { Difference } from "./difference.tsx";
@@ -104,12 +103,13 @@ function MessageButton({ revision: { rev, message } }: { readonly revision: Revi
         {texts.editMessage}
       </button>
       <Dialog title={texts.editMessage} isOpen={isOpen} onClose={close}>
-        <form
+        <DialogForm
           className="history-form"
-          onSubmit={(event) => {
-            event.preventDefault();
-            mutate({ rev, message: entered }, { onSuccess: close });
-          }}
+          error={error}
+          submit={texts.save}
+          isDisabled={isPending}
+          onSubmit={() => mutate({ rev, message: entered }, { onSuccess: close })}
+          onClose={close}
         >
           <label>
             {texts.message}
@@ -120,16 +120,7 @@ function MessageButton({ revision: { rev, message } }: { readonly revision: Revi
               onChange={({ target }) => setEntered(target.value)}
             />
           </label>
-          {error === null ? null : <Problem error={error} />}
-          <div className="dialog-actions">
-            <button type="button" onClick={close}>
-              {appTexts.cancel}
-            </button>
-            <button type="submit" className="primary" disabled={isPending}>
-              {texts.save}
-            </button>
-          </div>
-        </form>
+        </DialogForm>
       </Dialog>
     </>
   );

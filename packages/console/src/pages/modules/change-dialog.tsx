@@ -1,10 +1,9 @@
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { type ChangeModuleResponse, ModulesService } from "@flowgate/client";
 import { useEvents } from "../../api/live.tsx";
 import { useRefresh } from "../../api/refresh.ts";
 import { useAction } from "../../components/action.ts";
-import { Dialog } from "../../components/dialog.tsx";
-import { Problem } from "../../components/notice.tsx";
+import { Dialog, DialogForm } from "../../components/dialog.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/modules.ts";
@@ -88,12 +87,17 @@ function ChangeForm({
   const refresh = useRefresh(ModulesService.method.listModules);
   const [restarts, setRestarts] = useState(true);
   const { isBusy, error, run: start } = useAction();
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    void start(() => run(!restarts)).then(refresh);
-  };
   return (
-    <form className="modules-form" onSubmit={submit}>
+    <DialogForm
+      className="modules-form"
+      error={error}
+      submit={isBusy ? texts.working : confirm}
+      cancel={isBusy ? appTexts.close : appTexts.cancel}
+      isDangerous={isDangerous}
+      isDisabled={isBusy || !isReady}
+      onSubmit={() => void start(() => run(!restarts)).then(refresh)}
+      onClose={onClose}
+    >
       {children}
       <div>
         <label className="inline">
@@ -102,22 +106,13 @@ function ChangeForm({
         </label>
         <p className="muted">{texts.restartNowHint}</p>
       </div>
-      {error === undefined ? null : <Problem error={error} />}
       {isBusy ? (
         <div>
           <Progress then={restarts ? texts.starting : ""} />
           <p className="muted">{texts.goesOn}</p>
         </div>
       ) : null}
-      <div className="dialog-actions">
-        <button type="button" onClick={onClose}>
-          {isBusy ? appTexts.close : appTexts.cancel}
-        </button>
-        <button type="submit" className={isDangerous ? "danger" : "primary"} disabled={isBusy || !isReady}>
-          {isBusy ? texts.working : confirm}
-        </button>
-      </div>
-    </form>
+    </DialogForm>
   );
 }
 

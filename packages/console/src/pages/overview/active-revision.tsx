@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { Revision } from "@flowgate/client";
+import { Fact } from "../../components/fact.tsx";
 import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -35,18 +36,16 @@ function Facts({ revision }: { readonly revision: Revision }): ReactNode {
   const { rev, message, createTime, nodeCount } = revision;
   return (
     <dl className="facts">
-      <dt>{texts.revision}</dt>
-      <dd>
+      <Fact name={texts.revision}>
         <RevisionLink rev={rev} /> <RevisionOutcome of={revision} />
-      </dd>
-      <dt>{texts.message}</dt>
-      <dd>{message === "" ? <span className="muted">{texts.noMessage}</span> : <bdi>{visibleText(message)}</bdi>}</dd>
-      <dt>{texts.by}</dt>
-      <dd>
+      </Fact>
+      <Fact name={texts.message}>
+        {message === "" ? <span className="muted">{texts.noMessage}</span> : <bdi>{visibleText(message)}</bdi>}
+      </Fact>
+      <Fact name={texts.by}>
         <RevisionAuthor of={revision} />, <Time at={createTime} />
-      </dd>
-      <dt>{texts.nodes}</dt>
-      <dd>{nodeCount}</dd>
+      </Fact>
+      <Fact name={texts.nodes}>{nodeCount}</Fact>
     </dl>
   );
 }

@@ -3,6 +3,7 @@ import { useMutation } from "@connectrpc/connect-query";
 import { type GetRuntimeResponse, type Replica, RuntimeService, RuntimeState, SettingsService } from "@flowgate/client";
 import { useRefresh } from "../../api/refresh.ts";
 import { ConfirmButton } from "../../components/dialog.tsx";
+import { Fact } from "../../components/fact.tsx";
 import { RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
 import { Sign, StateSign } from "../../components/sign.tsx";
 import { type Column, Table } from "../../components/table.tsx";
@@ -76,31 +77,18 @@ export function RuntimeCard({
   readonly version: string | undefined;
 }): ReactNode {
   const port = runtime?.httpPort ?? 0;
-  const facts: readonly (readonly [string, ReactNode])[] = [
-    [
-      texts.state,
-      <>
-        <StateSign state={runtime?.state ?? RuntimeState.UNSPECIFIED} /> <Time at={stopTime} />
-      </>,
-    ],
-    [texts.reason, visibleText(runtime?.message ?? "")],
-    [texts.runtime, [runtime?.name, runtime?.version].join(" ")],
-    [texts.port, port === 0 ? "" : texts.onPort(port)],
-    [texts.respondedBy, replica],
-    [texts.service, version ?? ""],
-  ];
   return (
     <section className="card" aria-labelledby="overview-runtime">
       <h2 id="overview-runtime">{texts.title}</h2>
       <dl className="facts">
-        {facts
-          .filter(([, value]) => value !== "")
-          .map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
+        <Fact name={texts.state}>
+          <StateSign state={runtime?.state ?? RuntimeState.UNSPECIFIED} /> <Time at={stopTime} />
+        </Fact>
+        <Fact name={texts.reason}>{visibleText(runtime?.message ?? "")}</Fact>
+        <Fact name={texts.runtime}>{[runtime?.name, runtime?.version].join(" ")}</Fact>
+        <Fact name={texts.port}>{port === 0 ? "" : texts.onPort(port)}</Fact>
+        <Fact name={texts.respondedBy}>{replica}</Fact>
+        <Fact name={texts.service}>{version}</Fact>
       </dl>
       {replicas.length < 2 ? null : (
         <Table label={titles.title} rows={replicas} keyOf={({ name }) => name} empty="" columns={columns(rev)} />

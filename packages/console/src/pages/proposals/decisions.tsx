@@ -11,12 +11,10 @@ import {
 import { useRefresh } from "../../api/refresh.ts";
 import { useAction } from "../../components/action.ts";
 import { describeCaller } from "../../components/describe.ts";
-import { Dialog } from "../../components/dialog.tsx";
+import { Dialog, DialogForm } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
-import { Problem } from "../../components/notice.tsx";
 import { Harm } from "../../components/plan.tsx";
 import { visibleText } from "../../components/visible-text.ts";
-import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/proposals.ts";
 import { type Decisions, describeChanges, describeModule } from "./view.ts";
 
@@ -158,12 +156,14 @@ function Decision({
         {label}
       </button>
       <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>
-        <form
+        <DialogForm
           className="decision"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void decide();
-          }}
+          error={error}
+          submit={isBusy ? texts.busy : confirm}
+          isDangerous={!isPrimary}
+          isDisabled={isBusy}
+          onSubmit={() => void decide()}
+          onClose={close}
         >
           <Field label={reasonLabel}>
             {(attributes) => (
@@ -177,16 +177,7 @@ function Decision({
               />
             )}
           </Field>
-          {error === undefined ? null : <Problem error={error} />}
-          <div className="dialog-actions">
-            <button type="button" onClick={close}>
-              {appTexts.cancel}
-            </button>
-            <button type="submit" className={isPrimary ? "primary" : "danger"} disabled={isBusy}>
-              {isBusy ? texts.busy : confirm}
-            </button>
-          </div>
-        </form>
+        </DialogForm>
       </Dialog>
     </>
   );

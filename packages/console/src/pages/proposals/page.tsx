@@ -5,7 +5,7 @@ import { Link, useRoute } from "wouter";
 import { describeCaller } from "../../components/describe.ts";
 import { SelectFilter, useFilters } from "../../components/filters.tsx";
 import { Page, Result } from "../../components/page.tsx";
-import { type Column, LoadMore, Table } from "../../components/table.tsx";
+import { byPage, type Column, LoadMore, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as appTexts } from "../../texts/app.ts";
@@ -42,7 +42,7 @@ function List(): ReactNode {
   const list = useInfiniteQuery(
     ProposalsService.method.listProposals,
     { state: stateOf(state), pageToken: "" },
-    { pageParamKey: "pageToken", getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined },
+    byPage,
   );
   return (
     <Page title={appTexts.pages.proposals}>

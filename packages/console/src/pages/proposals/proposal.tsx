@@ -10,6 +10,7 @@ import {
 } from "@flowgate/client";
 import { Link } from "wouter";
 import { describeCaller } from "../../components/describe.ts";
+import { Fact } from "../../components/fact.tsx";
 import { Outcome, useDeployments } from "../../components/outcome.tsx";
 import { Page, Result } from "../../components/page.tsx";
 import { Plan } from "../../components/plan.tsx";
@@ -64,36 +65,28 @@ function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
   const { base, deploymentType, wait, maxErrors = 0, onFailure, nodeCount, digest, reason, rev, modules } = proposal;
   return (
     <dl className="facts card">
-      <Fact title={texts.state}>
+      <Fact name={texts.state}>
         <StateSign state={state} />
       </Fact>
-      <Fact title={texts.message}>{visibleText(message) || <span className="muted">{texts.noMessage}</span>}</Fact>
-      <Fact title={texts.by}>{visibleText(describeCaller({ user, tokenName }))}</Fact>
-      <Fact title={texts.proposed}>
+      <Fact name={texts.message}>{visibleText(message) || <span className="muted">{texts.noMessage}</span>}</Fact>
+      <Fact name={texts.by}>{visibleText(describeCaller({ user, tokenName }))}</Fact>
+      <Fact name={texts.proposed}>
         <Time at={createTime} /> (<ExactTime at={createTime} />)
       </Fact>
-      {state === ProposalState.OPEN ? (
-        <Fact title={texts.expires}>
-          <Time at={expireTime} />
-        </Fact>
-      ) : null}
+      <Fact name={texts.expires}>{state === ProposalState.OPEN ? <Time at={expireTime} /> : null}</Fact>
       {closeTime === undefined ? null : (
-        <Fact title={texts.closed}>
+        <Fact name={texts.closed}>
           <Time at={closeTime} />{" "}
           {closedBy === ""
             ? null
             : `(${visibleText(describeCaller({ user: closedBy, tokenName: closedByTokenName }))})`}
         </Fact>
       )}
-      {reason === "" ? null : <Fact title={texts.reason}>{visibleText(reason)}</Fact>}
-      {rev === "" ? null : (
-        <Fact title={texts.rev}>
-          <RevisionLink rev={rev} />
-        </Fact>
-      )}
-      <Fact title={texts.changes}>{describeChanges(proposal, Infinity)}</Fact>
+      <Fact name={texts.reason}>{visibleText(reason)}</Fact>
+      <Fact name={texts.rev}>{rev && <RevisionLink rev={rev} />}</Fact>
+      <Fact name={texts.changes}>{describeChanges(proposal, Infinity)}</Fact>
       {modules.length === 0 ? null : (
-        <Fact title={texts.modules}>
+        <Fact name={texts.modules}>
           <ul className="proposal-modules">
             {modules.map((module) => (
               <li key={module.name}>
@@ -103,26 +96,17 @@ function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
           </ul>
         </Fact>
       )}
-      <Fact title={texts.size}>{texts.nodes(nodeCount)}</Fact>
-      <Fact title={texts.base}>
+      <Fact name={texts.size}>{texts.nodes(nodeCount)}</Fact>
+      <Fact name={texts.base}>
         <RevisionLink rev={base} />
       </Fact>
-      <Fact title={texts.restart}>{deploymentTypes[deploymentType]}</Fact>
-      {wait === undefined ? null : <Fact title={texts.observe}>{texts.seconds(wait, maxErrors)}</Fact>}
-      {onFailure === OnFailure.UNDO ? <Fact title={texts.onFailure}>{texts.undone}</Fact> : null}
-      <Fact title={texts.digest}>
+      <Fact name={texts.restart}>{deploymentTypes[deploymentType]}</Fact>
+      <Fact name={texts.observe}>{wait === undefined ? null : texts.seconds(wait, maxErrors)}</Fact>
+      <Fact name={texts.onFailure}>{onFailure === OnFailure.UNDO ? texts.undone : null}</Fact>
+      <Fact name={texts.digest}>
         <code>{visibleText(digest)}</code>
       </Fact>
     </dl>
-  );
-}
-
-function Fact({ title, children }: { readonly title: string; readonly children: ReactNode }): ReactNode {
-  return (
-    <div className="fact">
-      <dt>{title}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

@@ -1,13 +1,11 @@
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { TokensService } from "@flowgate/client";
 import { useRefresh } from "../../api/refresh.ts";
 import { useAction } from "../../components/action.ts";
 import { CopyButton } from "../../components/copy.tsx";
-import { Dialog } from "../../components/dialog.tsx";
+import { Dialog, DialogForm } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
-import { Problem } from "../../components/notice.tsx";
-import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/tokens.ts";
 import { ScopeField } from "./scope-field.tsx";
 import { noScope, requestedScope } from "./scope.ts";
@@ -69,13 +67,15 @@ function TokenForm({
     onCreated(accessToken);
     await refresh();
   };
-  const submit = (event: FormEvent): void => {
-    event.preventDefault();
-    void run(create);
-  };
-
   return (
-    <form className="tokens-form" onSubmit={submit}>
+    <DialogForm
+      className="tokens-form"
+      error={error}
+      submit={isBusy ? texts.creating : texts.submit}
+      isDisabled={isBusy}
+      onSubmit={() => void run(create)}
+      onClose={onCancel}
+    >
       <Field label={texts.nameLabel} hint={texts.nameHint}>
         {(attributes) => (
           <input
@@ -100,16 +100,7 @@ function TokenForm({
         )}
       </Field>
       <ScopeField value={scope} onChange={setScope} />
-      {error === undefined ? null : <Problem error={error} />}
-      <div className="dialog-actions">
-        <button type="button" onClick={onCancel}>
-          {appTexts.cancel}
-        </button>
-        <button type="submit" className="primary" disabled={isBusy}>
-          {isBusy ? texts.creating : texts.submit}
-        </button>
-      </div>
-    </form>
+    </DialogForm>
   );
 }
 

@@ -7,7 +7,7 @@ import { ConfirmButton } from "../../components/dialog.tsx";
 import { TextFilter, useFilters } from "../../components/filters.tsx";
 import { Page, Result } from "../../components/page.tsx";
 import { Sign } from "../../components/sign.tsx";
-import { type Column, LoadMore, Table } from "../../components/table.tsx";
+import { byPage, type Column, LoadMore, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
@@ -22,7 +22,7 @@ export function TokensPage(): ReactNode {
   const list = useInfiniteQuery(
     TokensService.method.listTokens,
     { pageSize, pageToken: "", user: filters.user },
-    { pageParamKey: "pageToken", getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined },
+    byPage,
   );
   const identity = useQuery(AuthService.method.getIdentity, {});
   const tokens = list.data?.pages.flatMap((page) => page.tokens) ?? [];

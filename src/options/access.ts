@@ -1,24 +1,17 @@
 import * as z from "zod";
 import { toolClientIds } from "../auth/audiences.ts";
 import { isConfidentialUrl } from "../base/addresses.ts";
-import { parsePasswordHash } from "../base/password-hash.ts";
 import { isSpiffePattern } from "../auth/workload.ts";
 import type { tls } from "./connections.ts";
 import type { Permissions } from "./permissions.ts";
-import { origin, rejectDuplicates, text, wholeNumber } from "./values.ts";
+import { oneOf, origin, passwordHash, rejectDuplicates, text, wholeNumber } from "./values.ts";
 
 const user = (permissions: Permissions) =>
   z.strictObject({
     username: text.describe("Name to log in with. Must be unique."),
-    password: z
-      .string("must be a password hash; `flowgate hash-password` creates one")
-      .refine(
-        (hash) => parsePasswordHash(hash) !== undefined,
-        "must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
-      )
-      .describe(
-        "The argon2id or bcrypt hash of the password, never the password itself. `flowgate hash-password` creates one.",
-      ),
+    password: passwordHash.describe(
+      "The argon2id or bcrypt hash of the password, never the password itself. `flowgate hash-password` creates one.",
+    ),
     permissions: permissions.describe(
       '`"*"` permits every operation, `"read"` every `*.read` permission but `debug.read` and `logs.read`, and a name such as `flows.write` only itself; a role permits what its set has. A list combines several.',
     ),
@@ -108,7 +101,7 @@ const issuer = (permissions: Permissions) =>
         .describe("URL of the public keys, as a JSON Web Key Set. Required unless `jwksFile` is set."),
       jwksFile: text.optional().describe("The same as a file. Flows must not be able to write it."),
       algorithms: z
-        .array(z.enum(algorithms, `must be one of: ${algorithms.join(", ")}`), "must be a list of algorithms")
+        .array(oneOf(algorithms), "must be a list of algorithms")
         .min(1, "must name at least one algorithm")
         .readonly()
         .default(["RS256"])
@@ -241,11 +234,9 @@ const identityRule = (permissions: Permissions) =>
 
 export const identity = (permissions: Permissions) =>
   z.strictObject({
-    source: z
-      .enum(["certificate", "forwarded"], "must be one of: certificate, forwarded")
-      .describe(
-        "Where the SPIFFE ID is read from: `certificate` is the client certificate of the connection, `forwarded` the X-Forwarded-Client-Cert header set by `trustedProxies`.",
-      ),
+    source: oneOf(["certificate", "forwarded"]).describe(
+      "Where the SPIFFE ID is read from: `certificate` is the client certificate of the connection, `forwarded` the X-Forwarded-Client-Cert header set by `trustedProxies`.",
+    ),
     rules: z
       .array(identityRule(permissions), "must be a list of rules")
       .min(1, "must have at least one rule")

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { text, wholeNumber } from "./values.ts";
+import { oneOf, text, wholeNumber } from "./values.ts";
 
 export const tls = z.strictObject({
   certFile: text.describe(
@@ -11,14 +11,12 @@ export const tls = z.strictObject({
     .describe(
       "CA certificates in PEM format. Client certificates must be issued by one of them. Required unless `clientCertificate` is `none`.",
     ),
-  clientCertificate: z
-    .enum(["none", "request", "require"], "must be one of: none, request, require")
+  clientCertificate: oneOf(["none", "request", "require"])
     .default("none")
     .describe(
       "Client certificates (mTLS): `none`, `request` or `require`. An invalid certificate is rejected with `request` too.",
     ),
-  minVersion: z
-    .enum(["TLSv1.2", "TLSv1.3"], "must be one of: TLSv1.2, TLSv1.3")
+  minVersion: oneOf(["TLSv1.2", "TLSv1.3"])
     .default("TLSv1.2")
     .describe("Minimum version of TLS: `TLSv1.2` or `TLSv1.3`."),
 });

@@ -1,10 +1,9 @@
 import { join, resolve } from "node:path";
 import * as z from "zod";
-import { parsePasswordHash } from "../base/password-hash.ts";
 import { isWithin } from "../runtime/folders.ts";
 import type { Conflict } from "./access.ts";
 import { isOrigin } from "./connections.ts";
-import { flag, isWildcardPath, text, wholeNumber } from "./values.ts";
+import { flag, isWildcardPath, listOf, oneOf, passwordHash, text, wholeNumber } from "./values.ts";
 
 const root = z
   .string("must be text")
@@ -12,16 +11,10 @@ const root = z
 
 const user = z.strictObject({
   username: text.regex(/^[^:\p{Cc}]+$/u, "must not contain a colon").describe("Name of the user."),
-  password: z
-    .string("must be a password hash; `flowgate hash-password` creates one")
-    .refine(
-      (hash) => parsePasswordHash(hash) !== undefined,
-      "must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
-    )
-    .describe("The argon2id or bcrypt hash of the password, never the password itself."),
+  password: passwordHash.describe("The argon2id or bcrypt hash of the password, never the password itself."),
 });
 
-const names = z.array(text.regex(/^[\w-]+$/, "must be a name"), "must be a list of names").readonly();
+const names = listOf(text.regex(/^[\w-]+$/, "must be a name"), "names");
 
 const cors = z
   .strictObject({
@@ -78,8 +71,7 @@ export const flowHttp = z
       .strictObject({
         certFile: text.describe("Certificate chain in PEM format, as `tls.certFile`."),
         keyFile: text.describe("Private key of the certificate, as `tls.keyFile`."),
-        minVersion: z
-          .enum(["TLSv1.2", "TLSv1.3"], "must be one of: TLSv1.2, TLSv1.3")
+        minVersion: oneOf(["TLSv1.2", "TLSv1.3"])
           .default("TLSv1.2")
           .describe("Minimum version of TLS: `TLSv1.2` or `TLSv1.3`."),
       })

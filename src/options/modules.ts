@@ -3,19 +3,17 @@ import * as z from "zod";
 import { isModuleRule } from "../modules/policy.ts";
 import { isModuleName, isWithin } from "../runtime/folders.ts";
 import type { Conflict } from "./access.ts";
-import { milliseconds, text, wholeNumber } from "./values.ts";
+import { isPlainUrl, listOf, milliseconds, text, wholeNumber } from "./values.ts";
 
-const rules = z
-  .array(
-    z
-      .string("must be the name of a module")
-      .refine(
-        (rule) => isModuleRule(rule),
-        "must be the name of a module, in which * stands for any characters, with or without a range of versions, such as node-red-contrib-* or @scope/name@^1.2",
-      ),
-    "must be a list of names",
-  )
-  .readonly();
+const rules = listOf(
+  z
+    .string("must be the name of a module")
+    .refine(
+      (rule) => isModuleRule(rule),
+      "must be the name of a module, in which * stands for any characters, with or without a range of versions, such as node-red-contrib-* or @scope/name@^1.2",
+    ),
+  "names",
+);
 
 export const modules = z
   .strictObject({
@@ -41,12 +39,10 @@ export const modules = z
       .describe(
         "Modules that may not be installed and loaded, in the same form. If both lists name a module, the more specific entry decides, as in Node-RED's `externalModules.palette`.",
       ),
-    scripts: z
-      .array(
-        z.string("must be the name of a package").refine((name) => isModuleName(name), "must be the name of a package"),
-        "must be a list of names",
-      )
-      .readonly()
+    scripts: listOf(
+      z.string("must be the name of a package").refine((name) => isModuleName(name), "must be the name of a package"),
+      "names",
+    )
       .default([])
       .describe(
         "Packages whose install scripts are run, as the user of the service and outside of the sandbox, if they are in the registry by this name. Those of all others, and of uploaded packages, are not.",
@@ -94,9 +90,5 @@ type ModulePaths = {
 };
 
 function isRegistry(value: string): boolean {
-  if (isAbsolute(value)) {
-    return true;
-  }
-  const url = URL.parse(value);
-  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+  return isAbsolute(value) || isPlainUrl(value);
 }

@@ -4,19 +4,17 @@ import { runtimeDefaults } from "../runtime/options.ts";
 import { contextStorage } from "./context-storage.ts";
 import { flowHttp } from "./flow-http.ts";
 import { globalContext, nodeSettings } from "./node-settings.ts";
-import { flag, milliseconds, paths, port, text, wholeNumber } from "./values.ts";
+import { flag, listOf, milliseconds, oneOf, paths, port, text, wholeNumber } from "./values.ts";
 
-const networkRules = z
-  .array(
-    z
-      .string("must be an address or a subnet")
-      .refine(
-        (rule) => parseNetworkRule(rule) !== undefined,
-        "must be an address or a subnet, with or without a port, such as 10.0.0.0/8, 192.0.2.1:443, [2001:db8::/32]:443 or *:443; host names are not possible",
-      ),
-    "must be a list of addresses and subnets",
-  )
-  .readonly();
+const networkRules = listOf(
+  z
+    .string("must be an address or a subnet")
+    .refine(
+      (rule) => parseNetworkRule(rule) !== undefined,
+      "must be an address or a subnet, with or without a port, such as 10.0.0.0/8, 192.0.2.1:443, [2001:db8::/32]:443 or *:443; host names are not possible",
+    ),
+  "addresses and subnets",
+);
 
 /** The values of `runtime.isolate` and `runtime.quarantine` that are in force. */
 export function readIsolation({ isolate, quarantine }: Pick<z.output<typeof runtime>, "isolate" | "quarantine">): {
@@ -27,8 +25,7 @@ export function readIsolation({ isolate, quarantine }: Pick<z.output<typeof runt
 }
 
 export const runtime = z.strictObject({
-  mode: z
-    .enum(["each", "one", "none"], "must be one of: each, one, none")
+  mode: oneOf(["each", "one", "none"])
     .default("each")
     .describe(
       "Which replicas of a service with a shared store run the flows: `each` of them, `one` at a time, or `none`, for a replica that serves the API only. With SQLite, `one` is the same as `each`.",
@@ -67,20 +64,17 @@ export const runtime = z.strictObject({
   nodeCloseTimeoutMs: milliseconds
     .default(runtimeDefaults.nodeCloseTimeoutMs)
     .describe("How long a node may take to stop before the runtime no longer waits for it."),
-  freshProcess: z
-    .enum(["never", "full", "always"], "must be one of: never, full, always")
+  freshProcess: oneOf(["never", "full", "always"])
     .default(runtimeDefaults.freshProcess)
     .describe(
       "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. A process in which no node has run is not replaced. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second, flooded the log, used up their share of the connections and calls of the service, or failed too many logins.",
     ),
-  isolate: z
-    .enum(["auto", "required", "off", "node", "tab"], "must be one of: auto, required, off, node, tab")
+  isolate: oneOf(["auto", "required", "off", "node", "tab"])
     .default(runtimeDefaults.isolate)
     .describe(
       "Whether the operating system isolates the flows from the service, with the processes that they start: `auto`, as far as this machine permits; `required`, or the service does not start; `off`. The log and `flowgate status` name what is in force. Linux only. `node` and `tab` are `auto` with this value of `runtime.quarantine`.",
     ),
-  quarantine: z
-    .enum(["off", "node", "tab"], "must be one of: off, node, tab")
+  quarantine: oneOf(["off", "node", "tab"])
     .default("off")
     .describe(
       "What the service disables by itself when the code of a function node has blocked the event loop of the flows twice in a revision, so that the others run: the `node`, its `tab`, or nothing (`off`). That is a deployment, which can be undone. Crashes do not count. Hostile flows can blame another function node.",
@@ -150,9 +144,7 @@ export const runtime = z.strictObject({
       nativeAddons: flag
         .default(false)
         .describe("Permits flows to load native addons, to which the sandbox does not apply."),
-      env: z
-        .array(text, "must be a list of names")
-        .readonly()
+      env: listOf(text, "names")
         .default([])
         .describe(
           "Names of environment variables that flows can read, besides `PATH` and those for time zone, locale and CA certificates.",

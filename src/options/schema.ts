@@ -15,7 +15,17 @@ import { findNodeRedConflicts, nodeRed } from "./node-red.ts";
 import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
 import { webhooks } from "./webhooks.ts";
-import { flag, isWildcardPath, milliseconds, port, text, wholeNumber, wholeNumberOrOff } from "./values.ts";
+import {
+  flag,
+  isWildcardPath,
+  listOf,
+  milliseconds,
+  oneOf,
+  port,
+  text,
+  wholeNumber,
+  wholeNumberOrOff,
+} from "./values.ts";
 
 const history = z
   .strictObject({
@@ -86,17 +96,15 @@ const keys = z.strictObject({
   tls: tls
     .optional()
     .describe("Serves `port` over TLS only. Changed certificate files are loaded without a restart. Absent: no TLS."),
-  trustedProxies: z
-    .array(
-      z
-        .string("must be an address or a subnet")
-        .refine(
-          (subnet) => parseSubnet(subnet) !== undefined,
-          "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, but not all addresses",
-        ),
-      "must be a list of addresses and subnets",
-    )
-    .readonly()
+  trustedProxies: listOf(
+    z
+      .string("must be an address or a subnet")
+      .refine(
+        (subnet) => parseSubnet(subnet) !== undefined,
+        "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, but not all addresses",
+      ),
+    "addresses and subnets",
+  )
     .default([])
     .describe(
       "Addresses or subnets of the proxies whose `X-Forwarded-*` headers are used. From other peers these headers are ignored.",
@@ -111,15 +119,13 @@ const keys = z.strictObject({
     .describe(
       'Permits configurations in which unauthenticated clients have full access: without `adminAuth` and `identity`, a `host` other than loopback or `"*"` in `cors.origins`.',
     ),
-  hosts: z
-    .array(
-      text.regex(
-        /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i,
-        "must be a host name such as flows.example, without scheme, port and path",
-      ),
-      "must be a list of names",
-    )
-    .readonly()
+  hosts: listOf(
+    text.regex(
+      /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i,
+      "must be a host name such as flows.example, without scheme, port and path",
+    ),
+    "names",
+  )
     .default([])
     .describe(
       "Host names of the service besides `host`, `localhost` and IP addresses. Without `tls`, a request that needs no token is rejected with 421 if it names another host.",
@@ -140,8 +146,7 @@ const keys = z.strictObject({
     .describe(
       "Serves a description of the API at `/openapi.json` and `/docs`, without authentication. Without the console, `/` redirects to `/docs`.",
     ),
-  reflection: z
-    .enum(["off", "authenticated", "open"], "must be one of: off, authenticated, open")
+  reflection: oneOf(["off", "authenticated", "open"])
     .optional()
     .describe(
       "Access to gRPC server reflection: `off`, `authenticated` or `open`. Absent: `open` without `adminAuth` and `identity`, otherwise `authenticated`.",
@@ -203,11 +208,7 @@ const keys = z.strictObject({
     .prefault({}),
   log: z
     .strictObject({
-      level: z
-        .enum(
-          ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
-          "must be one of: trace, debug, info, warn, error, fatal, silent",
-        )
+      level: oneOf(["trace", "debug", "info", "warn", "error", "fatal", "silent"])
         .default("info")
         .describe("Minimum severity of the messages that are logged."),
     })

@@ -1,6 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import * as z from "zod";
-import { flag, port, text } from "./values.ts";
+import { flag, isPlainUrl, port, text } from "./values.ts";
 
 export const metrics = z.strictObject({
   enabled: flag.default(true).describe("Collects metrics and serves them at `/metrics`."),
@@ -55,11 +55,6 @@ export const tracing = z.strictObject({
       "Whether the messages of flows are traced too: a span for each node that processes a message, in the trace of the request to an HTTP-in node or a new one. Costs CPU time of the flows for each message, also of those that `sampleRatio` excludes.",
     ),
 });
-
-function isPlainUrl(text: string): boolean {
-  const url = URL.parse(text);
-  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
-}
 
 function isHeader(name: string, value: string): boolean {
   try {

@@ -2,6 +2,7 @@ import { isAbsolute, join } from "node:path";
 import * as z from "zod";
 import { isConfidentialUrl } from "../base/addresses.ts";
 import { hasCode } from "../base/error-code.ts";
+import { parsePasswordHash } from "../base/password-hash.ts";
 import { hasWildcard } from "../runtime/sandbox.ts";
 
 // Schemas shared by several options.
@@ -10,12 +11,10 @@ export const text = z.string("must be text").min(1, "must not be empty");
 export const flag = z.boolean("must be true or false");
 export const port = wholeNumber(0, 65_535);
 export const milliseconds = wholeNumber(1, 86_400_000);
-export const paths = z
-  .array(
-    text.refine((path) => !isWildcardPath(path), 'must be a path without "*"; "/" permits all files'),
-    "must be a list of paths",
-  )
-  .readonly();
+export const paths = listOf(
+  text.refine((path) => !isWildcardPath(path), 'must be a path without "*"; "/" permits all files'),
+  "paths",
+);
 
 /** An origin at which browsers reach this service. */
 export const origin = z
@@ -29,6 +28,29 @@ export const origin = z
 export function wholeNumber(min: number, max: number) {
   const error = `must be a whole number from ${min} to ${max}`;
   return z.int(error).min(min, error).max(max, error);
+}
+
+/** One of these words. */
+export function oneOf<const Words extends readonly string[]>(words: Words) {
+  return z.enum(words, `must be one of: ${words.join(", ")}`);
+}
+
+/** A list that can't be changed. `items` is what is in it, for the error. */
+export function listOf<Item extends z.ZodType>(item: Item, items: string) {
+  return z.array(item, `must be a list of ${items}`).readonly();
+}
+
+export const passwordHash = z
+  .string("must be a password hash; `flowgate hash-password` creates one")
+  .refine(
+    (hash) => parsePasswordHash(hash) !== undefined,
+    "must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
+  );
+
+/** Whether a text is an http or https URL without user and password. */
+export function isPlainUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
 }
 
 /** false is the same as 0. */

@@ -2,37 +2,34 @@ import * as z from "zod";
 import { recordedNames } from "../live/events.ts";
 import { parseSecret } from "../live/webhooks/signature.ts";
 import { isTargetEntry } from "../live/webhooks/target-policy.ts";
-import { rejectDuplicates } from "./values.ts";
+import { isPlainUrl, listOf, oneOf, rejectDuplicates } from "./values.ts";
 
 const levels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;
 
-const entries = z
-  .array(
-    z
-      .string("must be an address, a subnet or a host name")
-      .refine(
-        (entry) => isTargetEntry(entry),
-        "must be an address, a subnet or a host name, with or without a port, such as 10.0.0.0/8, 192.0.2.1:443, relay.internal:8443 or *:443",
-      ),
-    "must be a list of addresses, subnets and host names",
-  )
-  .readonly();
+const entries = listOf(
+  z
+    .string("must be an address, a subnet or a host name")
+    .refine(
+      (entry) => isTargetEntry(entry),
+      "must be an address, a subnet or a host name, with or without a port, such as 10.0.0.0/8, 192.0.2.1:443, relay.internal:8443 or *:443",
+    ),
+  "addresses, subnets and host names",
+);
 
 const target = z.strictObject({
   url: z
     .string("must be a URL")
     .refine(
-      isTargetUrl,
+      isPlainUrl,
       "must be an http or https URL such as https://hooks.example/flowgate, without user and password",
     )
     .describe("Where events are sent by POST. It is not logged, except for its host. Must be unique."),
   kinds: z
-    .array(z.enum(recordedNames, `must be one of: ${recordedNames.join(", ")}`), "must be a list of kinds")
+    .array(oneOf(recordedNames), "must be a list of kinds")
     .min(1, "must name at least one kind")
     .readonly()
     .describe(`The kinds of events that are sent: ${recordedNames.map((name) => `\`${name}\``).join(", ")}.`),
-  level: z
-    .enum(levels, `must be one of: ${levels.join(", ")}`)
+  level: oneOf(levels)
     .optional()
     .describe("The lowest level of logs and errors that are sent. Absent: all that are recorded."),
   secret: z
@@ -45,8 +42,7 @@ const target = z.strictObject({
     .describe(
       "Secret that requests are signed with, as Standard Webhooks are: `whsec_` and the Base64 of 24 to 64 random bytes. Never logged. Absent: they are not signed.",
     ),
-  format: z
-    .enum(["event", "slack"], "must be one of: event, slack")
+  format: oneOf(["event", "slack"])
     .default("event")
     .describe(
       "The body: `event`, with all fields, or `slack`, one line of text in the form that Slack and similar chats accept.",
@@ -77,8 +73,3 @@ export const webhooks = z
       .describe("The receivers of events. Requires the journal (`live.journal`)."),
   })
   .prefault({});
-
-function isTargetUrl(text: string): boolean {
-  const url = URL.parse(text);
-  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
-}

@@ -6,20 +6,19 @@ import { printable } from "../printable.ts";
 /** Finds a tab by its id or label. Undefined: there is none. Throws a CliFailure if several have the label. */
 export function findTab(nodes: readonly Node[], name: string): Node | undefined {
   const tabs = nodes.filter(({ type }) => type === "tab");
-  const byId = tabs.find(({ id }) => id === name);
-  if (byId !== undefined) {
-    return byId;
-  }
-  const found = tabs.filter((tab) => nameOf(tab) === name);
+  const named = tabs.filter((tab) => nameOf(tab) === name);
+  const isDisabled = ({ properties }: Node): boolean => properties?.["disabled"] === true;
+  return (
+    tabs.find(({ id }) => id === name) ??
+    onlyOne(named, `tabs have the label ${JSON.stringify(name)}`, (tab) => (isDisabled(tab) ? "  disabled" : ""))
+  );
+}
+
+/** Throws a CliFailure that lists the nodes if there are several. */
+function onlyOne(found: readonly Node[], what: string, describe: (node: Node) => string): Node | undefined {
   if (found.length > 1) {
-    throw new CliFailure(
-      [
-        `${found.length} tabs have the label ${JSON.stringify(name)}. Name one by its id:`,
-        ...found.map(
-          ({ id, properties }) => `  ${printable(id)}${properties?.["disabled"] === true ? "  disabled" : ""}`,
-        ),
-      ].join("\n"),
-    );
+    const lines = found.map((node) => `  ${printable(node.id)}${describe(node)}`);
+    throw new CliFailure([`${found.length} ${what}. Name one by its id:`, ...lines].join("\n"));
   }
   return found[0];
 }
@@ -50,22 +49,13 @@ export async function readNodes({ flows }: Session): Promise<readonly Node[]> {
  * CliFailure that lists the nodes with this name if there are still several.
  */
 export function findNode(nodes: readonly Node[], name: string, preferredType?: string): Node | undefined {
-  const byId = nodes.find(({ id }) => id === name);
-  if (byId !== undefined) {
-    return byId;
-  }
   const named = nodes.filter((node) => node.type !== "tab" && nameOf(node) === name);
   const preferred = named.filter(({ type }) => type === preferredType);
   const found = preferred.length > 0 ? preferred : named;
-  if (found.length > 1) {
-    throw new CliFailure(
-      [
-        `${found.length} nodes have the name ${JSON.stringify(name)}. Name one by its id:`,
-        ...found.map((node) => `  ${printable(node.id)}  ${describeNode(nodes, node)}`),
-      ].join("\n"),
-    );
-  }
-  return found[0];
+  return (
+    nodes.find(({ id }) => id === name) ??
+    onlyOne(found, `nodes have the name ${JSON.stringify(name)}`, (node) => `  ${describeNode(nodes, node)}`)
+  );
 }
 
 /** `start (inject) · Invoices` */

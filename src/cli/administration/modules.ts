@@ -3,16 +3,15 @@ import {
   type ChangeModuleResponse,
   ChangeModuleResponseSchema,
   DeploymentOutcome,
-  DeploymentOutcomeSchema,
   ListModulesResponseSchema,
   type Module,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { ifPermitted } from "../client/session.ts";
-import { CliFailure, UsageFailure, exitCodes } from "../failure.ts";
+import { UsageFailure } from "../failure.ts";
 import type { Cell } from "../output/output.ts";
-import { formatEnum } from "../output/values.ts";
 import { printable } from "../printable.ts";
+import { notRunning } from "./runtime.ts";
 
 type ForceFlags = { readonly force?: boolean };
 
@@ -105,15 +104,10 @@ async function changeEach(
       await restartFlows(context);
     }
   }
-  const { outcome = DeploymentOutcome.UNSPECIFIED, missingTypes = [] } = last ?? {};
-  if (outcome === DeploymentOutcome.FAILED || outcome === DeploymentOutcome.CRASHED) {
-    const missing =
-      missingTypes.length === 0
-        ? ""
-        : ` These node types are not installed: ${missingTypes.map(printable).join(", ")}.`;
-    throw new CliFailure(
-      `The flows ${last?.restarted === false ? "do not run" : "were started again, but do not run"} (${formatEnum(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
-      { exitCode: exitCodes.notRunning },
+  if (last?.outcome === DeploymentOutcome.FAILED || last?.outcome === DeploymentOutcome.CRASHED) {
+    throw notRunning(
+      `The flows ${last.restarted === false ? "do not run" : "were started again, but do not run"}`,
+      last,
     );
   }
 }

@@ -3,6 +3,7 @@ import {
   DeploymentOutcome,
   DeploymentOutcomeSchema,
   RestartRuntimeResponseSchema,
+  type ChangeModuleResponse,
   StartFlowsResponseSchema,
   StopFlowsResponseSchema,
 } from "@flowgate/client";
@@ -48,22 +49,28 @@ export async function startFlows({ session, output, progress }: ClientContext): 
 function finish<D extends DescMessage>(
   output: Output,
   schema: D,
-  response: MessageShape<D> & { readonly outcome: DeploymentOutcome; readonly missingTypes: readonly string[] },
+  response: MessageShape<D> & Pick<ChangeModuleResponse, "outcome" | "missingTypes">,
   texts: { readonly running: string; readonly failed: string },
 ): void {
-  const { outcome, missingTypes } = response;
-  const isRunning = outcome === DeploymentOutcome.RUNNING;
+  const isRunning = response.outcome === DeploymentOutcome.RUNNING;
   if (isRunning || output.format !== undefined) {
     output.message(schema, response, () => output.style("green", texts.running));
   }
   if (!isRunning) {
-    const missing =
-      missingTypes.length === 0 ? "" : ` These node types are not installed: ${printable(missingTypes.join(", "))}.`;
-    throw new CliFailure(
-      `${texts.failed} (${formatEnum(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
-      { exitCode: exitCodes.notRunning },
-    );
+    throw notRunning(texts.failed, response);
   }
+}
+
+/** The failure of a command after which the flows do not run. */
+export function notRunning(
+  text: string,
+  { outcome, missingTypes }: Pick<ChangeModuleResponse, "outcome" | "missingTypes">,
+): CliFailure {
+  const missing =
+    missingTypes.length === 0 ? "" : ` These node types are not installed: ${printable(missingTypes.join(", "))}.`;
+  return new CliFailure(`${text} (${formatEnum(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`, {
+    exitCode: exitCodes.notRunning,
+  });
 }
 
 /** Asks at a terminal, and stops the flows. Throws a CliFailure if some still run, or run again. */

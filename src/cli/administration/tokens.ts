@@ -1,7 +1,7 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { CreateTokenResponseSchema, ListTokensResponseSchema, type Token } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { Session } from "../client/session.ts";
+import { type Session, unless } from "../client/session.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import { printList } from "../output/list.ts";
 import { printable } from "../printable.ts";
@@ -87,14 +87,10 @@ async function revokeEach(session: Session, ids: readonly string[]): Promise<voi
   let revoked = 0;
   try {
     for (const id of ids) {
-      try {
-        await session.tokens.deleteToken({ id });
-        revoked += 1;
-      } catch (error) {
-        if (ConnectError.from(error).code !== Code.NotFound) {
-          throw error;
-        }
+      if ((await unless(Code.NotFound, session.tokens.deleteToken({ id }))) === undefined) {
         unknown.push(printable(id));
+      } else {
+        revoked += 1;
       }
     }
   } finally {

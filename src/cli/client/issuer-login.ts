@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Configuration, TokenEndpointResponse } from "openid-client";
-import { hostOf, isLoopback } from "../../base/addresses.ts";
+import { isConfidentialUrl } from "../../base/addresses.ts";
 import { CliFailure } from "../failure.ts";
 import { printable } from "../printable.ts";
 import { changeClientConfig, type StoredToken } from "./config.ts";
@@ -62,12 +62,6 @@ export async function hasLogins(connection: Connection): Promise<boolean> {
   } catch {
     return true;
   }
-}
-
-/** Tokens must not be readable on the network. */
-function isConfidentialUrl(text: string): boolean {
-  const url = URL.parse(text);
-  return url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(hostOf(url)));
 }
 
 /** A document of the server; undefined: it has none. */

@@ -82,15 +82,11 @@ export async function readBounded(name: string, stream: AsyncIterable<Uint8Array
   for await (const chunk of stream) {
     bytes += chunk.length;
     if (bytes > maxFileBytes) {
-      throw tooLarge(name);
+      throw new CliFailure(`${name}: is larger than ${maxFileBytes / 1024 / 1024} MiB: specify a file with flows`);
     }
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes);
-}
-
-function tooLarge(name: string): CliFailure {
-  return new CliFailure(`${name}: is larger than ${maxFileBytes / 1024 / 1024} MiB: specify a file with flows`);
 }
 
 export function explainReadError(error: unknown, path: string): unknown {
@@ -130,11 +126,13 @@ export function readContent(source: FlowSource): FlowFiles {
   if (!Array.isArray(flows)) {
     throw failureAt(source, ["flows"], "flows: must be an array of nodes");
   }
+  const field = (name: string, found: unknown): FileValue | undefined =>
+    found === undefined ? undefined : { value: found, source, path: [name] };
   return {
     nodes: elementsOf(source, flows, ["flows"]),
-    rev: rev === undefined ? undefined : { value: rev, source, path: ["rev"] },
-    credentials: credentials === undefined ? undefined : { value: credentials, source, path: ["credentials"] },
-    modules: modules === undefined ? undefined : { value: modules, source, path: ["modules"] },
+    rev: field("rev", rev),
+    credentials: field("credentials", credentials),
+    modules: field("modules", modules),
   };
 }
 

@@ -33,20 +33,16 @@ export async function readFlowFiles(
     }
     return (await isFolder(path)) ? readFolder(path) : readFile(path);
   });
+  const only = (name: "rev" | "credentials" | "modules") =>
+    onlyOne(
+      name,
+      contents.map((content) => content[name]),
+    );
   return {
     nodes: contents.flatMap(({ nodes }) => nodes),
-    rev: onlyOne(
-      "rev",
-      contents.map(({ rev }) => rev),
-    ),
-    credentials: onlyOne(
-      "credentials",
-      contents.map(({ credentials }) => credentials),
-    ),
-    modules: onlyOne(
-      "modules",
-      contents.map(({ modules }) => modules),
-    ),
+    rev: only("rev"),
+    credentials: only("credentials"),
+    modules: only("modules"),
   };
 }
 

@@ -1,7 +1,11 @@
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
+import type { Replica } from "../../store/cluster.ts";
 import { isCleared, recordedCases, stateKey } from "../events.ts";
 import { type Journal, type RecordedEvent, recordedBetween } from "../journal.ts";
 import type { ReplicaLink } from "./link.ts";
+
+/** The replicas that have left whose positions are known. */
+const maxLeft = 1_000;
 
 /** The recorded events that are read for a replica that was not reached meanwhile. */
 const maxRecorded = 2_000;
@@ -88,16 +92,82 @@ export class Member {
   }
 }
 
-/** The names of replicas of which no event is received. */
-export function lostNames(members: Iterable<Member>): string[] {
-  const lost = new Set<string>();
-  const live = new Set<string>();
-  for (const { name, status } of members) {
-    if (status !== "joining") {
-      (status === "lost" ? lost : live).add(name);
+/** The other replicas of a view. */
+export class Members implements Iterable<Member>, Disposable {
+  readonly #byId = new Map<string, Member>();
+  #listed: ReadonlySet<string> = new Set();
+  /** The last position that was received from a replica that has left, by its id: it may have been paused only. */
+  readonly #left = new Map<string, number>();
+
+  [Symbol.iterator](): Iterator<Member> {
+    return this.#byId.values();
+  }
+
+  some(matches: (member: Member) => boolean): boolean {
+    return this.#byId.values().some(matches);
+  }
+
+  every(matches: (member: Member) => boolean): boolean {
+    return this.#byId.values().every(matches);
+  }
+
+  /** Until where all that are `live` have sent their events. */
+  confirmedSeq(): number {
+    const live = this.#byId.values().filter(({ status }) => status === "live");
+    return live.reduce((seq, { lastSeq }) => Math.min(seq, lastSeq), Number.MAX_SAFE_INTEGER);
+  }
+
+  /** The names of replicas of which no event is received. */
+  lostNames(): string[] {
+    const lost = new Set<string>();
+    const live = new Set<string>();
+    for (const { name, status } of this) {
+      if (status !== "joining") {
+        (status === "lost" ? lost : live).add(name);
+      }
+    }
+    return [...lost.difference(live)];
+  }
+
+  begin(seq: number): void {
+    this.#byId.values().forEach((member) => member.begin(seq));
+  }
+
+  /** Adds those that are new. `leftSeq` is undefined unless the replica was there before. */
+  update(listed: readonly Replica[], open: (replica: Replica, leftSeq: number | undefined) => Member): void {
+    this.#listed = new Set(listed.map(({ id }) => id));
+    for (const replica of listed) {
+      const { id } = replica;
+      if (!this.#byId.has(id)) {
+        this.#byId.set(id, open(replica, this.#left.get(id)));
+        this.#left.delete(id);
+      }
     }
   }
-  return [...lost.difference(live)];
+
+  /**
+   * Removes those that are neither listed nor `live`. After a failure of the database, those that have not written to it yet are not
+   * listed.
+   */
+  removeGone(): Member[] {
+    const gone = [...this.#byId].filter(([id, { status }]) => status !== "live" && !this.#listed.has(id));
+    for (const [id, { link, lastSeq }] of gone) {
+      this.#byId.delete(id);
+      this.#left.set(id, lastSeq);
+      link[Symbol.dispose]();
+    }
+    for (const id of this.#left.keys().take(Math.max(0, this.#left.size - maxLeft))) {
+      this.#left.delete(id);
+    }
+    return gone.map(([, member]) => member);
+  }
+
+  [Symbol.dispose](): void {
+    for (const { link } of this) {
+      link[Symbol.dispose]();
+    }
+    this.#byId.clear();
+  }
 }
 
 /** What a replica has recorded after a position. */

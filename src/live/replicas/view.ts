@@ -9,7 +9,7 @@ import { parsePosition, positionBefore } from "../position.ts";
 import { EventRing, type WatchStart } from "../ring.ts";
 import type { DropReason, Entry, EventStream } from "../stream.ts";
 import { type ReplicaConnection, ReplicaLink } from "./link.ts";
-import { lostNames, Member, readRecorded } from "./member.ts";
+import { Member, Members, readRecorded } from "./member.ts";
 
 export type ViewOptions = {
   readonly hub: EventHub;
@@ -39,13 +39,11 @@ const timerErrorMs = 10;
 export class ReplicaView implements EventFeed, Disposable {
   readonly #options: ViewOptions & { readonly waitMs: number };
   readonly #ring: EventRing;
-  readonly #members = new Map<string, Member>();
+  readonly #members = new Members();
   readonly #subscriptions = new DisposableStack();
   #demand: EventStream;
   #debugSeq = Number.MAX_SAFE_INTEGER;
   #held: Held[] = [];
-  /** The last position that was received from a replica that has left, by its id: it may have been paused only. */
-  readonly #left = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   /** Where the view begins. What is not there when it is ready is sent from the journal, to readers that start before. */
   readonly #beginSeq: number;
@@ -93,7 +91,7 @@ export class ReplicaView implements EventFeed, Disposable {
     const { hub } = this.#options;
     return (
       seq >= Math.max(hub.startSeq, this.#ring.startSeq) &&
-      this.#members.values().every(({ status, startSeq }) => status === "live" && startSeq <= seq)
+      this.#members.every(({ status, startSeq }) => status === "live" && startSeq <= seq)
     );
   }
 
@@ -109,7 +107,7 @@ export class ReplicaView implements EventFeed, Disposable {
         states.set(stateKey(event) ?? "", event);
       }
     }
-    for (const member of this.#members.values()) {
+    for (const member of this.#members) {
       for (const [key, event] of member.states()) {
         states.set(key, event);
       }
@@ -118,7 +116,7 @@ export class ReplicaView implements EventFeed, Disposable {
   }
 
   missing(): readonly Event[] {
-    return lostNames(this.#members.values()).map((name) => this.#toMissing(name));
+    return this.#members.lostNames().map((name) => this.#toMissing(name));
   }
 
   control(seq: number, kind: EventInit["kind"]): Event {
@@ -139,40 +137,32 @@ export class ReplicaView implements EventFeed, Disposable {
 
   /** Takes up the replicas that are there now. */
   update(replicas: readonly Replica[]): void {
-    const others = new Map(replicas.filter(({ isSelf }) => !isSelf).map((replica) => [replica.id, replica]));
-    for (const [id, member] of this.#members) {
-      if (!others.has(id)) {
-        if (member.status === "live") {
-          this.#lose(member, new Error("it is no longer listed"));
-        }
-        this.#members.delete(id);
-        this.#left.set(id, member.lastSeq);
-        member.link[Symbol.dispose]();
-        void this.#fill(member.name, member.lastSeq);
-      }
-    }
-    for (const [id, replica] of others) {
-      if (!this.#members.has(id)) {
-        this.#members.set(id, this.#open(replica));
-      }
-    }
+    this.#members.update(
+      replicas.filter(({ isSelf }) => !isSelf),
+      (replica, leftSeq) => this.#open(replica, leftSeq),
+    );
+    this.#removeGone();
     this.#release();
   }
 
   [Symbol.dispose](): void {
     this.#subscriptions.dispose();
     clearTimeout(this.#timer);
-    for (const { link } of this.#members.values()) {
-      link[Symbol.dispose]();
-    }
-    this.#members.clear();
+    this.#members[Symbol.dispose]();
     this.#isReady = true;
     this.#becomesReady.resolve();
   }
 
-  #open(replica: Replica): Member {
-    const { id, name } = replica;
-    const sinceSeq = this.#left.get(id) ?? (this.#isReady ? this.#beginSeq : this.#options.sinceSeq);
+  #removeGone(): void {
+    for (const { name, lastSeq } of this.#members.removeGone()) {
+      void this.#fill(name, lastSeq);
+    }
+  }
+
+  /** `leftSeq` is what was received last if the replica was there before. */
+  #open(replica: Replica, leftSeq: number | undefined): Member {
+    const { name } = replica;
+    const sinceSeq = leftSeq ?? (this.#isReady ? this.#beginSeq : this.#options.sinceSeq);
     const openLink = (member: Member): ReplicaLink =>
       new ReplicaLink({
         connect: () => this.#options.connect(replica),
@@ -209,9 +199,9 @@ export class ReplicaView implements EventFeed, Disposable {
     if (wantsDebug !== this.#demand.filter.cases.has("debug")) {
       this.#demand.end();
       this.#demand = this.#openDemand();
-      const received = this.#members.values().map(({ lastSeq }) => lastSeq);
+      const received = Array.from(this.#members, ({ lastSeq }) => lastSeq);
       this.#debugSeq = wantsDebug ? Math.max(this.#options.sinceSeq, ...received) : Number.MAX_SAFE_INTEGER;
-      for (const { link } of this.#members.values()) {
+      for (const { link } of this.#members) {
         link.setDebug(wantsDebug);
       }
     }
@@ -235,9 +225,10 @@ export class ReplicaView implements EventFeed, Disposable {
     const hasStreams = this.#isReady;
     // What was received before comes before the event that says so.
     this.#release();
-    if (hasStreams && lostNames(this.#members.values()).includes(member.name)) {
+    if (hasStreams && this.#members.lostNames().includes(member.name)) {
       this.#ring.push(this.lastSeq, this.#toMissing(member.name));
     }
+    this.#removeGone();
   }
 
   #toMissing(name: string): Event {
@@ -253,7 +244,7 @@ export class ReplicaView implements EventFeed, Disposable {
     this.#options.hub.advance(seq);
     const before = this.#held.findLastIndex((held) => held.seq <= seq);
     this.#held.splice(before + 1, 0, this.#toHeld(seq, event, member));
-    for (const other of this.#members.values()) {
+    for (const other of this.#members) {
       if (other.status === "live" && other.lastSeq < seq && other !== member) {
         other.link.confirm(seq);
       }
@@ -263,19 +254,14 @@ export class ReplicaView implements EventFeed, Disposable {
   /** Distributes the events before which no replica can have another one. */
   #release(): void {
     if (!this.#isReady) {
-      const isWaiting = this.#members
-        .values()
-        .some(({ status, lastSeq }) => status === "joining" || (status === "live" && lastSeq < this.#beginSeq));
+      const isWaiting = this.#members.some(
+        ({ status, lastSeq }) => status === "joining" || (status === "live" && lastSeq < this.#beginSeq),
+      );
       if (isWaiting) {
         return;
       }
     }
-    let limit = Number.MAX_SAFE_INTEGER;
-    for (const { status, lastSeq } of this.#members.values()) {
-      if (status === "live") {
-        limit = Math.min(limit, lastSeq);
-      }
-    }
+    const limit = this.#members.confirmedSeq();
     const end = this.#held.findIndex(({ seq }) => seq > limit);
     const released = this.#held.splice(0, end === -1 ? this.#held.length : end);
     for (const { seq, event, member } of released) {
@@ -285,7 +271,7 @@ export class ReplicaView implements EventFeed, Disposable {
       }
     }
     if (!this.#isReady) {
-      this.#members.values().forEach((member) => member.begin(this.#beginSeq));
+      this.#members.begin(this.#beginSeq);
       this.#ring.advance(this.#beginSeq);
       this.#isReady = true;
       this.#becomesReady.resolve();
@@ -294,7 +280,7 @@ export class ReplicaView implements EventFeed, Disposable {
   }
 
   #schedule(): void {
-    const isJoining = this.#members.values().some(({ status }) => status === "joining");
+    const isJoining = this.#members.some(({ status }) => status === "joining");
     if (this.#timer === undefined && (this.#held.length > 0 || !this.#isReady || isJoining)) {
       this.#timer = setTimeout(() => {
         this.#timer = undefined;
@@ -308,7 +294,7 @@ export class ReplicaView implements EventFeed, Disposable {
     const untilMs = performance.now() - this.#options.waitMs + timerErrorMs;
     const [oldest] = this.#held;
     const neededSeq = oldest !== undefined && oldest.sinceMs <= untilMs ? oldest.seq : 0;
-    for (const member of this.#members.values()) {
+    for (const member of this.#members) {
       const { status, lastSeq, sinceMs } = member;
       const isBehind = status === "live" && lastSeq < (this.#isReady ? neededSeq : this.#beginSeq);
       if (isBehind || (status === "joining" && sinceMs <= untilMs)) {

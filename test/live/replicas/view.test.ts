@@ -227,19 +227,43 @@ test("events of a killed replica are there once, whether it has sent or only rec
 test("a replica that is paused for so long that it is not listed is named, and sends its events once", async () => {
   const [own, other] = [createHub("a"), createHub("b")];
   const recorded: Event[] = [];
-  using view = openView(own, { b: replicasService({ hub: other, key }) }, { recorded });
+  const b = createReplica(other);
+  using view = openView(own, { b: b.served }, { recorded });
   await view.ready;
   const stream = view.watch({ cases: eventCases });
+  const seen = async (count: number): Promise<string[]> => (await take(stream, count)).map((event) => describe(event));
   recorded.push(publish(other, "1"));
-  await take(stream, 1);
-  view.update([]);
+  expect(await seen(1)).toEqual(["1"]);
+  b.kill();
+  expect(await seen(1)).toEqual(["dropped b"]);
   recorded.push(publish(other, "2"));
+  view.update([]);
+  expect(await seen(1)).toEqual(["2"]);
+  b.continue();
   view.update([replica("b")]);
-  recorded.push(publish(other, "3"));
-  const events = await take(stream, 3);
-  expect(events.map((event) => describe(event)).toSorted()).toEqual(["2", "3", "dropped b"]);
+  publish(other, "3");
+  expect(await seen(1)).toEqual(["3"]);
   publish(own, "4");
-  expect((await take(stream, 1)).map((event) => describe(event))).toEqual(["4"]);
+  expect(await seen(1)).toEqual(["4"]);
+});
+
+test("a replica that sends its events while it is not listed is not named, until it ends", async () => {
+  const [own, other] = [createHub("a"), createHub("b")];
+  const b = createReplica(other);
+  using view = openView(own, { b: b.served });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases });
+  view.update([]);
+  publish(other, "1");
+  publish(own, "2");
+  expect((await take(stream, 2)).map((event) => describe(event)).toSorted()).toEqual(["1", "2"]);
+  expect(view.missing()).toEqual([]);
+  b.kill();
+  expect((await take(stream, 1)).map((event) => describe(event))).toEqual(["dropped b"]);
+  expect(view.missing()).toEqual([]);
+  view.update([]);
+  publish(own, "3");
+  expect((await take(stream, 1)).map((event) => describe(event))).toEqual(["3"]);
 });
 
 test("the states of a replica that goes on are known, also if their events were in the journal before", async () => {

@@ -125,6 +125,7 @@ test("says what is missing, but not that debug messages of before are", async ()
     const dropped = (id: string, reason: string) =>
       create(EventSchema, { id, time: timestampFromMs(0), kind: { case: "dropped", value: { reason } } });
     if (after === "") {
+      yield eventAt(0, "0", "bookmark");
       yield dropped("1", "expired");
       yield dropped("2", "flood");
       throw new ConnectError("lost", Code.Unavailable);

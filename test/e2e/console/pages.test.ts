@@ -74,7 +74,8 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
   });
 
   const paths = (): string[] => [
-    "",
+    "/no-such-page",
+    "/",
     "/flows",
     nodePath,
     "/history",
@@ -87,7 +88,6 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
     "/tokens",
     "/audit",
     "/settings",
-    "/no-such-page",
   ];
 
   const screens = [
@@ -95,16 +95,16 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
     ["on a desktop in light colours", { viewport: { width: 1280, height: 1000 }, colorScheme: "light" }],
   ] as const;
 
-  // Each page is loaded once for both screens. Without motion, colours change at once.
+  // Each page is shown once for both screens. Without motion, colours change at once.
   test("is accessible, fits, and shows hostile text as text, on a phone and on a desktop", async () => {
-    await using console = await Console.open(browser, service, { username: "admin" });
+    await using console = await Console.open(browser, service, { username: "admin", path: "/no-such-page" });
     const { page } = console;
     for (const path of paths()) {
       for (const [at, [name, { viewport, colorScheme }]] of screens.entries()) {
         await page.setViewportSize(viewport);
         await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
         if (at === 0) {
-          await console.goto(path);
+          await console.show(path);
         }
         await page.locator("main h1").waitFor();
         await page.getByText("Loading …").first().waitFor({ state: "detached" });

@@ -92,14 +92,14 @@ describe.skipIf(missingBrowser !== undefined)("the pages for deployments and pro
     await using console = await open("ada");
     const { page } = console;
     const path = join(service.dataDir, "large.json");
-    const code = "// a comment that makes the function long\n".repeat(100);
-    const nodes = Array.from({ length: 2_500 }, (_, index) => functionNode(`f${index}`, { z: "two", func: code }));
+    const code = "// a comment that makes the function long\n".repeat(20);
+    const nodes = Array.from({ length: 500 }, (_, index) => functionNode(`f${index}`, { z: "two", func: code }));
     await writeFile(path, JSON.stringify([tab("two"), ...nodes]));
     await page.getByLabel("Choose a file").setInputFiles(path);
-    await page.getByText("2501 nodes, 1 tab").waitFor();
+    await page.getByText("501 nodes, 1 tab").waitFor();
     expect(await page.getByLabel("Replace these tabs").isChecked()).toBe(true);
     await page.getByRole("button", { name: "Plan", exact: true }).click();
-    await page.getByText("2500 added, 1 removed").waitFor();
+    await page.getByText("500 added, 1 removed").waitFor();
     await page.getByRole("button", { name: "Change the flows" }).click();
     await page.getByRole("button", { name: "Remove" }).click();
     await plan(console, [tab("two"), comment("c3", "two", "third")], "Replace these tabs");

@@ -41,7 +41,7 @@ test.each<[what: string, node: FlowNode, path: string, name: string]>([
 
 let runtime: OpenedRuntime;
 beforeAll(async () => {
-  runtime = await runtimeUnderTest({}, installProbe);
+  runtime = await runtimeUnderTest({ freshProcess: "never" }, installProbe);
 });
 afterAll(() => runtime[Symbol.asyncDispose]());
 

@@ -27,7 +27,7 @@ describe("a running child", () => {
   let runtime: OpenedRuntime;
   let seq = 0;
   beforeAll(async () => {
-    runtime = await runtimeUnderTest({}, installProbe);
+    runtime = await runtimeUnderTest({ freshProcess: "never" }, installProbe);
   });
   afterAll(() => runtime[Symbol.asyncDispose]());
 

@@ -15,6 +15,7 @@ import { anyMessage, anyTypes } from "./any-message.ts";
 import { formatQuery, formatText } from "./format-query.ts";
 import type { GatewayRequest } from "../src/http/request.ts";
 import { call, createEcho, createRequest } from "./service.ts";
+import { propertyRuns } from "./property-runs.ts";
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
 
@@ -179,7 +180,7 @@ describe("any message is returned unchanged", () => {
         const query = formatQuery(QueryMsgSchema, message, (field) => (camel ? field.jsonName : field.name));
         await check(echo, createRequest("GET", `/q?${query}`), json(message));
       }),
-      { numRuns: 300 },
+      propertyRuns(300),
     );
   });
 
@@ -189,7 +190,7 @@ describe("any message is returned unchanged", () => {
       fc.asyncProperty(anyMessage(QueryMsgSchema), async (message) => {
         await check(echo, createRequest("POST", "/q", stringify(json(message))), json(message));
       }),
-      { numRuns: 300 },
+      propertyRuns(300),
     );
   });
 
@@ -213,7 +214,7 @@ describe("any message is returned unchanged", () => {
         const body = stringify((json(message) as { repeatedNested?: object }).repeatedNested ?? []);
         await check(echo, createRequest("POST", `${target}?${query}`, body), json(message));
       }),
-      { numRuns: 300 },
+      propertyRuns(300),
     );
   });
 });
@@ -264,7 +265,7 @@ test("a field is never set twice", async () => {
         }
       },
     ),
-    { numRuns: 300 },
+    propertyRuns(300),
   );
 });
 
@@ -317,7 +318,7 @@ describe("no input results in a 500", () => {
           expect(statuses).toContain((await call(echo, createRequest("GET", `/q/${path}?${query}`))).status);
         }
       }),
-      { numRuns: 3000 },
+      propertyRuns(3000),
     );
   });
 
@@ -333,7 +334,7 @@ describe("no input results in a 500", () => {
       fc.asyncProperty(fc.oneof(text, fc.uint8Array({ maxLength: 30 })), async (body) => {
         expect(statuses).toContain((await call(echo, createRequest("POST", "/q", body, form))).status);
       }),
-      { numRuns: 2000 },
+      propertyRuns(2000),
     );
   });
 
@@ -383,7 +384,7 @@ describe("no input results in a 500", () => {
           expect(statuses).toContain((await call(any, createRequest("POST", "/q", body))).status);
         },
       ),
-      { numRuns: 5000 },
+      propertyRuns(5000),
     );
   });
 });

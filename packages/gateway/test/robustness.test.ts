@@ -9,6 +9,7 @@ import { createGateway, presets, type Gateway, type GatewayOptions } from "../sr
 import type { GatewayResponse } from "../src/http/response.ts";
 import { anyMessage, anyTypes } from "./any-message.ts";
 import { createMethod, createRequest } from "./service.ts";
+import { propertyRuns } from "./property-runs.ts";
 
 type Options = Omit<GatewayOptions, "routes">;
 
@@ -209,7 +210,7 @@ test("no input results in a 500, for any message and options", async () => {
       const { status } = await gateway.handle({ ...request, headers: { ...request.headers, ...more } });
       expect(status).not.toBe(500);
     }),
-    { numRuns: 6000 },
+    propertyRuns(6000),
   );
 });
 
@@ -253,7 +254,7 @@ test("no input results in a 500 of a stream", async () => {
         expect(await read(response)).not.toMatch(/"internal"|internal error/);
       },
     ),
-    { numRuns: 2000 },
+    propertyRuns(2000),
   );
 });
 

@@ -18,6 +18,7 @@ import { QueryMsgSchema, type QueryMsg } from "../gen/t/v1/vectors_pb.ts";
 import { serve } from "../serve.ts";
 import { createMethod } from "../service.ts";
 import { callUnary } from "./captured.ts";
+import { propertyRuns } from "../property-runs.ts";
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
 type More = MessageInitShape<typeof MethodRuleSchema>;
@@ -135,7 +136,7 @@ test.each<[name: string, desc: DescMessage, messages: fc.Arbitrary<Message>, rul
       expect(json(desc, server.seen.at(-1) as Message)).toEqual(json(desc, message));
       expect(json(desc, returned)).toEqual(json(desc, message));
     }),
-    { numRuns: 200 },
+    propertyRuns(200),
   );
 });
 

@@ -22,6 +22,7 @@ import { createGateway, createReachableRegistry, type Gateway, type GatewayOptio
 import { anyMessage, anyTypes } from "../any-message.ts";
 import { collect } from "../serve-streams.ts";
 import { call, createEcho, createRequest } from "../service.ts";
+import { propertyRuns } from "../property-runs.ts";
 
 const url = (name: string): string => `type.googleapis.com/${name}`;
 const thing = url("gatewaytest.v1.Thing");
@@ -198,7 +199,7 @@ test("any message is returned unchanged", async () => {
         fromBinary(QueryMsgSchema, toBinary(QueryMsgSchema, message as never)),
       );
     }),
-    { numRuns: 200 },
+    propertyRuns(200),
   );
   expect(await call(response, createRequest("POST", "/q", '{"@type":"x/t.v1.QueryMsg"}'))).toMatchObject({
     body: { message: "['@type']: must name a known type, not x/t.v1.QueryMsg" },

@@ -6,6 +6,7 @@ import { hasEscapedKey, parseJsonText } from "../../src/json/parse-json-text.ts"
 import { scanStructure } from "../../src/json/structural-scan.ts";
 import { WideInteger } from "../../src/json/wide-integer.ts";
 import { codePoint } from "../code-point.ts";
+import { propertyRuns } from "../property-runs.ts";
 
 const parse = (text: string | Uint8Array, maxDepth = 8): unknown =>
   parseJson(typeof text === "string" ? Buffer.from(text) : text, maxDepth);
@@ -198,7 +199,7 @@ test("throws nothing but faults, whatever the bytes", () => {
         }
       },
     ),
-    { numRuns: 3000 },
+    propertyRuns(3000),
   );
 });
 

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type StructuralScan, scanStructure } from "../../src/json/structural-scan.ts";
+import { propertyRuns } from "../property-runs.ts";
 
 /** The same as a state machine that reads one character at a time. */
 function expected(bytes: Uint8Array): StructuralScan {
@@ -39,7 +40,7 @@ test("counts colons, commas, containers and depth outside of strings, whatever e
       const bytes = Buffer.from(pieces.join(""));
       expect(scanStructure(bytes)).toEqual(expected(bytes));
     }),
-    { numRuns: 1000 },
+    propertyRuns(1000),
   );
 });
 

@@ -22,6 +22,7 @@ import { createGateway } from "../../src/index.ts";
 import { createSchemaCheck } from "../openapi-check.ts";
 import { call, createMethod, createRequest } from "../service.ts";
 import { codePoint } from "../code-point.ts";
+import { propertyRuns } from "../property-runs.ts";
 
 const info = { title: "Things", version: "1" };
 const get = (value: string) => ({ pattern: { case: "get", value } }) as const;
@@ -83,7 +84,7 @@ test("the JSON of every message fits the exact schemas of request and response",
       expect(check([...place, "responses", "200", "content", "application/json", "schema"], body)).toBeUndefined();
       expect(check([...place, "requestBody", "content", "application/json", "schema"], body)).toBeUndefined();
     }),
-    { numRuns: 100 },
+    propertyRuns(100),
   );
 });
 

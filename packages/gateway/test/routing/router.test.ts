@@ -6,6 +6,7 @@ import { decodePathVariable } from "../../src/routing/percent.ts";
 import { expandTemplate, formatTemplate, parseTemplate, type Template } from "../../src/routing/template.ts";
 import { anyTemplate } from "../any-template.ts";
 import { vectors } from "../vectors.ts";
+import { propertyRuns } from "../property-runs.ts";
 
 type RouteRow = readonly [id: string, httpMethod: string, template: string];
 
@@ -285,7 +286,7 @@ describe("any templates", () => {
         expect(match instanceof RequestError ? match : match?.value).toBe(expected);
         expect(router.methodsOf(path).size).toBe(expected === undefined ? 0 : 1);
       }),
-      { numRuns: 2000 },
+      propertyRuns(2000),
     );
   });
 

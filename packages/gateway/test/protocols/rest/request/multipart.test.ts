@@ -6,6 +6,7 @@ import { createGateway, RequestError, openapi, type GatewayOptions } from "../..
 import { parseMultipart } from "../../../../src/protocols/rest/request/multipart.ts";
 import { serve, type Send } from "../../../serve.ts";
 import { call, createEcho, createMethod, createRequest } from "../../../service.ts";
+import { propertyRuns } from "../../../property-runs.ts";
 
 const type = "multipart/form-data; boundary=b";
 
@@ -109,7 +110,7 @@ describe("the parser", () => {
       fc.property(fc.array(fc.constantFrom(...words), { maxLength: 20 }), (parts) => {
         errorOf(`--b\r\n${parts.join("")}`);
       }),
-      { numRuns: 2000 },
+      propertyRuns(2000),
     );
   });
 

@@ -10,6 +10,7 @@ import { fastifyGatewayPlugin } from "../../../../src/adapters/fastify/index.ts"
 import { createGateway } from "../../../../src/index.ts";
 import { json, serve, type Send } from "../../../serve.ts";
 import { createMethod, createRequest } from "../../../service.ts";
+import { propertyRuns } from "../../../property-runs.ts";
 
 const v2 = { ...json, "service-api-version": "v2" };
 
@@ -257,7 +258,7 @@ describe("an arbitrary request header", () => {
           expect([200, 204, 304, 400, 405, 406, 412, 504]).toContain(status);
         },
       ),
-      { numRuns: 2000 },
+      propertyRuns(2000),
     );
   });
 });

@@ -6,14 +6,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
 const building = "flowgate: building the sources, which are new or have changed\n";
 
-// Few builds, which take seconds: two that run at once follow one that was interrupted.
+let checkout: Checkout;
+beforeAll(async () => {
+  checkout = await createCheckout();
+});
+afterAll(() => checkout?.[Symbol.asyncDispose]());
+
+// Few builds, which take seconds: two that run at once follow one that was interrupted, and the sources change after them.
 test("npm start builds new sources once, for two at once, and does not run an interrupted build", async () => {
-  await using checkout = await createCheckout();
   await mkdir(checkout.builds, { recursive: true });
   using watcher = watchFolder(checkout.builds);
   const interrupted = checkout.spawn();
@@ -32,8 +37,7 @@ test("npm start builds new sources once, for two at once, and does not run an in
 });
 
 test("npm start builds changed sources, and again if they change while it builds", async () => {
-  await using checkout = await createCheckout();
-  expect(await checkout.start()).toEqual({ code: 0, stdout: "0.2.0\n", stderr: building });
+  expect(await checkout.start()).toMatchObject({ code: 0, stdout: "0.2.0\n" });
   const built = await readdir(checkout.builds);
   await checkout.change();
   const starting = checkout.spawn();
@@ -45,13 +49,15 @@ test("npm start builds changed sources, and again if they change while it builds
 });
 
 test("npm start needs the development packages", async () => {
-  await using checkout = await createCheckout([".package-lock.json"]);
-  expect(await checkout.start()).toEqual({
+  await using incomplete = await createCheckout([".package-lock.json"]);
+  expect(await incomplete.start()).toEqual({
     code: 1,
     stdout: "",
     stderr: `${building}flowgate: the sources are built with development packages, which are not installed: run npm install --include=dev\n`,
   });
 });
+
+type Checkout = Awaited<ReturnType<typeof createCheckout>>;
 
 /** A copy of what `npm start` needs, with these entries of `node_modules`, or with all. */
 async function createCheckout(packages?: readonly string[]) {

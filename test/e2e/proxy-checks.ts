@@ -43,13 +43,14 @@ export const proxiedConfig = {
   reflection: "open",
   metrics: { port: 0 },
   // A machine that is busy with other tests would have calls shed.
-  limits: { bodyBytes: 3_000_000, eventLoopDelayMs: 0 },
+  limits: { bodyBytes: 1_500_000, eventLoopDelayMs: 0 },
   log: { level: "debug" },
 };
 
 const node = (info: string) => [{ id: "t", type: "tab", info }];
-const large = "x".repeat(2_000_000);
-const tooLarge = "x".repeat(3_500_000);
+// More than the 1 MiB that nginx accepts by default.
+const large = "x".repeat(1_100_000);
+const tooLarge = "x".repeat(1_600_000);
 const grpcHeaders = { "content-type": "application/grpc", te: "trailers" };
 const settings = "/flowgate.v1.SettingsService/GetSettings";
 const watch = `/${Health.typeName}/Watch`;

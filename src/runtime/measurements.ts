@@ -1,4 +1,5 @@
 import { type Fields, isFields } from "../base/fields.ts";
+import type { NodeReading, TabReading } from "../telemetry/flows.ts";
 import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
 import { type Durations, buckets } from "../telemetry/series.ts";
 import { cutText } from "./node-events.ts";
@@ -6,28 +7,14 @@ import { cutText } from "./node-events.ts";
 // What the child measures of the flows. Flows can write these messages too: values are checked and limited.
 
 /** What nodes of a tab have done since the last report. */
-export type TabMeasurement = {
-  /** The id; empty for nodes on no tab. */
-  readonly tab: string;
-  readonly label: string;
-  readonly messages: number;
-  readonly errors: number;
+export type TabMeasurement = Pick<TabReading, "tab" | "label" | "messages" | "errors"> & {
   readonly durations: Durations;
   /** Responses of HTTP-in nodes, by the hundred of their status. */
   readonly responses: Readonly<Partial<Record<ResponseClass, number>>>;
   readonly responseDurations: Durations;
 };
 
-/** The same of one node, by its id in the flows. */
-export type NodeMeasurement = {
-  readonly tab: string;
-  readonly node: string;
-  readonly type: string;
-  readonly messages: number;
-  readonly errors: number;
-  readonly count: number;
-  readonly seconds: number;
-};
+export type NodeMeasurement = NodeReading;
 
 export type Measurements = {
   readonly kind: "measurements";

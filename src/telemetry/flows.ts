@@ -2,8 +2,9 @@ import type { Registry } from "prom-client";
 import { registerSamples } from "./register-samples.ts";
 import type { Labels, Sample, Series } from "./series.ts";
 
-type Tab = {
-  /** The id. */
+/** What nodes of a tab have done. */
+export type TabReading = {
+  /** The id; empty for nodes on no tab. */
   readonly tab: string;
   readonly label: string;
   readonly messages: number;
@@ -14,7 +15,8 @@ type Tab = {
   readonly responseDurations: Series;
 };
 
-type Node = {
+/** The same of one node, by its id in the flows. */
+export type NodeReading = {
   readonly tab: string;
   readonly node: string;
   readonly type: string;
@@ -26,9 +28,9 @@ type Node = {
 
 /** What the flows have done, read at each scrape. Ids and labels are those of flows. */
 export interface FlowReading {
-  tabs(): IteratorObject<Tab>;
+  tabs(): IteratorObject<TabReading>;
   /** None unless nodes are measured. */
-  nodes(): IteratorObject<Node>;
+  nodes(): IteratorObject<NodeReading>;
   /** Undefined while there is no process. */
   process(): { readonly heapBytes: number; readonly lagSeconds: number } | undefined;
   cpuSeconds(): number;
@@ -116,7 +118,7 @@ function registerNodes(registry: Registry, read: FlowReading): void {
   });
 }
 
-function labelsOf({ tab, node, type }: Node): Labels {
+function labelsOf({ tab, node, type }: NodeReading): Labels {
   return { tab, node, type };
 }
 

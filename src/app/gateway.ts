@@ -153,24 +153,12 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   }
   const closing = new AbortController();
   stack.defer(() => closing.abort());
-  const mount = createMount({ ...serverOptions, options, shutdownSignal: closing.signal });
   const shutdownSignal = closing.signal;
+  const mount = createMount({ ...serverOptions, options, shutdownSignal });
   const apiPort = listen ? server.port : undefined;
+  const access = { authenticator, editorSignIn, audit };
   const nodeRed = await openNodeRed(
-    {
-      options,
-      serverOptions,
-      apiPort,
-      memory,
-      authenticator,
-      editorSignIn,
-      audit,
-      store,
-      runtime,
-      live,
-      log,
-      shutdownSignal,
-    },
+    { ...components, ...access, serverOptions, apiPort, memory, shutdownSignal },
     stack,
   );
   toolsPort = nodeRed?.port;

@@ -191,14 +191,7 @@ function openRoutes(
       maxPinned: options.history.maxRevisions,
     }),
     context: contextService({ desired, audit, runtime, cluster, redactor: live.redactor }),
-    modules: modulesService({
-      store: flows,
-      modules,
-      sets: moduleSets,
-      audit,
-      runtime,
-      cluster,
-    }),
+    modules: modulesService({ store: flows, modules, sets: moduleSets, audit, runtime, cluster }),
     runtime: runtimeService({
       store: flows,
       desired,

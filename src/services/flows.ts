@@ -41,18 +41,8 @@ export type FlowsServiceOptions = PlanFlowsOptions &
     readonly approvals: Approvals;
   };
 
-export function flowsService({
-  store,
-  deployer,
-  preparation,
-  decrypt,
-  approvals,
-  analysis,
-  modules,
-  runtime,
-  cluster,
-  desired,
-}: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
+export function flowsService(options: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
+  const { store, deployer, preparation, decrypt, approvals } = options;
   const responses = new WeakMap<Revision, GetFlowsResponse>();
 
   function respond(revision: Revision): GetFlowsResponse {
@@ -93,16 +83,15 @@ export function flowsService({
       );
     },
 
-    planFlows: (request, context) =>
-      planFlows(request, context, { store, preparation, analysis, modules, runtime, cluster, desired }),
+    planFlows: (request, context) => planFlows(request, context, options),
 
     async undoFlows(request, context) {
-      const change = undoChange(request.rev, request.deploymentType, context, { store, analysis });
+      const change = undoChange(request.rev, request.deploymentType, context, options);
       const call = readDeploymentCall(request, request.rev, context, approvals);
       return toSetFlowsResponse(await deployer.deploy(change, call));
     },
 
-    ...singleFlowMethods({ store, deployer, decrypt, approvals }),
+    ...singleFlowMethods(options),
   };
 }
 

@@ -176,6 +176,11 @@ export function textOf(setting: Setting | undefined): string | undefined {
   return setting?.kind === "value" && typeof setting.value === "string" ? setting.value : undefined;
 }
 
+/** Why a setting can't be translated. */
+export function reasonOf(setting: Setting | undefined, otherwise = "it is not JSON"): string {
+  return setting?.kind === "code" ? setting.reason : otherwise;
+}
+
 /** The value of a setting without the members and items that are code, which are `problems`. Undefined: it is code itself. */
 export function toJson(setting: Setting | undefined): {
   readonly value: unknown;

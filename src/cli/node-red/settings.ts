@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { passwordProblem } from "./users.ts";
 import type { ImportReport, Outcome } from "./report.ts";
-import { memberOf, type Setting, textOf, toJson } from "./settings-file.ts";
+import { memberOf, reasonOf, type Setting, textOf, toJson } from "./settings-file.ts";
 
 /** What a translation works with. */
 type Context = {
@@ -165,11 +165,6 @@ const translations: Readonly<Record<string, Translate>> = {
   verbose: without("set log.level: debug", "changed"),
   httpRoot: without("deprecated: use httpNodeRoot in settings.js, or set runtime.http.root", "not_possible"),
 };
-
-/** Why a setting can't be translated. */
-function reasonOf(setting: Setting, otherwise = "it is not JSON"): string {
-  return setting.kind === "code" ? setting.reason : otherwise;
-}
 
 /** `problems`: members that are code, by their paths. */
 function addProblems(problems: ReturnType<typeof toJson>["problems"], add: Context["add"], name: string): void {

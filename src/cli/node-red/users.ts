@@ -1,7 +1,7 @@
 import { isPermission } from "../../auth/permissions.ts";
 import { parsePasswordHash } from "../../base/password-hash.ts";
 import { permissions as knownPermissions } from "../../services/api.ts";
-import { memberOf, type Setting, textOf } from "./settings-file.ts";
+import { memberOf, reasonOf, type Setting, textOf } from "./settings-file.ts";
 
 /** The option `adminAuth` of Flowgate, as far as it can be imported. */
 type AdminAuth = {
@@ -30,12 +30,12 @@ export function passwordProblem(hash: string): string | undefined {
 export function readAdminAuth(adminAuth: Setting, report: Report): AdminAuth | undefined {
   const type = memberOf(adminAuth, "type");
   if (adminAuth.kind !== "object" || (type !== undefined && textOf(type) !== "credentials")) {
-    report("adminAuth", type ?? adminAuth, explain(type ?? adminAuth, "only users with passwords can be imported"));
+    report("adminAuth", type ?? adminAuth, reasonOf(type ?? adminAuth, "only users with passwords can be imported"));
     return undefined;
   }
   const users = memberOf(adminAuth, "users");
   if (users === undefined || users.kind === "code") {
-    report("adminAuth.users", users ?? adminAuth, explain(users, "it is missing"));
+    report("adminAuth.users", users ?? adminAuth, reasonOf(users, "it is missing"));
     return undefined;
   }
   const items = users.kind === "list" ? users.items : [users];
@@ -46,7 +46,7 @@ export function readAdminAuth(adminAuth: Setting, report: Report): AdminAuth | u
   for (const name of ["authenticate", "tokens"]) {
     const code = memberOf(adminAuth, name);
     if (code !== undefined) {
-      report(`adminAuth.${name}`, code, explain(code, "Flowgate has no such option"));
+      report(`adminAuth.${name}`, code, reasonOf(code, "Flowgate has no such option"));
     }
   }
   const defaults = memberOf(adminAuth, "default");
@@ -65,14 +65,14 @@ function readUser(user: Setting, path: string, report: Report): AdminAuth["users
   const name = memberOf(user, "username");
   const username = textOf(name);
   if (username === undefined || username === "") {
-    report(`${path}.username`, name ?? user, explain(name ?? user, "it is not text"));
+    report(`${path}.username`, name ?? user, reasonOf(name ?? user, "it is not text"));
     return [];
   }
   const hash = memberOf(user, "password");
   const password = textOf(hash);
   const problem = passwordProblem(password ?? "");
   if (password === undefined || problem !== undefined) {
-    report(`${path}.password`, hash ?? user, explain(hash ?? user, problem ?? "it is not text"));
+    report(`${path}.password`, hash ?? user, reasonOf(hash ?? user, problem ?? "it is not text"));
     return [];
   }
   const permissions = readPermissions(memberOf(user, "permissions"), user, `${path}.permissions`, report);
@@ -90,7 +90,7 @@ function readPermissions(
   const names = items.flatMap((item) => {
     const name = textOf(item);
     if (name === undefined || !isPermission(name, knownPermissions)) {
-      report(path, item, explain(item, "Flowgate has no such permission"));
+      report(path, item, reasonOf(item, "Flowgate has no such permission"));
       return [];
     }
     return [name];
@@ -104,8 +104,4 @@ function readPermissions(
     return undefined;
   }
   return names.length === 1 ? names[0] : names;
-}
-
-function explain(setting: Setting | undefined, otherwise: string): string {
-  return setting?.kind === "code" ? setting.reason : otherwise;
 }

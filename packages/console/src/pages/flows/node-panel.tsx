@@ -1,8 +1,7 @@
-import { type ReactNode, useState } from "react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import { useMutation } from "@connectrpc/connect-query";
 import { LogLevel, type NodeState, RuntimeService } from "@flowgate/client";
 import { Link } from "wouter";
-import { CodeView } from "../../components/code-view.tsx";
 import { detectLanguage } from "../../components/code-language.ts";
 import { ConfirmButton } from "../../components/dialog.tsx";
 import { Fact } from "../../components/fact.tsx";
@@ -185,6 +184,9 @@ function PropertyList({ node }: { readonly node: FlowNode }): ReactNode {
   );
 }
 
+/** Highlights code. It is loaded when code is shown first. */
+const CodeViewer = lazy(async () => ({ default: (await import("../../components/code-viewer.tsx")).CodeViewer }));
+
 function LongProperty({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode {
   const [isOpen, setOpen] = useState(name === "func" || name === "template");
   const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
@@ -192,7 +194,11 @@ function LongProperty({ name, value }: { readonly name: string; readonly value: 
   return (
     <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{visibleText(name)}</summary>
-      {isOpen ? <CodeView text={text} language={language} label={visibleText(name)} /> : null}
+      {isOpen ? (
+        <Suspense fallback={<pre className="code-waiting">{text}</pre>}>
+          <CodeViewer text={text} language={language} label={visibleText(name)} />
+        </Suspense>
+      ) : null}
     </details>
   );
 }

@@ -37,12 +37,11 @@ export async function openEditor(
   { options, version, live, store, tools, audit }: EditorOptions,
   stack: AsyncDisposableStack,
 ): Promise<EditorParts> {
-  const [{ Palette: LoadedPalette }, { PaletteChanges }, { findEditorClient, editorPackage }, { editorSettings }] =
+  const [{ Palette: LoadedPalette }, { PaletteChanges }, { findEditorClient, editorPackage, editorSettings }] =
     await Promise.all([
       import("../node-red/palette/palette.ts"),
       import("../node-red/comms/palette-changes.ts"),
       import("../node-red/editor/client-files.ts"),
-      import("../node-red/editor/settings.ts"),
     ]);
   const { dataDir, nodeRed, runtime } = options;
   const coreDir = findCoreDir();
@@ -78,7 +77,7 @@ export async function openEditor(
       palette: stack.use(new PaletteChanges(hub, palette)),
       onDenied: (origin) => audit.record({ kind: "permission_denied", origin, detail: "events.read" }),
     },
-    editorSettings: client && (() => editorSettings({ client, catalogue })),
+    editorSettings: client && (() => editorSettings(client, catalogue)),
   };
 }
 

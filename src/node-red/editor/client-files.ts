@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join, relative, sep } from "node:path";
+import type { Fields } from "../../base/fields.ts";
 
 /** The files of Node-RED's editor, which is an optional package. */
 export type EditorClient = {
@@ -39,6 +40,27 @@ function resolveManifest(): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * What the editor reads from `/settings` about itself. It connects to nothing but this listener, and to `catalogue`, the URL of the list of
+ * modules that can be installed. Without one, modules can be uploaded.
+ */
+export async function editorSettings({ localesDir }: EditorClient, catalogue: string | undefined): Promise<Fields> {
+  const languages = (await readdir(localesDir)).filter((name) => /^[a-z]{2,3}(?:-[a-z]+)?$/i.test(name));
+  return {
+    editorTheme: {
+      languages: languages.toSorted(),
+      palette: { catalogues: catalogue === undefined ? [] : [catalogue] },
+      // Every deployment is a revision.
+      projects: { enabled: false },
+      tours: false,
+      userMenu: true,
+    },
+    codeEditor: { lib: "monaco", options: {} },
+    markdownEditor: { mermaid: { enabled: true } },
+    telemetryEnabled: false,
+  };
 }
 
 /** All files below a folder, by their paths relative to it, with `/`. */

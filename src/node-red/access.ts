@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyRequest } from "fastify";
@@ -8,6 +8,7 @@ import { type CallerAuthenticator, createAccessCheck, type PermissionCheck } fro
 import type { AccessRule } from "../auth/permissions.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Origin } from "../store/audit-store.ts";
+import { createTrust } from "../server/pipeline/client.ts";
 import { createHostCheck, isCrossOrigin } from "../server/pipeline/guards/browser-safety.ts";
 
 /** Who may use a route. Each route has one in its `config`. */
@@ -54,7 +55,7 @@ export function originOf(request: FastifyRequest): Origin {
  * the route. Must be called before routes are added. A route that does not declare its access can't be added.
  */
 export function protectRoutes(app: FastifyInstance, { authenticator, audit, hosts }: AccessOptions): void {
-  const isOwn = hosts === undefined ? () => true : createHostCheck(hosts);
+  const isOwn = ownHostCheck(hosts);
   const checks = new WeakMap<RouteAccess, PermissionCheck>();
   const checkOf = (access: RouteAccess): PermissionCheck => {
     const check = checks.get(access) ?? createAccessCheck(authenticator, access, audit);
@@ -84,7 +85,10 @@ export function protectRoutes(app: FastifyInstance, { authenticator, audit, host
     if (isCrossOrigin({ method: raw.method, headers }, authority, () => false)) {
       throw new FlowgateError("foreign_origin", "pages of other origins may not use this");
     }
-    assertOneAuthorization(raw.rawHeaders);
+    // Node ignores all but the first one.
+    if (countOf("authorization", raw) > 1) {
+      throw new FlowgateError("invalid_argument", "Authorization: must be sent once");
+    }
     const { authorization = null } = headers;
     const peer = { address: request.ip, requestId: request.id, target: raw.url ?? "", authorization };
     request.values = createContextValues().set(peerKey, peer);
@@ -109,10 +113,38 @@ export function headersOf({ authorization }: IncomingHttpHeaders): Headers {
   return new Headers(authorization === undefined ? {} : { authorization });
 }
 
-/** Node ignores all but the first one. */
-function assertOneAuthorization(rawHeaders: readonly string[]): void {
-  const names = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "authorization");
-  if (names.length > 1) {
-    throw new FlowgateError("invalid_argument", "Authorization: must be sent once");
-  }
+/**
+ * Returns a function that returns the status with which a request for a websocket is refused, or undefined. Browsers apply no same-origin
+ * policy to websockets: pages of any origin may open one, and with DNS rebinding under any name.
+ */
+export function createUpgradeCheck(
+  hosts: AccessOptions["hosts"],
+  trustedProxies: readonly string[],
+): (request: IncomingMessage) => number | undefined {
+  const isOwn = ownHostCheck(hosts);
+  const isTrusted = createTrust(trustedProxies);
+  return (request) => {
+    const { method, headers, socket } = request;
+    const { host = "", "x-forwarded-host": forwarded } = headers;
+    if (method !== "GET" || countOf("host", request) !== 1) {
+      return 400;
+    }
+    const requested =
+      typeof forwarded === "string" && isTrusted(socket.remoteAddress)
+        ? (forwarded.split(",").at(-1)?.trim() ?? "")
+        : host;
+    if (![host, requested].every((name) => isOwn(name))) {
+      return 421;
+    }
+    return isCrossOrigin({ method, headers }, requested, () => false) ? 403 : undefined;
+  };
+}
+
+function ownHostCheck(hosts: AccessOptions["hosts"]): (host: string) => boolean {
+  return hosts === undefined ? () => true : createHostCheck(hosts);
+}
+
+/** How often a header was sent. */
+function countOf(name: string, { rawHeaders }: IncomingMessage): number {
+  return rawHeaders.filter((each, at) => at % 2 === 0 && each.toLowerCase() === name).length;
 }

@@ -6,9 +6,8 @@ import { Code } from "@connectrpc/connect";
 import { codeOfStatus } from "@flowgate/gateway/server";
 import { type FastifyInstance, type FastifyServerFactory, fastify } from "fastify";
 import type { Logger } from "pino";
-import { protectRoutes } from "./access.ts";
+import { createUpgradeCheck, protectRoutes } from "./access.ts";
 import { type CommsOptions, serveComms } from "./comms/server.ts";
-import { createUpgradeCheck } from "./comms/upgrade-check.ts";
 import { handleErrors, sendError } from "./errors.ts";
 import { limitRequests } from "./request-limits.ts";
 import { addRoutes, type RoutesOptions } from "./routes.ts";
@@ -97,7 +96,7 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
   stack.use(
     serveComms(opened, {
       ...options.comms,
-      refusalOf: createUpgradeCheck({ hosts: checkedHosts, trustedProxies }),
+      refusalOf: createUpgradeCheck(checkedHosts, trustedProxies),
       clientOf: ({ headers, socket }) => ({ address: socket.remoteAddress ?? "", requestId: requestIdOf(headers) }),
     }),
   );

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { eventually } from "../e2e/service.ts";
-import { createDatabase } from "../postgres/postgres.ts";
+import { createDatabase, startServer } from "../postgres/postgres.ts";
 import { openAt } from "./postgres-location.ts";
 
 test("an entry that another replica commits late is read, though later ones were committed before", async () => {
@@ -37,4 +37,18 @@ test("an entry that another replica commits late is read, though later ones were
   } finally {
     await other.end();
   }
+});
+
+test("a journal rejects with unavailable while there is no database, and works again afterwards", async () => {
+  await using server = await startServer({ settings: { fsync: "off" } });
+  const database = await server.createDatabase();
+  await using store = await openAt(database.url, randomBytes(32));
+  await using journal = store.openJournal({ onReplaced() {} });
+  expect(await journal.lastSeq("a")).toBe(0);
+  await server.stop("fast");
+  await expect(journal.lastSeq("a")).rejects.toMatchObject({ reason: "unavailable" });
+  await eventually(async () => expect(store.health().isUsable).toBe(false));
+  await expect(journal.lastSeq("a")).rejects.toMatchObject({ reason: "unavailable" });
+  await server.start();
+  await eventually(async () => expect(await journal.lastSeq("a")).toBe(0));
 });

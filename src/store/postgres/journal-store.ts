@@ -14,7 +14,7 @@ import {
 } from "../sql/journal.ts";
 import { type Query, toCondition } from "../sql/query.ts";
 import { type Database, queryOf, repeatOnce } from "./database.ts";
-import { classify } from "./errors.ts";
+import { classify, toFlowgateError } from "./errors.ts";
 
 /** What a row takes besides its data. */
 const rowBytes = 200;
@@ -25,7 +25,7 @@ const pruneLock = 0x464c474a;
 /** The journal of all replicas, over a connection of its own, for which no deployment waits. It is opened by the first call. */
 export class PostgresJournal implements JournalStore {
   readonly #database: Pick<Database, "connect">;
-  #client: Promise<Client> | undefined;
+  #client: Client | undefined;
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(database: Pick<Database, "connect">) {
@@ -71,14 +71,16 @@ export class PostgresJournal implements JournalStore {
 
   /** Runs one operation after another. One whose connection fails is repeated once, on a new connection. */
   #run<T>(operation: (query: Query) => Promise<T>): Promise<T> {
-    return repeatOnce(() => this.#runOnce(operation));
+    return repeatOnce(() => this.#runOnce(operation)).catch((error: unknown) => {
+      throw toFlowgateError(error);
+    });
   }
 
   #runOnce<T>(operation: (query: Query) => Promise<T>): Promise<T> {
     const result = this.#queue.then(async () => {
-      this.#client ??= this.#database.connect();
+      const client = await this.#connect();
       try {
-        return await operation(queryOf(await this.#client));
+        return await operation(queryOf(client));
       } catch (error) {
         if (classify(error) === "connection") {
           await this.#close();
@@ -90,10 +92,15 @@ export class PostgresJournal implements JournalStore {
     return result;
   }
 
+  async #connect(): Promise<Client> {
+    this.#client ??= await this.#database.connect();
+    return this.#client;
+  }
+
   async #close(): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
-    await client?.then((each) => each.end()).catch(() => {});
+    await client?.end().catch(() => {});
   }
 }
 

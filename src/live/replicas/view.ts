@@ -282,10 +282,17 @@ export class ReplicaView implements EventFeed, Disposable {
   #schedule(): void {
     const isJoining = this.#members.some(({ status }) => status === "joining");
     if (this.#timer === undefined && (this.#held.length > 0 || !this.#isReady || isJoining)) {
+      const { waitMs } = this.#options;
+      const dueMs = performance.now() + waitMs;
       this.#timer = setTimeout(() => {
         this.#timer = undefined;
-        this.#expire();
-      }, this.#options.waitMs).unref();
+        if (performance.now() < dueMs + waitMs / 2) {
+          this.#expire();
+        } else {
+          // This process was paused, and has not read what the others have sent.
+          this.#schedule();
+        }
+      }, waitMs).unref();
     }
   }
 

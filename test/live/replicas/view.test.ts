@@ -163,6 +163,22 @@ test("a replica that confirms nothing is named, and is not waited for", async ()
   expect(events.map((event) => describe(event))).toEqual(["1"]);
 });
 
+test("after a pause of this process, the others have time to confirm", async () => {
+  const [own, other] = [createHub("a"), createHub("b")];
+  const { confirmPosition, ...service } = replicasService({ hub: other, key });
+  const overNetwork: Service["confirmPosition"] = async (...call) => {
+    await setImmediate();
+    return confirmPosition(...call);
+  };
+  using view = openView(own, { b: { ...service, confirmPosition: overNetwork } }, { waitMs: 50 });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases });
+  publish(own, "1");
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+  expect((await take(stream, 1)).map((event) => describe(event))).toEqual(["1"]);
+  expect(view.missing()).toEqual([]);
+});
+
 test("a stream that does not prove the secret is not read", async () => {
   const [own, other] = [createHub("a"), createHub("b")];
   publish(other, "1");

@@ -15,7 +15,9 @@ export class Member {
   readonly name: string;
   readonly link: ReplicaLink;
   readonly sinceMs = performance.now();
-  readonly #states = new Map<string, Event>();
+  #states = new Map<string, Event>();
+  /** Those of a stream that has started, until all have come. */
+  #nextStates: Map<string, Event> | undefined;
   /** Events wait for those of replicas that are `live`, and at the beginning of those that are `joining`. */
   #status: "joining" | "live" | "lost" = "joining";
   /** All events between these positions were received, or could not be. */
@@ -50,9 +52,24 @@ export class Member {
   started(afterSeq: number): boolean {
     const isFirst = this.#status === "joining";
     this.#startSeq = isFirst ? afterSeq : this.#startSeq;
-    this.#status = "live";
-    this.#states.clear();
+    this.#nextStates = new Map();
     return isFirst;
+  }
+
+  /** A state at the start of the stream. */
+  addState(event: Event): void {
+    setState(this.#nextStates ?? this.#states, event);
+  }
+
+  /** All states of the stream have come. Returns whether they had not before. */
+  completeStates(): boolean {
+    if (this.#nextStates === undefined) {
+      return false;
+    }
+    this.#states = this.#nextStates;
+    this.#nextStates = undefined;
+    this.#status = "live";
+    return true;
   }
 
   /** The view is ready. Unless the replica is `live`, it is taken up from this position. */
@@ -70,25 +87,30 @@ export class Member {
   lose(): void {
     this.#status = "lost";
     this.#states.clear();
+    this.#nextStates = undefined;
   }
 
   setState(event: Event): void {
-    const key = stateKey(event);
-    if (key === undefined) {
-      return;
-    }
-    if (event.kind.case === "deployment") {
-      // There is one active revision.
-      for (const [other, { kind }] of this.#states) {
-        if (kind.case === "deployment") {
-          this.#states.delete(other);
-        }
+    setState(this.#states, event);
+  }
+}
+
+function setState(states: Map<string, Event>, event: Event): void {
+  const key = stateKey(event);
+  if (key === undefined) {
+    return;
+  }
+  if (event.kind.case === "deployment") {
+    // There is one active revision.
+    for (const [other, { kind }] of states) {
+      if (kind.case === "deployment") {
+        states.delete(other);
       }
     }
-    this.#states.delete(key);
-    if (!isCleared(event)) {
-      this.#states.set(key, event);
-    }
+  }
+  states.delete(key);
+  if (!isCleared(event)) {
+    states.set(key, event);
   }
 }
 

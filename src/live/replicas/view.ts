@@ -170,13 +170,14 @@ export class ReplicaView implements EventFeed, Disposable {
         wantsDebug: this.#ring.wants("debug"),
         onStart: (afterSeq, since) => {
           const isFirst = member.started(afterSeq);
-          this.#received(member, afterSeq);
+          member.received(afterSeq);
           if (!isFirst && afterSeq > since) {
             void this.#fill(name, since);
           }
-          member.link.confirm(Math.max(this.#beginSeq, this.#held.at(-1)?.seq ?? 0));
+          this.#confirm(member);
+          this.#release();
         },
-        onState: (event) => member.setState(event),
+        onState: (event) => member.addState(event),
         onEvent: (seq, event) => {
           this.#hold(seq, event, member);
           this.#received(member, seq);
@@ -207,9 +208,18 @@ export class ReplicaView implements EventFeed, Disposable {
     }
   }
 
+  /** Events and positions come after the states of a stream. */
   #received(member: Member, seq: number): void {
     member.received(seq);
+    if (member.completeStates()) {
+      // For those that are held since the stream has started.
+      this.#confirm(member);
+    }
     this.#release();
+  }
+
+  #confirm({ link }: Member): void {
+    link.confirm(Math.max(this.#beginSeq, this.#held.at(-1)?.seq ?? 0));
   }
 
   #lose(member: Member, err: unknown): void {

@@ -299,6 +299,52 @@ test("the states of a replica that goes on are known, also if their events were 
   expect(view.states()).toEqual(recorded);
 });
 
+test("the states of a replica are known, or are said to be missing, while a stream that has started sends them", async () => {
+  const [own, other] = [createHub("a"), createHub("b")];
+  const state = other.publish({ kind: { case: "runtimeState", value: { message: "state" } } });
+  const b = createReplica(other);
+  let started = () => {};
+  let sent = Promise.resolve();
+  const slow: Service = {
+    ...b.served,
+    async *watchReplica(request, context) {
+      for await (const response of b.served.watchReplica(request, context)) {
+        yield response;
+        started();
+        await sent;
+      }
+    },
+  };
+  using view = openView(own, { b: slow });
+  await view.ready;
+  const stream = view.watch({ cases: eventCases.difference(new Set(["debug"])) });
+  /** Resolves when a stream has started, and sends nothing more until `send` is called. */
+  const untilStart = () => {
+    const [start, sending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    [started, sent] = [start.resolve, sending.promise];
+    return { start: start.promise.then(() => setImmediate()), send: sending.resolve };
+  };
+
+  const changed = untilStart();
+  const debug = view.watch({ cases: eventCases });
+  await changed.start;
+  expect({ states: view.states(), missing: view.missing() }).toEqual({ states: [state], missing: [] });
+  changed.send();
+  publish(other, "1");
+  await take(debug, 1);
+  expect(view.states()).toEqual([state]);
+
+  b.kill();
+  const again = untilStart();
+  b.continue();
+  await again.start;
+  expect(view.missing().map((event) => describe(event))).toEqual(["dropped b"]);
+  again.send();
+  publish(other, "2");
+  expect((await take(stream, 3)).map((event) => describe(event))).toEqual(["1", "dropped b", "2"]);
+  expect({ states: view.states(), missing: view.missing() }).toEqual({ states: [state], missing: [] });
+});
+
 test("what the journal has of a lost replica comes after the events before it that still wait for other replicas", async () => {
   const [own, lost, slow] = [createHub("a"), createHub("b"), createHub("c")];
   const b = createReplica(lost);

@@ -24,7 +24,7 @@ type JournalOptions = {
 };
 
 /** A page of recorded events. */
-export type JournalEvents = {
+type JournalEvents = {
   readonly events: readonly Event[];
   /** Where it has ended; undefined on the last page. */
   readonly next: JournalCursor | undefined;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
-export const sourcePath = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const sourcePath = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 /** The built program in tests and drills (test/program.ts), or else its source. */
 export const mainPath = process.env["TESTED_PROGRAM"] ?? sourcePath;

@@ -7,7 +7,7 @@ import { openGateway } from "../../src/app/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { openRaw } from "../server/http/raw-connection.ts";
 import { deploy } from "./deploy.ts";
-import { eventually, type Service, startService } from "./service.ts";
+import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 
 /** Longer than the timeout of a test. */
 const hourMs = 3_600_000;
@@ -18,7 +18,7 @@ function steps(service: Service): string[] {
 }
 
 test("between SIGTERM and the end of the delay it is not ready, but serves everything else", async () => {
-  await using service = await startService({ config: { drain: { delayMs: hourMs } } });
+  await using service = await startService({ config: { ...withoutRuntime, drain: { delayMs: hourMs } } });
   process.kill(service.pid, "SIGTERM");
   await service.untilLogged(/draining/);
   const { status, headers, body } = await service.send("GET", "/readyz");

@@ -215,7 +215,7 @@ describe.skipIf(missingBrowser !== undefined)("the pages for deployments and pro
     await using grace = await open("grace");
     await using bob = await open("bob", "/proposals");
     const propose = async (name: string) => {
-      await grace.goto("/deploy");
+      await grace.show("/deploy");
       await plan(grace, renamed("c1", name));
       await grace.page.getByLabel("Message").fill(name);
       await grace.page.getByRole("button", { name: "Propose" }).click();
@@ -238,7 +238,7 @@ describe.skipIf(missingBrowser !== undefined)("the pages for deployments and pro
     await activate(renamed("c2", "in between"));
     await grace.page.getByText("another deployment has replaced the revision").waitFor();
     expect(await grace.violations()).toEqual([]);
-    await bob.goto("/proposals?state=stale");
+    await bob.show("/proposals?state=stale");
     await bob.page.getByRole("link", { name: "to be stale" }).waitFor();
   });
 });

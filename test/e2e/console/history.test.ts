@@ -176,7 +176,7 @@ describe.skipIf(missingBrowser !== undefined)("the history", () => {
     await dialog.getByText("Its flows did not run, and were undone").waitFor();
     await dialog.getByText("no rate").first().waitFor();
     await dialog.getByRole("button", { name: "Done" }).click();
-    await console.goto("/history");
+    await console.show("/history");
     await page
       .getByText(/^Automatic undo, back to/)
       .first()

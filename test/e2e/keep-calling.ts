@@ -10,7 +10,7 @@ export function keepCalling(once: () => Promise<unknown>) {
     while (!over.signal.aborted) {
       outcomes.push(await once().catch((error: unknown) => String(error)));
       // Without a pause, the calls would take the CPU of what is tested with them.
-      await delay(20);
+      await delay(50);
     }
   };
   const ended = loop();

@@ -20,13 +20,14 @@ export const slowCall =
   "POST /auth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n" +
   "Content-Length: 60000\r\n\r\na";
 
-/** Tries passwords of users that do not exist, each until it is answered. */
+/** Tries passwords of users that do not exist, each until it is answered, and not only rejected as one call too many. */
 export function failLogins(port: number, count: number): Node[] {
   const body = (at: string) => `"client_id=service-admin&grant_type=password&username=nobody" + ${at} + "&password=x"`;
   return flow(`const login = (at) => host.getBuiltinModule("http").request(
       { port: ${port}, host: "127.0.0.1", method: "POST", path: "/auth/token",
         headers: { "content-type": "application/x-www-form-urlencoded" } },
-      (response) => response.resume()).on("error", () => setTimeout(login, 50, at)).end(${body("at")});
+      (response) => response.resume().statusCode === 503 && setTimeout(login, 50, at))
+      .on("error", () => setTimeout(login, 50, at)).end(${body("at")});
     for (let at = 0; at < ${count}; at++) login(at);`);
 }
 

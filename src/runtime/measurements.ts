@@ -1,7 +1,6 @@
 import { type Fields, isFields } from "../base/fields.ts";
-import type { NodeReading, TabReading } from "../telemetry/flows.ts";
 import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
-import { type Durations, buckets } from "../telemetry/series.ts";
+import { type Durations, buckets, type NodeReading, type TabReading } from "../telemetry/series.ts";
 import { cutText } from "./node-events.ts";
 
 // What the child measures of the flows. Flows can write these messages too: values are checked and limited.

@@ -1,30 +1,6 @@
 import type { Registry } from "prom-client";
 import { registerSamples } from "./register-samples.ts";
-import type { Labels, Sample, Series } from "./series.ts";
-
-/** What nodes of a tab have done. */
-export type TabReading = {
-  /** The id; empty for nodes on no tab. */
-  readonly tab: string;
-  readonly label: string;
-  readonly messages: number;
-  readonly errors: number;
-  readonly durations: Series;
-  /** By the hundred of their status, such as "2xx". */
-  readonly responses: ReadonlyMap<string, number>;
-  readonly responseDurations: Series;
-};
-
-/** The same of one node, by its id in the flows. */
-export type NodeReading = {
-  readonly tab: string;
-  readonly node: string;
-  readonly type: string;
-  readonly messages: number;
-  readonly errors: number;
-  readonly count: number;
-  readonly seconds: number;
-};
+import type { Labels, NodeReading, Sample, TabReading } from "./series.ts";
 
 /** What the flows have done, read at each scrape. Ids and labels are those of flows. */
 export interface FlowReading {

@@ -1,5 +1,5 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { EventKind, EventSchema } from "@flowgate/client";
+import { type Event, EventKind, EventSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "../printable.ts";
@@ -27,11 +27,18 @@ export async function showDebug(
   await printEvents(context, { ...filter, kinds: [EventKind.DEBUG] });
 }
 
-/** Prints events as they happen; before, unless `withState` is false, those that describe the current state. */
+type PrintOptions = {
+  /** Whether the events that describe the current state are printed before; true by default. */
+  readonly withState?: boolean;
+  /** Events that are not printed. */
+  readonly isPrinted?: (event: Event) => boolean;
+};
+
+/** Prints events as they happen. */
 export async function printEvents(
   { session, connection, output }: ClientContext,
   request: WatchRequest,
-  { withState = true } = {},
+  { withState = true, isPrinted = () => false }: PrintOptions = {},
 ): Promise<void> {
   const { signal, exitCode } = untilEnd();
   const events = followEvents({
@@ -47,7 +54,7 @@ export async function printEvents(
   });
   for await (const event of events) {
     // Bookmarks are for the connection only.
-    if (event.kind.case !== "bookmark") {
+    if (event.kind.case !== "bookmark" && !isPrinted(event)) {
       output.item(EventSchema, event, () => formatEvent(event, output));
     }
   }

@@ -1,6 +1,7 @@
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { EventSchema } from "@flowgate/client";
+import { timestampFromDate, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Event, EventSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
+import type { Session } from "../client/session.ts";
 import { UsageFailure } from "../failure.ts";
 import { type PageRequest, fetchList } from "../output/list.ts";
 import type { EventFlags } from "../shared-flags.ts";
@@ -25,8 +26,8 @@ export async function showLogs(context: ClientContext, flags: LogFlags): Promise
   }
   const { session, output } = context;
   const filter = await readLogFilter(session, selection);
-  // What is recorded between this position and the list is in the list or, if that is empty, in the stream.
-  const position = follow === true ? (await session.logs.listLogs({ pageSize: 1 })).logs[0]?.id : undefined;
+  // What is recorded after this position is in the list or in the stream, or in both.
+  const position = follow === true ? await findPosition(session) : undefined;
   const request = {
     ...filter,
     ...(since !== undefined && { since: timestampFromDate(since) }),
@@ -43,8 +44,35 @@ export async function showLogs(context: ClientContext, flags: LogFlags): Promise
     output.item(EventSchema, event, () => formatEvent(event, output));
   }
   if (follow === true) {
-    await printEvents(context, { ...filter, after: logs[0]?.id ?? position ?? "" }, { withState: false });
+    const oldest = nextPageToken === "" ? undefined : logs.at(-1);
+    const isPrinted = (event: Event): boolean =>
+      logs.some((log) => isSame(log, event)) || isBefore(event, oldest, since);
+    await printEvents(context, { ...filter, after: position ?? "" }, { withState: false, isPrinted });
   } else if (logs.length === 0) {
     process.stderr.write("flowgate: Nothing was recorded that matches.\n");
   }
+}
+
+/** A replica records events some time after they were published, when later ones of others may have been recorded. */
+const overlapMs = 10_000;
+
+/** The last position before which all events are recorded. */
+async function findPosition(session: Session): Promise<string | undefined> {
+  const [last] = (await session.logs.listLogs({ pageSize: 1 })).logs;
+  if (last?.time === undefined) {
+    return last?.id;
+  }
+  const until = timestampFromMs(timestampMs(last.time) - overlapMs);
+  const [before] = (await session.logs.listLogs({ pageSize: 1, until })).logs;
+  return (before ?? last).id;
+}
+
+function isSame(one: Event, other: Event): boolean {
+  return one.id === other.id && one.runtime === other.runtime;
+}
+
+/** Whether an event is older than what was asked for: by its time, or since a list that is not complete begins with `oldest`. */
+function isBefore({ id, time }: Event, oldest: Event | undefined, since: Date | undefined): boolean {
+  const isTooOld = since !== undefined && time !== undefined && timestampMs(time) < since.getTime();
+  return isTooOld || (oldest !== undefined && id < oldest.id);
 }

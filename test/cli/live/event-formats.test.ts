@@ -260,18 +260,18 @@ test("logs are the same lines, the last ones with the oldest first", async () =>
 });
 
 test.each([
-  ["the last entry of the list", ["-n", "3"], "id-20"],
-  ["the last one that was recorded, if the list is empty", ["--level", "trace"], "id-20"],
-])("logs -f continues after %s", async (_, flags, position) => {
+  ["what was recorded, without the entries of the list and those before it", ["-n", "3"], []],
+  // The current state is left out.
+  ["what was recorded, if the list is empty", ["--level", "trace"], ["id-16", "id-17", "id-18", "id-20"]],
+])("logs -f continues after %s", async (_, flags, followed) => {
   positions.length = 0;
   const { stdout } = await runCommand(["logs", "-f", "-o", "json", ...flags], { env });
-  expect(positions).toEqual([position]);
-  // The current state is left out.
+  expect(positions).toEqual(["id-20"]);
   const ids = stdout
     .trimEnd()
     .split("\n")
     .map((line) => (JSON.parse(line) as JsonObject)["id"]);
-  expect(ids.slice(flags[0] === "-n" ? 3 : 0)).toEqual(["id-16", "id-17", "id-18", "id-20"]);
+  expect(ids.slice(flags[0] === "-n" ? 3 : 0)).toEqual(followed);
 });
 
 test("a stream has no deadline, whatever --timeout is", async () => {

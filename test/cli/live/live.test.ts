@@ -1,6 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { EventsService, LogLevel, LogsService } from "@flowgate/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy } from "../../e2e/deploy.ts";
 import { endpoint, functionNode, tab } from "../../e2e/flow-builders.ts";
@@ -165,4 +169,33 @@ test("events continues where it was when the service was killed and starts again
   const ids = live.map(({ id }) => id);
   expect(ids).toEqual([...new Set(ids)].toSorted());
   expect({ live }).toEqual({ live: live.filter(({ rev }) => rev === before || rev === after) });
+});
+
+test("logs -f prints what a replica records late, once and after what was published later", async () => {
+  const log = (id: string, seconds: number) => ({
+    id,
+    time: { seconds: BigInt(seconds) },
+    kind: { case: "log", value: { level: LogLevel.INFO, message: `message ${id}` } } as const,
+  });
+  const recorded = [log("a1", 1_000), log("a2", 1_100), log("a4", 1_104)];
+  const routes = connectNodeAdapter({
+    routes: (router) => {
+      router.rpc(LogsService.method.listLogs, ({ pageSize, until }) => {
+        const logs = recorded.filter(({ time }) => until === undefined || time.seconds < until.seconds).toReversed();
+        return { logs: logs.slice(0, pageSize), nextPageToken: logs.length > pageSize ? "more" : "" };
+      });
+      router.rpc(EventsService.method.watchEvents, async function* watch({ after }, { signal }) {
+        yield { id: after, kind: { case: "bookmark", value: {} } } as const;
+        yield* [...recorded, log("a3", 1_102), log("a5", 1_105)].filter(({ id }) => id > after);
+        await once(signal, "abort");
+      });
+    },
+  });
+  const server = createServer(routes).listen(0, "127.0.0.1");
+  using _ = { [Symbol.dispose]: () => void server.close() };
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await using logs = startCli(["logs", "-f", "-n", "2"], { FLOWGATE_SERVER: url });
+  const seen = await logs.until(/message a5/);
+  expect(seen.match(/a\d$/gm)).toEqual(["a2", "a4", "a3", "a5"]);
 });

@@ -31,17 +31,10 @@ export const soak: Drill = {
     const { minutes, pick, size } = context;
     const durationMs = minutes === undefined ? pick(smallMs, 900_000) : minutes * 60_000;
     const [soaked, leaking] = await Promise.all([
-      runSoak(context, { durationMs, everyMs: pick(250, 2_000), periods: periodsMs[size] }),
+      runSoak(context, { durationMs, everyMs: pick(250, 2_000) }),
       runSoak(
         { ...context, progress: () => {} },
-        {
-          durationMs: smallMs,
-          everyMs: 250,
-          periods: periodsMs.quick,
-          nodeOptions: [preload("leaks").NODE_OPTIONS],
-          // It opens more of them, however long this waits.
-          closedWithinMs: 1_000,
-        },
+        { durationMs: smallMs, everyMs: 250, nodeOptions: [preload("leaks").NODE_OPTIONS] },
       ),
     ]);
     const { after, before, counts, samples } = soaked;
@@ -74,36 +67,6 @@ export const soak: Drill = {
 
 const smallMs = 12_000;
 
-/** The pauses between calls of a kind. */
-type Periods = {
-  readonly "deployments over REST": number;
-  readonly "deployments over gRPC": number;
-  readonly reads: number;
-  readonly logins: number;
-  readonly "health watches": number;
-  readonly "hostile clients": number;
-};
-
-/** The small size leaves the cores to other checks; each deployment over gRPC starts a process. */
-const periodsMs: Readonly<Record<Size, Periods>> = {
-  quick: {
-    "deployments over REST": 400,
-    "deployments over gRPC": 2_000,
-    reads: 50,
-    logins: 400,
-    "health watches": 200,
-    "hostile clients": 300,
-  },
-  full: {
-    "deployments over REST": 100,
-    "deployments over gRPC": 150,
-    reads: 5,
-    logins: 200,
-    "health watches": 100,
-    "hostile clients": 10,
-  },
-};
-
 /** Of each kind of call. */
 function minimumOf(durationMs: number): number {
   return Math.round(durationMs / 4_000);
@@ -119,10 +82,7 @@ type Soaked = {
 type Soaking = {
   readonly durationMs: number;
   readonly everyMs: number;
-  readonly periods: Periods;
   readonly nodeOptions?: readonly string[];
-  /** How long after the load its descriptors may be open. */
-  readonly closedWithinMs?: number;
 };
 
 /**
@@ -137,7 +97,7 @@ const limitedHeap = {
 
 async function runSoak(
   { createFolder, progress }: Context,
-  { durationMs, everyMs, periods, nodeOptions = [], closedWithinMs = 15_000 }: Soaking,
+  { durationMs, everyMs, nodeOptions = [] }: Soaking,
 ): Promise<Soaked> {
   await using service = await startService({
     config,
@@ -149,7 +109,7 @@ async function runSoak(
   await eventually(() => deploy(service, { flows: endpoint("/n", `msg.payload = "0"`) }, "full", token));
   const before = await readResources(service.pid);
   const ending = new AbortController();
-  const { counts, ended } = startLoad(service, token, periods, ending.signal);
+  const { counts, ended } = startLoad(service, token, ending.signal);
   await delay(durationMs * 0.4);
   // Busy machines take longer until the load has warmed up the service.
   await waitUntil(() => Object.values(counts).every((count) => count >= minimumOf(durationMs)), 60_000);
@@ -159,7 +119,7 @@ async function runSoak(
   await ended;
   // They close what they have opened somewhat later. What is open after all that time is a leak.
   const readDescriptors = async (): Promise<number> => (await readResources(service.pid)).descriptors;
-  await waitUntil(async () => (await readDescriptors()) <= before.descriptors + mayStayOpen, closedWithinMs);
+  await waitUntil(async () => (await readDescriptors()) <= before.descriptors + mayStayOpen, 15_000);
   return { counts, samples, before, after: { descriptors: await readDescriptors() } };
 }
 
@@ -199,35 +159,43 @@ type Token = { readonly authorization: string };
 type Load = { readonly counts: Record<string, number>; readonly ended: Promise<unknown> };
 
 /** Repeats all kinds of calls until the signal, and counts those that succeed. */
-function startLoad(service: Service, token: Token, periods: Periods, until: AbortSignal): Load {
+function startLoad(service: Service, token: Token, until: AbortSignal): Load {
   const way = overTcp(service, token);
   const transport = createGrpcTransport({ baseUrl: service.url });
   const flows = createClient(FlowsService, transport);
   const health = createClient(Health, transport);
   let number = 0;
-  const kinds: Readonly<Record<keyof Periods, () => Promise<unknown>>> = {
-    "deployments over REST": () => deploy(way, { flows: endpoint("/n", `msg.payload = "${number++}"`) }, "nodes"),
-    "deployments over gRPC": () =>
-      flows.setFlows({ flows: [{ id: `tab ${number++}`, type: "tab" }] }, { headers: token }),
-    reads: () => way.send("GET", "/flows"),
-    logins: () => login(service, { username: "admin" }),
-    "health watches": async () => {
-      // Connect's client does not end a stream whose iteration ends early.
-      const ending = new AbortController();
-      await health.watch({}, { signal: ending.signal })[Symbol.asyncIterator]().next();
-      ending.abort();
+  const kinds: Record<string, { readonly everyMs: number; readonly once: () => Promise<unknown> }> = {
+    "deployments over REST": {
+      everyMs: 100,
+      once: () => deploy(way, { flows: endpoint("/n", `msg.payload = "${number++}"`) }, "nodes"),
     },
-    "hostile clients": () => attackOnce(service, number++),
+    "deployments over gRPC": {
+      everyMs: 150,
+      once: () => flows.setFlows({ flows: [{ id: `tab ${number++}`, type: "tab" }] }, { headers: token }),
+    },
+    reads: { everyMs: 5, once: () => way.send("GET", "/flows") },
+    logins: { everyMs: 200, once: () => login(service, { username: "admin" }) },
+    "health watches": {
+      everyMs: 100,
+      once: async () => {
+        // Connect's client does not end a stream whose iteration ends early.
+        const ending = new AbortController();
+        await health.watch({}, { signal: ending.signal })[Symbol.asyncIterator]().next();
+        ending.abort();
+      },
+    },
+    "hostile clients": { everyMs: 10, once: () => attackOnce(service, number++) },
   };
   const counts: Record<string, number> = Object.fromEntries(Object.keys(kinds).map((name) => [name, 0]));
-  const loops = Object.entries(kinds).map(async ([name, once]) => {
+  const loops = Object.entries(kinds).map(async ([name, { everyMs, once }]) => {
     while (!until.aborted) {
       const isOk = await once().then(
         () => true,
         () => false,
       );
       counts[name] = (counts[name] ?? 0) + (isOk ? 1 : 0);
-      await delay(periods[name as keyof Periods]);
+      await delay(everyMs);
     }
   });
   return { counts, ended: Promise.all(loops) };

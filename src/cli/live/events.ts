@@ -30,15 +30,15 @@ export async function showDebug(
 type PrintOptions = {
   /** Whether the events that describe the current state are printed before; true by default. */
   readonly withState?: boolean;
-  /** Events that are not printed. */
-  readonly isPrinted?: (event: Event) => boolean;
+  /** Whether an event is not printed. */
+  readonly isLeftOut?: (event: Event) => boolean;
 };
 
 /** Prints events as they happen. */
 export async function printEvents(
   { session, connection, output }: ClientContext,
   request: WatchRequest,
-  { withState = true, isPrinted = () => false }: PrintOptions = {},
+  { withState = true, isLeftOut = () => false }: PrintOptions = {},
 ): Promise<void> {
   const { signal, exitCode } = untilEnd();
   const events = followEvents({
@@ -54,7 +54,7 @@ export async function printEvents(
   });
   for await (const event of events) {
     // Bookmarks are for the connection only.
-    if (event.kind.case !== "bookmark" && !isPrinted(event)) {
+    if (event.kind.case !== "bookmark" && !isLeftOut(event)) {
       output.item(EventSchema, event, () => formatEvent(event, output));
     }
   }

@@ -45,9 +45,9 @@ export async function showLogs(context: ClientContext, flags: LogFlags): Promise
   }
   if (follow === true) {
     const oldest = nextPageToken === "" ? undefined : logs.at(-1);
-    const isPrinted = (event: Event): boolean =>
+    const isLeftOut = (event: Event): boolean =>
       logs.some((log) => isSame(log, event)) || isBefore(event, oldest, since);
-    await printEvents(context, { ...filter, after: position ?? "" }, { withState: false, isPrinted });
+    await printEvents(context, { ...filter, after: position ?? "" }, { withState: false, isLeftOut });
   } else if (logs.length === 0) {
     process.stderr.write("flowgate: Nothing was recorded that matches.\n");
   }

@@ -1,4 +1,4 @@
-// Writes docs/cli.md from the help of the commands: `npm run docs:cli`.
+// Writes docs/cli.md from the help of the commands: `npm run docs`.
 import { writeFile } from "node:fs/promises";
 import { stripVTControlCharacters } from "node:util";
 import type { Command } from "commander";
@@ -9,7 +9,7 @@ export const pageUrl = new URL("../docs/cli.md", import.meta.url);
 
 const introduction = `# Command line
 
-\`flowgate\` is the service and its client. This page is generated from the help of the commands (\`npm run docs:cli\`).
+\`flowgate\` is the service and its client. This page is generated from the help of the commands (\`npm run docs\`).
 
 | exit code | meaning |
 |---|---|

@@ -2,6 +2,6 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { formatPage, pageUrl } from "../../scripts/cli-docs.ts";
 
-test("docs/cli.md is current (npm run docs:cli)", async () => {
+test("docs/cli.md is current (npm run docs)", async () => {
   expect(await readFile(pageUrl, "utf8")).toBe(formatPage());
 });

@@ -1,10 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import * as z from "zod";
-import { settings } from "../../src/cli/service/option-flags.ts";
 import { defaultMemoryMb } from "../../src/options/limits.ts";
 import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
-import { optionsSchema } from "../../src/options/schema.ts";
 
 const hash = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 const ada = { username: "ada", password: hash, permissions: "*" };
@@ -696,46 +692,6 @@ test.each([
   expect(problems({ host, identity: forwarded, trustedProxies: ["10.0.0.1"] })).toEqual([]);
 });
 
-/** The rows of the document's table, generated from the schema. */
-function rows(schema: z.core.$ZodType, path = ""): string[] {
-  const { inner, fallback, optional, description } = open(schema);
-  const set = settings.find((setting) => setting.path.join(".") === path);
-  const by = set === undefined ? "" : `\`--${set.flag}\`, \`${set.variable}\``;
-  const own = (fallback: string) => `| \`${path}\` | ${fallback} | ${by}${by && " "}| ${description ?? ""} |`;
-  if (inner instanceof z.ZodObject) {
-    const fields = Object.entries(inner.shape as Record<string, z.core.$ZodType>).flatMap(([key, field]) =>
-      rows(field, path === "" ? key : `${path}.${key}`),
-    );
-    return description === undefined ? fields : [own(optional ? "absent" : "required"), ...fields];
-  }
-  const items = inner instanceof z.ZodArray ? open(inner.element).inner : undefined;
-  const derived = path === "runtime.dir" ? parseOptions({ dataDir: "<dataDir>" }).runtime.dir : fallback;
-  return [
-    own(derived === undefined ? (optional ? "absent" : "required") : `\`${JSON.stringify(derived)}\``),
-    ...(items instanceof z.ZodObject ? rows(items, `${path}[]`) : []),
-  ];
-}
-
-/** What is inside optional, default and readonly; the outermost description counts. */
-function open(schema: z.core.$ZodType) {
-  let inner = schema;
-  let fallback: unknown;
-  let optional = false;
-  let description = z.globalRegistry.get(schema)?.description;
-  while (
-    inner instanceof z.ZodDefault ||
-    inner instanceof z.ZodPrefault ||
-    inner instanceof z.ZodOptional ||
-    inner instanceof z.ZodReadonly
-  ) {
-    optional ||= inner instanceof z.ZodOptional;
-    fallback ??= inner instanceof z.ZodDefault ? inner.def.defaultValue : undefined;
-    inner = inner.unwrap();
-    description ??= z.globalRegistry.get(inner)?.description;
-  }
-  return { inner, fallback, optional, description };
-}
-
 test("false turns the journal off, as 0 does", () => {
   expect(parseOptions({ live: { journal: { size: false, age: 0 } } }).live.journal).toEqual({ size: 0, age: 0 });
 });
@@ -801,12 +757,6 @@ test.each<[string, string[]]>([
   ],
 ])("whether %j is an address of a replica: %j", (address, expected) => {
   expect(problems({ live: { address } })).toEqual(expected);
-});
-
-test("docs/configuration.md has each key with its default, flag, variable and description", async () => {
-  const page = await readFile(new URL("../../docs/configuration.md", import.meta.url), "utf8");
-  const table = page.split("| key | default | flag, variable | meaning |\n|---|---|---|---|\n")[1]?.split("\n\n")[0];
-  expect(table?.split("\n")).toEqual(rows(optionsSchema));
 });
 
 test.each([

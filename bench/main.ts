@@ -26,7 +26,7 @@ import { watch } from "./benchmarks/watch.ts";
 import { summarizeProfiles } from "./profile.ts";
 import { type Measured, type Suite, writeReport } from "./report/document.ts";
 import { rowOf } from "./report/verdict.ts";
-import { formatTable } from "./table.ts";
+import { formatTable } from "./report/tables.ts";
 
 const gateway: Suite = {
   benchmarks: [post, get, honoPost, honoGet, ...libraryBenchmarks, matching, body],

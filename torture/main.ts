@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { availableParallelism, loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs, type ParseArgsConfig } from "node:util";
-import { formatTable } from "../bench/table.ts";
+import { formatTable } from "../bench/report/tables.ts";
 import { buildProgram } from "../test/program.ts";
 import type { Size } from "./context.ts";
 import type { Drill } from "./drill.ts";

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { BlockList, isIPv6 } from "node:net";
 
 /** An strace that is attached to all threads of a process. Disposing detaches it. */
 export type Strace = AsyncDisposable & {
@@ -87,4 +88,23 @@ export function countCalls(calls: readonly SystemCall[]): Map<string, number> {
     counts.set(name, Math.max(...[...byThread.values()].map(({ length }) => length)));
   }
   return counts;
+}
+
+export const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8);
+loopback.addAddress("::1", "ipv6");
+
+/** The system calls that name the address of another host. */
+export const addressing = ["connect", "sendto", "sendmsg", "sendmmsg"];
+
+/** Lists the addresses of the internet that the calls name, and that are not permitted. */
+export function findForeignAddresses(calls: readonly SystemCall[], permitted: BlockList): string[] {
+  const addresses = calls.flatMap(({ text }) => [...readAddresses(text)]);
+  return [...new Set(addresses)].filter((address) => !permitted.check(address, isIPv6(address) ? "ipv6" : "ipv4"));
+}
+
+/** The addresses in a line of strace. */
+export function readAddresses(text: string): string[] {
+  const matches = text.matchAll(/inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)"/g);
+  return [...matches].map(([, ipv4, ipv6]) => ipv4 ?? ipv6 ?? "");
 }

@@ -1,13 +1,17 @@
 // The process that makes the calls, forked by loader.ts. General clients take more CPU time per call than the measured servers,
 // and would be the bottleneck. The clients of this process send bytes that were formatted once, and only check that a
 // response has the status and length of the first one.
+
 import { type EventStreams, openEventStreams } from "./events.ts";
-import { fetchOnce } from "./first-call.ts";
 import { openGrpcConnection } from "./grpc.ts";
 import { openHttp1Connection } from "./http1.ts";
 import type { FromLoader, Run, ToLoader } from "./loader.ts";
 import type { CallResponse, Connection, ConnectionEvents, Target } from "./target.ts";
 import { openWatches, type Watches } from "./watch.ts";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { connect, type IncomingHttpHeaders } from "node:http2";
+import { buffer } from "node:stream/consumers";
 
 let connections: Connection[] = [];
 let concurrency = 1;
@@ -118,3 +122,36 @@ process.on("message", (message: ToLoader) => {
   );
 });
 process.on("disconnect", () => process.exit());
+
+/** Makes one call with Node's own clients, which validate more of the response than the load clients. */
+function fetchOnce(url: string, target: Target): Promise<CallResponse> {
+  return target.protocol === "grpc" ? fetchGrpc(url, target) : fetchHttp1(url, target);
+}
+
+async function fetchHttp1(url: string, { path, method = "GET", headers, body }: Target): Promise<CallResponse> {
+  const sent = request(`${url}${path}`, { method, headers: { ...headers }, agent: false, timeout: 30_000 });
+  sent.end(body);
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, headers: response.headers, body: await buffer(response) };
+}
+
+/** `status` is grpc-status, and the body contains the envelope of the message. */
+async function fetchGrpc(url: string, { path, headers, body }: Target): Promise<CallResponse> {
+  const session = connect(url);
+  try {
+    const stream = session.request({ ":method": "POST", ":path": path, ...headers });
+    stream.end(body);
+    let trailers: IncomingHttpHeaders = {};
+    stream.on("trailers", (received) => {
+      trailers = received;
+    });
+    const [[received], responseBody] = (await Promise.all([once(stream, "response"), buffer(stream)])) as [
+      [IncomingHttpHeaders],
+      Buffer,
+    ];
+    const all = { ...received, ...trailers };
+    return { status: Number(all["grpc-status"] ?? Number.NaN), headers: all, body: responseBody };
+  } finally {
+    session.close();
+  }
+}

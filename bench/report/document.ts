@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { drawChart } from "./chart.ts";
-import { formatMarkdownTable } from "./markdown-table.ts";
+import { formatMarkdownTable } from "./tables.ts";
 import { rowOf } from "./verdict.ts";
 
 export type RunFacts = Effort & {

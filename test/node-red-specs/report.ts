@@ -1,4 +1,4 @@
-import { formatTable } from "../../bench/table.ts";
+import { formatTable } from "../../bench/report/tables.ts";
 import type { Exchange } from "./forwarded-request.ts";
 import type { SpecResult } from "./specs.ts";
 

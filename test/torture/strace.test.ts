@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { findEarlyResponses } from "../../torture/find-early-responses.ts";
-import { findForeignAddresses, loopback } from "../../torture/find-foreign-addresses.ts";
-import { countCalls, parseTrace } from "../../torture/strace.ts";
+import { countCalls, findForeignAddresses, loopback, parseTrace } from "../../torture/strace.ts";
 
 const hex = (text: string): string =>
   [...Buffer.from(text, "latin1")].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { tryDeploy } from "../../test/e2e/deploy.ts";
-import { endpoint, type Node } from "../../test/e2e/flow-builders.ts";
+import { endpoint, functionNode, type Node, tab } from "../../test/e2e/flow-builders.ts";
 import { bearer, form } from "../../test/e2e/rest.ts";
 import { parseScrape, type Scrape } from "../../test/e2e/scrape.ts";
 import { eventually, type Service, startService } from "../../test/e2e/service.ts";
@@ -10,8 +10,8 @@ import { login, tokenParameters, user } from "../../test/e2e/users.ts";
 import { freePort } from "../../test/free-port.ts";
 import type { Context, Size } from "../context.ts";
 import type { Control, Drill } from "../drill.ts";
-import { failLogins, holdConnections, keptAlive, slowCall } from "../exhausting-flows.ts";
 import { correct, overSocket, overTcp, type Way } from "../operator.ts";
+import { escape } from "../../test/runtime/flow-builders.ts";
 
 export const exhaustion: Drill = {
   name: "exhaustion",
@@ -190,3 +190,36 @@ async function withoutReserve({ createFolder, size }: Context): Promise<Control>
   const { problem } = await correct(overTcp(service, {}), correction, 2_000);
   return { planted: "there is no reserve without a token", found: problem === undefined ? [] : [problem] };
 }
+
+function flow(code: string): Node[] {
+  const initialize = `${escape} const net = host.getBuiltinModule("net"); ${code}`;
+  return [tab("hostile"), functionNode("exhausting", { z: "hostile", initialize })];
+}
+
+/** Holds connections to the API, and opens those again that are closed. */
+function holdConnections(port: number, count: number, request = ""): Node[] {
+  return flow(`const open = () => {
+      const socket = net.connect(${port}, "127.0.0.1", () => socket.write(${JSON.stringify(request)}));
+      socket.on("error", () => {}).on("data", () => {}).on("close", () => setTimeout(open, 20));
+    };
+    for (let at = 0; at < ${count}; at++) open();`);
+}
+
+/** The beginning of a call whose body never ends. */
+const slowCall =
+  "POST /auth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n" +
+  "Content-Length: 60000\r\n\r\na";
+
+/** Tries passwords of users that do not exist, each until it is answered, and not only rejected as one call too many. */
+function failLogins(port: number, count: number): Node[] {
+  const body = (at: string) => `"client_id=service-admin&grant_type=password&username=nobody" + ${at} + "&password=x"`;
+  return flow(`const login = (at) => host.getBuiltinModule("http").request(
+      { port: ${port}, host: "127.0.0.1", method: "POST", path: "/auth/token",
+        headers: { "content-type": "application/x-www-form-urlencoded" } },
+      (response) => response.resume().statusCode === 503 && setTimeout(login, 50, at))
+      .on("error", () => setTimeout(login, 50, at)).end(${body("at")});
+    for (let at = 0; at < ${count}; at++) login(at);`);
+}
+
+/** A request that HTTP/1.1 keeps the connection open after. */
+const keptAlive = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";

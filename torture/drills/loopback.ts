@@ -8,10 +8,9 @@ import { eventually, type Service, startService } from "../../test/e2e/service.t
 import { escape } from "../../test/runtime/flow-builders.ts";
 import type { Context } from "../context.ts";
 import type { Drill } from "../drill.ts";
-import { addressing, findForeignAddresses, loopback, readAddresses } from "../find-foreign-addresses.ts";
 import { hostileFlows } from "../hostile-flows.ts";
 import { strace } from "../programs.ts";
-import { attachStrace } from "../strace.ts";
+import { addressing, attachStrace, findForeignAddresses, loopback, readAddresses } from "../strace.ts";
 
 export const onlyLoopback: Drill = {
   name: "loopback",

@@ -10,7 +10,7 @@ import type { RequestContext } from "../pipeline/request-context.ts";
 import { addConsole, consolePrefix } from "./console.ts";
 import { addDocs } from "./docs.ts";
 import { contextOf, forward } from "./forward.ts";
-import { sendError } from "./send-error.ts";
+import { sendError } from "./html-page.ts";
 import { addSignIn, type SignInPages } from "./sign-in.ts";
 
 export type PageOptions = {

@@ -6,9 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { hasCode } from "../../base/error-code.ts";
 import { errorResponse } from "../http/error-response.ts";
 import { contextOf } from "./forward.ts";
-import { sendPage } from "./html-page.ts";
-import { securityHeaders } from "./security-headers.ts";
-import { sendError } from "./send-error.ts";
+import { securityHeaders, sendError, sendPage } from "./html-page.ts";
 
 export const consolePrefix = "/console";
 

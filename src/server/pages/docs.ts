@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { findPackageJSON } from "node:module";
 import { dirname, extname, join } from "node:path";
 import type { FastifyInstance } from "fastify";
-import { securityHeaders } from "./security-headers.ts";
+import { securityHeaders } from "./html-page.ts";
 
 /** `/openapi.json`: the OpenAPI document. `/docs`: Swagger UI for it, with our own style. All files are served from here. */
 export async function addDocs(

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply } from "fastify";
+import type { GatewayResponse } from "@flowgate/gateway";
 
 export function refreshTo(url: string): string {
   return `<meta http-equiv="refresh" content="0; url=${escapeHtml(url)}">\n`;
@@ -63,3 +64,19 @@ ${body}
 `;
   return reply.status(status).headers(headers).type("text/html; charset=utf-8").send(page);
 }
+
+/** Sends an error as the other endpoints do. */
+export function sendError(reply: FastifyReply, { status, headers, body }: GatewayResponse): FastifyReply {
+  return reply.status(status).headers(headers).send(body);
+}
+
+/** Headers of all pages and their files, besides their own Content-Security-Policy. */
+export const securityHeaders = {
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy":
+    "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), microphone=(), payment=(), usb=()",
+};

@@ -8,8 +8,7 @@ import type { RequestContext } from "../pipeline/request-context.ts";
 import { type FindCookies, readCookie, readCookies, type SessionCookies } from "../pipeline/session-cookie.ts";
 import { errorResponse } from "../http/error-response.ts";
 import { contextOf } from "./forward.ts";
-import { continueTo, escapeHtml, refreshTo, sendPage } from "./html-page.ts";
-import { sendError } from "./send-error.ts";
+import { continueTo, escapeHtml, refreshTo, sendError, sendPage } from "./html-page.ts";
 
 export type SignInPages = {
   readonly signIn: SignIn;

@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
 import { parseJsonText } from "../json/parse-json-text.ts";
-import { isObject } from "../json/is-object.ts";
+import { isObject } from "../json/object.ts";
 import { nameOfCode, protoNameOfCode } from "./codes.ts";
 import type { ReportError } from "./report-error.ts";
 import { isHeaderValue, jsonResponse, type GatewayResponse } from "../http/response.ts";

@@ -10,7 +10,7 @@ import {
 import { AnySchema, hasCustomJsonRepresentation, type Any } from "@bufbuild/protobuf/wkt";
 import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { asMessage, asValue } from "./struct.ts";
-import { isObject } from "./is-object.ts";
+import { isObject } from "./object.ts";
 
 // The JSON of a message in a google.protobuf.Any is `{"@type": url, …fields}`. A message with a JSON form of its own, such
 // as a Timestamp, is `{"@type": url, "value": form}`. An empty Any is `{}`.

@@ -1,6 +1,6 @@
 import { integerDigits } from "./scalar.ts";
 import { endOfNumber, endOfString } from "./tokens.ts";
-import { isObject } from "./is-object.ts";
+import { isObject } from "./object.ts";
 import { WideInteger } from "./wide-integer.ts";
 
 const QUOTE = 0x22;

@@ -1,5 +1,5 @@
 import { endOfString, skipSpace } from "./tokens.ts";
-import { isObject } from "./is-object.ts";
+import { isObject } from "./object.ts";
 
 /** A lone surrogate: no other key begins with it unless it is escaped. */
 const MARK = "\udc00";

@@ -2,9 +2,8 @@ import { ScalarType, type DescEnum, type DescField, type DescMessage } from "@bu
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { type EnumNames, enumNumber } from "../schema/rules.ts";
 import { ValueError, prependPath, type Read } from "./value-error.ts";
-import { setOwn } from "./own-property.ts";
+import { isObject, setOwn } from "./object.ts";
 import { expectedOf, plainEntriesCount, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
-import { isObject } from "./is-object.ts";
 
 /** What the readers of all fields share. */
 export type FieldContext = {

@@ -2,8 +2,7 @@ import type { DescField } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { setField } from "../schema/field-value.ts";
 import { compile, literal } from "./compile.ts";
-import { isObject } from "./is-object.ts";
-import { setOwn } from "./own-property.ts";
+import { isObject, setOwn } from "./object.ts";
 import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { expectedOf, plainCondition, scalarFromJson } from "./scalar.ts";
 

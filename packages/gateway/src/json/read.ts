@@ -1,21 +1,22 @@
-import { create, type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
-import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { create, type DescField, type DescMessage, fromJson, type JsonValue, type Registry } from "@bufbuild/protobuf";
+import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { RequestError } from "../http/request-error.ts";
 import { formatPath, type JsonPath } from "./path.ts";
 import { setField } from "../schema/field-value.ts";
-import { FieldRuleSchema, type FieldRule } from "../../gen/flowgate/gateway/v1/annotations_pb.ts";
+import { type FieldRule, FieldRuleSchema } from "../../gen/flowgate/gateway/v1/annotations_pb.ts";
 import { anyEnumNames, enumNames, fieldRule, protoEnumNames } from "../schema/rules.ts";
 import type { BoundFields } from "../schema/bound-fields.ts";
 import { createAnyReader } from "./any.ts";
 import { wideIntegersOf } from "./exact.ts";
-import { ValueError, type Read } from "./value-error.ts";
+import { type Read, ValueError } from "./value-error.ts";
 import { createFieldReader, type FieldContext } from "./read-field.ts";
 import { assertNullable, compileMembersReader, type FieldReader } from "./read-members.ts";
-import { createWellKnownReader } from "./read-well-known.ts";
 import { asMessage } from "./struct.ts";
-import { isObject } from "./is-object.ts";
-import { assertExact } from "./wide-integer.ts";
+import { isObject } from "./object.ts";
+import { assertExact, WideInteger } from "./wide-integer.ts";
 import { createZeroMessageFactory } from "./zero.ts";
+import { expectedOf, scalarFromJson, toLocal } from "./scalar.ts";
+import { textForms } from "./well-known.ts";
 
 /** Reads the JSON value at a path. Throws a RequestError if it is invalid. */
 export type JsonReader = (value: unknown, path: JsonPath) => unknown;
@@ -223,4 +224,65 @@ function takesNull(field: DescField): boolean {
 /** The error for an invalid value. Its message begins with the path. */
 function invalidValue(path: JsonPath, expected: string, reason?: string): RequestError {
   return new RequestError(400, reason, `${path.length === 0 ? "the body" : formatPath(path)}: ${expected}`);
+}
+
+/** The document's depth is limited already; protobuf-es counts several messages for each level of JSON. */
+const NO_RECURSION_LIMIT = 1_000_000;
+
+/**
+ * Creates the reader of a google.protobuf message with a JSON form of its own, except Any. It returns a Struct as a plain
+ * object, and all others as messages. With `exact`, documents may contain wide integers.
+ */
+function createWellKnownReader(desc: DescMessage, exact: boolean): Read {
+  const form = textForms.get(desc.typeName);
+  if (form !== undefined) {
+    return (value) => {
+      const result = typeof value === "string" ? form.parse(value) : undefined;
+      if (result === undefined) {
+        throw new ValueError(`must be ${form.expected}`);
+      }
+      return result;
+    };
+  }
+  if (isWrapperDesc(desc)) {
+    const [field] = desc.fields;
+    const local = toLocal(field);
+    return (value) => {
+      const bare = local(scalarFromJson(field.scalar, value));
+      if (bare === undefined) {
+        throw new ValueError(`must be ${expectedOf[field.scalar]}`);
+      }
+      return create(desc, { value: bare });
+    };
+  }
+  const plain = exact ? withDoubles : (value: unknown) => value;
+  if (desc.typeName === "google.protobuf.Struct") {
+    return (value) => {
+      if (!isObject(value)) {
+        throw new ValueError("must be an object");
+      }
+      return plain(value);
+    };
+  }
+  const expected = desc.typeName === "google.protobuf.ListValue" ? "an array" : "a JSON value";
+  return (value) => {
+    try {
+      return fromJson(desc, plain(value) as JsonValue, { recursionLimit: NO_RECURSION_LIMIT });
+    } catch {
+      throw new ValueError(`must be ${expected}`);
+    }
+  };
+}
+
+/** Rounds the wide integers of a JSON value, as JSON.parse does. */
+function withDoubles(value: unknown): unknown {
+  if (value instanceof WideInteger) {
+    return value.round();
+  }
+  if (Array.isArray(value)) {
+    return value.map(withDoubles);
+  }
+  return isObject(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withDoubles(item)]))
+    : value;
 }

@@ -4,7 +4,7 @@ import { encodeUtf8 } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
 import { parseJson } from "./parse.ts";
 import { withOptions, plainTextReading, type TextReading, type TextReader } from "./plain-text-reading.ts";
-import { isObject } from "./is-object.ts";
+import { isObject } from "./object.ts";
 
 /** For JSON in a parameter. The depth of a body is limited by an option. */
 const MAX_JSON_DEPTH = 100;

@@ -2,7 +2,7 @@ import { isFieldSet, ScalarType, type DescField, type Message } from "@bufbuild/
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { getField } from "../schema/field-value.ts";
 import { compile, literal } from "./compile.ts";
-import { setOwn } from "./own-property.ts";
+import { setOwn } from "./object.ts";
 import { plainCondition } from "./scalar.ts";
 
 /** How one field of a message is written. */

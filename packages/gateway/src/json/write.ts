@@ -15,7 +15,7 @@ import { enumNames, fieldRule, protoEnumNames, type EnumNames } from "../schema/
 import { createAnyWriter } from "./any.ts";
 import { canonicalJson, isEmitted, isEmittedAsNull, jsonKey, type CompleteJsonOptions } from "./json-options.ts";
 import { isInt64 } from "./int64.ts";
-import { setOwn } from "./own-property.ts";
+import { setOwn } from "./object.ts";
 import {
   integerFromDigits,
   plainEntriesCount,

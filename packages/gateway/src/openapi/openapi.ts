@@ -1,27 +1,29 @@
-import type { DescMethod, DescMessage } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { collectImplementations } from "../call/implementations.ts";
 import { adapterOptionChecks, fastifyOptionChecks, fetchOptionChecks } from "../options/adapter-checks.ts";
 import { checkIsObject, checkOptions } from "../options/check-options.ts";
 import { gatewayOptionChecks } from "../options/option-checks.ts";
-import { completeOptions, forRegistration, type CompleteOptions, type GatewayOptions } from "../options/options.ts";
+import { completeOptions, type CompleteOptions, forRegistration, type GatewayOptions } from "../options/options.ts";
 import type { Route } from "../routing/route.ts";
 import { createRouter } from "../routing/router.ts";
-import { compileRoutes, rulesOf, type Rule } from "../routing/routes.ts";
+import { compileRoutes, type Rule, rulesOf } from "../routing/routes.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import { createAnnotations } from "./annotations.ts";
 import type { Comments } from "./comments.ts";
 import { createUses } from "./components.ts";
 import { listConnectOperations } from "./connect.ts";
 import type { Operation, OperationContext } from "./context.ts";
-import type { Info, OpenApiDocument, PathItem } from "./document.ts";
+import type { Info, OpenApiDocument, Parameter, PathItem } from "./document.ts";
 import { createErrorResponses, type ErrorBody, type ErrorFormatName } from "./error-schemas.ts";
 import { addExamples } from "./examples.ts";
 import { createOptionReader } from "./named-options.ts";
 import { openApiOptionChecks, type OpenApiOptions } from "./options.ts";
-import { listRestOperations } from "./rest-operations.ts";
 import { createSchemas } from "./schema.ts";
 import { lastSelected, selectMethods } from "./selection.ts";
 import { createValidation } from "./validation.ts";
+import { formatTemplate } from "../routing/template.ts";
+import { describeOperation } from "./operation.ts";
+import { bodiesByPath, describePath, hierarchyOf, pathKey } from "./path.ts";
 
 /** The options of the handler that serves the RPCs: those of `createGateway` or of an adapter. */
 export type OpenApiSource = GatewayOptions & {
@@ -242,3 +244,45 @@ function describeTags(methods: readonly DescMethod[], { tagsOf, comments }: Oper
     return { name, ...(description === undefined ? {} : { description }) };
   });
 }
+
+/** The methods that a route for any method is described with. */
+const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
+
+/** The operations of the routes, in their order. */
+function listRestOperations(routes: readonly Route[], context: OperationContext): Operation[] {
+  const explicit = new Set(routes.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
+  const bodies = bodiesByPath(routes);
+  const pathNames = new Map<string, { path: string; names: string[] }>();
+  return routes.flatMap((route) => {
+    const described = describePath(route, bodies.get(pathKey(route.template)) ?? new Set(), context);
+    // OpenAPI considers paths identical that differ in parameter names only, so the first names are used for all.
+    const hierarchy = hierarchyOf(described.path);
+    const first = pathNames.get(hierarchy) ?? {
+      path: described.path,
+      names: described.parameters.map(({ name }) => name),
+    };
+    pathNames.set(hierarchy, first);
+    const parameters = described.parameters.map((each, index): Parameter => ({
+      ...each,
+      name: first.names[index] ?? each.name,
+    }));
+    return methodsOf(route, explicit).map((httpMethod): Operation => ({
+      method: route.method,
+      httpMethod,
+      path: first.path,
+      describe: (operationId) => describeOperation(route, operationId, parameters, context),
+    }));
+  });
+}
+
+/** The HTTP methods that a route is described with: for "*", those that no other route of the path has. */
+function methodsOf({ httpMethod, template, variants }: Route, explicit: ReadonlySet<string>): readonly string[] {
+  return httpMethod !== "*"
+    ? [httpMethod]
+    : anyMethods
+        .filter((each) => !explicit.has(`${each} ${hierarchyKey(template)}`))
+        .filter((each) => each !== "GET" || variants.every(({ body }) => body === ""));
+}
+
+const hierarchyKey = (template: Route["template"]): string =>
+  formatTemplate(template).replaceAll(/\{\w+(?:\.\w+)*\}/g, "*");

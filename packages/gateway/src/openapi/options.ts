@@ -1,5 +1,5 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import { isObject } from "../json/is-object.ts";
+import { isObject } from "../json/object.ts";
 import {
   aFunction,
   anObject,

@@ -7,7 +7,7 @@ import {
   type JsonValue,
 } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { isObject } from "../json/is-object.ts";
+import { isObject } from "../json/object.ts";
 import { describe } from "./comments.ts";
 import type { Schema } from "./document.ts";
 import type { ReadOption } from "./named-options.ts";

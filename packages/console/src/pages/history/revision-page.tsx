@@ -1,20 +1,31 @@
-import { type ReactNode, useState } from "react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { type Revision, RevisionsService } from "@flowgate/client";
 import { Link } from "wouter";
 import { useRefresh } from "../../api/refresh.ts";
 import { Dialog, DialogForm } from "../../components/dialog.tsx";
-import { Problem } from "../../components/notice.tsx";
+import { Loading, Problem } from "../../components/notice.tsx";
 import { Page, Result } from "../../components/page.tsx";
-import { shortRev } from "../../components/revision.tsx";
+import {
+  deploymentTypes,
+  RevisionCauseText,
+  RevisionLink,
+  RevisionOutcome,
+  shortRev,
+} from "../../components/revision.tsx";
 import { Sign } from "../../components/sign.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/history.ts";
 import { texts as revisionTexts } from "../../texts/revision.ts";
-import { Difference } from "./difference.tsx";
 import { RestoreButton } from "./restore-button.tsx";
-import { RevisionFacts } from "./revision-facts.tsx";
+import { describeCaller } from "../../components/describe.ts";
+import { Fact } from "../../components/fact.tsx";
+import { formatBytes } from "../../components/format.ts";
+import { ExactTime, Time } from "../../components/time.tsx";
+import { DiffFlows } from "../../components/flows-diff/flows-diff.tsx";
+import { useFilters } from "../../components/filters.tsx";
+import { useRecentRevisions } from "./active-revision.ts";
 
 /** One revision: its facts, what it changed, and what can be done with it. */
 export function RevisionPage({ rev }: { readonly rev: string }): ReactNode {
@@ -124,4 +135,114 @@ function MessageButton({ revision: { rev, message } }: { readonly revision: Revi
       </Dialog>
     </>
   );
+}
+
+/** What is known of a revision, apart from its message. */
+function RevisionFacts({ revision }: { readonly revision: Revision }): ReactNode {
+  const { rev, parent, createTime, deploymentType, missingTypes, approvedBy, proposalId } = revision;
+  const { nodeCount, sizeBytes, clientAddress, protocol, requestId, tokenId } = revision;
+  const { approvedByTokenId, approvedByTokenName } = revision;
+  return (
+    <dl className="facts">
+      <Fact name={texts.fact.outcome}>
+        <RevisionOutcome of={revision} />
+      </Fact>
+      <Fact name={texts.fact.missingTypes}>{missingTypes.map(visibleText).join(", ")}</Fact>
+      <Fact name={texts.fact.author}>
+        <bdi>{visibleText(describeCaller(revision))}</bdi>
+        {tokenId === "" ? null : <span className="muted"> ({tokenId})</span>}
+      </Fact>
+      {approvedBy === "" ? null : (
+        <Fact name={texts.fact.approved}>
+          <bdi>{visibleText(describeCaller({ user: approvedBy, tokenName: approvedByTokenName }))}</bdi>
+          {approvedByTokenId === "" ? null : <span className="muted"> ({approvedByTokenId})</span>}
+        </Fact>
+      )}
+      <Fact name={texts.fact.proposal}>
+        {proposalId && <Link href={`/proposals/${encodeURIComponent(proposalId)}`}>{proposalId}</Link>}
+      </Fact>
+      <Fact name={texts.fact.time}>
+        <ExactTime at={createTime} />{" "}
+        <span className="muted">
+          (<Time at={createTime} />)
+        </span>
+      </Fact>
+      <Fact name={texts.fact.cause}>
+        <RevisionCauseText of={revision} />
+      </Fact>
+      <Fact name={texts.fact.type}>{deploymentTypes[deploymentType] ?? ""}</Fact>
+      <Fact name={texts.fact.rev}>
+        <code>{rev}</code>
+      </Fact>
+      <Fact name={texts.fact.parent}>{parent === "" ? texts.first : <RevisionLink rev={parent} />}</Fact>
+      <Fact name={texts.fact.size}>{texts.size(nodeCount, formatBytes(sizeBytes))}</Fact>
+      <Fact name={texts.fact.origin}>{visibleText(texts.origin(clientAddress, protocol))}</Fact>
+      <Fact name={texts.fact.request}>{requestId && <code>{visibleText(requestId)}</code>}</Fact>
+    </dl>
+  );
+}
+
+const DifferencePicture = lazy(async () => ({ default: (await import("./difference-picture.tsx")).DifferencePicture }));
+
+/** What changes from another revision, which can be chosen, to this one. */
+function Difference({ revision: { rev, parent } }: { readonly revision: Revision }): ReactNode {
+  const [{ base, view }, change] = useFilters(["base", "view"]);
+  const isPicture = view === "picture";
+  const { revisions, active } = useRecentRevisions();
+  const isWaiting = base === "active" && active === undefined;
+  const difference = useQuery(
+    RevisionsService.method.diffRevision,
+    { rev, base: base === "active" ? (active?.rev ?? "") : base },
+    { enabled: !isWaiting },
+  );
+  return (
+    <section className="card">
+      <div className="difference-heading">
+        <h2>{texts.difference}</h2>
+        <label className="inline">
+          {texts.comparedWith}
+          <select value={base} onChange={({ target }) => change({ base: target.value })}>
+            <option value="">{parent === "" ? texts.withNothing : texts.withParent}</option>
+            {active?.rev === rev ? null : <option value="active">{texts.withActive}</option>}
+            {revisions
+              .filter((each) => each.rev !== rev)
+              .map((each) => (
+                <option key={each.rev} value={each.rev}>
+                  {describe(each)}
+                </option>
+              ))}
+            {base === "" || base === "active" || revisions.some((each) => each.rev === base) ? null : (
+              <option value={base}>{shortRev(base)}</option>
+            )}
+          </select>
+        </label>
+      </div>
+      <div className="view-switch">
+        <button type="button" aria-pressed={!isPicture} onClick={() => change({ view: "" })}>
+          {texts.asText}
+        </button>
+        <button type="button" aria-pressed={isPicture} onClick={() => change({ view: "picture" })}>
+          {texts.asPicture}
+        </button>
+      </div>
+      <Result of={difference}>
+        {({ diff, base, rev }) =>
+          diff === undefined ? null : isPicture ? (
+            <Suspense fallback={<Loading />}>
+              <DifferencePicture key={`${base} ${rev}`} diff={diff} base={base} rev={rev} />
+            </Suspense>
+          ) : (
+            <DiffFlows diff={diff} />
+          )
+        }
+      </Result>
+    </section>
+  );
+}
+
+const maxShownLength = 60;
+
+function describe({ rev, message, user }: Revision): string {
+  const short = message.length <= maxShownLength ? message : `${message.slice(0, maxMessageLength)}…`;
+  return [shortRev(rev), visibleText(short), visibleText(user)].filter((part) => part !== "").join(" · ");
 }

@@ -1,20 +1,30 @@
 import "./modules.css";
 import { type ReactNode, useState } from "react";
-import { useQuery } from "@connectrpc/connect-query";
-import { FlowsService, type Module, ModulesService } from "@flowgate/client";
+import { callUnaryMethod, useQuery, useTransport } from "@connectrpc/connect-query";
+import {
+  type ChangeModuleResponse,
+  DeploymentOutcome,
+  FlowsService,
+  type Module,
+  ModulesService,
+  RuntimeService,
+} from "@flowgate/client";
 import { Link } from "wouter";
 import { tabPath } from "../../components/node-path.ts";
 import { Page, Result } from "../../components/page.tsx";
-import { Sign } from "../../components/sign.tsx";
+import { OutcomeSign, Sign } from "../../components/sign.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/modules.ts";
 import { type Change, Progress } from "./change-dialog.tsx";
-import { ChangeResult } from "./change-result.tsx";
 import { InstallModule } from "./install-module.tsx";
-import { MissingTypes } from "./missing-types.tsx";
 import { ModuleActions } from "./module-actions.tsx";
+import { useRefresh } from "../../api/refresh.ts";
+import { useAction } from "../../components/action.ts";
+import { Problem } from "../../components/notice.tsx";
+import { texts as appTexts } from "../../texts/app.ts";
+import { describeMissing, findNamedModules, type MissingType } from "./requirements.ts";
 
 export function ModulesPage(): ReactNode {
   const { can } = useSession();
@@ -148,3 +158,136 @@ function FlowLinks({ ids }: { readonly ids: readonly string[] }): ReactNode {
     </ul>
   );
 }
+
+type Restart = Pick<ChangeModuleResponse, "outcome" | "missingTypes">;
+
+/** What a change has resulted in: whether the flows run with it, or have to be restarted. */
+function ChangeResult({
+  of: { action, response },
+  onChange,
+  onClose,
+}: {
+  readonly of: Change;
+  readonly onChange: (change: Change) => void;
+  readonly onClose: () => void;
+}): ReactNode {
+  const { can } = useSession();
+  const { outcome, missingTypes } = response;
+  const { name = "", version = "" } = response.module ?? {};
+  const scripts = response.scriptsNotRun.filter((each) => !response.scriptsNeverRun.includes(each));
+  const isDeferred = outcome === DeploymentOutcome.UNSPECIFIED;
+  return (
+    <section className="card" aria-label={texts.result}>
+      <output>
+        {visibleText(texts.changed[action](`${name} ${version}`))}{" "}
+        {isDeferred ? (
+          texts.deferred
+        ) : (
+          <>
+            {response.restarted === false ? texts.goOn : texts.startedAgain} <OutcomeSign outcome={outcome} />{" "}
+            {outcome === DeploymentOutcome.RUNNING ? null : <Link href="/">{texts.showReason}</Link>}
+          </>
+        )}
+      </output>
+      {missingTypes.length === 0 ? null : <p>{visibleText(texts.stillMissing(missingTypes.join(", ")))}</p>}
+      {scripts.length === 0 ? null : <p>{visibleText(texts.scriptsNotRun(scripts.join(", ")))}</p>}
+      {response.scriptsNeverRun.length === 0 ? null : (
+        <p>{visibleText(texts.scriptsNeverRun(response.scriptsNeverRun.join(", ")))}</p>
+      )}
+      <div className="actions">
+        {isDeferred && can("runtime.write") ? (
+          <RestartButton onRestart={(restart) => onChange({ action, response: { ...response, ...restart } })} />
+        ) : null}
+        <button type="button" onClick={onClose}>
+          {appTexts.close}
+        </button>
+      </div>
+    </section>
+  );
+}
+
+function RestartButton({ onRestart }: { readonly onRestart: (restart: Restart) => void }): ReactNode {
+  const transport = useTransport();
+  const refresh = useRefresh(ModulesService.method.listModules);
+  const { isBusy, error, run } = useAction();
+  const restart = async (): Promise<void> => {
+    const { outcome, missingTypes } = await callUnaryMethod(transport, RuntimeService.method.restartRuntime, {});
+    onRestart({ outcome, missingTypes });
+    await refresh();
+  };
+  return (
+    <>
+      {error === undefined ? null : <Problem error={error} />}
+      <button type="button" className="primary" disabled={isBusy} onClick={() => void run(restart)}>
+        {isBusy ? texts.restarting : texts.restart}
+      </button>
+    </>
+  );
+}
+
+/** What the flows lack, and which modules could define it. */
+function MissingTypes({
+  types,
+  modules,
+  onChange,
+}: {
+  readonly types: readonly string[];
+  readonly modules: readonly Module[];
+  readonly onChange: (change: Change) => void;
+}): ReactNode {
+  const { can } = useSession();
+  const flows = useQuery(FlowsService.method.getFlows, {}, { enabled: can("flows.read") });
+  const nodes = flows.data?.flows ?? [];
+  const named = findNamedModules(nodes, modules);
+  return (
+    <section className="card modules-missing" aria-labelledby="missing-types">
+      <h2 id="missing-types">{texts.missing}</h2>
+      <p>{texts.missingHint}</p>
+      <Table
+        label={texts.missingTable}
+        columns={typeColumns}
+        rows={describeMissing(types, modules, nodes)}
+        keyOf={({ type }) => type}
+        empty={null}
+      />
+      {named.length === 0 ? null : (
+        <>
+          <p>{texts.named}</p>
+          <ul className="modules-named">
+            {named.map(({ name, version }) => (
+              <li key={name}>
+                <code>{visibleText(version === "" ? name : `${name}@${version}`)}</code>
+                {can("modules.write") ? (
+                  <InstallModule
+                    name={name}
+                    version={version}
+                    label={
+                      <>
+                        {texts.install} <span className="visually-hidden">{name}</span>
+                      </>
+                    }
+                    onChange={onChange}
+                  />
+                ) : null}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}
+
+const typeColumns: readonly Column<MissingType>[] = [
+  { title: texts.missingType, cell: ({ type }) => <code>{visibleText(type)}</code> },
+  { title: texts.missingNodes, cell: ({ nodes }) => (nodes === 0 ? "" : nodes) },
+  {
+    title: texts.providedBy,
+    cell: ({ disabledModule }) =>
+      disabledModule === undefined ? (
+        <span className="muted">{texts.providerUnknown}</span>
+      ) : (
+        visibleText(texts.providedByDisabled(disabledModule))
+      ),
+  },
+];

@@ -4,6 +4,7 @@ import { useQuery } from "@connectrpc/connect-query";
 import {
   ProposalsService,
   ProposalState,
+  type Revision,
   RevisionsService,
   RuntimeService,
   RuntimeState,
@@ -13,14 +14,18 @@ import { useEvents, useIsLive } from "../../api/live.tsx";
 import { useRefresh } from "../../api/refresh.ts";
 import { Page, Result } from "../../components/page.tsx";
 import { useSession } from "../../session.tsx";
-import { texts } from "../../texts/app.ts";
-import { ActiveRevision } from "./active-revision.tsx";
-import { AlertList } from "./alert-list.tsx";
-import { byUrgency, findAlerts } from "./alerts.ts";
-import { RuntimeControls, RuntimeCard } from "./runtime-card.tsx";
+import { texts as appTexts } from "../../texts/app.ts";
+import { type Alert, byUrgency, findAlerts } from "./alerts.ts";
+import { RuntimeCard, RuntimeControls } from "./runtime-card.tsx";
 import { TabList } from "./tab-list.tsx";
 import { Timeline } from "./timeline.tsx";
 import { Usage } from "./usage.tsx";
+import { Link } from "wouter";
+import { visibleText } from "../../components/visible-text.ts";
+import { texts } from "../../texts/overview.ts";
+import { Fact } from "../../components/fact.tsx";
+import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
+import { Time } from "../../components/time.tsx";
 
 /** For what has no events: the load, and replicas that are lost. Queries pause while the page is not visible. */
 const pollMs = 5_000;
@@ -61,7 +66,7 @@ export function OverviewPage(): ReactNode {
   });
   return (
     <Page
-      title={texts.pages.overview}
+      title={appTexts.pages.overview}
       actions={runtime.data !== undefined && can("runtime.write") ? <RuntimeControls runtime={runtime.data} /> : null}
     >
       <AlertList alerts={alerts} onDismiss={forget} />
@@ -127,4 +132,83 @@ function useIsLiveOrNew(): boolean {
     return () => clearTimeout(timer);
   }, []);
   return isLive || isNew;
+}
+
+/** What an operator should know of. Screen readers read it when it changes. */
+function AlertList({
+  alerts,
+  onDismiss,
+}: {
+  readonly alerts: readonly Alert[];
+  /** Called with the name of a replica. */
+  readonly onDismiss: (name: string) => void;
+}): ReactNode {
+  return (
+    <section aria-label={texts.alerts} aria-live="polite" className="overview-alerts">
+      {alerts.length === 0 ? (
+        <p className="muted">{texts.noAlerts}</p>
+      ) : (
+        <ul>
+          {alerts.map(({ key, tone, title, detail, link, replica }) => (
+            <li key={key} className="problem" data-tone={tone}>
+              <div>
+                <strong>{visibleText(title)}</strong>
+                {detail === "" ? null : <p>{visibleText(detail)}</p>}
+              </div>
+              {link === undefined ? null : (
+                <Link href={link.to} className="button">
+                  {link.label}
+                </Link>
+              )}
+              {replica === undefined ? null : (
+                <button type="button" onClick={() => onDismiss(replica)}>
+                  {texts.alert.dismiss}
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+/** The active revision, with the way to undo it. */
+function ActiveRevision({ revision }: { readonly revision: Revision | undefined }): ReactNode {
+  const { can } = useSession();
+  return (
+    <section className="card" aria-labelledby="overview-active">
+      <h2 id="overview-active">{texts.active.title}</h2>
+      {revision === undefined ? (
+        <p className="muted">{texts.active.none}</p>
+      ) : (
+        <>
+          <Facts revision={revision} />
+          <div className="actions">
+            <Link href={`/history/${encodeURIComponent(revision.rev)}`} className="button">
+              {can("flows.write") && revision.parent !== "" ? texts.active.undo : texts.active.history}
+            </Link>
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Facts({ revision }: { readonly revision: Revision }): ReactNode {
+  const { rev, message, createTime, nodeCount } = revision;
+  return (
+    <dl className="facts">
+      <Fact name={texts.active.revision}>
+        <RevisionLink rev={rev} /> <RevisionOutcome of={revision} />
+      </Fact>
+      <Fact name={texts.active.message}>
+        {message === "" ? <span className="muted">{texts.active.noMessage}</span> : <bdi>{visibleText(message)}</bdi>}
+      </Fact>
+      <Fact name={texts.active.by}>
+        <RevisionAuthor of={revision} />, <Time at={createTime} />
+      </Fact>
+      <Fact name={texts.active.nodes}>{nodeCount}</Fact>
+    </dl>
+  );
 }

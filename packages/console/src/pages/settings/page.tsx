@@ -2,14 +2,36 @@ import "./settings.css";
 import type { ReactNode } from "react";
 import type { MessageShape } from "@bufbuild/protobuf";
 import { useQuery } from "@connectrpc/connect-query";
-import { AuthService, SettingsService } from "@flowgate/client";
+import {
+  AuthService,
+  type GetSettingsResponse,
+  IsolationLevelSchema,
+  type Replica,
+  type Runtime,
+  RuntimeModeSchema,
+  RuntimeStateSchema,
+  SettingsService,
+} from "@flowgate/client";
 import { docsUrl, metricsUrl, openApiUrl } from "../../api/paths.ts";
 import { Page, Result } from "../../components/page.tsx";
 import { visibleText } from "../../components/visible-text.ts";
-import { serviceFields, texts, userFields } from "../../texts/settings.ts";
-import { Fact } from "./fact.tsx";
-import { Granted, PermissionTable, RoleTable } from "./permission-table.tsx";
-import { ReplicaTable, RuntimeFacts } from "./runtime-facts.tsx";
+import {
+  isolationMeanings,
+  modeTexts,
+  replicaFields,
+  runtimeFields,
+  serviceFields,
+  stateMeanings,
+  texts,
+  userFields,
+} from "../../texts/settings.ts";
+import { OutcomeSign, Sign, StateSign } from "../../components/sign.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { useSession } from "../../session.tsx";
+import { explainPermission, permissionTexts } from "../../texts/permissions.ts";
+import { grantOf, nameOfValue } from "./values.ts";
+import { Link } from "wouter";
+import { Time } from "../../components/time.tsx";
 
 export function SettingsPage(): ReactNode {
   const settings = useQuery(SettingsService.method.getSettings, {});
@@ -101,3 +123,158 @@ function Caller({ of: { username, permissions, tokenId, tokenName } }: { readonl
     </>
   );
 }
+
+type Row = { readonly name: string; readonly meaning: string; readonly grant: ReturnType<typeof grantOf> };
+
+const columns: readonly Column<Row>[] = [
+  { title: texts.permission, cell: ({ name }) => <code>{name}</code> },
+  { title: texts.granted, cell: ({ grant }) => <Grant grant={grant} /> },
+  { title: texts.meaning, cell: ({ meaning }) => meaning },
+];
+
+type Role = GetSettingsResponse["roles"][number];
+
+const roleColumns: readonly Column<Role>[] = [
+  { title: texts.role, cell: ({ name }) => <code>{visibleText(name)}</code> },
+  { title: texts.meaning, cell: ({ permissions }) => <Granted permissions={permissions} /> },
+];
+
+/** The roles of the configuration with what they permit. */
+function RoleTable({ roles }: { readonly roles: readonly Role[] }): ReactNode {
+  return <Table label={texts.roles} columns={roleColumns} rows={roles} keyOf={({ name }) => name} empty={null} />;
+}
+
+/** Permissions with their meanings. */
+function Granted({ permissions }: { readonly permissions: readonly string[] }): ReactNode {
+  return permissions.length === 0 ? (
+    texts.none
+  ) : (
+    <ul className="settings-granted">
+      {permissions.map((name) => (
+        <li key={name}>
+          <code>{visibleText(name)}</code>{" "}
+          <span className="muted">{visibleText(explainPermission(name) ?? texts.unknownPermission)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** All permissions with what they permit, and which of them the user has. */
+function PermissionTable({ granted }: { readonly granted: readonly string[] }): ReactNode {
+  const { can } = useSession();
+  const rows = Object.entries(permissionTexts).map(([name, meaning]) => ({
+    name,
+    meaning,
+    grant: grantOf(name, granted, can(name)),
+  }));
+  return <Table label={texts.permissionsTable} columns={columns} rows={rows} keyOf={({ name }) => name} empty={null} />;
+}
+
+function Grant({ grant }: Pick<Row, "grant">): ReactNode {
+  switch (grant) {
+    case "all":
+      return <Sign tone="good">{texts.yes}</Sign>;
+    case "some tabs":
+      return <Sign tone="info">{texts.onTabs}</Sign>;
+    case "none":
+      return <Sign tone="neutral">{texts.no}</Sign>;
+  }
+}
+
+/** A field with its value, and what it means. */
+function Fact({
+  of: { title, meaning },
+  children,
+}: {
+  readonly of: { readonly title: string; readonly meaning: string };
+  readonly children: ReactNode;
+}): ReactNode {
+  return (
+    <div className="settings-fact">
+      <dt>{title}</dt>
+      <dd>
+        <div>{children}</div>
+        {meaning === "" ? null : <p className="muted">{meaning}</p>}
+      </dd>
+    </div>
+  );
+}
+
+function RuntimeFacts({ of: runtime }: { readonly of: Runtime }): ReactNode {
+  const { name, version, state, httpPort, message, isolation } = runtime;
+  const fields = runtimeFields as Record<keyof typeof runtime, { readonly title: string; readonly meaning: string }>;
+  const stateName = nameOfValue(RuntimeStateSchema, state);
+  const level = nameOfValue(IsolationLevelSchema, isolation?.level ?? 0);
+  return (
+    <dl className="settings-facts">
+      <Fact of={{ ...fields.state, meaning: stateMeanings[stateName] ?? texts.unknownState }}>
+        <StateSign state={state} />
+      </Fact>
+      {message === undefined ? null : <Fact of={fields.message}>{visibleText(message)}</Fact>}
+      <Fact of={fields.name}>{visibleText(name)}</Fact>
+      <Fact of={fields.version}>{visibleText(version)}</Fact>
+      <Fact of={fields.httpPort}>{httpPort === 0 ? texts.noPort : httpPort}</Fact>
+      {isolation === undefined ? null : (
+        <Fact of={{ ...fields.isolation, meaning: isolationMeanings[level] ?? texts.unknownState }}>
+          {level}
+          {isolation.user === undefined ? null : ` (${isolation.user})`}
+          {isolation.message === undefined ? null : <p>{visibleText(isolation.message)}</p>}
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+/** All replicas, with what their columns mean. */
+function ReplicaTable({ replicas }: { readonly replicas: readonly Replica[] }): ReactNode {
+  return (
+    <>
+      <p className="muted">{texts.replicasHint}</p>
+      <Table
+        label={texts.replicas}
+        columns={replicaColumns}
+        rows={replicas}
+        keyOf={({ name }) => name}
+        empty={texts.none}
+      />
+      <dl className="settings-facts">
+        {replicaColumns.map(({ title }) => (
+          <Fact key={title} of={{ title, meaning: "" }}>
+            {Object.values(replicaFields).find((field) => field.title === title)?.meaning}
+          </Fact>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+const titleOf = (field: keyof Replica): string => replicaFields[field]?.title ?? field;
+
+const replicaColumns: readonly Column<Replica>[] = [
+  {
+    title: titleOf("name"),
+    cell: ({ name, self }) => (
+      <>
+        {visibleText(name)} {self ? <Sign tone="info">{texts.self}</Sign> : null}
+      </>
+    ),
+  },
+  { title: titleOf("version"), cell: ({ version }) => visibleText(version) },
+  { title: titleOf("mode"), cell: ({ mode }) => modeTexts[nameOfValue(RuntimeModeSchema, mode)] ?? "" },
+  { title: titleOf("state"), cell: ({ state }) => <StateSign state={state} /> },
+  {
+    title: titleOf("rev"),
+    cell: ({ rev }) =>
+      rev === "" ? (
+        ""
+      ) : (
+        <Link href={`/history/${encodeURIComponent(rev)}`}>
+          <code>{visibleText(rev.slice(0, 8))}</code>
+        </Link>
+      ),
+  },
+  { title: titleOf("outcome"), cell: ({ rev, outcome }) => (rev === "" ? "" : <OutcomeSign outcome={outcome} />) },
+  { title: titleOf("message"), cell: ({ message }) => visibleText(message) },
+  { title: titleOf("lastSeenTime"), cell: ({ lastSeenTime }) => <Time at={lastSeenTime} /> },
+];

@@ -7,8 +7,7 @@ import {
   RuntimeStateSchema,
 } from "@flowgate/client";
 import { describe, expect, test } from "vitest";
-import { nameOfValue } from "../../../src/pages/settings/names.ts";
-import { grantOf } from "../../../src/pages/settings/permissions.ts";
+import { grantOf, nameOfValue } from "../../../src/pages/settings/values.ts";
 import {
   isolationMeanings,
   modeTexts,

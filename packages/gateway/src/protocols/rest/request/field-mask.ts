@@ -1,7 +1,7 @@
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { type FieldMask, FieldMaskSchema, hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { fits } from "../../../json/read-members.ts";
-import { isObject } from "../../../json/is-object.ts";
+import { isObject } from "../../../json/object.ts";
 import type { Route, Variant } from "../../../routing/route.ts";
 import { fieldRule } from "../../../schema/rules.ts";
 

@@ -1,7 +1,18 @@
-import type { DescMessage, Message } from "@bufbuild/protobuf";
-import { parameterError, messageParameters, resolveParameter, type ParameterOptions } from "./parameter-name.ts";
-import { setParameter } from "./parameter-value.ts";
+import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import {
+  messageParameters,
+  parameterError,
+  type ParameterOptions,
+  resolveParameter,
+  type Step,
+  type Target,
+} from "./parameter-name.ts";
 import { decodeParameter } from "../../../routing/percent.ts";
+import { RequestError } from "../../../http/request-error.ts";
+import { setOwn } from "../../../json/object.ts";
+import { createJsonReaders } from "../../../json/read.ts";
+import type { TextReader } from "../../../json/plain-text-reading.ts";
+import { invalidText, jsonFromText } from "../../../json/text-reader.ts";
 
 /** Reads the parameters in `text`, from index `start` on, into a message. Throws a RequestError for the first invalid one. */
 export type ParameterReader = (message: Message, text: string, start: number) => void;
@@ -49,4 +60,106 @@ export function createParameterReader(desc: DescMessage, options: ParameterOptio
       at = end + 1;
     }
   };
+}
+
+type Fields = Message & Record<string, unknown>;
+
+type ValueOptions = Pick<ParameterOptions, "ignoreEnumCase" | "registry">;
+
+/** Parses `text` and sets the target's field. */
+function setParameter(root: Message, target: Target, text: string, options: ValueOptions): void {
+  const { leaf, steps } = target;
+  const { field, kind } = leaf;
+  const reader = leaf.text;
+  let value: unknown;
+  if (kind === "map" && target.key === undefined) {
+    value = readMapAsJson(target, text, options);
+  } else if (reader !== undefined) {
+    value = reader.read(text, options.ignoreEnumCase);
+    if (value === undefined) {
+      throw valueError(target, reader, text);
+    }
+  }
+  const message = root as Fields;
+  const owner = steps === undefined ? message : resolveOwner(message, steps, target);
+  switch (kind) {
+    case "list":
+      (owner[field.localName] as unknown[]).push(value);
+      return;
+    case "map": {
+      const map = owner[field.localName] as Record<string, unknown>;
+      const entries = target.key === undefined ? Object.entries(value as object) : [[target.key, value] as const];
+      for (const [key, entry] of entries) {
+        if (Object.hasOwn(map, key)) {
+          throw parameterError(target, "has a repeated key");
+        }
+        setOwn(map, key, entry);
+      }
+      return;
+    }
+    default:
+      setField(owner, field, value, target);
+  }
+}
+
+function setField(owner: Fields, field: DescField, value: unknown, target: Target): void {
+  if (field.oneof === undefined) {
+    owner[field.localName] = value;
+    return;
+  }
+  const { case: member } = owner[field.oneof.localName] as { case: string | undefined };
+  if (member !== undefined && member !== field.localName) {
+    throw parameterError(target, `${member} of the same oneof is already set`);
+  }
+  owner[field.oneof.localName] = { case: field.localName, value };
+}
+
+/** Returns the message that has the target's field; creates the messages on the path that are not set. */
+function resolveOwner(message: Fields, steps: readonly Step[], target: Target): Fields {
+  let owner = message;
+  for (const { parameter, key } of steps) {
+    const { field } = parameter;
+    const desc = field.message as DescMessage;
+    let next: Fields | undefined;
+    if (key !== undefined) {
+      const map = owner[field.localName] as Record<string, unknown>;
+      next = Object.hasOwn(map, key) ? (map[key] as Fields) : create(desc);
+      setOwn(map, key, next);
+    } else if (field.oneof === undefined) {
+      next = owner[field.localName] as Fields | undefined;
+      if (next === undefined) {
+        next = create(desc);
+        owner[field.localName] = next;
+      }
+    } else {
+      const member = owner[field.oneof.localName] as { case: string | undefined; value?: unknown };
+      next = member.case === field.localName ? (member.value as Fields) : create(desc);
+      if (member.case !== field.localName) {
+        setField(owner, field, next, target);
+      }
+    }
+    owner = next;
+  }
+  return owner;
+}
+
+function readMapAsJson(target: Target, text: string, options: ValueOptions): unknown {
+  const { field } = target.leaf;
+  const json = text.startsWith("{") ? jsonFromText(text, true) : undefined;
+  if (json === undefined) {
+    throw parameterError(target, "must be sent as entries, name[key]=value, or as a JSON object");
+  }
+  return createJsonReaders({ ...options, ignoreUnknown: false }).field(field)(json, [target.path]);
+}
+
+function valueError(target: Target, reader: TextReader, text: string): RequestError {
+  const error = invalidText(reader, target.path, { repeatsInput: target.repeatsInput });
+  return target.leaf.field.message?.typeName === "google.protobuf.Timestamp" && text.includes(" ")
+    ? new RequestError(
+        error.status,
+        error.reason,
+        `${error.message} (a "+" in a query means a space: write it as %2B)`,
+        error,
+      )
+    : error;
 }

@@ -4,9 +4,9 @@ import type { GatewayResponse } from "../../../http/response.ts";
 import type { ContentEncoding } from "../../../http/content-encoding.ts";
 import { RequestError } from "../../../http/request-error.ts";
 import { mediaTypeOf } from "../../../http/media-type.ts";
-import { compressStream } from "./compress-stream.ts";
 import { addVary } from "../../../http/vary.ts";
 import { parseWeights } from "../../../http/weights.ts";
+import type { Compression } from "../../../platform/compression.ts";
 
 /** The compression of responses. */
 export type CompressionOptions = {
@@ -155,5 +155,62 @@ function chooseEncoding(acceptEncoding: string, encodings: readonly ContentEncod
     // Identity takes precedence only if it is listed with a higher weight.
     encoding: identityWeight !== undefined && identityWeight > bestWeight ? undefined : best,
     identity: (identityWeight ?? any) !== 0,
+  };
+}
+
+/**
+ * Compresses a streamed body chunk by chunk, with backpressure: the next chunk is read when the previous one was
+ * consumed. `return` is passed on to `body` immediately, even while a chunk is awaited. An error of `body` is rethrown without
+ * completing the compressed data. The compression is opened for the first chunk, and freed when the iteration ends.
+ */
+function compressStream(body: AsyncIterable<string | Uint8Array>, open: () => Compression): AsyncIterable<Uint8Array> {
+  return {
+    [Symbol.asyncIterator]() {
+      const source = body[Symbol.asyncIterator]();
+      let compression: Compression | undefined;
+      let isClosed = false;
+      const close = (): void => {
+        isClosed = true;
+        compression?.free();
+      };
+      /** Undefined if the iteration was closed in the meantime. */
+      const read = async (): Promise<Uint8Array | undefined> => {
+        for (;;) {
+          const { done, value } = await source.next();
+          if (isClosed) {
+            return undefined;
+          }
+          compression ??= open();
+          if (done === true) {
+            const last = await compression.end();
+            isClosed = true;
+            return last;
+          }
+          // Compressing an empty chunk would produce flush bytes only.
+          if (value.length > 0) {
+            return compression.write(value);
+          }
+        }
+      };
+      return {
+        async next() {
+          try {
+            const value = isClosed ? undefined : await read();
+            return value === undefined ? { done: true, value } : { done: false, value };
+          } catch (error) {
+            if (isClosed) {
+              return { done: true, value: undefined };
+            }
+            close();
+            throw error;
+          }
+        },
+        async return() {
+          close();
+          await source.return?.();
+          return { done: true, value: undefined };
+        },
+      };
+    },
   };
 }

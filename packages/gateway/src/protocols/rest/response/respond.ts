@@ -3,12 +3,11 @@ import { decodeUtf8, encodeUtf8 } from "#platform/bytes";
 import { addHeaders, type GatewayResponse } from "../../../http/response.ts";
 import { cacheFrozen } from "../../../call/cache-frozen.ts";
 import type { CallContext } from "../../../call/context.ts";
-import { etagSuffix, type CompressionOptions } from "./compressor.ts";
+import { type CompressionOptions, etagSuffix } from "./compressor.ts";
 import type { Variant } from "../../../routing/route.ts";
 import { successOf } from "./status.ts";
 import { createEncodedBodyWriter } from "./encoded-field.ts";
 import { createHeaderWriter } from "./headers.ts";
-import { createRepresentationChoice } from "./representation.ts";
 import { contentTypeOf, findRawBody } from "../../../schema/http-body.ts";
 import type { CompleteJsonOptions } from "../../../json/json-options.ts";
 import { formatJson } from "../../../json/well-formed.ts";
@@ -18,6 +17,10 @@ import { findMatch, formatETag, tagOf } from "../../../http/etag.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
 import { methodRule } from "../../../schema/rules.ts";
 import { addVary } from "../../../http/vary.ts";
+import { rankOf } from "../../../http/media-type.ts";
+import { parseWeights } from "../../../http/weights.ts";
+import { getField } from "../../../schema/field-value.ts";
+import { findRepresentations } from "../../../schema/representations.ts";
 
 /** Creates the HTTP response of a response message, with the headers and the status that the implementation set in the context. */
 export type Responder = (request: GatewayRequest, message: Message, context: CallContext) => GatewayResponse;
@@ -116,4 +119,44 @@ function asText(json: string | Uint8Array): string | Uint8Array {
 
 function asBytes(json: string | Uint8Array): Uint8Array {
   return typeof json === "string" ? encodeUtf8(json) : json;
+}
+
+/** How the body in another media type than JSON is read from a response message. */
+type ChosenRepresentation = { readonly mediaType: string; readonly read: (message: Message) => string };
+
+/**
+ * Compiles the choice of a representation by the Accept header; the choice is undefined for JSON, which takes precedence if it is
+ * preferred equally. Undefined if the method has no other representation.
+ */
+function createRepresentationChoice(
+  method: DescMethod,
+): ((accept: string | undefined) => ChosenRepresentation | undefined) | undefined {
+  const representations = findRepresentations(method).map(({ mediaType, field }) => ({
+    mediaType,
+    read: (message: Message) => {
+      const text = (getField(message, field) as string | undefined) ?? "";
+      if (!text.isWellFormed()) {
+        throw new RangeError(`${field.toString()} can't hold a lone surrogate`);
+      }
+      return text;
+    },
+  }));
+  if (representations.length === 0) {
+    return undefined;
+  }
+  return (accept) => {
+    if (accept === undefined || accept === "") {
+      return undefined;
+    }
+    const ranges = parseWeights(accept);
+    let chosen: ChosenRepresentation | undefined;
+    let best = rankOf(ranges, "application/json");
+    for (const representation of representations) {
+      const rank = rankOf(ranges, representation.mediaType);
+      if (rank > best) {
+        [chosen, best] = [representation, rank];
+      }
+    }
+    return chosen;
+  };
 }

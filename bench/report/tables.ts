@@ -1,4 +1,4 @@
-import type { Row } from "./benchmark.ts";
+import type { Row } from "../benchmark.ts";
 
 /** Formats rows as aligned columns, one per key in order of first occurrence. */
 export function formatTable(rows: readonly Row[]): string {
@@ -22,4 +22,14 @@ function pad(text: string, width: number, isRight: boolean): string {
 
 function isNumeric(rows: readonly Row[], key: string): boolean {
   return key !== "" && rows.every((row) => /^[\d.]*( ?(ms|µs|%|x|\/s))?$/.test(row[key] ?? ""));
+}
+
+export function formatMarkdownTable(rows: readonly Row[]): string {
+  const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  return [
+    line(keys),
+    `|${"---|".repeat(keys.length)}`,
+    ...rows.map((row) => line(keys.map((key) => row[key] ?? ""))),
+  ].join("\n");
 }

@@ -1,5 +1,6 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import { changedCredentials } from "../flows/credential-sets.ts";
 import type { Revision } from "../store/revision.ts";
 import { formatTraceparent } from "../telemetry/trace.ts";
 import { redactLine } from "./flow-log.ts";
@@ -112,24 +113,9 @@ export function deployMessage(
     id,
     type,
     credentials: [...revision.credentials].map(([nodeId, set]) => [nodeId, [...set]] as const),
-    credentialsChanged: changedCredentials(previous, revision.credentials),
+    credentialsChanged: [...changedCredentials(previous, revision.credentials)],
     ...(traceparent !== undefined && { traceparent }),
   };
-}
-
-/** The ids of the nodes whose credentials differ, removed ones included. */
-function changedCredentials(before: CredentialSets, after: CredentialSets): string[] {
-  if (before === after) {
-    return [];
-  }
-  const ids = new Set([...before.keys(), ...after.keys()]);
-  return [...ids].filter((id) => !isSameSet(before.get(id), after.get(id)));
-}
-
-type CredentialSet = ReadonlyMap<string, string>;
-
-function isSameSet(one: CredentialSet = new Map(), other: CredentialSet = new Map()): boolean {
-  return one.size === other.size && [...one].every(([name, value]) => other.get(name) === value);
 }
 
 /** The newest known revision, and the next deployment: those that are added while another one is in progress are merged. */

@@ -26,9 +26,7 @@ export function sortByNodeDependencies(packages: ReadonlyMap<string, readonly st
     unsorted.set(name, known);
     missing.set(name, known.size);
     for (const each of known) {
-      const others = users.get(each) ?? [];
-      others.push(name);
-      users.set(each, others);
+      users.getOrInsertComputed(each, () => []).push(name);
     }
     if (known.size === 0) {
       sorted.push(name);

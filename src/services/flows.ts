@@ -46,12 +46,7 @@ export function flowsService(options: FlowsServiceOptions): ServiceImpl<typeof F
   const responses = new WeakMap<Revision, GetFlowsResponse>();
 
   function respond(revision: Revision): GetFlowsResponse {
-    let response = responses.get(revision);
-    if (response === undefined) {
-      response = toGetFlowsResponse(revision);
-      responses.set(revision, response);
-    }
-    return response;
+    return responses.getOrInsertComputed(revision, toGetFlowsResponse);
   }
 
   async function getEarlier(rev: string, context: HandlerContext): Promise<GetFlowsResponse> {

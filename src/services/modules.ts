@@ -243,16 +243,13 @@ const known = new WeakMap<FlowsDocument, ReadonlyMap<string, TypeUse>>();
 
 /** Which nodes the flows have, by their types. */
 function usesOf(flows: FlowsDocument): ReadonlyMap<string, TypeUse> {
-  const uses = known.get(flows) ?? countUses(flows.nodes);
-  known.set(flows, uses);
-  return uses;
+  return known.getOrInsertComputed(flows, () => countUses(flows.nodes));
 }
 
 function countUses(nodes: readonly FlowNode[]): ReadonlyMap<string, TypeUse> {
   const uses = new Map<string, TypeUse>();
   for (const node of nodes) {
-    const use = uses.get(node.type) ?? { nodes: 0, flows: new Set() };
-    uses.set(node.type, use);
+    const use = uses.getOrInsertComputed(node.type, () => ({ nodes: 0, flows: new Set() }));
     use.nodes += 1;
     const flow = containerIdOf(node);
     if (flow !== "") {

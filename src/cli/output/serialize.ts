@@ -36,11 +36,9 @@ const encoders = new Map<DescMessage, (message: Message) => Uint8Array>();
 
 /** The JSON value of a message as the REST API has it. */
 function toJson(schema: DescMessage, message: Message): unknown {
-  let encode = encoders.get(schema);
-  if (encode === undefined) {
-    encode = createJsonEncoder(registry.getMessage(schema.typeName) ?? schema);
-    encoders.set(schema, encode);
-  }
+  const encode = encoders.getOrInsertComputed(schema, () =>
+    createJsonEncoder(registry.getMessage(schema.typeName) ?? schema),
+  );
   return JSON.parse(new TextDecoder().decode(encode(message)));
 }
 

@@ -1,4 +1,5 @@
-import type { Configuration, CredentialSets, FlowNode } from "../configuration.ts";
+import type { Configuration, FlowNode } from "../configuration.ts";
+import { isSameSet } from "../credential-sets.ts";
 import { isSameJson } from "../json.ts";
 import { type Container, containerIdOf } from "../nodes.ts";
 
@@ -24,7 +25,10 @@ export function findChangedContainers(
   const changed = new Set<string>();
   for (const node of target.flows) {
     const old = before.get(node.id);
-    const isChanged = old === undefined || !isSameJson(old, node) || !hasSameCredentials(base, target, node.id);
+    const isChanged =
+      old === undefined ||
+      !isSameJson(old, node) ||
+      !isSameSet(base.credentials.get(node.id), target.credentials.get(node.id));
     if (isChanged || touched.has(node.id)) {
       changed.add(containerIdOf(node));
       if (old !== undefined) {
@@ -48,15 +52,6 @@ export function findChangedContainers(
 
 function indexNodes({ flows }: Configuration): ReadonlyMap<string, FlowNode> {
   return new Map(flows.map((node) => [node.id, node]));
-}
-
-function hasSameCredentials(base: Configuration, target: Configuration, id: string): boolean {
-  const [old, current] = [credentialsOf(base.credentials, id), credentialsOf(target.credentials, id)];
-  return old.size === current.size && old.entries().every(([name, value]) => current.get(name) === value);
-}
-
-function credentialsOf(sets: CredentialSets, id: string): ReadonlyMap<string, string> {
-  return sets.get(id) ?? new Map();
 }
 
 /** Of the sides that have it. A container without a node of its own is a tab without a label. */

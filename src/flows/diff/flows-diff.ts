@@ -1,5 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { JsonPath } from "@flowgate/gateway/json-path";
+import { type CredentialSet, noCredentials } from "../credential-sets.ts";
 import type { Container, NodeRole } from "../nodes.ts";
 
 /** What changes from a base to a target: enough to recreate the target. */
@@ -57,9 +58,6 @@ export type CredentialNames = {
   readonly changed: readonly string[];
 };
 
-type CredentialSet = ReadonlyMap<string, string>;
-
-const noCredentials: CredentialSet = new Map();
 const unchanged: CredentialNames = { added: [], removed: [], changed: [] };
 
 export function diffCredentialNames(

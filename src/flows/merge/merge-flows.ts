@@ -140,9 +140,7 @@ function mergeOrder(
     if (known.has(id)) {
       predecessor = id;
     } else {
-      const inserted = insertions.get(predecessor) ?? [];
-      inserted.push(id);
-      insertions.set(predecessor, inserted);
+      insertions.getOrInsertComputed(predecessor, () => []).push(id);
     }
   }
   const kept = primary.filter((id) => merged.has(id));
@@ -195,9 +193,7 @@ function* findLostReferences(
       continue;
     }
     for (const reference of new Set(referencesOf(node)).intersection(removed)) {
-      const ids = users.get(reference) ?? [];
-      ids.push(id);
-      users.set(reference, ids);
+      users.getOrInsertComputed(reference, () => []).push(id);
     }
   }
   const changes = { ours: "none", theirs: "none", [remover]: "removed" } as const;

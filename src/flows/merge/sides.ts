@@ -1,4 +1,5 @@
 import type { Configuration, FlowNode } from "../configuration.ts";
+import { type CredentialSet, isSameSet } from "../credential-sets.ts";
 import { nameOf } from "../nodes.ts";
 import { isSameJson } from "../json.ts";
 
@@ -31,7 +32,7 @@ export type MergeConflict = {
 export type SideChange = "none" | "added" | "changed" | "removed";
 
 /** A node with its credentials. */
-export type NodeState = { readonly node: FlowNode; readonly credentials: ReadonlyMap<string, string> | undefined };
+export type NodeState = { readonly node: FlowNode; readonly credentials: CredentialSet };
 
 /** The nodes of a configuration by id. */
 export type NodeStates = ReadonlyMap<string, NodeState>;
@@ -47,10 +48,6 @@ export function isSameState(one: NodeState | undefined, other: NodeState | undef
   return one === undefined || other === undefined
     ? one === other
     : isSameJson(one.node, other.node) && isSameSet(one.credentials, other.credentials);
-}
-
-function isSameSet(one: NodeState["credentials"] = new Map(), other: NodeState["credentials"] = new Map()): boolean {
-  return one.size === other.size && one.entries().every(([name, value]) => other.get(name) === value);
 }
 
 export function changeOf(base: NodeState | undefined, side: NodeState | undefined): SideChange {

@@ -1,8 +1,8 @@
 import type { Configuration, FlowNode } from "../configuration.ts";
 import { findModified } from "./modified-nodes.ts";
-import { changedCredentials } from "./plan.ts";
+import { changedCredentials } from "../credential-sets.ts";
 import { type RuntimeFlows, containerKey, parseForRuntime, toKey } from "./runtime-flows.ts";
-import { targetsOf } from "./wires.ts";
+import { linksOf, targetsOf } from "./wires.ts";
 
 /** The nodes whose behavior a change of the flows can affect. */
 export type AffectedNodes =
@@ -24,7 +24,11 @@ export type AffectedNodes =
  */
 export function findAffected(current: Configuration, next: Configuration): AffectedNodes {
   const [before, after] = [parseForRuntime(current.flows), parseForRuntime(next.flows)];
-  const { added, changed, rewired, tabs, isGlobal } = findModified(before, after, changedCredentials(current, next));
+  const { added, changed, rewired, tabs, isGlobal } = findModified(
+    before,
+    after,
+    changedCredentials(current.credentials, next.credentials),
+  );
   if (isGlobal) {
     return "all";
   }
@@ -91,10 +95,6 @@ const none: readonly string[] = [];
 /** They receive what happens to other nodes of their tab. */
 const observers: ReadonlySet<string> = new Set(["catch", "status", "complete"]);
 
-function linksOf({ links }: FlowNode): readonly string[] {
-  return (Array.isArray(links) ? links : [links]).filter((id) => typeof id === "string" && id !== "") as string[];
-}
-
 /** The ids of the nodes by each of their keys. */
 function groupIds(
   nodes: readonly FlowNode[],
@@ -103,9 +103,7 @@ function groupIds(
   const groups = new Map<string, string[]>();
   for (const node of nodes) {
     for (const key of keysOf(node)) {
-      const group = groups.get(key) ?? [];
-      group.push(node.id);
-      groups.set(key, group);
+      groups.getOrInsertComputed(key, () => []).push(node.id);
     }
   }
   return groups;

@@ -1,6 +1,6 @@
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, DeploymentType } from "../configuration.ts";
-import { diffCredentialNames, hasCredentialNames } from "../diff/flows-diff.ts";
+import { changedCredentials } from "../credential-sets.ts";
 import { escapeControls } from "../diff/format-value.ts";
 import { nameOf } from "../nodes.ts";
 import { type ModifiedNodes, findModified } from "./modified-nodes.ts";
@@ -158,7 +158,11 @@ export function findRestarts(
   const canStart = ({ flows }: Configuration): boolean => findMissingTypes(flows, knownTypes).length === 0;
   const running = canStart(current) ? startAll(before, () => {}) : new Map();
   const isPartial = type === "nodes" || type === "flows";
-  const modified = findModified(before, after, isPartial ? changedCredentials(current, next) : new Set());
+  const modified = findModified(
+    before,
+    after,
+    isPartial ? changedCredentials(current.credentials, next.credentials) : new Set(),
+  );
 
   const stops: RunningNode[] = [];
   const starts: RunningNode[] = [];
@@ -174,16 +178,6 @@ export function findRestarts(
 function idsToStop({ changed, removed, linked, rewired }: ModifiedNodes, type: "nodes" | "flows"): ReadonlySet<string> {
   const ids = changed.union(removed);
   return type === "nodes" ? ids : ids.union(linked).union(rewired);
-}
-
-/** The ids of the nodes whose credentials differ. */
-export function changedCredentials(current: Configuration, next: Configuration): ReadonlySet<string> {
-  const ids = new Set([...current.credentials.keys(), ...next.credentials.keys()]);
-  return new Set(
-    [...ids].filter((id) =>
-      hasCredentialNames(diffCredentialNames(current.credentials.get(id), next.credentials.get(id))),
-    ),
-  );
 }
 
 function formatModule({ name, version, state, installedVersion, nodeIds }: PlannedModule): string {

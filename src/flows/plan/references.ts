@@ -78,9 +78,7 @@ function readReferences(
       if (key in Object.prototype) {
         always.push(node);
       } else if (after.nodes.has(key) || before.nodes.has(key)) {
-        const known = references.get(key) ?? [];
-        known.push({ node, property });
-        references.set(key, known);
+        references.getOrInsertComputed(key, () => []).push({ node, property });
       }
     }
   }

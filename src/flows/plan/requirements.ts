@@ -44,9 +44,8 @@ export function findRequiredModules(
   const modules = new Map<string, { version: string | undefined; readonly nodeIds: Set<string> }>();
   for (const node of flows) {
     for (const { name, version } of modulesOf(node)) {
-      const module = modules.get(name) ?? { version, nodeIds: new Set() };
+      const module = modules.getOrInsertComputed(name, () => ({ version, nodeIds: new Set() }));
       module.version ??= version;
-      modules.set(name, module);
       if (!module.nodeIds.has(node.id)) {
         module.nodeIds.add(node.id);
         budget.addOutput(sizeOf(node.id));

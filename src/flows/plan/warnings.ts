@@ -3,7 +3,7 @@ import type { Configuration, FlowNode } from "../configuration.ts";
 import { containerIdOf, readContainers, receivesMessages, roleOf } from "../nodes.ts";
 import { type RunningNode, startAll } from "./running-flows.ts";
 import { countRunning, parseForRuntime } from "./runtime-flows.ts";
-import { portsOf, targetsOf } from "./wires.ts";
+import { linksOf, portsOf, targetsOf } from "./wires.ts";
 import { visitTexts } from "../json.ts";
 
 /** Something in a deployment that is valid, but probably not intended. */
@@ -143,10 +143,6 @@ function findUnlinkedNodes(flows: readonly FlowNode[]): readonly Finding[] {
 /** A "link out" node that returns to its caller has no links, nor does a call whose target is in the message. */
 function needsLink({ type, mode, linkType }: FlowNode): boolean {
   return (type === "link out" && mode !== "return") || (type === "link call" && linkType !== "dynamic");
-}
-
-function linksOf({ links }: FlowNode): string[] {
-  return (Array.isArray(links) ? links : [links]).filter((id) => typeof id === "string" && id !== "") as string[];
 }
 
 /** Finds "http in" nodes that run with the same method and path: only the first of them receives requests. */

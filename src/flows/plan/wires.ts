@@ -13,9 +13,7 @@ export function findLinked(
 ): ReadonlySet<string> {
   const neighbours = new Map<string, string[]>();
   const connect = (id: string, other: string): void => {
-    const known = neighbours.get(id) ?? [];
-    known.push(other);
-    neighbours.set(id, known);
+    neighbours.getOrInsertComputed(id, () => []).push(other);
   };
   for (const { nodes } of [before, after]) {
     for (const node of nodes.values()) {
@@ -96,6 +94,11 @@ function hasWires(subflow: Content, id: string): boolean {
 
 function find({ nodes, configs }: Content, id: string): FlowNode | undefined {
   return nodes.get(id) ?? configs.get(id);
+}
+
+/** The nodes at the other end of a node's links. */
+export function linksOf({ links }: FlowNode): string[] {
+  return (Array.isArray(links) ? links : [links]).filter((id) => typeof id === "string" && id !== "") as string[];
 }
 
 type Port = { readonly wires: readonly { readonly id: string; readonly port: number }[] };

@@ -79,12 +79,7 @@ export class FairPool {
   }
 
   #find(name: string): Source {
-    let source = this.#sources.get(name);
-    if (source === undefined) {
-      source = { name, usedBytes: 0, waiters: [] };
-      this.#sources.set(name, source);
-    }
-    return source;
+    return this.#sources.getOrInsertComputed(name, () => ({ name, usedBytes: 0, waiters: [] }));
   }
 
   #mayUseReserve(source: Source, share: Share, bytes: number): boolean {

@@ -123,7 +123,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "platform schema http json routing call errors options",
       "packages/gateway/gen/* #platform/* @bufbuild/protobuf* @connectrpc/connect*",
     ],
-    services: ["call options", "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect"],
+    services: ["schema call options", "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect"],
     "gateway.ts": [
       "schema http routing call errors options protocols services",
       "@bufbuild/protobuf @connectrpc/connect",

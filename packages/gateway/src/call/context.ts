@@ -9,6 +9,7 @@ import {
   createContextKey,
 } from "@connectrpc/connect";
 import type { CallOrigin, RequestHeaders } from "../http/request.ts";
+import { addHeaders, type GatewayResponse } from "../http/response.ts";
 import type { Deadline } from "./deadline.ts";
 
 /**
@@ -147,6 +148,16 @@ export class CallContext implements HandlerContext {
       this.#controller?.abort(reason);
     }
   }
+}
+
+/** The headers that the implementation has set, without reserved names. */
+export function setHeadersOf(context: CallContext): GatewayResponse["headers"] {
+  const headers: GatewayResponse["headers"] = {};
+  const set = context.existingResponseHeader();
+  if (set !== undefined) {
+    addHeaders(headers, set);
+  }
+  return headers;
 }
 
 function headersOf(incoming: RequestHeaders): Headers {

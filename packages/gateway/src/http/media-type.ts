@@ -27,11 +27,28 @@ export function accepts(accept: string | undefined, mediaType: string): boolean 
   );
 }
 
+/** The offer that an Accept header prefers, the first of equal ones; undefined if it accepts none. */
+export function preferredOf<T extends { readonly mediaType: string }>(
+  accept: string,
+  offers: readonly T[],
+): T | undefined {
+  const ranges = parseWeights(accept);
+  let best: T | undefined;
+  let bestRank = 0;
+  for (const offer of offers) {
+    const rank = rankOf(ranges, offer.mediaType);
+    if (rank > bestRank) {
+      [best, bestRank] = [offer, rank];
+    }
+  }
+  return best;
+}
+
 /**
  * How much a client prefers a media type: first by the weight of the most specific range that includes it, then by how
  * specific that range is. 0: it is not acceptable.
  */
-export function rankOf(ranges: readonly WeightedName[], mediaType: string): number {
+function rankOf(ranges: readonly WeightedName[], mediaType: string): number {
   const group = `${mediaType.slice(0, mediaType.indexOf("/"))}/*`;
   let specificity = 0;
   let weight = 0;

@@ -115,6 +115,7 @@ function parseFieldMask(text: string): FieldMask | undefined {
     : undefined;
 }
 
-function snakeCase(name: string): string {
+/** A name in lowerCamelCase as the .proto has it. */
+export function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

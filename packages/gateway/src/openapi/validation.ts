@@ -8,6 +8,7 @@ import {
 } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { isObject } from "../json/object.ts";
+import { snakeCase } from "../json/well-known.ts";
 import { describe } from "./comments.ts";
 import type { Schema } from "./document.ts";
 import type { ReadOption } from "./named-options.ts";
@@ -269,8 +270,4 @@ function isPortable(pattern: string): boolean {
   } catch {
     return false;
   }
-}
-
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -3,7 +3,7 @@ import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { encodeUtf8 } from "#platform/bytes";
-import type { CallContext } from "../call/context.ts";
+import { type CallContext, setHeadersOf } from "../call/context.ts";
 import { withReservation } from "../call/decompress-in-steps.ts";
 import type { Invoke } from "../call/invoke.ts";
 import type { Invocation, PerformCall } from "../call/runner.ts";
@@ -19,14 +19,7 @@ import {
   responseCompression,
 } from "./rpc/compression.ts";
 import { endStreamFlag, envelope } from "./rpc/envelope.ts";
-import {
-  addTrailersOf,
-  type EnvelopedProtocol,
-  createRunner,
-  type RpcMethod,
-  type ServeRpc,
-  setHeadersOf,
-} from "./rpc/method.ts";
+import { addTrailersOf, type EnvelopedProtocol, createRunner, type RpcMethod, type ServeRpc } from "./rpc/method.ts";
 
 /** Streams of the Connect protocol (https://connectrpc.com/docs/protocol): their last envelope has the error and the trailers. */
 export const connectStream: EnvelopedProtocol = {

@@ -2,7 +2,7 @@ import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { concatBytes } from "#platform/bytes";
-import type { CallContext } from "../call/context.ts";
+import { type CallContext, setHeadersOf } from "../call/context.ts";
 import { withReservation } from "../call/decompress-in-steps.ts";
 import type { Invoke } from "../call/invoke.ts";
 import type { PerformCall } from "../call/runner.ts";
@@ -11,14 +11,7 @@ import { addHeaders, type GatewayResponse } from "../http/response.ts";
 import type { Codec } from "./rpc/codec.ts";
 import { type Compression, compressMinBytes, requestCompression, responseCompression } from "./rpc/compression.ts";
 import { envelopeBytes, openEnvelope } from "./rpc/envelope.ts";
-import {
-  addTrailersOf,
-  type EnvelopedProtocol,
-  type RpcMethod,
-  serveCalls,
-  type ServeRpc,
-  setHeadersOf,
-} from "./rpc/method.ts";
+import { addTrailersOf, type EnvelopedProtocol, type RpcMethod, serveCalls, type ServeRpc } from "./rpc/method.ts";
 
 /** gRPC (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md): the status is in HTTP trailers. */
 export const grpc: EnvelopedProtocol = {

@@ -2,7 +2,7 @@ import { create, type DescField, type Message } from "@bufbuild/protobuf";
 import type { Route } from "./route.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { FieldPath } from "../schema/field-path.ts";
-import { getField } from "../schema/field-value.ts";
+import { getField, otherMemberOf, setField } from "../schema/field-value.ts";
 import { decodePathVariable } from "./percent.ts";
 import { createTextReader, invalidText } from "../json/text-reader.ts";
 
@@ -55,25 +55,21 @@ export function createPathVariablesReader(
         let owner = message as Fields;
         for (const each of owners) {
           owner = (getField(owner, each) ??
-            setField(owner, each, create(each.message as NonNullable<typeof each.message>), path)) as Fields;
+            setMember(owner, each, create(each.message as NonNullable<typeof each.message>), path)) as Fields;
         }
-        setField(owner, field, values[i], path);
+        setMember(owner, field, values[i], path);
       }
     },
   };
 }
 
-function setField(owner: Fields, field: DescField, value: unknown, path: FieldPath): unknown {
-  if (field.oneof === undefined) {
-    owner[field.localName] = value;
-  } else {
-    // The path overrides the same field of the body, but not another member of its oneof.
-    const { case: member } = owner[field.oneof.localName] as { case: string | undefined };
-    if (member !== undefined && member !== field.localName) {
-      const name = path.map((each) => each.name).join(".");
-      throw new RequestError(400, undefined, `${member}: the path sets ${name} of the same oneof`);
-    }
-    owner[field.oneof.localName] = { case: field.localName, value };
+/** The path overrides the same field of the body, but not another member of its oneof. */
+function setMember(owner: Fields, field: DescField, value: unknown, path: FieldPath): unknown {
+  const other = otherMemberOf(owner, field);
+  if (other !== undefined) {
+    const name = path.map((each) => each.name).join(".");
+    throw new RequestError(400, undefined, `${other}: the path sets ${name} of the same oneof`);
   }
+  setField(owner, field, value);
   return value;
 }

@@ -9,6 +9,12 @@ export function getField(message: Message & Record<string, unknown>, { oneof, lo
   return member.case === localName ? member.value : undefined;
 }
 
+/** The name of another member of the field's oneof that is set. */
+export function otherMemberOf(message: Record<string, unknown>, { oneof, localName }: DescField): string | undefined {
+  const member = oneof && (message[oneof.localName] as { case: string | undefined }).case;
+  return member === localName ? undefined : member;
+}
+
 /** Sets a singular field, which may be a member of a oneof. */
 export function setField(message: Record<string, unknown>, field: DescField, value: unknown): void {
   if (field.oneof === undefined) {

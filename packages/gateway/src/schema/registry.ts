@@ -22,15 +22,17 @@ const wellKnown = [
 
 /** A registry of all types in the files of the methods, in their transitive imports, and the well-known types. */
 export function createReachableRegistry(methods: readonly DescMethod[]): Registry {
-  const files = new Set<DescFile>(wellKnown);
-  for (const { parent } of methods) {
-    files.add(parent.file);
-  }
+  return createRegistry(...withDependencies([...wellKnown, ...methods.map(({ parent }) => parent.file)]));
+}
+
+/** The files, followed by their transitive dependencies without duplicates. */
+export function withDependencies(files: readonly DescFile[]): ReadonlySet<DescFile> {
+  const found = new Set(files);
   // Iterating a Set includes the elements that are added during the iteration.
-  for (const file of files) {
-    for (const imported of file.dependencies) {
-      files.add(imported);
+  for (const { dependencies } of found) {
+    for (const dependency of dependencies) {
+      found.add(dependency);
     }
   }
-  return createRegistry(...files);
+  return found;
 }

@@ -15,6 +15,7 @@ import {
   type ServerReflectionRequest as RequestV1Alpha,
 } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { withDependencies } from "../schema/registry.ts";
 
 /** Both versions of the service; clients use either. */
 export const reflectionServices = [ReflectionV1, ReflectionV1Alpha] as const;
@@ -52,10 +53,8 @@ type Index = {
 function createIndex(services: readonly DescService[]): Index {
   const files = new Map<string, DescFile>();
   // No file of the services imports the types of error details.
-  for (const file of [...services.map(({ file }) => file), ErrorInfoSchema.file]) {
-    for (const needed of withDependencies(file)) {
-      files.set(needed.proto.name, needed);
-    }
+  for (const file of withDependencies([...services.map(({ file }) => file), ErrorInfoSchema.file])) {
+    files.set(file.proto.name, file);
   }
   const symbols = new Map<string, DescFile>();
   const extensions = new Map<string, Map<number, DescFile>>();
@@ -76,18 +75,6 @@ function createIndex(services: readonly DescService[]): Index {
     symbols,
     extensions,
   };
-}
-
-/** The file, followed by its transitive dependencies without duplicates. */
-function withDependencies(file: DescFile): ReadonlySet<DescFile> {
-  const found = new Set([file]);
-  // Iterating a Set includes elements added during the iteration.
-  for (const { dependencies } of found) {
-    for (const dependency of dependencies) {
-      found.add(dependency);
-    }
-  }
-  return found;
 }
 
 type Declaration = { readonly name: string; readonly extension?: FieldDescriptorProto };
@@ -175,7 +162,7 @@ function fileResponse({ encoded }: Index, file: DescFile | undefined, sent: Set<
     return errorResponse(Code.NotFound, notFound);
   }
   // The requested file itself is always sent, as by other servers: the client may not have kept it.
-  const unsent = [...withDependencies(file)].filter((needed) => needed === file || !sent.has(needed));
+  const unsent = [...withDependencies([file])].filter((needed) => needed === file || !sent.has(needed));
   for (const each of unsent) {
     sent.add(each);
   }

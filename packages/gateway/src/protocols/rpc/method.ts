@@ -73,16 +73,6 @@ export function serveCalls(
   return (request) => run(call, request, noVariables);
 }
 
-/** The headers that the implementation has set, without reserved names. */
-export function setHeadersOf(context: CallContext): GatewayResponse["headers"] {
-  const headers: GatewayResponse["headers"] = {};
-  const set = context.existingResponseHeader();
-  if (set !== undefined) {
-    addHeaders(headers, set);
-  }
-  return headers;
-}
-
 /** Adds the trailers that the implementation has set, without reserved names. */
 export function addTrailersOf(context: CallContext, trailers: GatewayResponse["headers"]): void {
   const set = context.existingResponseTrailer();

@@ -1,6 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import { CancellableIterator } from "../../call/cancellable-iterator.ts";
-import type { CallContext } from "../../call/context.ts";
+import { type CallContext, setHeadersOf } from "../../call/context.ts";
 import { withReservation } from "../../call/decompress-in-steps.ts";
 import { type InvokeStream, iterableOfOne } from "../../call/invoke.ts";
 import type { PerformCall } from "../../call/runner.ts";
@@ -11,7 +11,7 @@ import type { GatewayResponse } from "../../http/response.ts";
 import type { Codec } from "./codec.ts";
 import { type Compression, requestCompression, responseCompression } from "./compression.ts";
 import { envelopeBytes, openEnvelope, openEnvelopes } from "./envelope.ts";
-import { type EnvelopedProtocol, type RpcMethod, serveCalls, type ServeRpc, setHeadersOf } from "./method.ts";
+import { type EnvelopedProtocol, type RpcMethod, serveCalls, type ServeRpc } from "./method.ts";
 import { ResponseFrames } from "./response-frames.ts";
 
 export type StreamOptions = {

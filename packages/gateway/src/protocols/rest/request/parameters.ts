@@ -9,6 +9,7 @@ import {
 } from "./parameter-name.ts";
 import { decodeParameter } from "../../../routing/percent.ts";
 import { RequestError } from "../../../http/request-error.ts";
+import { getField, otherMemberOf, setField } from "../../../schema/field-value.ts";
 import { setOwn } from "../../../json/object.ts";
 import { createJsonReaders } from "../../../json/read.ts";
 import type { TextReader } from "../../../json/plain-text-reading.ts";
@@ -98,20 +99,16 @@ function setParameter(root: Message, target: Target, text: string, options: Valu
       return;
     }
     default:
-      setField(owner, field, value, target);
+      setMember(owner, field, value, target);
   }
 }
 
-function setField(owner: Fields, field: DescField, value: unknown, target: Target): void {
-  if (field.oneof === undefined) {
-    owner[field.localName] = value;
-    return;
+function setMember(owner: Fields, field: DescField, value: unknown, target: Target): void {
+  const other = otherMemberOf(owner, field);
+  if (other !== undefined) {
+    throw parameterError(target, `${other} of the same oneof is already set`);
   }
-  const { case: member } = owner[field.oneof.localName] as { case: string | undefined };
-  if (member !== undefined && member !== field.localName) {
-    throw parameterError(target, `${member} of the same oneof is already set`);
-  }
-  owner[field.oneof.localName] = { case: field.localName, value };
+  setField(owner, field, value);
 }
 
 /** Returns the message that has the target's field; creates the messages on the path that are not set. */
@@ -125,17 +122,11 @@ function resolveOwner(message: Fields, steps: readonly Step[], target: Target): 
       const map = owner[field.localName] as Record<string, unknown>;
       next = Object.hasOwn(map, key) ? (map[key] as Fields) : create(desc);
       setOwn(map, key, next);
-    } else if (field.oneof === undefined) {
-      next = owner[field.localName] as Fields | undefined;
+    } else {
+      next = getField(owner, field) as Fields | undefined;
       if (next === undefined) {
         next = create(desc);
-        owner[field.localName] = next;
-      }
-    } else {
-      const member = owner[field.oneof.localName] as { case: string | undefined; value?: unknown };
-      next = member.case === field.localName ? (member.value as Fields) : create(desc);
-      if (member.case !== field.localName) {
-        setField(owner, field, next, target);
+        setMember(owner, field, next, target);
       }
     }
     owner = next;

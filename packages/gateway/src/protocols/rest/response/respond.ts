@@ -1,8 +1,8 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { decodeUtf8, encodeUtf8 } from "#platform/bytes";
-import { addHeaders, type GatewayResponse } from "../../../http/response.ts";
+import type { GatewayResponse } from "../../../http/response.ts";
 import { cacheFrozen } from "../../../call/cache-frozen.ts";
-import type { CallContext } from "../../../call/context.ts";
+import { type CallContext, setHeadersOf } from "../../../call/context.ts";
 import { type CompressionOptions, etagSuffix } from "./compressor.ts";
 import type { Variant } from "../../../routing/route.ts";
 import { successOf } from "./status.ts";
@@ -17,8 +17,7 @@ import { findMatch, formatETag, tagOf } from "../../../http/etag.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
 import { methodRule } from "../../../schema/rules.ts";
 import { addVary } from "../../../http/vary.ts";
-import { rankOf } from "../../../http/media-type.ts";
-import { parseWeights } from "../../../http/weights.ts";
+import { JSON_TYPE, preferredOf } from "../../../http/media-type.ts";
 import { getField } from "../../../schema/field-value.ts";
 import { findRepresentations } from "../../../schema/representations.ts";
 
@@ -68,11 +67,7 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   };
 
   return (request, message, context) => {
-    const headers: Record<string, string | string[]> = {};
-    const responseHeader = context.existingResponseHeader();
-    if (responseHeader !== undefined) {
-      addHeaders(headers, responseHeader);
-    }
+    const headers = setHeadersOf(context);
     setFields(message, headers);
     if (readTag !== undefined) {
       const value = tagOf(readTag(message));
@@ -102,7 +97,7 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
     if (choose !== undefined) {
       addVary(headers, "Accept");
       const chosen = choose(request.headers.accept);
-      if (chosen !== undefined) {
+      if (chosen?.read !== undefined) {
         headers["content-type"] = `${chosen.mediaType}; charset=utf-8`;
         return { status, headers, body: chosen.read(message) };
       }
@@ -121,16 +116,16 @@ function asBytes(json: string | Uint8Array): Uint8Array {
   return typeof json === "string" ? encodeUtf8(json) : json;
 }
 
-/** How the body in another media type than JSON is read from a response message. */
-type ChosenRepresentation = { readonly mediaType: string; readonly read: (message: Message) => string };
+/** How the body in a media type is read from a response message; undefined for JSON. */
+type Representation = { readonly mediaType: string; readonly read?: (message: Message) => string };
 
 /**
- * Compiles the choice of a representation by the Accept header; the choice is undefined for JSON, which takes precedence if it is
- * preferred equally. Undefined if the method has no other representation.
+ * Compiles the choice of a representation by the Accept header; JSON takes precedence if it is preferred equally, and is used if
+ * none is accepted. Undefined if the method has no other representation.
  */
 function createRepresentationChoice(
   method: DescMethod,
-): ((accept: string | undefined) => ChosenRepresentation | undefined) | undefined {
+): ((accept: string | undefined) => Representation | undefined) | undefined {
   const representations = findRepresentations(method).map(({ mediaType, field }) => ({
     mediaType,
     read: (message: Message) => {
@@ -148,15 +143,6 @@ function createRepresentationChoice(
     if (accept === undefined || accept === "") {
       return undefined;
     }
-    const ranges = parseWeights(accept);
-    let chosen: ChosenRepresentation | undefined;
-    let best = rankOf(ranges, "application/json");
-    for (const representation of representations) {
-      const rank = rankOf(ranges, representation.mediaType);
-      if (rank > best) {
-        [chosen, best] = [representation, rank];
-      }
-    }
-    return chosen;
+    return preferredOf<Representation>(accept, [{ mediaType: JSON_TYPE }, ...representations]);
   };
 }

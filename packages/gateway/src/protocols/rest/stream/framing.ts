@@ -2,9 +2,8 @@ import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
 import { createFieldTextReader } from "../../../json/field-text.ts";
 import type { RequestHeaders } from "../../../http/request.ts";
 import { methodRule } from "../../../schema/rules.ts";
-import { rankOf } from "../../../http/media-type.ts";
+import { preferredOf } from "../../../http/media-type.ts";
 import { RequestError } from "../../../http/request-error.ts";
-import { parseWeights } from "../../../http/weights.ts";
 
 /** The last ID of a stream for an EventSource, which sends it when it reconnects. */
 const END_EVENT_ID = "end-of-stream";
@@ -150,16 +149,7 @@ export function createNegotiator(
     if (accept === undefined || accept === "" || accept === "*/*") {
       return first;
     }
-    const ranges = parseWeights(accept);
-    let best: Framing | undefined;
-    let bestRank = 0;
-    for (const offer of offers) {
-      const rank = rankOf(ranges, offer.mediaType);
-      if (rank > bestRank) {
-        best = offer;
-        bestRank = rank;
-      }
-    }
+    const best = preferredOf(accept, offers);
     if (best === undefined) {
       throw new RequestError(406, "not_acceptable", `this operation responds with ${names}`, {
         headers: { vary: "Accept" },

@@ -1,9 +1,9 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
-import { addHeaders, type GatewayResponse } from "../../../http/response.ts";
+import type { GatewayResponse } from "../../../http/response.ts";
 import type { Variant } from "../../../routing/route.ts";
 import { encodeUtf8 } from "#platform/bytes";
 import { cacheFrozen } from "../../../call/cache-frozen.ts";
-import type { CallContext } from "../../../call/context.ts";
+import { type CallContext, setHeadersOf } from "../../../call/context.ts";
 import type { Deadline } from "../../../call/deadline.ts";
 import { streamStatusOf } from "../response/status.ts";
 import { createHeaderWriter } from "../response/headers.ts";
@@ -160,20 +160,10 @@ async function openFrames(
   request.onAbort(() => void frames.return());
   try {
     const first = await frames.start();
-    return { frames, first, status: streamStatusOf(context, variant), headers: responseHeadersOf(context) };
+    return { frames, first, status: streamStatusOf(context, variant), headers: setHeadersOf(context) };
   } catch (error) {
     unregister();
     messages.cancel();
     throw error;
   }
-}
-
-/** The headers that the implementation set before the first message. */
-function responseHeadersOf(context: CallContext): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = {};
-  const set = context.existingResponseHeader();
-  if (set !== undefined) {
-    addHeaders(headers, set);
-  }
-  return headers;
 }

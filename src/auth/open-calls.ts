@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { HandlerContext } from "@connectrpc/connect";
+import { createRerun } from "../base/rerun.ts";
 import { FlowgateError } from "../errors.ts";
 import type { TokenStore } from "../store/token-store.ts";
 import type { Authenticator } from "./authenticator.ts";
@@ -45,17 +46,16 @@ export class OpenCalls implements Disposable {
   readonly #calls = new Map<string, Calls>();
   readonly #now: () => number;
   readonly #subscriptions = new DisposableStack();
-  #check: Promise<void> | undefined;
-  #isAgain = false;
 
   constructor(options: OpenCallsOptions) {
     this.#options = options;
     const { authenticator, tokens, now = Date.now } = options;
     this.#now = now;
-    const timer = setInterval(() => this.#schedule(), expiryMs).unref();
+    const check = createRerun(() => this.#checkAll());
+    const timer = setInterval(() => void check(), expiryMs).unref();
     this.#subscriptions.defer(() => clearInterval(timer));
-    this.#subscriptions.use(authenticator.onReplaced(() => this.#schedule()));
-    this.#subscriptions.use(tokens.onRevoked(() => this.#schedule()));
+    this.#subscriptions.use(authenticator.onReplaced(() => void check()));
+    this.#subscriptions.use(tokens.onRevoked(() => void check()));
   }
 
   /** Disposing ends the observation. */
@@ -86,20 +86,6 @@ export class OpenCalls implements Disposable {
 
   [Symbol.dispose](): void {
     this.#subscriptions.dispose();
-  }
-
-  #schedule(): void {
-    if (this.#check === undefined) {
-      this.#check = this.#checkAll().finally(() => {
-        this.#check = undefined;
-        if (this.#isAgain) {
-          this.#isAgain = false;
-          this.#schedule();
-        }
-      });
-    } else {
-      this.#isAgain = true;
-    }
   }
 
   async #checkAll(): Promise<void> {

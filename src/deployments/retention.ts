@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { createRerun } from "../base/rerun.ts";
 import type { FlowStore, Retention } from "../store/flow-store.ts";
 
 const intervalMs = 24 * 60 * 60_000;
@@ -8,29 +9,16 @@ const firstMs = 60_000;
 
 /** Removes revisions that exceed the limits: a minute after the start, after each commit, and daily. Disposing ends that. */
 export function openRetention(store: FlowStore, retention: Retention, log: Logger): Disposable {
-  let isPruning = false;
-  let isRequested = false;
-
-  async function prune(): Promise<void> {
-    isRequested = true;
-    if (isPruning) {
-      return;
-    }
-    isPruning = true;
+  const prune = createRerun(async () => {
     try {
-      while (isRequested) {
-        isRequested = false;
-        const removed = await store.prune(retention);
-        if (removed > 0) {
-          log.debug({ removed }, "revisions were removed from the history");
-        }
+      const removed = await store.prune(retention);
+      if (removed > 0) {
+        log.debug({ removed }, "revisions were removed from the history");
       }
     } catch (err) {
       log.warn({ err }, "revisions could not be removed from the history");
-    } finally {
-      isPruning = false;
     }
-  }
+  });
 
   const stack = new DisposableStack();
   const first = setTimeout(() => void prune(), firstMs).unref();

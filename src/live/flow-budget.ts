@@ -30,12 +30,10 @@ export class FlowBudget {
 
   /** Takes an event of so many characters; false if it is too much. */
   take(kind: EventCase, chars: number): boolean {
-    let buckets = this.#buckets.get(kind);
-    if (buckets === undefined) {
+    const buckets = this.#buckets.getOrInsertComputed(kind, () => {
       const rates = this.#rates ?? (kind === "nodeStatus" ? statusRates : otherRates);
-      buckets = { events: new Bucket(rates.events, this.#now), chars: new Bucket(rates.chars, this.#now) };
-      this.#buckets.set(kind, buckets);
-    }
+      return { events: new Bucket(rates.events, this.#now), chars: new Bucket(rates.chars, this.#now) };
+    });
     return buckets.events.take(1) && buckets.chars.take(chars);
   }
 }

@@ -1,4 +1,5 @@
 import type { Client } from "pg";
+import { createRerun } from "../../base/rerun.ts";
 import type { Query } from "../sql/query.ts";
 import type { Database } from "./database.ts";
 
@@ -42,8 +43,7 @@ export class Changes implements AsyncDisposable {
   readonly #listeners: Listener[] = [];
   #latest: ChangeCounts;
   #readAtMs: number;
-  #running: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
+  #reading: Promise<void> | undefined;
   #isClosed = false;
   #client: Client | undefined;
   #pollTimer: NodeJS.Timeout | undefined;
@@ -83,19 +83,7 @@ export class Changes implements AsyncDisposable {
    * Reads the counts, and resolves when the listeners have processed them. The read begins after the call, and all callers that
    * wait for the current one share it.
    */
-  refresh(): Promise<void> {
-    if (this.#running === undefined) {
-      this.#running = this.#read().finally(() => (this.#running = undefined));
-      return this.#running;
-    }
-    this.#next ??= this.#running
-      .catch(() => {})
-      .then(() => {
-        this.#next = undefined;
-        return this.refresh();
-      });
-    return this.#next;
-  }
+  readonly refresh = createRerun(() => (this.#reading = this.#read()));
 
   async #read(): Promise<void> {
     const requestedAtMs = performance.now();
@@ -166,7 +154,7 @@ export class Changes implements AsyncDisposable {
     clearTimeout(this.#listenTimer);
     // The database closes it if the server does not respond.
     void this.#client?.end().catch(() => {});
-    await this.#running?.catch(() => {});
+    await this.#reading?.catch(() => {});
   }
 }
 export async function readCounts(query: Query): Promise<ChangeCounts> {

@@ -62,6 +62,48 @@ function focusAgain(element: Element | null): void {
   }
 }
 
+/** A button with a dialog, whose content gets the function that closes it. */
+export function DialogButton({
+  label,
+  className = "",
+  isDisabled = false,
+  title,
+  description,
+  onOpen,
+  onClose,
+  children,
+}: {
+  readonly label: ReactNode;
+  readonly className?: string;
+  readonly isDisabled?: boolean;
+  readonly title: string;
+  readonly description?: ReactNode;
+  /** Called before it opens, and after it was closed. */
+  readonly onOpen?: () => void;
+  readonly onClose?: () => void;
+  readonly children: (close: () => void) => ReactNode;
+}): ReactNode {
+  const [isOpen, setOpen] = useState(false);
+  const open = (): void => {
+    onOpen?.();
+    setOpen(true);
+  };
+  const close = (): void => {
+    setOpen(false);
+    onClose?.();
+  };
+  return (
+    <>
+      <button type="button" className={className} disabled={isDisabled} onClick={open}>
+        {label}
+      </button>
+      <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>
+        {children(close)}
+      </Dialog>
+    </>
+  );
+}
+
 /** A form in a dialog, with its buttons. Shows why it has failed. */
 export function DialogForm({
   className,
@@ -129,38 +171,34 @@ export function ConfirmButton({
   readonly isDisabled?: boolean;
   readonly onConfirm: () => Promise<unknown>;
 }): ReactNode {
-  const [isOpen, setOpen] = useState(false);
   const { isBusy, error, run, reset } = useAction();
-  const close = (): void => {
-    setOpen(false);
-    reset();
-  };
   return (
-    <>
-      <button
-        type="button"
-        className={isDangerous && !isPlain ? "danger" : ""}
-        disabled={isDisabled}
-        onClick={() => setOpen(true)}
-      >
-        {label}
-      </button>
-      <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>
-        {error === undefined ? null : <Problem error={error} />}
-        <div className="dialog-actions">
-          <button type="button" onClick={close}>
-            {texts.cancel}
-          </button>
-          <button
-            type="button"
-            className={isDangerous ? "danger" : "primary"}
-            disabled={isBusy}
-            onClick={() => void run(() => onConfirm().then(close))}
-          >
-            {confirm}
-          </button>
-        </div>
-      </Dialog>
-    </>
+    <DialogButton
+      label={label}
+      className={isDangerous && !isPlain ? "danger" : ""}
+      isDisabled={isDisabled}
+      title={title}
+      description={description}
+      onClose={reset}
+    >
+      {(close) => (
+        <>
+          {error === undefined ? null : <Problem error={error} />}
+          <div className="dialog-actions">
+            <button type="button" onClick={close}>
+              {texts.cancel}
+            </button>
+            <button
+              type="button"
+              className={isDangerous ? "danger" : "primary"}
+              disabled={isBusy}
+              onClick={() => void run(() => onConfirm().then(close))}
+            >
+              {confirm}
+            </button>
+          </div>
+        </>
+      )}
+    </DialogButton>
   );
 }

@@ -2,23 +2,17 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { AuditService } from "@flowgate/client";
-import { Dialog } from "../../components/dialog.tsx";
+import { DialogButton } from "../../components/dialog.tsx";
 import { Problem } from "../../components/notice.tsx";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/audit.ts";
 import { writeExport } from "./export.ts";
 
 export function ExportAudit(): ReactNode {
-  const [isOpen, setOpen] = useState(false);
   return (
-    <>
-      <button type="button" onClick={() => setOpen(true)}>
-        {texts.export}
-      </button>
-      <Dialog title={texts.exportTitle} description={texts.exportHint} isOpen={isOpen} onClose={() => setOpen(false)}>
-        <Export onClose={() => setOpen(false)} />
-      </Dialog>
-    </>
+    <DialogButton label={texts.export} title={texts.exportTitle} description={texts.exportHint}>
+      {(close) => <Export onClose={close} />}
+    </DialogButton>
   );
 }
 

@@ -1,10 +1,10 @@
 import "./audit.css";
-import { type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { type AuditEntry, AuditService } from "@flowgate/client";
 import { Link } from "wouter";
 import { useRefresh } from "../../api/refresh.ts";
-import { Dialog } from "../../components/dialog.tsx";
+import { DialogButton } from "../../components/dialog.tsx";
 import { Fact } from "../../components/fact.tsx";
 import { SelectFilter, TextFilter, TimeFilter, useFilters } from "../../components/filters.tsx";
 import { Page, Result } from "../../components/page.tsx";
@@ -113,34 +113,36 @@ function Caller({ of: { user, tokenName } }: { readonly of: AuditEntry }): React
 }
 
 function Details({ of: entry }: { readonly of: AuditEntry }): ReactNode {
-  const [isOpen, setOpen] = useState(false);
-  const close = (): void => setOpen(false);
-  return (
+  const label = (
     <>
-      <button type="button" onClick={() => setOpen(true)}>
-        {texts.details} <span className="visually-hidden">{texts.entry(entry.seq)}</span>
-      </button>
-      <Dialog title={texts.entry(entry.seq)} isOpen={isOpen} onClose={close}>
-        <dl className="facts">
-          <Fact name={texts.fields.time}>
-            <ExactTime at={entry.time} />
-          </Fact>
-          <Fact name={texts.fields.kind}>
-            {labelOfKind(entry.kind)} <code>{nameOfKind(entry.kind)}</code>
-          </Fact>
-          {facts(entry).map(([title, value]) => (
-            <Fact key={title} name={title}>
-              {visibleText(value)}
-            </Fact>
-          ))}
-        </dl>
-        <div className="dialog-actions">
-          <button type="button" onClick={close}>
-            {appTexts.close}
-          </button>
-        </div>
-      </Dialog>
+      {texts.details} <span className="visually-hidden">{texts.entry(entry.seq)}</span>
     </>
+  );
+  return (
+    <DialogButton label={label} title={texts.entry(entry.seq)}>
+      {(close) => (
+        <>
+          <dl className="facts">
+            <Fact name={texts.fields.time}>
+              <ExactTime at={entry.time} />
+            </Fact>
+            <Fact name={texts.fields.kind}>
+              {labelOfKind(entry.kind)} <code>{nameOfKind(entry.kind)}</code>
+            </Fact>
+            {facts(entry).map(([title, value]) => (
+              <Fact key={title} name={title}>
+                {visibleText(value)}
+              </Fact>
+            ))}
+          </dl>
+          <div className="dialog-actions">
+            <button type="button" onClick={close}>
+              {appTexts.close}
+            </button>
+          </div>
+        </>
+      )}
+    </DialogButton>
   );
 }
 

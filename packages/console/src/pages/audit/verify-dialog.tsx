@@ -4,7 +4,7 @@ import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { AuditService, type VerifyAuditResponseSchema } from "@flowgate/client";
 import { useAction } from "../../components/action.ts";
 import { CopyButton } from "../../components/copy.tsx";
-import { Dialog, DialogForm } from "../../components/dialog.tsx";
+import { DialogButton, DialogForm } from "../../components/dialog.tsx";
 import { Fact } from "../../components/fact.tsx";
 import { Field } from "../../components/field.tsx";
 import { Sign } from "../../components/sign.tsx";
@@ -14,16 +14,10 @@ import { texts } from "../../texts/audit.ts";
 type Verification = MessageShape<typeof VerifyAuditResponseSchema>;
 
 export function VerifyAudit(): ReactNode {
-  const [isOpen, setOpen] = useState(false);
   return (
-    <>
-      <button type="button" onClick={() => setOpen(true)}>
-        {texts.verify}
-      </button>
-      <Dialog title={texts.verifyTitle} description={texts.verifyHint} isOpen={isOpen} onClose={() => setOpen(false)}>
-        <Verify onClose={() => setOpen(false)} />
-      </Dialog>
-    </>
+    <DialogButton label={texts.verify} title={texts.verifyTitle} description={texts.verifyHint}>
+      {(close) => <Verify onClose={close} />}
+    </DialogButton>
   );
 }
 

@@ -3,7 +3,7 @@ import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { type Revision, RevisionsService } from "@flowgate/client";
 import { Link } from "wouter";
 import { useRefresh } from "../../api/refresh.ts";
-import { Dialog, DialogForm } from "../../components/dialog.tsx";
+import { DialogButton, DialogForm } from "../../components/dialog.tsx";
 import { Loading, Problem } from "../../components/notice.tsx";
 import { Page, Result } from "../../components/page.tsx";
 import {
@@ -97,23 +97,16 @@ function PinButton({ revision: { rev, pinned } }: { readonly revision: Revision 
 const maxMessageLength = 1_000;
 
 function MessageButton({ revision: { rev, message } }: { readonly revision: Revision }): ReactNode {
-  const [isOpen, setOpen] = useState(false);
   const [entered, setEntered] = useState(message);
   const { mutate, error, isPending, reset } = useUpdate();
-  const open = (): void => {
-    setEntered(message);
-    setOpen(true);
-  };
-  const close = (): void => {
-    setOpen(false);
-    reset();
-  };
   return (
-    <>
-      <button type="button" onClick={open}>
-        {texts.editMessage}
-      </button>
-      <Dialog title={texts.editMessage} isOpen={isOpen} onClose={close}>
+    <DialogButton
+      label={texts.editMessage}
+      title={texts.editMessage}
+      onOpen={() => setEntered(message)}
+      onClose={reset}
+    >
+      {(close) => (
         <DialogForm
           className="history-form"
           error={error}
@@ -132,8 +125,8 @@ function MessageButton({ revision: { rev, message } }: { readonly revision: Revi
             />
           </label>
         </DialogForm>
-      </Dialog>
-    </>
+      )}
+    </DialogButton>
   );
 }
 

@@ -3,7 +3,7 @@ import { type ChangeModuleResponse, ModulesService } from "@flowgate/client";
 import { useEvents } from "../../api/live.tsx";
 import { useRefresh } from "../../api/refresh.ts";
 import { useAction } from "../../components/action.ts";
-import { Dialog, DialogForm } from "../../components/dialog.tsx";
+import { DialogButton, DialogForm } from "../../components/dialog.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/modules.ts";
@@ -40,18 +40,15 @@ export function ChangeDialog({
   /** The rest of the form. */
   readonly children?: ReactNode;
 }): ReactNode {
-  const [isOpen, setOpen] = useState(false);
-  const open = (): void => {
-    onOpen?.();
-    setOpen(true);
-  };
-  const close = (): void => setOpen(false);
   return (
-    <>
-      <button type="button" className={isMain ? "primary" : ""} onClick={open}>
-        {label}
-      </button>
-      <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>
+    <DialogButton
+      label={label}
+      className={isMain ? "primary" : ""}
+      title={title}
+      description={description}
+      {...(onOpen && { onOpen })}
+    >
+      {(close) => (
         <ChangeForm
           isReady={isReady}
           confirm={texts[action]}
@@ -64,8 +61,8 @@ export function ChangeDialog({
         >
           {children}
         </ChangeForm>
-      </Dialog>
-    </>
+      )}
+    </DialogButton>
   );
 }
 

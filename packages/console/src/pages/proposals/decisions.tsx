@@ -11,7 +11,7 @@ import {
 import { useRefresh } from "../../api/refresh.ts";
 import { useAction } from "../../components/action.ts";
 import { describeCaller } from "../../components/describe.ts";
-import { Dialog, DialogForm } from "../../components/dialog.tsx";
+import { DialogButton, DialogForm } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
 import { Harm } from "../../components/plan.tsx";
 import { visibleText } from "../../components/visible-text.ts";
@@ -132,7 +132,6 @@ function Decision({
   readonly isDisabled?: boolean;
   readonly onConfirm: (reason: string) => Promise<unknown>;
 }): ReactNode {
-  const [isOpen, setOpen] = useState(false);
   const [reason, setReason] = useState("");
   const { isBusy, error, run, reset } = useAction();
   const refresh = useRefresh(
@@ -141,28 +140,28 @@ function Decision({
     FlowsService.method.getFlows,
     RevisionsService.method.listRevisions,
   );
-  const close = (): void => {
-    setOpen(false);
-    reset();
-  };
-  const decide = async (): Promise<void> => {
+  const decide = async (close: () => void): Promise<void> => {
     await run(() => onConfirm(reason.trim()).then(close));
     // A failure may mean that someone else has decided.
     await refresh();
   };
   return (
-    <>
-      <button type="button" className={isPrimary ? "primary" : ""} disabled={isDisabled} onClick={() => setOpen(true)}>
-        {label}
-      </button>
-      <Dialog title={title} description={description} isOpen={isOpen} onClose={close}>
+    <DialogButton
+      label={label}
+      className={isPrimary ? "primary" : ""}
+      isDisabled={isDisabled}
+      title={title}
+      description={description}
+      onClose={reset}
+    >
+      {(close) => (
         <DialogForm
           className="decision"
           error={error}
           submit={isBusy ? texts.busy : confirm}
           isDangerous={!isPrimary}
           isDisabled={isBusy}
-          onSubmit={() => void decide()}
+          onSubmit={() => void decide(close)}
           onClose={close}
         >
           <Field label={reasonLabel}>
@@ -178,7 +177,7 @@ function Decision({
             )}
           </Field>
         </DialogForm>
-      </Dialog>
-    </>
+      )}
+    </DialogButton>
   );
 }

@@ -4,7 +4,7 @@ import { SettingsService, TokensService } from "@flowgate/client";
 import { useRefresh } from "../../api/refresh.ts";
 import { useAction } from "../../components/action.ts";
 import { CopyButton } from "../../components/copy.tsx";
-import { Dialog, DialogForm } from "../../components/dialog.tsx";
+import { DialogButton, DialogForm } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
 import { texts } from "../../texts/tokens.ts";
 import { noScope, requestedScope, type ScopeChoice, withName } from "./scope.ts";
@@ -14,30 +14,23 @@ import { permissionTexts, roleTexts } from "../../texts/permissions.ts";
 
 /** Creates a token, whose secret is in the dialog only, and is forgotten with it. */
 export function CreateToken(): ReactNode {
-  const [isOpen, setOpen] = useState(false);
   const [secret, setSecret] = useState<string>();
-  const close = (): void => {
-    setOpen(false);
-    setSecret(undefined);
-  };
   return (
-    <>
-      <button type="button" className="primary" onClick={() => setOpen(true)}>
-        {texts.create}
-      </button>
-      <Dialog
-        title={secret === undefined ? texts.create : texts.createdTitle}
-        description={secret === undefined ? texts.createHint : texts.secretHint}
-        isOpen={isOpen}
-        onClose={close}
-      >
-        {secret === undefined ? (
+    <DialogButton
+      label={texts.create}
+      className="primary"
+      title={secret === undefined ? texts.create : texts.createdTitle}
+      description={secret === undefined ? texts.createHint : texts.secretHint}
+      onClose={() => setSecret(undefined)}
+    >
+      {(close) =>
+        secret === undefined ? (
           <TokenForm onCreated={setSecret} onCancel={close} />
         ) : (
           <Secret secret={secret} onClose={close} />
-        )}
-      </Dialog>
-    </>
+        )
+      }
+    </DialogButton>
   );
 }
 

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { join } from "node:path";
 import { formatMarkdownTable } from "../../bench/report/tables.ts";
-import manifest from "../../package.json";
+import manifest from "../../package.json" with { type: "json" };
 import type { Size } from "../context.ts";
 import type { Drill } from "../drill.ts";
 import type { Verdict } from "../run-drill.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { MethodRuleSchema } from "../../gen/flowgate/gateway/v1/annotations_pb.ts";
-import { isObject } from "../json/is-object.ts";
+import { isObject } from "../json/object.ts";
 import type { Info } from "../openapi/document.ts";
 import { aString, openApiOptionChecks, strings, type OpenApiOptions } from "../openapi/options.ts";
 import { arrayOf, checkOptions, oneOf, type ChecksOf, type OptionCheck } from "../options/check-options.ts";

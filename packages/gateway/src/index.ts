@@ -5,7 +5,7 @@ export type { Rule } from "./routing/routes.ts";
 export { presets } from "./options/presets.ts";
 export type { JsonOptions } from "./json/json-options.ts";
 export type { CompressionOptions } from "./protocols/rest/response/compressor.ts";
-export type { ContentEncoding } from "./http/content-encoding.ts";
+export type { ContentEncoding } from "./http/response.ts";
 export type { ErrorFormat, ErrorShape, GatewayError } from "./errors/format.ts";
 export type { GatewayRequest } from "./http/request.ts";
 export type { GatewayResponse } from "./http/response.ts";

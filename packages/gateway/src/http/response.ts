@@ -1,4 +1,3 @@
-import type { ContentEncoding } from "./content-encoding.ts";
 import { addVary } from "./vary.ts";
 
 /** An HTTP response, independent of the server that sends it. */
@@ -70,3 +69,6 @@ export function addHeaders(target: Record<string, string | string[]>, source: It
 export function isHeaderValue(value: string): boolean {
   return /^[\t\x20-\x7e]*$/.test(value);
 }
+
+/** A content coding of requests and responses (RFC 9110, section 8.4.1). */
+export type ContentEncoding = "br" | "gzip" | "zstd";

@@ -3,7 +3,6 @@ import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
 import { Accumulator } from "../../http/accumulator.ts";
 import { smallBodyBytes } from "../../http/request.ts";
 import { bodyTooLarge, incompleteBody } from "../body-errors.ts";
-import { isHttp2Stream } from "./http2-stream.ts";
 
 /** The source of a request body: an HTTP/1.1 request, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
@@ -108,4 +107,9 @@ function hasNoBody(source: BodySource): boolean {
 /** Whether an HTTP/2 stream was reset with NO_ERROR, for which Node emits `end` as for a complete body. */
 function isAborted(source: BodySource): boolean {
   return isHttp2Stream(source) && source.closed && !source.headersSent;
+}
+
+/** Only ServerHttp2Stream has `sentHeaders`; the objects of the compatibility API do not. */
+export function isHttp2Stream(value: object): value is ServerHttp2Stream {
+  return "sentHeaders" in value;
 }

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import { openPollable, type PollableIterator } from "../../call/pollable-iterator.ts";
 import { ChunkWriter, isChunked } from "./chunked.ts";
-import { isHttp2Stream } from "./http2-stream.ts";
+import { isHttp2Stream } from "./body.ts";
 
 /** The target of a response body: an HTTP/1.1 response, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
 export type BodySink = ServerResponse | Http2ServerResponse | ServerHttp2Stream;

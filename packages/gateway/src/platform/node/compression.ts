@@ -15,7 +15,7 @@ import {
   zstdCompress,
   zstdDecompress,
 } from "node:zlib";
-import type { ContentEncoding } from "../../http/content-encoding.ts";
+import type { ContentEncoding } from "../../http/response.ts";
 import type { Compression } from "../compression.ts";
 
 /** The content codings that this runtime supports, in the order of preference for responses. */

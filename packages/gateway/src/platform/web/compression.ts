@@ -1,4 +1,4 @@
-import type { ContentEncoding } from "../../http/content-encoding.ts";
+import type { ContentEncoding } from "../../http/response.ts";
 import type { Compression } from "../compression.ts";
 import { concatBytes } from "./bytes.ts";
 

@@ -1,7 +1,6 @@
 import { encodeUtf8 } from "#platform/bytes";
 import { compress, openCompression } from "#platform/compression";
-import type { GatewayResponse } from "../../../http/response.ts";
-import type { ContentEncoding } from "../../../http/content-encoding.ts";
+import type { ContentEncoding, GatewayResponse } from "../../../http/response.ts";
 import { RequestError } from "../../../http/request-error.ts";
 import { mediaTypeOf } from "../../../http/media-type.ts";
 import { addVary } from "../../../http/vary.ts";

@@ -6,7 +6,7 @@ import { findRawBody, type RawBodyTarget } from "../../../schema/http-body.ts";
 import { isUtf8Charset, JSON_TYPE, mediaTypeOf } from "../../../http/media-type.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
 import { isNdjson, NDJSON_TYPE } from "./framing.ts";
-import { createDocumentCollector, type StreamDocument } from "./document.ts";
+import { concatBytes } from "#platform/bytes";
 
 /** Reads the messages of a streamed request body. Throws a RequestError, immediately or during the iteration. */
 export type RequestMessages = (request: GatewayRequest) => AsyncIterable<Message>;
@@ -255,4 +255,43 @@ function endOfSpace(bytes: Uint8Array, from: number): number {
 
 function malformed(what: string): RequestError {
   return new RequestError(400, "invalid_json", `the body is not valid JSON: ${what}`);
+}
+
+/** The text of one message in a stream. */
+type StreamDocument = {
+  readonly bytes: Uint8Array;
+  /** Counted from 1. */
+  readonly number: number;
+};
+
+/** Collects the pieces of one document after another. */
+type DocumentCollector = {
+  /** Throws a RequestError of status 413 as soon as a document exceeds the limit. */
+  readonly append: (piece: Uint8Array) => void;
+  /** Ends the document, and begins the next one. */
+  readonly finish: () => StreamDocument;
+};
+
+/** `kind` is the name of a document in errors. */
+function createDocumentCollector(kind: "line" | "item", maxBytes: number): DocumentCollector {
+  let pieces: Uint8Array[] = [];
+  let length = 0;
+  let number = 1;
+  return {
+    append(piece) {
+      length += piece.length;
+      if (length > maxBytes) {
+        throw new RequestError(413, "payload_too_large", `${kind} ${number}: longer than ${maxBytes} bytes`);
+      }
+      pieces.push(piece);
+    },
+    finish() {
+      const bytes = pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : concatBytes(pieces);
+      const document = { bytes, number };
+      pieces = [];
+      length = 0;
+      number++;
+      return document;
+    },
+  };
 }

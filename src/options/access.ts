@@ -2,7 +2,6 @@ import * as z from "zod";
 import { toolClientIds } from "../auth/audiences.ts";
 import { isConfidentialUrl } from "../base/addresses.ts";
 import { isSpiffePattern } from "../auth/workload.ts";
-import type { tls } from "./connections.ts";
 import type { Permissions } from "./permissions.ts";
 import { oneOf, origin, passwordHash, rejectDuplicates, text, wholeNumber } from "./values.ts";
 
@@ -244,28 +243,3 @@ export const identity = (permissions: Permissions) =>
       .readonly()
       .describe("Permissions by SPIFFE ID."),
   });
-
-/** The path of an option, and why it can't be combined with others. */
-export type Conflict = readonly [path: string, message: string];
-
-export function* findIdentityConflicts({ tls, trustedProxies, identity }: IdentityOptions): Generator<Conflict> {
-  const hasClientCertificates = tls !== undefined && tls.clientCertificate !== "none";
-  if (hasClientCertificates && tls.clientCaFile === undefined) {
-    yield ["tls.clientCaFile", "is missing: it is required to verify client certificates"];
-  }
-  if (tls?.clientCaFile !== undefined && !hasClientCertificates) {
-    yield ["tls.clientCaFile", 'has no effect unless tls.clientCertificate is "request" or "require"'];
-  }
-  if (identity?.source === "certificate" && !hasClientCertificates) {
-    yield ["identity.source", 'requires client certificates: set tls.clientCertificate to "request" or "require"'];
-  }
-  if (identity?.source === "forwarded" && trustedProxies.length === 0) {
-    yield ["identity.source", "requires trustedProxies: other clients could forge the header"];
-  }
-}
-
-type IdentityOptions = {
-  readonly tls?: z.output<typeof tls> | undefined;
-  readonly trustedProxies: readonly string[];
-  readonly identity?: z.output<ReturnType<typeof identity>> | undefined;
-};

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import type { Conflict } from "./access.ts";
 import { flag, text } from "./values.ts";
 
 const seconds = z
@@ -71,23 +70,3 @@ function* findConflicts(stores: Stores): Generator<[name: string, message: strin
     }
   }
 }
-
-/** Replicas that all run the flows would overwrite each other's values. */
-export function* findContextConflicts({ store, runtime }: ContextPaths): Generator<Conflict> {
-  if (!/^postgres(ql)?:/.test(store ?? "") || runtime.mode !== "each") {
-    return;
-  }
-  for (const [key, each] of Object.entries(runtime.contextStorage)) {
-    if (typeof each !== "string" && each.module === "database") {
-      yield [
-        `runtime.contextStorage.${key}`,
-        "requires runtime.mode: one, since several replicas would overwrite each other's values",
-      ];
-    }
-  }
-}
-
-type ContextPaths = {
-  readonly store?: string | undefined;
-  readonly runtime: { readonly mode: string; readonly contextStorage: z.output<typeof contextStorage> };
-};

@@ -1,7 +1,4 @@
-import { join, resolve } from "node:path";
 import * as z from "zod";
-import { isWithin } from "../runtime/folders.ts";
-import type { Conflict } from "./access.ts";
 import { isOrigin } from "./connections.ts";
 import { flag, isWildcardPath, listOf, oneOf, passwordHash, text, wholeNumber } from "./values.ts";
 
@@ -88,48 +85,3 @@ export const flowHttp = z
     staticAuth: user.optional().describe("Requires this name and password of requests for files. Absent: no password."),
   })
   .prefault({});
-
-/** Folders that would show secrets of the service, and to flows too. */
-export function* findFlowHttpConflicts(options: HttpPaths): Generator<Conflict> {
-  const { dataDir, runtime } = options;
-  const { http } = runtime;
-  const secrets = findSecrets(options);
-  if (http.static.length === 0) {
-    return;
-  }
-  const dir = resolve(runtime.dir ?? join(dataDir, "runtime"));
-  const data = resolve(dataDir);
-  for (const [at, { path }] of http.static.entries()) {
-    const folder = resolve(path);
-    const showsData = isWithin(folder, data) || (isWithin(data, folder) && !isWithin(dir, folder));
-    if (showsData || secrets.some((secret) => isWithin(folder, resolve(secret)))) {
-      yield [
-        `runtime.http.static.${at}.path`,
-        "would show files of the service: choose a folder outside of dataDir without keys, or one in runtime.dir",
-      ];
-    }
-  }
-}
-
-/** The files of the service with secrets that can be outside of its directory. */
-function findSecrets({ store, tls, runtime, modules, adminAuth }: HttpPaths): string[] {
-  const database = store?.startsWith("sqlite:") === true ? store.slice("sqlite:".length) : undefined;
-  const ofIssuers = adminAuth?.issuers.map(({ signIn }) => signIn?.clientSecretFile) ?? [];
-  const files = [database, tls?.keyFile, runtime.http.tls?.keyFile, modules.npmrc, ...ofIssuers];
-  return files.filter((path) => path !== undefined);
-}
-
-type HttpPaths = {
-  readonly dataDir: string;
-  readonly store?: string | undefined;
-  readonly tls?: { readonly keyFile: string } | undefined;
-  readonly modules: { readonly npmrc?: string | undefined };
-  readonly adminAuth?:
-    | {
-        readonly issuers: readonly {
-          readonly signIn?: { readonly clientSecretFile?: string | undefined } | undefined;
-        }[];
-      }
-    | undefined;
-  readonly runtime: { readonly dir?: string | undefined; readonly http: z.output<typeof flowHttp> };
-};

@@ -1,8 +1,7 @@
-import { isAbsolute, join, resolve } from "node:path";
+import { isAbsolute } from "node:path";
 import * as z from "zod";
 import { isModuleRule } from "../modules/policy.ts";
-import { isModuleName, isWithin } from "../runtime/folders.ts";
-import type { Conflict } from "./access.ts";
+import { isModuleName } from "../runtime/folders.ts";
 import { isPlainUrl, listOf, milliseconds, text, wholeNumber } from "./values.ts";
 
 const rules = listOf(
@@ -53,41 +52,6 @@ export const modules = z
       .describe("How much the modules may take on the disk, in MiB, with what an installation downloads."),
   })
   .prefault({});
-
-/** The files of npm that flows could write: what they write must not configure programs of the service. */
-export function* findModuleConflicts({
-  dataDir,
-  runtime,
-  modules: { npmrc, registry },
-}: ModulePaths): Generator<Conflict> {
-  const paths = Object.entries({ npmrc, registry }).flatMap(([name, path]) =>
-    path === undefined || (name === "registry" && !isAbsolute(path)) ? [] : [{ name, path }],
-  );
-  // The working directory, which paths can be relative to, may have been deleted.
-  if (paths.length === 0) {
-    return;
-  }
-  const writable = [runtime.dir ?? join(dataDir, "runtime"), ...runtime.allow.fileSystemWrite].map((path) =>
-    resolve(path),
-  );
-  for (const { name, path } of paths) {
-    if (writable.some((folder) => isWithin(folder, resolve(path)))) {
-      yield [
-        `modules.${name}`,
-        "is where flows can write: choose a path outside of runtime.dir and runtime.allow.fileSystemWrite",
-      ];
-    }
-  }
-}
-
-type ModulePaths = {
-  readonly dataDir: string;
-  readonly runtime: {
-    readonly dir?: string | undefined;
-    readonly allow: { readonly fileSystemWrite: readonly string[] };
-  };
-  readonly modules: z.output<typeof modules>;
-};
 
 function isRegistry(value: string): boolean {
   return isAbsolute(value) || isPlainUrl(value);

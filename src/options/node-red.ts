@@ -1,5 +1,4 @@
 import * as z from "zod";
-import type { Conflict } from "./access.ts";
 import { flag, origin, port } from "./values.ts";
 
 /** The port of the listener if only the editor is configured. */
@@ -32,35 +31,3 @@ export const nodeRed = z
       ),
   })
   .prefault({});
-
-type NodeRedOptions = {
-  readonly nodeRed: z.output<typeof nodeRed>;
-  readonly adminAuth?:
-    | {
-        readonly users: readonly unknown[];
-        readonly issuers: readonly { readonly signIn?: unknown }[];
-        readonly signIn?: { readonly url?: string | undefined } | undefined;
-      }
-    | undefined;
-  readonly identity?: unknown;
-};
-
-/** Why the listener can't be used with the other options; its port is compared with the other ports elsewhere. */
-export function* findNodeRedConflicts({ nodeRed, adminAuth, identity }: NodeRedOptions): Generator<Conflict> {
-  const isOpen = adminAuth === undefined && identity === undefined;
-  const isServed = nodeRed.port !== undefined || nodeRed.editor !== false;
-  const { users = [], issuers = [], signIn } = adminAuth ?? {};
-  if (nodeRed.url !== undefined && (nodeRed.editor === false || signIn?.url === undefined)) {
-    yield ["nodeRed.url", "requires nodeRed.editor and adminAuth.signIn.url, by which people sign in at the editor"];
-  }
-  if (nodeRed.url !== undefined && nodeRed.url === signIn?.url) {
-    yield ["nodeRed.url", "must be another origin than adminAuth.signIn.url: pages of the editor run code of modules"];
-  }
-  const isSignedInAt = nodeRed.url !== undefined && issuers.some((issuer) => issuer.signIn !== undefined);
-  if (isServed && !isOpen && users.length === 0 && !isSignedInAt) {
-    yield [
-      "nodeRed.port",
-      "requires adminAuth.users: Node-RED's tools log in with a name and a password. People can also sign in at the editor by adminAuth.issuers with a signIn, if nodeRed.url is set",
-    ];
-  }
-}

@@ -90,7 +90,7 @@ function Header(): ReactNode {
       </div>
       <div id="navigation" className="app-menu">
         <nav aria-label={texts.navigation}>
-          <ul>
+          <ul className="plain-list">
             {pages
               .filter(({ permission }) => can(permission))
               .map(({ name, path }) => (

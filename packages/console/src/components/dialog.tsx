@@ -106,7 +106,6 @@ export function DialogButton({
 
 /** A form in a dialog, with its buttons. Shows why it has failed. */
 export function DialogForm({
-  className,
   error,
   submit,
   cancel = texts.cancel,
@@ -116,7 +115,6 @@ export function DialogForm({
   onClose,
   children,
 }: {
-  readonly className: string;
   readonly error: unknown;
   /** The label of the button that sends it: a verb. */
   readonly submit: string;
@@ -129,7 +127,7 @@ export function DialogForm({
 }): ReactNode {
   return (
     <form
-      className={className}
+      className="dialog-form stack"
       onSubmit={(event) => {
         event.preventDefault();
         onSubmit();

@@ -58,7 +58,7 @@ export function Outcome({
   const deployedRev = undoneRev || rev;
   const failing = deployments.failing.filter((node) => node.rev === deployedRev);
   return (
-    <div className="outcome">
+    <div className="outcome stack">
       <output className="outcome-title">
         <span>
           {texts.deployed} <RevisionLink rev={deployedRev} />

@@ -35,7 +35,7 @@ export function Plan({
 }): ReactNode {
   return (
     <>
-      <section className="plan-effect" aria-label={texts.effect}>
+      <section className="plan-effect stack" aria-label={texts.effect}>
         <Harm plan={plan} modules={modules} />
         <Restarts nodes={plan.nodes} />
         {type === undefined ? null : (
@@ -49,7 +49,7 @@ export function Plan({
         <Modules required={plan.modules} modules={modules} />
         <Warnings title={texts.warnings} tone="warn" warnings={plan.warnings.filter((each) => !isLoss(each))} />
       </section>
-      <section className="plan-changes">
+      <section className="stack">
         <h2>{texts.changes}</h2>
         {plan.diff === undefined ? null : <DiffFlows diff={plan.diff} nodes={nodes} />}
       </section>

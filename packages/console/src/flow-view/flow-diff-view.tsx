@@ -33,7 +33,7 @@ export function FlowDiffView({
     return <p className="muted">{texts.noChanges}</p>;
   }
   return (
-    <div className="flow-diff">
+    <div className="stack">
       <div className="filters">
         <label>
           {texts.container}
@@ -104,9 +104,9 @@ function ContainerPictures({
   return (
     // The keys work wherever the focus is within it.
     // oxlint-disable-next-line jsx-a11y/no-static-element-interactions
-    <div className="flow-diff" onKeyDown={onKeyDown}>
+    <div className="stack" onKeyDown={onKeyDown}>
       <p className="muted">{texts.legend}</p>
-      <div className="flow-diff-canvases" data-layout={layout}>
+      <div className="flow-diff-canvases stack" data-layout={layout}>
         {layout === "together" ? (
           <FlowCanvas drawing={pictures.together} name={name} {...canvas} />
         ) : (

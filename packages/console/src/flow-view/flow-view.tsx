@@ -23,7 +23,7 @@ export function FlowView({
 }): ReactNode {
   const drawing = useMemo(() => drawContainer(nodes, container, measureText()), [nodes, container]);
   return (
-    <div className="flow-view">
+    <div className="stack">
       <FlowCanvas
         drawing={drawing}
         name={nodes.container(container)?.name ?? container}

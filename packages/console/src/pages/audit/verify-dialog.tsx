@@ -37,7 +37,6 @@ function Verify({ onClose }: { readonly onClose: () => void }): ReactNode {
 
   return (
     <DialogForm
-      className="audit-verify"
       error={error}
       submit={isBusy ? texts.verifying : texts.verify}
       cancel={appTexts.close}

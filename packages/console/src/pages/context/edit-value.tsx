@@ -44,7 +44,6 @@ export function EditValue({
   return (
     <Dialog title={title} description={description} isOpen onClose={onClose}>
       <DialogForm
-        className="context-form"
         error={error}
         submit={isBusy ? texts.saving : texts.save}
         isDisabled={isBusy || place === ""}

@@ -33,7 +33,7 @@ export function ScopeSection({
         </span>
         {path === undefined ? null : <Link href={path}>{texts.openFlow}</Link>}
       </div>
-      <ul className="context-keys">
+      <ul className="context-keys plain-list">
         {keys.map((key) => (
           <Entry key={key} name={key} place={placeOf(scope, key)} store={store} scopeTitle={title} />
         ))}

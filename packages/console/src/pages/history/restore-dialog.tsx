@@ -202,7 +202,7 @@ function RestorePlan({
   const whole = useMemo(() => ({ ...plan, ...(diff && { diff }) }), [plan, diff]);
   return (
     <>
-      <div className="restore-part">
+      <div className="restore-part stack">
         <p>
           {texts.deploysFlowsOf} <RevisionLink rev={target.rev} />{" "}
           {target.message === "" ? null : <q>{visibleText(target.message)}</q>} ({texts.by}{" "}

@@ -50,7 +50,7 @@ export function RestoreForm({
       {isShown ? (
         <form
           id={form}
-          className="history-form"
+          className="stack"
           onSubmit={(event) => {
             event.preventDefault();
             onSubmit();

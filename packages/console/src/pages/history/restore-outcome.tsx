@@ -124,7 +124,7 @@ function Ending({
   useEffect(() => place.current?.focus(), []);
   return (
     <>
-      <div ref={place} tabIndex={-1} className="restore-part">
+      <div ref={place} tabIndex={-1} className="restore-part stack">
         {children}
       </div>
       <div className="dialog-actions">

@@ -108,7 +108,6 @@ function MessageButton({ revision: { rev, message } }: { readonly revision: Revi
     >
       {(close) => (
         <DialogForm
-          className="history-form"
           error={error}
           submit={texts.save}
           isDisabled={isPending}

@@ -86,7 +86,6 @@ function ChangeForm({
   const { isBusy, error, run: start } = useAction();
   return (
     <DialogForm
-      className="modules-form"
       error={error}
       submit={isBusy ? texts.working : confirm}
       cancel={isBusy ? appTexts.close : appTexts.cancel}

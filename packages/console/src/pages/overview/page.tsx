@@ -148,7 +148,7 @@ function AlertList({
       {alerts.length === 0 ? (
         <p className="muted">{texts.noAlerts}</p>
       ) : (
-        <ul>
+        <ul className="plain-list">
           {alerts.map(({ key, tone, title, detail, link, replica }) => (
             <li key={key} className="problem" data-tone={tone}>
               <div>

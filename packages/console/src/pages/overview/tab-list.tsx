@@ -83,7 +83,7 @@ function Count({ value, tone }: { readonly value: number; readonly tone: "bad" |
 
 function FailingNodes({ nodes }: { readonly nodes: readonly NodeState[] }): ReactNode {
   return (
-    <ul className="overview-nodes">
+    <ul className="plain-list">
       {nodes
         .toSorted((one, other) => other.errors - one.errors)
         .slice(0, maxNamed)

@@ -127,7 +127,7 @@ function EntryList({ entries }: { readonly entries: readonly Entry[] }): ReactNo
   const shown = isWhole ? entries : entries.slice(0, fewEntries);
   return (
     <>
-      <ol className="overview-entries" aria-label={texts.list}>
+      <ol className="overview-entries plain-list" aria-label={texts.list}>
         {shown.map(({ key, atMs, tone, word, text, detail, rev, kind }) => (
           <li key={key}>
             <Time at={timestampFromMs(atMs)} />

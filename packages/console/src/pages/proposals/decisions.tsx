@@ -156,7 +156,6 @@ function Decision({
     >
       {(close) => (
         <DialogForm
-          className="decision"
           error={error}
           submit={isBusy ? texts.busy : confirm}
           isDangerous={!isPrimary}

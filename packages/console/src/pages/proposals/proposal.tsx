@@ -43,7 +43,7 @@ export function ProposalPage({ id }: { readonly id: string }): ReactNode {
           <>
             <Facts proposal={data} />
             <Decide proposal={data} plan={plan.data} onDeployed={setResponse} />
-            <section className="proposal-plan">
+            <section className="stack">
               <h2>{data.state === ProposalState.OPEN ? texts.plan : texts.planInBase}</h2>
               {plan.error === null ? (
                 <Result of={plan}>
@@ -87,7 +87,7 @@ function Facts({ proposal }: { readonly proposal: Proposal }): ReactNode {
       <Fact name={texts.changes}>{describeChanges(proposal, Infinity)}</Fact>
       {modules.length === 0 ? null : (
         <Fact name={texts.modules}>
-          <ul className="proposal-modules">
+          <ul className="plain-list">
             {modules.map((module) => (
               <li key={module.name}>
                 <code>{describeModule(module)}</code>

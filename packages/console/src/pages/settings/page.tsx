@@ -149,7 +149,7 @@ function Granted({ permissions }: { readonly permissions: readonly string[] }): 
   return permissions.length === 0 ? (
     texts.none
   ) : (
-    <ul className="settings-granted">
+    <ul className="plain-list">
       {permissions.map((name) => (
         <li key={name}>
           <code>{visibleText(name)}</code>{" "}

@@ -64,7 +64,6 @@ function TokenForm({
   };
   return (
     <DialogForm
-      className="tokens-form"
       error={error}
       submit={isBusy ? texts.creating : texts.submit}
       isDisabled={isBusy}
@@ -155,7 +154,7 @@ function ScopeField({
     />
   );
   return (
-    <fieldset className="tokens-scope">
+    <fieldset className="tokens-scope stack">
       <legend>{texts.permissions}</legend>
       {choice(false, texts.selected)}
       {choice(true, texts.everything)}

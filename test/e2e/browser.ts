@@ -1,5 +1,11 @@
 import { existsSync } from "node:fs";
-import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import {
+  type Browser as Chromium,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from "playwright-core";
 
 // Debian's packages chromium-headless-shell and chromium. The first has no windows: pages cost half as much CPU time, since for each of
 // its windows the other one also loads the pages of its address bar.
@@ -23,10 +29,49 @@ export type Tab = AsyncDisposable & {
   readonly requests: readonly string[];
 };
 
-/** `args` are additional flags of Chromium. */
+/** The browser of this worker, which its test files share. */
+let shared: Promise<Chromium> | undefined;
+
+/**
+ * Opens tabs in the browser of this worker, and closes them when it is disposed. With `args`, additional flags of Chromium, it is another
+ * browser, which ends then.
+ */
 export async function openBrowser(args: readonly string[] = []): Promise<Browser> {
-  const browser = await chromium.launch({
+  const own = args.length > 0 ? await launch(args) : undefined;
+  const contexts = new Set<BrowserContext>();
+  return {
+    async openTab(options) {
+      const running = own ?? (await launchShared());
+      const context = await running.newContext({ viewport: { width: 1280, height: 1000 }, ...options });
+      contexts.add(context);
+      context.once("close", () => contexts.delete(context));
+      return watch(context);
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...contexts].map((context) => context.close()));
+      await own?.close();
+    },
+  };
+}
+
+/** Starts another one if the browser has ended. */
+async function launchShared(): Promise<Chromium> {
+  const present = await shared?.catch(() => undefined);
+  if (present?.isConnected() === true) {
+    return present;
+  }
+  if (shared === undefined) {
+    // By which vitest ends its workers. When the process exits by itself, the browser is killed and its folders are removed.
+    process.once("SIGTERM", () => process.exit());
+  }
+  shared = launch([]);
+  return shared;
+}
+
+function launch(args: readonly string[]): Promise<Chromium> {
+  return chromium.launch({
     ...(executablePath !== undefined && { executablePath }),
+    handleSIGTERM: false,
     args: [
       "--headless",
       "--no-sandbox",
@@ -38,11 +83,6 @@ export async function openBrowser(args: readonly string[] = []): Promise<Browser
       ...args,
     ],
   });
-  return {
-    openTab: async (options) =>
-      watch(await browser.newContext({ viewport: { width: 1280, height: 1000 }, ...options })),
-    [Symbol.asyncDispose]: () => browser.close(),
-  };
 }
 
 async function watch(context: BrowserContext): Promise<Tab> {

@@ -55,20 +55,21 @@ export async function openBrowser(args: readonly string[] = []): Promise<Browser
 }
 
 /** Starts another one if the browser has ended. */
-async function launchShared(): Promise<Chromium> {
-  const present = await shared?.catch(() => undefined);
-  if (present?.isConnected() === true) {
-    return present;
-  }
+function launchShared(): Promise<Chromium> {
   if (shared === undefined) {
     // By which vitest ends its workers. When the process exits by itself, the browser is killed and its folders are removed.
     process.once("SIGTERM", () => process.exit());
+    shared = launch();
+  } else {
+    shared = shared.then(
+      (running) => (running.isConnected() ? running : launch()),
+      () => launch(),
+    );
   }
-  shared = launch([]);
   return shared;
 }
 
-function launch(args: readonly string[]): Promise<Chromium> {
+function launch(args: readonly string[] = []): Promise<Chromium> {
   return chromium.launch({
     ...(executablePath !== undefined && { executablePath }),
     handleSIGTERM: false,

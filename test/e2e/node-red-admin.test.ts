@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openNpmRegistry } from "../modules/npm-registry.ts";
 import { nodesOf, packagedSubflow, templatesOf } from "../modules/write-modules.ts";
-import { runNodeRedAdmin } from "./node-red-admin.ts";
+import { answerNodeRedAdmin, runNodeRedAdmin } from "./node-red-admin.ts";
 import { startToolService } from "./tools.ts";
 import { passwordOf, user } from "./users.ts";
 
@@ -46,8 +46,12 @@ beforeAll(async () => {
     const { path } = stack.use(await mkdtempDisposable(join(tmpdir(), "flowgate-admin-")));
     expect(await runNodeRedAdmin(path, ["target", url])).toContain(url);
     // What the two can't have in common. Node-RED's version has "-git" in a checkout, in a column of its own.
-    return async (args, answers) =>
-      (await runNodeRedAdmin(path, args, answers)).replaceAll(url, "URL").replaceAll(/-git( +)$/gm, "    $1");
+    return async (args, answers) => {
+      const output = await (answers === undefined
+        ? runNodeRedAdmin(path, args)
+        : answerNodeRedAdmin(path, args, answers));
+      return output.replaceAll(url, "URL").replaceAll(/-git( +)$/gm, "    $1");
+    };
   };
   ofService = await home(service.toolsUrl);
   ofNodeRed = await home(await startNodeRed(registry.url, admin.password));
@@ -123,14 +127,16 @@ const commands: readonly { args: readonly string[]; answers?: readonly string[];
 test("node-red-admin prints the same against both", async () => {
   for (const { args, answers, prints } of commands) {
     // The commands depend on one another.
-    const [own, other] = await Promise.all([ofService(args, answers), ofNodeRed(args, answers)]);
+    const own = await ofService(args, answers);
+    const other = await ofNodeRed(args, answers);
     expect([args, own]).toEqual([args, other]);
     expect([args, own]).toEqual([args, expect.stringContaining(prints)]);
   }
 });
 
 test("the list has the same nodes, types and states", async () => {
-  const [own, other] = await Promise.all([ofService(["list", "--json"]), ofNodeRed(["list", "--json"])]);
+  const own = await ofService(["list", "--json"]);
+  const other = await ofNodeRed(["list", "--json"]);
   // Node-RED's version has "-git" in a checkout, and types are in the order in which programs register them.
   const normalize = (text: string) =>
     (JSON.parse(text) as { id: string; types: string[]; version: string }[])

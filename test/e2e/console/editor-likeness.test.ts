@@ -10,15 +10,18 @@ import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { Editor, toolsUrl } from "../editor.ts";
 import type { Node } from "../flow-builders.ts";
-import { type Service, startService } from "../service.ts";
+import { type Service, startService, withoutRuntime } from "../service.ts";
 import { Console } from "./console.ts";
 
 /** A folder for pictures of the console beside those of the editor, to be looked at. */
 const pictures = process.env["FLOWGATE_FLOW_PICTURES"];
 
-/** Each example of Node-RED on a tab of its own, which is disabled: nothing of it has to run. */
+/**
+ * All examples of Node-RED, on a tab that is disabled: nothing of them has to run. They lie upon one another, as to show a tab for each takes
+ * most of the time; for pictures, each has a tab of its own.
+ */
 const examples = loadExamples().map(([name, flows], index) => {
-  const tab = `example-${index}`;
+  const tab = pictures === undefined ? "examples" : `example-${index}`;
   const subflows = new Set(flows.filter(({ type }) => type === "subflow").map(({ id }) => id));
   const nodes = flows.filter(({ type }) => type !== "tab");
   const text = nodes.reduce(
@@ -26,8 +29,10 @@ const examples = loadExamples().map(([name, flows], index) => {
       json.replaceAll(`"${id}"`, `"${index}-${id}"`).replaceAll(`"subflow:${id}"`, `"subflow:${index}-${id}"`),
     JSON.stringify(nodes.map((node) => (isOnTab(node, subflows) ? { ...node, z: tab } : node))),
   );
-  return { tab, flows: [{ id: tab, type: "tab", label: name, disabled: true }, ...(JSON.parse(text) as Node[])] };
+  return { tab: { id: tab, type: "tab", label: name, disabled: true }, nodes: JSON.parse(text) as Node[] };
 });
+const tabs = [...new Map(examples.map(({ tab }) => [tab.id, tab])).values()];
+const allFlows: readonly Node[] = [...tabs, ...examples.flatMap(({ nodes }) => nodes)];
 
 /** The examples do not contain the tabs of their nodes. */
 function isOnTab(node: Node, subflows: ReadonlySet<string>): boolean {
@@ -38,9 +43,9 @@ describe.skipIf(missingBrowser !== undefined)("drawings of flows beside Node-RED
   let service: Service;
   let browser: Browser;
   beforeAll(async () => {
-    const config = { nodeRed: { port: 0, editor: true } };
+    const config = { ...withoutRuntime, nodeRed: { port: 0, editor: true } };
     [service, browser] = await Promise.all([startService({ config }), openBrowser()]);
-    await deploy(service, { flows: examples.flatMap(({ flows }) => flows) });
+    await deploy(service, { flows: allFlows });
   });
   afterAll(async () => {
     await Promise.all([service?.[Symbol.asyncDispose](), browser?.[Symbol.asyncDispose]()]);
@@ -49,13 +54,13 @@ describe.skipIf(missingBrowser !== undefined)("drawings of flows beside Node-RED
   test("has the nodes of Node-RED's examples in the places and sizes of the editor", async () => {
     await using editor = await Editor.open(browser, toolsUrl(service));
     await editor.untilLoaded();
-    const nodes = parseFlowNodes(examples.flatMap(({ flows }) => flows));
+    const nodes = parseFlowNodes(allFlows);
     const widths = await measure(
       editor.page,
-      examples.flatMap(({ tab }) => textsOf(nodes, tab)),
+      tabs.flatMap(({ id }) => textsOf(nodes, id)),
     );
     let count = 0;
-    for (const { tab } of examples) {
+    for (const { id: tab } of tabs) {
       const { elements } = drawContainer(nodes, tab, (text) => widths[text] ?? 0);
       const drawn = elements.filter(({ kind }) => kind === "node" || kind === "junction" || kind === "group");
       const boxes = Object.fromEntries(drawn.map(({ id, box }) => [id, formatBox(box)]));
@@ -76,7 +81,7 @@ async function writePictures(editor: Page, service: Service, browser: Browser): 
   }
   await using console = await Console.open(browser, service);
   await mkdir(pictures, { recursive: true });
-  for (const { tab } of examples) {
+  for (const { id: tab } of tabs) {
     await console.goto(`/flows/${tab}`);
     const canvas = console.page.locator(".flow-canvas");
     await canvas.waitFor();

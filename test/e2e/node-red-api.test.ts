@@ -26,6 +26,7 @@ describe("a service with users", () => {
     service = await startToolService({
       prepare: installReporter,
       config: {
+        runtime: { freshProcess: "never" },
         adminAuth: {
           users: [
             user("admin", "*"),
@@ -453,7 +454,7 @@ test("who is not authenticated can't store settings for others", async () => {
 });
 
 test("without the option, nothing is served", async () => {
-  await using service = await startService();
+  await using service = await startService({ config: withoutRuntime });
   expect(service.log()).not.toContain("Node-RED's admin API");
 });
 

@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 import { openNpmRegistry } from "../modules/npm-registry.ts";
 import { nodesOf, paletteTemplateOf } from "../modules/write-modules.ts";
 import { missingBrowser, openBrowser } from "./browser.ts";
-import { Editor, toolsUrl } from "./editor.ts";
-import { installations } from "./installations.ts";
+import { Editor } from "./editor.ts";
 import { bearer, json } from "./rest.ts";
+import { startToolService } from "./tools.ts";
 import { login, user } from "./users.ts";
 
 const withNode = (type: string) => ({
@@ -21,21 +21,23 @@ const packages = [
   { name: "contrib-old", version: "1.1.0", ...withNode("renewed") },
 ];
 
-test.skipIf(missingBrowser !== undefined).each(installations)(
-  "%s, modules are installed, updated, disabled and removed by the buttons of the editor's palette manager",
-  async (_, open) => {
+test.skipIf(missingBrowser !== undefined)(
+  "modules are installed, updated, disabled and removed by the buttons of the editor's palette manager",
+  async () => {
     await using registry = await openNpmRegistry(() => packages);
     await using catalogue = await openCatalogue([
       { id: "contrib-offered", version: "1.0.0", types: ["offered"] },
       { id: "contrib-old", version: "1.1.0", types: ["old"] },
       { id: "contrib-unpublished", version: "1.0.0" },
     ]);
-    await using installation = await open({
-      adminAuth: { users: [user("admin", "*")] },
-      modules: { registry: registry.url },
-      nodeRed: { port: 0, editor: true, catalogue: catalogue.url },
+    await using service = await startToolService({
+      config: {
+        adminAuth: { users: [user("admin", "*")] },
+        modules: { registry: registry.url },
+        nodeRed: { port: 0, editor: true, catalogue: catalogue.url },
+        runtime: { freshProcess: "never" },
+      },
     });
-    const { service } = installation;
     const headers = { ...bearer(await login(service, { username: "admin" })), ...json };
     const versions = async (): Promise<Record<string, string>> => {
       const { modules } = (await service.send("GET", "/modules", { headers })).json() as {
@@ -47,7 +49,7 @@ test.skipIf(missingBrowser !== undefined).each(installations)(
     expect((await service.send("POST", "/modules", { headers, body })).status).toBeLessThan(300);
 
     await using browser = await openBrowser();
-    await using editor = await Editor.open(browser, toolsUrl(service));
+    await using editor = await Editor.open(browser, service.toolsUrl);
     await editor.login("admin");
     await editor.paletteNode("old").waitFor();
 

@@ -1,14 +1,17 @@
+import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
 import { pack } from "../modules/npm-registry.ts";
 import { nodesOf, paletteTemplateOf } from "../modules/write-modules.ts";
+import { createDatabase } from "../postgres/postgres.ts";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
-import { deploy, type Deployment } from "./deploy.ts";
-import { Editor, toolsUrl } from "./editor.ts";
+import { deploy, type Deployment, readRuntime } from "./deploy.ts";
+import { Editor } from "./editor.ts";
 import { functionNode, type Node, tab } from "./flow-builders.ts";
-import { type Installation, installations } from "./installations.ts";
-import { bearer, form, json, send } from "./rest.ts";
-import { eventually, type Service, startService } from "./service.ts";
-import { login, passwordOf, user } from "./users.ts";
+import { bearer, json } from "./rest.ts";
+import { eventually, type Service } from "./service.ts";
+import { loginTool, startToolService, type ToolService } from "./tools.ts";
+import { login, user } from "./users.ts";
 
 if (missingBrowser !== undefined) {
   process.stderr.write(`The tests of Node-RED's editor are skipped: ${missingBrowser}.\n`);
@@ -19,9 +22,55 @@ const config = {
   nodeRed: { port: 0, editor: true },
 };
 
-async function readFlows(service: Service, token: string): Promise<{ rev: string; flows: Node[] }> {
-  const reply = await service.send("GET", "/flows", { headers: { ...bearer(token), "service-api-version": "v2" } });
-  return reply.json() as { rev: string; flows: Node[] };
+// No test is about the process of the flows.
+const runtime = { freshProcess: "never" };
+
+/** A client of the API, as an administrator. */
+class Admin {
+  readonly #service: Service;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor(service: Service, token: string) {
+    this.#service = service;
+    this.#headers = { ...bearer(token), ...json };
+  }
+
+  static async login(service: Service): Promise<Admin> {
+    return new Admin(service, await login(service, { username: "admin" }));
+  }
+
+  async flows(): Promise<{ rev: string; flows: Node[] }> {
+    const headers = { ...this.#headers, "service-api-version": "v2" };
+    return (await this.#service.send("GET", "/flows", { headers })).json() as { rev: string; flows: Node[] };
+  }
+
+  async find(id: string): Promise<Node | undefined> {
+    return (await this.flows()).flows.find((each) => each.id === id);
+  }
+
+  /** Resolves with the revision once its flows run. */
+  async deploy(deployment: Deployment, type = "full"): Promise<string> {
+    const rev = await deploy(this.#service, deployment, type, this.#headers);
+    await this.untilRunning(rev);
+    return rev;
+  }
+
+  async untilRunning(rev: string): Promise<void> {
+    await eventually(async () => {
+      const reply = await this.#service.send("GET", `/revisions/${rev}`, { headers: this.#headers });
+      if ((reply.json() as { outcome?: string }).outcome !== "running") {
+        throw new Error(`its flows do not run: ${reply.body}`);
+      }
+    });
+  }
+
+  async change(method: string, path: string, body?: object): Promise<void> {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const reply = await this.#service.send(method, path, { headers: this.#headers, ...sent });
+    if (reply.status >= 300) {
+      throw new Error(`${method} ${path} was answered ${reply.status}: ${reply.body}`);
+    }
+  }
 }
 
 let browser: Browser;
@@ -32,34 +81,25 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.[Symbol.asyncDispose]());
 
-describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's editor %s", (_, open) => {
-  let installation: Installation;
-  let url: string;
-  let token: string;
+describe.skipIf(missingBrowser !== undefined)("Node-RED's editor with two replicas", () => {
+  const stack = new AsyncDisposableStack();
+  let runner: ToolService;
+  let standby: ToolService;
+  /** At the other replica, which has what the editor has deployed some milliseconds later (docs/scaling.md). */
+  let elsewhere: Admin;
   beforeAll(async () => {
-    installation = await open(config);
-    url = toolsUrl(installation.service);
-    token = await login(installation.other, { username: "admin" });
+    const { url: store } = stack.use(await createDatabase());
+    const credentialSecret = "a secret that all replicas share";
+    const shared = { ...config, store, credentialSecret, runtime: { ...runtime, mode: "one" } };
+    runner = stack.use(await startToolService({ config: shared }));
+    // It is on standby, since the first one is ready.
+    standby = stack.use(await startToolService({ config: shared }));
+    elsewhere = await Admin.login(standby);
   });
-  afterAll(() => installation?.[Symbol.asyncDispose]());
+  afterAll(() => stack.disposeAsync());
 
-  const admin = () => bearer(token);
-  const flowsElsewhere = () => readFlows(installation.other, token);
-  // Another replica has what the editor has deployed some milliseconds later (docs/scaling.md).
-  const find = async (id: string): Promise<Node | undefined> =>
-    (await flowsElsewhere()).flows.find((each) => each.id === id);
-
-  /** Deploys as another client, and resolves with the revision once its flows run. */
-  async function deployElsewhere(deployment: Deployment, type = "full"): Promise<string> {
-    const rev = await deploy(installation.other, deployment, type, admin());
-    await eventually(async () => {
-      const revision = await installation.other.send("GET", `/revisions/${rev}`, { headers: admin() });
-      expect(revision.json()).toMatchObject({ outcome: "running" });
-    });
-    return rev;
-  }
-
-  test("serves a session from the login to the logout", async () => {
+  test("serves a session from the login to the logout, and one of a user who may only read", async () => {
+    const url = runner.toolsUrl;
     await using editor = await Editor.open(browser, url);
     const { page } = editor;
 
@@ -75,13 +115,14 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
     await editor.wire(inject, change);
     await editor.wire(change, debug);
     await editor.edit(inject, async (dialog) => dialog.locator("#node-input-name").fill("start"));
+    await editor.edit(change, async (dialog) => dialog.locator("#node-input-name").fill("changed"));
     await editor.edit(debug, async (dialog) => dialog.locator("#node-input-name").fill("shown"));
 
     // Each type of deployment.
     const first = await editor.deploy();
     expect(first.type).toBe("full");
-    await expect.poll(flowsElsewhere).toMatchObject({ rev: first.rev });
-    await expect.poll(() => find(inject)).toMatchObject({ name: "start", wires: [[change]] });
+    await expect.poll(() => elsewhere.flows()).toMatchObject({ rev: first.rev });
+    await expect.poll(() => elsewhere.find(inject)).toMatchObject({ name: "start", wires: [[change]] });
     for (const [name, type] of [
       ["flow", "flows"],
       ["node", "nodes"],
@@ -90,19 +131,17 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
       await editor.chooseDeployment(name);
       await editor.edit(debug, async (dialog) => dialog.locator("#node-input-name").fill(`shown by ${type}`));
       expect(await editor.deploy()).toMatchObject({ type });
-      await expect.poll(() => find(debug)).toMatchObject({ name: `shown by ${type}` });
+      await expect.poll(() => elsewhere.find(debug)).toMatchObject({ name: `shown by ${type}` });
     }
 
     // Inject and debug. What flows write is text.
-    const { rev, flows } = await flowsElsewhere();
+    const { rev, flows } = await elsewhere.flows();
     const code = `node.status({ text: "<b>busy</b>", fill: "green", shape: "dot" });
       global.set("kept", "<img src=x onerror=hacked()>");
       return { topic: "<img src=x onerror=hacked()>", payload: "<script>hacked()</script>" };`;
-    await deployElsewhere({ rev, flows: flows.map((each) => (each.id === change ? { ...each, func: code } : each)) });
+    await elsewhere.deploy({ rev, flows: flows.map((each) => (each.id === change ? { ...each, func: code } : each)) });
     // Another client's deployment.
     await editor.notification("The flows on the server have been updated").waitFor();
-    await page.reload();
-    await editor.untilLoaded();
     await editor.showSidebar("debug");
     await editor.inject(inject);
     await expect
@@ -122,6 +161,16 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
 
     expect(await page.evaluate("typeof hacked")).toBe("undefined");
     await editor.logout();
+
+    await editor.login("viewer");
+    await page.locator(".red-ui-deploy-button-group.readOnly").waitFor();
+    await editor.edit(inject, async (dialog) => dialog.locator("#node-input-name").fill("changed by the viewer"));
+    await editor.invoke("core:deploy-flows");
+    await editor.notification("You must be logged in to deploy changes").waitFor();
+    const viewer = bearer(await loginTool(runner, "viewer"));
+    const refused = await runner.sendTool("POST", "/flows", { headers: { ...viewer, ...json }, body: "[]" });
+    expect(refused.status).toBe(401);
+    expect(await elsewhere.find(inject)).toMatchObject({ name: "start" });
     // The wrong password, and what was asked before the login.
     expect(editor.complaints.filter((each) => !/40[01] \(/.test(each))).toEqual([]);
     expect(editor.requests.filter((each) => !/^(?:data|blob):/.test(each) && !each.startsWith(url))).toEqual([]);
@@ -129,24 +178,23 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
 
   // One session, as to load the editor takes seconds.
   test("keeps credentials, links to the revision that was deployed, shows a conflict, and merges", async () => {
-    // The dialog of a function node would load a code editor each time.
     const debug = { type: "debug", z: "T", x: 200, active: false, wires: [] };
     const request = { id: "request", type: "http request", z: "T", x: 500, y: 100, authType: "basic", wires: [[]] };
     const secret = "the first password";
-    await deployElsewhere({
+    await elsewhere.deploy({
       flows: [tab("T"), { ...debug, id: "mine", y: 100 }, { ...debug, id: "theirs", y: 200 }, request],
       credentials: { request: { user: "ada", password: secret } },
     });
-    await using editor = await Editor.open(browser, url);
+    await using editor = await Editor.open(browser, runner.toolsUrl);
     const texts: string[] = [];
-    editor.page.on(
-      "response",
-      (response) =>
-        void response.text().then(
+    editor.page.on("response", (response) => {
+      if (["document", "fetch", "xhr"].includes(response.request().resourceType())) {
+        response.text().then(
           (text) => texts.push(text),
           () => {},
-        ),
-    );
+        );
+      }
+    });
     await editor.login("admin");
     await changeCredentials(editor);
 
@@ -162,8 +210,8 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
     await editor.page.locator("#red-ui-deploy-dialog-confirm-deploy-merge:not(.disabled)").click();
     const merged = await editor.deploy();
     expect(merged.rev).not.toBe(second);
-    await expect.poll(() => find("mine")).toMatchObject({ name: "by the editor" });
-    await expect.poll(() => find("theirs")).toMatchObject({ name: "by the API" });
+    await expect.poll(() => elsewhere.find("mine")).toMatchObject({ name: "by the editor" });
+    await expect.poll(() => elsewhere.find("theirs")).toMatchObject({ name: "by the API" });
 
     // The same node: there is nothing to merge without a choice.
     await editor.edit("mine", async (dialog) => dialog.locator("#node-input-name").fill("once more"));
@@ -177,7 +225,8 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
     );
     await editor.page.locator("#red-ui-deploy-dialog-confirm-deploy-overwrite").click();
     await overwritten;
-    await expect.poll(() => find("mine")).toMatchObject({ name: "once more" });
+    await expect.poll(() => elsewhere.find("mine")).toMatchObject({ name: "once more" });
+    expect(texts.some((text) => text.includes("has_password"))).toBe(true);
     expect(texts.filter((text) => text.includes(secret))).toEqual([]);
   });
 
@@ -214,7 +263,7 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
 
   /** The page of the revision in the console, which asks for a sign-in of its own. */
   async function expectLink(editor: Editor, rev: string): Promise<void> {
-    const { url: api } = installation.service;
+    const { url: api } = runner;
     const link = editor.notification("is running.").getByRole("link", { name: rev.slice(0, 8) });
     await link.waitFor();
     expect(await link.getAttribute("href")).toBe(`${api}/console/history/${encodeURIComponent(rev)}`);
@@ -226,33 +275,73 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
 
   /** By the API. */
   async function rename(id: string, name: string): Promise<string> {
-    const { rev, flows } = await flowsElsewhere();
+    const { rev, flows } = await elsewhere.flows();
     const renamed = flows.map((each) => (each.id === id ? { ...each, name } : each));
-    return deployElsewhere({ rev, flows: renamed }, "nodes");
+    return elsewhere.deploy({ rev, flows: renamed }, "nodes");
   }
 
   /** As the running node has them. */
   async function credentialsOf(id: string): Promise<unknown> {
-    const path = `/credentials/http-request/${id}`;
-    const reply = await send(url, "GET", path, { headers: bearer(await toolToken("admin")) });
-    return reply.json();
+    const headers = bearer(await loginTool(runner, "admin"));
+    return (await runner.sendTool("GET", `/credentials/http-request/${id}`, { headers })).json();
   }
 
-  async function toolToken(username: string): Promise<string> {
-    const body = new URLSearchParams({
-      client_id: "node-red-admin",
-      grant_type: "password",
-      scope: "*",
-      username,
-      password: passwordOf(username),
+  test("its files are compressed", async () => {
+    const get = (encoding: string) =>
+      runner.sendTool("GET", "/red/keymap.json", { headers: { "accept-encoding": encoding } });
+    const { headers, body } = await get("identity");
+    expect(headers).not.toHaveProperty("content-encoding");
+    for (const encoding of ["br", "gzip"]) {
+      // Not before they are: nobody waits for that.
+      await eventually(async () => expect((await get(encoding)).headers["content-encoding"]).toBe(encoding));
+      expect(Number((await get(encoding)).headers["content-length"])).toBeLessThan(body.length);
+    }
+  });
+
+  test("on standby, it deploys, and shows what happens on the replica that runs the flows", async () => {
+    const code = { z: "T", initialize: `setInterval(() => node.status({ text: "runs" }), 20)` };
+    const flows = [tab("T"), functionNode("f", code)];
+    await elsewhere.deploy({ flows });
+    const url = standby.toolsUrl;
+    const token = await loginTool(standby, "admin");
+    const headers = { ...bearer(token), ...json };
+
+    const socket = new WebSocket(`${url.replace("http", "ws")}/comms`, { headers: { origin: url } });
+    const { promise: shown, resolve } = Promise.withResolvers<void>();
+    socket.on("message", (data: Buffer) => {
+      if (data.toString().includes(`{"topic":"status/f","data":{"text":"runs"}}`)) {
+        resolve();
+      }
     });
-    const reply = await send(url, "POST", "/auth/token", { headers: form, body: body.toString() });
-    return (reply.json() as { access_token: string }).access_token;
-  }
+    await once(socket, "open");
+    socket.send(JSON.stringify({ auth: token }));
+    socket.send(JSON.stringify({ subscribe: "status/#" }));
+    await shown;
+    socket.terminate();
 
+    // What only the process of the flows knows is refused, and names the replica that runs it.
+    const refused = await standby.sendTool("POST", "/inject/f", { headers, body: "{}" });
+    expect(refused.json()).toMatchObject({ code: "no_runtime" });
+    expect(refused.body).toContain(String(runner.port));
+
+    expect(await readRuntime(standby, bearer(await login(standby, {})))).toMatchObject({ state: "standby" });
+    const reply = await standby.sendTool("POST", "/flows", {
+      headers: { ...headers, "node-red-api-version": "v2" },
+      body: JSON.stringify({ flows: [...flows, functionNode("deployed here", { z: "T" })] }),
+    });
+    const { rev } = reply.json() as { rev: string };
+    const there = await Admin.login(runner);
+    await there.untilRunning(rev);
+    expect(await there.find("deployed here")).toMatchObject({ z: "T" });
+  });
+});
+
+describe.skipIf(missingBrowser !== undefined)("Node-RED's editor", () => {
   test("shows modules that are added and removed, missing types, subflows, and what was undone", async () => {
-    const before = await deployElsewhere({ flows: [tab("T"), functionNode("first", { z: "T", name: "first" })] });
-    await using editor = await Editor.open(browser, url);
+    await using service = await startToolService({ config: { ...config, runtime } });
+    const elsewhere = await Admin.login(service);
+    const before = await elsewhere.deploy({ flows: [tab("T"), functionNode("first", { z: "T", name: "first" })] });
+    await using editor = await Editor.open(browser, service.toolsUrl);
     await editor.login("admin");
 
     // A module.
@@ -262,37 +351,30 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
       manifest: { "node-red": { nodes: { all: "nodes.js" } } },
       files: { "nodes.js": nodesOf(["added"]), "nodes.html": paletteTemplateOf("added") },
     });
-    await change("POST", "/modules", { tarball: tarball.toString("base64") });
+    await elsewhere.change("POST", "/modules", { tarball: tarball.toString("base64") });
     await editor.paletteNode("added").waitFor();
     const added = await editor.drag("added", 300, 200);
     await editor.deploy();
-    await expect.poll(() => find(added)).toMatchObject({ type: "added" });
+    await expect.poll(() => elsewhere.find(added)).toMatchObject({ type: "added" });
 
     // It is removed: the type is missing.
-    // From each replica, since the flows would continue on one that has it.
-    for (const each of new Set([installation.other, installation.service])) {
-      await eventually(() => change("DELETE", "/modules/contrib-added?force=true", undefined, each));
-    }
+    await eventually(() => elsewhere.change("DELETE", "/modules/contrib-added?force=true"));
     await editor.paletteNode("added").waitFor({ state: "detached" });
     await editor.notification("missing node types").waitFor();
 
     // Undone by the API: the editor offers to review the change.
-    const { status } = await installation.other.send("POST", "/flows:undo", {
-      headers: { ...admin(), ...json },
-      body: "{}",
-    });
-    expect(status).toBe(200);
+    await elsewhere.change("POST", "/flows:undo", {});
     await editor.notification("The flows on the server have been updated").waitFor();
     await editor.page.reload();
     await editor.untilLoaded();
     expect(await editor.ids()).toEqual(["first"]);
-    expect((await flowsElsewhere()).rev).not.toBe(before);
+    expect((await elsewhere.flows()).rev).not.toBe(before);
 
     // A subflow of the selection.
     await editor.node("first").locator(".red-ui-flow-node").first().click();
     await editor.invoke("core:convert-to-subflow");
     await editor.deploy();
-    const types = (await flowsElsewhere()).flows.map(({ type }) => type);
+    const types = (await elsewhere.flows()).flows.map(({ type }) => type);
     expect(types.map((type) => type.replace(/:.*/, ":…")).toSorted()).toEqual([
       "function",
       "subflow",
@@ -301,45 +383,22 @@ describe.skipIf(missingBrowser !== undefined).each(installations)("Node-RED's ed
     ]);
   });
 
-  async function change(
-    method: string,
-    path: string,
-    body?: object,
-    service: Service = installation.service,
-  ): Promise<void> {
-    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    const reply = await service.send(method, path, { headers: { ...admin(), ...json }, ...sent });
-    expect({ status: reply.status < 300, body: reply.body }).toMatchObject({ status: true });
-  }
-
-  test("a user who may only read can change nothing", async () => {
-    await deployElsewhere({ flows: [tab("T"), functionNode("first", { z: "T", name: "first" })] });
-    await using editor = await Editor.open(browser, url);
-    await editor.login("viewer");
+  test("with nodeRed.editor: read-only, nothing can be changed, and the code editor shows functions", async () => {
+    const readOnly = { ...config, runtime, nodeRed: { port: 0, editor: "read-only" } };
+    await using service = await startToolService({ config: readOnly });
+    const elsewhere = await Admin.login(service);
+    await elsewhere.deploy({ flows: [tab("T"), functionNode("first", { z: "T", func: "return { shown: true };" })] });
+    await using editor = await Editor.open(browser, service.toolsUrl, { codeEditor: true });
+    await editor.login("admin");
     await editor.page.locator(".red-ui-deploy-button-group.readOnly").waitFor();
-    await editor.edit("first", async (dialog) => dialog.locator("#node-input-name").fill("changed"));
-    await editor.invoke("core:deploy-flows");
-    await editor.notification("You must be logged in to deploy changes").waitFor();
-    const viewer = bearer(await toolToken("viewer"));
-    const reply = await send(url, "POST", "/flows", { headers: { ...viewer, ...json }, body: "[]" });
-    expect(reply.status).toBe(401);
-    expect(await find("first")).toMatchObject({ name: "first" });
-  });
-});
-
-describe.skipIf(missingBrowser !== undefined)("with nodeRed.editor: read-only", () => {
-  test.each([
-    ["with users", { adminAuth: config.adminAuth }],
-    ["without users", {}],
-  ])("nothing can be changed, %s", async (_, others) => {
-    await using service = await startService({ config: { ...others, nodeRed: { port: 0, editor: "read-only" } } });
-    const url = toolsUrl(service);
-    await using editor = await Editor.open(browser, url);
-    await ("adminAuth" in others ? editor.login("admin") : editor.untilLoaded());
-    await editor.page.locator(".red-ui-deploy-button-group.readOnly").waitFor();
+    await editor.edit("first", async (dialog) => {
+      await dialog.locator(".monaco-editor .view-line", { hasText: "shown: true" }).waitFor();
+      await dialog.locator("#node-input-name").fill("changed");
+    });
     const status = await editor.page
       .evaluate(`$.ajax({ url: "flows", type: "POST", data: "[]", contentType: "application/json" })
       .then(() => 200, ({ status }) => status)`);
     expect(status).toBe(401);
+    expect(editor.complaints.filter((each) => !/401 \(/.test(each))).toEqual([]);
   });
 });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { mainPath, runCli, type Outcome } from "../cli/run-cli.ts";
+import { runCommand } from "../cli/run-command.ts";
 import { deploy } from "./deploy.ts";
 import { installReporter, tab, reporter } from "./flow-builders.ts";
 import { isMissing, run as program } from "./program.ts";
@@ -18,7 +19,7 @@ async function createFolder(): Promise<AsyncDisposable & { at: (name: string) =>
 }
 
 const run = (command: string, file: string, dataDir: string): Promise<Outcome> =>
-  runCli([command, file, "--data-dir", dataDir]);
+  runCommand([command, file, "--data-dir", dataDir]);
 
 /** Has the data directory of a service that has ended, and a backup that was made before. */
 let kept: Awaited<ReturnType<typeof createFolder>>;

@@ -2,7 +2,7 @@ import { mkdtempDisposable, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { runCli } from "../cli/run-cli.ts";
+import { runCommand } from "../cli/run-command.ts";
 import { createDatabase } from "../postgres/postgres.ts";
 import { deploy } from "./deploy.ts";
 import { installReporter, reporter, tab } from "./flow-builders.ts";
@@ -36,7 +36,7 @@ test("a service that moves from SQLite to PostgreSQL has the same flows, history
   const config = { adminAuth, dataDir, store: database.url, credentialSecret: "a secret for all replicas" };
   const path = join(folder.path, "flowgate.yaml");
   await writeFile(path, JSON.stringify(config));
-  const migrated = await runCli(["migrate", "--config", path, "--from", `sqlite:${dataDir}/flowgate.db`]);
+  const migrated = await runCommand(["migrate", "--config", path, "--from", `sqlite:${dataDir}/flowgate.db`]);
   expect(migrated).toMatchObject({ code: 0, stderr: "" });
   expect(migrated.stdout).toContain("(revisions: 3, tokens: 1, audit entries: 3)");
 
@@ -45,17 +45,17 @@ test("a service that moves from SQLite to PostgreSQL has the same flows, history
   expect(before).toMatchObject({ reported: { credentials: { "the a": { password: "the secret" } } } });
   const audit = (await service.send("GET", "/audit?pageSize=1", { headers: bearer(token) })).json();
   expect(audit).toMatchObject({ entries: [{ kind: "store_migrated", detail: "sqlite to postgres" }] });
-  const verified = await runCli(["audit", "verify", "--config", path]);
+  const verified = await runCommand(["audit", "verify", "--config", path]);
   expect(verified.stdout).toContain("The audit log is intact: 4 entries.");
 
   // A backup of the running service.
   const file = join(folder.path, "backup.db");
-  expect(await runCli(["backup", file, "--config", path])).toEqual({
+  expect(await runCommand(["backup", file, "--config", path])).toEqual({
     code: 0,
     stdout: `Backed up to ${file}. Its credentials are encrypted: back up credentialSecret too, in another place.\n`,
     stderr: "",
   });
   await using other = await createDatabase();
-  const restored = await runCli(["restore", file, "--config", path, "--store", other.url]);
+  const restored = await runCommand(["restore", file, "--config", path, "--store", other.url]);
   expect(restored).toEqual({ code: 0, stdout: `Restored ${file}; users have to log in again.\n`, stderr: "" });
 });

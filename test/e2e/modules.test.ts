@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
-import { runCli } from "../cli/run-cli.ts";
+import { runCommand } from "../cli/run-command.ts";
 import { writeModules } from "../modules/write-modules.ts";
 import { deploy } from "./deploy.ts";
 import { tab } from "./flow-builders.ts";
@@ -84,19 +84,19 @@ test.each(rpcProtocolNames)("lists the modules over %s", async (protocol) => {
 });
 
 test("the command lists them, and names the missing types", async () => {
-  const { code, stdout, stderr } = await runCli(["module", "list", "--server", service.url]);
+  const { code, stdout, stderr } = await runCommand(["module", "list", "--server", service.url]);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^NAME +VERSION +STATE +USED BY +NODE TYPES$/m);
   expect(stdout).toMatch(/^node-red-contrib-one +1\.2\.3 +loaded +3 nodes +one, one config$/m);
   expect(stderr).toBe("flowgate: The active flows need node types that are not installed: absent.\n");
-  const json = await runCli(["module", "list", "--server", service.url, "-o", "json"]);
+  const json = await runCommand(["module", "list", "--server", service.url, "-o", "json"]);
   expect(JSON.parse(json.stdout)).toEqual({ modules: [two, one], missingTypes: ["absent"] });
 });
 
 test("the command takes either a server or a data directory", async () => {
-  const { code, stderr } = await runCli(["module", "list", "--server", service.url, "--data-dir", service.dataDir]);
+  const { code, stderr } = await runCommand(["module", "list", "--server", service.url, "--data-dir", service.dataDir]);
   expect(code).toBe(1);
   expect(stderr).toContain("The modules are either those of a server or those in a data directory");
-  const local = await runCli(["module", "list", "--data-dir", service.dataDir]);
+  const local = await runCommand(["module", "list", "--data-dir", service.dataDir]);
   expect(local.stdout).toMatch(/^node-red-contrib-one +1\.2\.3$/m);
 });

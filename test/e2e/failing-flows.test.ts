@@ -149,20 +149,8 @@ const broken: Broken[] = [
     flows: [tab("T"), functionNode("f", { z: "T", initialize: "await new Promise(() => {});" })],
   },
   {
-    name: "an exception from a timer",
-    flows: [
-      tab("T"),
-      functionNode("f", { z: "T", initialize: `setTimeout(() => { throw new Error("from a timer"); }, 10);` }),
-    ],
-  },
-  {
     name: "an exception from a timer, on a request",
     flows: endpoint("/bad", `setTimeout(() => { throw new Error("later"); }, 10)`),
-    provoke: "/bad",
-  },
-  {
-    name: "an unhandled rejection",
-    flows: endpoint("/bad", `void Promise.reject(new Error("unhandled"))`),
     provoke: "/bad",
   },
   {
@@ -171,20 +159,8 @@ const broken: Broken[] = [
     provoke: "/bad",
   },
   {
-    name: "a function that exhausts the memory in On Start",
-    flows: [
-      tab("T"),
-      functionNode("f", { z: "T", initialize: "const all = []; for (;;) all.push(new Array(1e5).fill({}));" }),
-    ],
-  },
-  {
     name: "a function that ends the process",
     flows: endpoint("/bad", `util.inspect.constructor("return process")().exit(0)`),
-    provoke: "/bad",
-  },
-  {
-    name: "a function that logs without end",
-    flows: endpoint("/bad", `for (let i = 0; i < 50000; i += 1) node.warn("again " + i)`),
     provoke: "/bad",
   },
 ];
@@ -225,6 +201,7 @@ test("flows that crash repeatedly are not started until the next deployment", as
       expect((await readRuntime(service)).state).toBe("safe");
     }),
   );
+  expect(await service.get("/works")).toContain("Cannot GET /works");
   await expectCorrectable("flows");
 });
 

@@ -71,20 +71,6 @@ describe("a runtime", () => {
   });
 });
 
-test("enters safe mode after repeated crashes, and leaves it with a deployment of any type", async () => {
-  const crashing = revision(1, starting(`void Promise.reject(new Error("again"));`));
-  await using runtime = await runtimeUnderTest({
-    active: async () => crashing,
-    restart: { backoffMs: 1, safeModeAfter: 2 },
-  });
-  await runtime.untilState("safe");
-  expect(runtime.status().reason).toBe("safe_mode");
-  expect(await runtime.get("/hello")).toContain("Cannot GET /hello");
-  await runtime.apply(revision(2, good), "nodes");
-  expect(runtime.status()).toMatchObject({ state: "running", reason: undefined });
-  expect(await runtime.get("/hello")).toBe("hello");
-});
-
 test("limits the log entries of a flow that logs in a loop", async () => {
   await using runtime = await runtimeUnderTest();
   await runtime.apply(revision(1, starting(`for (let i = 0; i < 20000; i += 1) node.warn("again");`)), "full");

@@ -160,11 +160,13 @@ test("enters safe mode after consecutive crashes, until the next deployment", as
   });
   await runtime.untilState("safe");
   expect(runtime.entries.filter(({ message }) => message.startsWith("deploy"))).toHaveLength(3);
-  expect(runtime.status().message).toBe(
-    "it ended 3 times in a row, most recently because it exited with code 7; its flows are held back until the next deployment",
-  );
+  expect(runtime.status()).toMatchObject({
+    message:
+      "it ended 3 times in a row, most recently because it exited with code 7; its flows are held back until the next deployment",
+    reason: "safe_mode",
+  });
   await runtime.apply(revision(2, nodes("a")), "nodes");
-  expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
+  expect(runtime.status()).toMatchObject({ state: "running", message: undefined, reason: undefined });
 });
 
 test("keeps restarting a child that crashes before it is ready", async () => {

@@ -145,39 +145,24 @@ describe("a flow", () => {
     expect(service.log()).toContain("refused: EACCES");
   });
 
-  test.each([
-    ["fails to log in", `socket.on("data", () => socket.destroy()).write(login)`],
-    ["resets its logins", `socket.on("connect", () => socket.write(login, () => socket.resetAndDestroy()))`],
-  ])("that %s does not block operators", async (_what, send) => {
+  test("that fails to log in, and resets half of its logins, does not block operators", async () => {
     const body = new URLSearchParams(tokenParameters({ password: "wrong" })).toString();
-    const before = service.log().length;
     await run(`let logins = 0;
       const login = post("/auth/token", "application/x-www-form-urlencoded", ${body.length}) + "${body}";
       const attempt = () => {
         const socket = net.connect(port, "127.0.0.1").on("error", () => {}).on("close", () => {
-          if (++logins < 30) setTimeout(attempt, 20); else node.warn("no more logins");
+          if (++logins < 60) setTimeout(attempt, 20); else node.warn("no more logins");
         });
-        ${send};
+        if (logins % 2 === 0) socket.on("data", () => socket.destroy()).write(login);
+        else socket.on("connect", () => socket.write(login, () => socket.resetAndDestroy()));
       };
       attempt();`);
-    await eventually(async () => expect(service.log().slice(before)).toContain("no more logins"));
+    await eventually(async () => expect(service.log()).toContain("no more logins"));
     expect(service.log()).toMatch(/"locked":"(?:user|client)","client":"127\.0\.0\.1","kind":"runtime"/);
     await login(service, {});
     const parameters = new URLSearchParams(tokenParameters()).toString();
     expect((await service.send("POST", "/auth/token", { headers: form, body: parameters, socketPath })).status).toBe(
       200,
     );
-  });
-
-  test.each([
-    ["idle", `""`],
-    ["slow", `post("/auth/token", "application/json", 9) + "{"`],
-  ])("that holds 110 %s connections, and opens them again, does not keep operators out", async (_kind, text) => {
-    await run(holdConnections(text));
-    await eventually(async () => expect(service.log()).toContain("flows used up their share"));
-    expect(await statuses(() => service.send("GET", "/healthz"))).toEqual(always(200));
-    expect(await statuses(() => deployOver({}))).toEqual(always(200));
-    expect(await statuses(() => service.send("GET", "/healthz", { socketPath }))).toEqual(always(200));
-    expect(await statuses(() => deployOver({ socketPath }))).toEqual(always(200));
   });
 });

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdir, readFile, readdir, truncate, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { bearer } from "../e2e/rest.ts";
@@ -67,77 +67,79 @@ test("validates flows without unpacking anything", async () => {
   expect(await readdir(stage.empty)).toEqual([]);
 });
 
-test("is the complete service and its client: logins, deployments, flows, pages, and an orderly shutdown", async () => {
-  await using service = await start({ config: { adminAuth: { users: [user("admin", "*")] } } });
-  // A bcrypt hash, which is verified on a worker thread.
-  const authorization = bearer(await login(service, { username: "admin" }));
-  await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") }, "full", authorization);
-  expect(await service.get("/hello", authorization)).toBe("Hello");
-  const client = { FLOWGATE_SERVER: service.url, FLOWGATE_TOKEN: authorization.authorization.slice("Bearer ".length) };
-  expect(await runExecutable(["status"], client)).toMatchObject({
-    stdout: expect.stringMatching(/^Flows {2,}running$/m) as unknown,
-  });
-  expect(await runExecutable(["whoami", "-o", "yaml"], client)).toMatchObject({
-    stdout: 'username: admin\npermissions:\n  - "*"\n',
-  });
-  for (const page of ["/openapi.json", "/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
-    expect(await service.send("GET", page)).toMatchObject({ status: 200 });
-  }
-  expect(await readdir(stage.empty)).toEqual([]);
-  const copy = join(stage.other, "backup.db");
-  const restored = join(stage.other, "restored");
-  expect(await runExecutable(["backup", copy, "--data-dir", dataDir])).toMatchObject({ stderr: "" });
-  expect(await runExecutable(["restore", copy, "--data-dir", restored])).toMatchObject({ stderr: "" });
-  expect(await readdir(restored)).toEqual(["flowgate.db", "flowgate.lock"]);
-  expect(await service.stop()).toBe(0);
-});
-
 /** What each expression returns in a flow, or its error code. */
-async function outcomes(service: Service, expressions: readonly string[]): Promise<Record<string, unknown>> {
+async function outcomes(
+  service: Service,
+  expressions: readonly string[],
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Record<string, unknown>> {
   const code = `${escape} const load = (name) => host.getBuiltinModule(name);
     const evaluate = (expression) => {
       try { return { value: expression() }; } catch (error) { return { code: error.code }; }
     };
     msg.payload = [${expressions.map((expression) => `() => ${expression}`).join()}].map(evaluate);`;
-  await deploy(service, { flows: endpoint("/try", code) });
-  const results = JSON.parse(await service.get("/try")) as unknown[];
+  await deploy(service, { flows: endpoint("/try", code) }, "full", headers);
+  const results = JSON.parse(await service.get("/try", headers)) as unknown[];
   return Object.fromEntries(expressions.map((expression, at) => [expression, results[at]]));
 }
 
 const denied = { code: "ERR_ACCESS_DENIED" };
 
-test("its flows are restricted as in the npm package", async () => {
-  await using service = await start();
-  // Flows must not be able to change the unpacked program.
-  const unpacked = JSON.stringify(join(await programFolder(), "dist/src/runtime/child/main.js"));
-  const expected = {
-    [`load("fs").readFileSync("/etc/hostname")`]: denied,
-    [`load("fs").readFileSync("../credential.key")`]: denied,
-    [`load("fs").readFileSync("../flowgate.db")`]: denied,
-    [`load("fs").readdirSync("..")`]: denied,
-    [`load("fs").readFileSync("/proc/" + host.ppid + "/environ")`]: denied,
-    [`load("fs").writeFileSync("../written", "")`]: denied,
-    [`load("child_process").execFileSync(host.execPath, ["--version"])`]: denied,
-    [`new (load("worker_threads").Worker)("1", { eval: true }) && 1`]: denied,
-    [`load("v8").setFlagsFromString("--redirect-code-traces-to=../trace")`]: denied,
-    [`load("fs").writeFileSync(${unpacked}, "")`]: denied,
-    [`host.kill(host.ppid, 0)`]: { code: "EPERM" },
-    [`typeof load("node:sqlite")`]: { value: "undefined" },
-    [`Object.keys(host.env).toSorted()`]: { value: ["HOME", "PATH"] },
-    [`load("fs").writeFileSync("mine", "") ?? 1`]: { value: 1 },
-  };
-  expect(await outcomes(service, Object.keys(expected))).toEqual(expected);
-});
-
-test("its flows have the permissions of the options", async () => {
-  await using service = await start({
-    config: { runtime: { allow: { fileSystemRead: ["/etc/hostname"], worker: true } } },
+describe("with users", () => {
+  let service: Service;
+  let authorization: ReturnType<typeof bearer>;
+  beforeAll(async () => {
+    service = await start({ config: { adminAuth: { users: [user("admin", "*")] } } });
+    // A bcrypt hash, which is verified on a worker thread.
+    authorization = bearer(await login(service, { username: "admin" }));
   });
-  const expected = {
-    [`load("fs").readFileSync("/etc/hostname").length > 0`]: { value: true },
-    [`new (load("worker_threads").Worker)("1", { eval: true }) && 1`]: { value: 1 },
-  };
-  expect(await outcomes(service, Object.keys(expected))).toEqual(expected);
+  afterAll(() => service?.[Symbol.asyncDispose]());
+
+  test("is the complete service and its client: deployments, flows, pages, and copies of the store", async () => {
+    await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") }, "full", authorization);
+    expect(await service.get("/hello", authorization)).toBe("Hello");
+    const client = {
+      FLOWGATE_SERVER: service.url,
+      FLOWGATE_TOKEN: authorization.authorization.slice("Bearer ".length),
+    };
+    expect(await runExecutable(["status"], client)).toMatchObject({
+      stdout: expect.stringMatching(/^Flows {2,}running$/m) as unknown,
+    });
+    expect(await runExecutable(["whoami", "-o", "yaml"], client)).toMatchObject({
+      stdout: 'username: admin\npermissions:\n  - "*"\n',
+    });
+    for (const page of ["/openapi.json", "/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
+      expect(await service.send("GET", page)).toMatchObject({ status: 200 });
+    }
+    expect(await readdir(stage.empty)).toEqual([]);
+    const copy = join(stage.other, "backup.db");
+    const restored = join(stage.other, "restored");
+    expect(await runExecutable(["backup", copy, "--data-dir", dataDir])).toMatchObject({ stderr: "" });
+    expect(await runExecutable(["restore", copy, "--data-dir", restored])).toMatchObject({ stderr: "" });
+    expect(await readdir(restored)).toEqual(["flowgate.db", "flowgate.lock"]);
+  });
+
+  test("its flows are restricted as in the npm package", async () => {
+    // Flows must not be able to change the unpacked program.
+    const unpacked = JSON.stringify(join(await programFolder(), "dist/src/runtime/child/main.js"));
+    const expected = {
+      [`load("fs").readFileSync("/etc/hostname")`]: denied,
+      [`load("fs").readFileSync("../credential.key")`]: denied,
+      [`load("fs").readFileSync("../flowgate.db")`]: denied,
+      [`load("fs").readdirSync("..")`]: denied,
+      [`load("fs").readFileSync("/proc/" + host.ppid + "/environ")`]: denied,
+      [`load("fs").writeFileSync("../written", "")`]: denied,
+      [`load("child_process").execFileSync(host.execPath, ["--version"])`]: denied,
+      [`new (load("worker_threads").Worker)("1", { eval: true }) && 1`]: denied,
+      [`load("v8").setFlagsFromString("--redirect-code-traces-to=../trace")`]: denied,
+      [`load("fs").writeFileSync(${unpacked}, "")`]: denied,
+      [`host.kill(host.ppid, 0)`]: { code: "EPERM" },
+      [`typeof load("node:sqlite")`]: { value: "undefined" },
+      [`Object.keys(host.env).toSorted()`]: { value: ["HOME", "PATH"] },
+      [`load("fs").writeFileSync("mine", "") ?? 1`]: { value: 1 },
+    };
+    expect(await outcomes(service, Object.keys(expected), authorization)).toEqual(expected);
+  });
 });
 
 test("does not run the runtime program without the permission model", async () => {
@@ -153,13 +155,20 @@ test("does not run the runtime program without the permission model", async () =
   ).toMatchObject({ stdout: "it ran\n" });
 });
 
-test("repairs its unpacked files, and removes those of other versions", async () => {
+test("repairs its unpacked files, removes those of other versions, gives flows the permissions of the options, and ends in order", async () => {
   const folder = await programFolder();
   await truncate(join(folder, "dist/src/app/gateway.js"), 10);
   await writeFile(join(folder, "dist/src/runtime/child/main.js"), "throw new Error('changed')");
   const old = join(dataDir, "program/older");
   await mkdir(old);
-  await using service = await start();
+  await using service = await start({
+    config: { runtime: { allow: { fileSystemRead: ["/etc/hostname"], worker: true } } },
+  });
+  const expected = {
+    [`load("fs").readFileSync("/etc/hostname").length > 0`]: { value: true },
+    [`new (load("worker_threads").Worker)("1", { eval: true }) && 1`]: { value: 1 },
+  };
+  expect(await outcomes(service, Object.keys(expected))).toEqual(expected);
   expect(await service.stop()).toBe(0);
   expect(await readdir(join(dataDir, "program"))).toEqual([basename(folder)]);
 });

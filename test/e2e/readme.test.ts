@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../free-port.ts";
 import { expectOutput, parseTranscript } from "./transcript.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -21,8 +22,10 @@ const block = (language: string, mark: string): string => {
   return found[0] ?? "";
 };
 
+type Checkout = AsyncDisposable & { path: string };
+
 /** A folder that looks like a checkout, for what the commands write must not land in this one. */
-async function createCheckout(): Promise<AsyncDisposable & { path: string }> {
+async function createCheckout(): Promise<Checkout> {
   const path = await mkdtemp(join(tmpdir(), "flowgate-readme-"));
   for (const name of [
     "node_modules",
@@ -44,26 +47,21 @@ type Running = AsyncDisposable & { url: string; run: (code: string) => Promise<s
 
 /** Starts the service by the README's command, on free ports; `run` takes its shell code with these ports. */
 async function start(cwd: string, flags: string[]): Promise<Running> {
-  const service = spawn("npm", ["start", "--", "--port", "0", "--runtime-port", "0", ...flags], {
+  const [port, flowsPort] = [await freePort(), await freePort()];
+  const service = spawn("npm", ["start", "--", "--port", `${port}`, "--runtime-port", `${flowsPort}`, ...flags], {
     cwd,
     stdio: ["ignore", "pipe", "inherit"],
   });
   let output = "";
-  const port = await new Promise<string>((resolve, reject) => {
+  await new Promise<void>((resolve, reject) => {
     service.stdout.on("data", (chunk: Buffer) => {
       output += chunk.toString();
-      const url = /listens on http:\/\/127\.0\.0\.1:(\d+)/.exec(output);
-      // The flows have started with this: their port is known.
-      if (url?.[1] !== undefined && output.includes("the flow runtime is running")) {
-        resolve(url[1]);
+      if (output.includes("Flowgate listens on") && output.includes("the flow runtime is running")) {
+        resolve();
       }
     });
     service.once("exit", () => reject(new Error(`npm start ended:\n${output}`)));
   });
-  const runtimePort = /HTTP-in nodes[^\n]*:(\d+)/.exec(output)?.[1];
-  const settings = await fetch(`http://127.0.0.1:${port}/settings`);
-  const flowsPort =
-    runtimePort ?? (settings.ok ? ((await settings.json()) as { runtime: { httpPort: number } }).runtime.httpPort : 0);
   const url = `http://127.0.0.1:${port}`;
   return {
     url,
@@ -88,39 +86,47 @@ test("has one command to run and one to test, and they are scripts of this packa
   expect(shell.at(-1)).toBe("npm install && npm test\n");
 });
 
-test("looks as its beginning shows", async () => {
-  await using checkout = await createCheckout();
-  await using service = await start(checkout.path, []);
-  const deployed = block("sh", "flowgate deploy");
-  expect(await service.run(deployed)).toMatch(/^4 added, [^]* Its flows are running\.\nHello$/);
+describe("without users", () => {
+  let checkout: Checkout;
+  let service: Running;
+  beforeAll(async () => {
+    checkout = await createCheckout();
+    service = await start(checkout.path, []);
+  });
+  afterAll(async () => {
+    await service?.[Symbol.asyncDispose]();
+    await checkout?.[Symbol.asyncDispose]();
+  });
 
-  const [define = ""] = deployed.split("\n");
-  for (const { command, output } of parseTranscript(block("console", "$ flowgate deploy"))) {
-    const real = await service.run(`${define}\n${command}`);
-    const history = (await (await fetch(`${service.url}/revisions`)).json()) as { revisions: { rev: string }[] };
-    const revs = history.revisions.map(({ rev }) => rev);
-    expectOutput(output.trimEnd(), real.trimEnd(), revs);
-  }
-  expect(await service.run("curl http://127.0.0.1:1880/hello")).toBe("Hello");
-});
+  test("looks as its beginning shows", async () => {
+    const deployed = block("sh", "flowgate deploy");
+    expect(await service.run(deployed)).toMatch(/^4 added, [^]* Its flows are running\.\nHello$/);
 
-test("deploys with curl", async () => {
-  await using checkout = await createCheckout();
-  await using service = await start(checkout.path, []);
+    const [define = ""] = deployed.split("\n");
+    for (const { command, output } of parseTranscript(block("console", "$ flowgate deploy"))) {
+      const real = await service.run(`${define}\n${command}`);
+      const history = (await (await fetch(`${service.url}/revisions`)).json()) as { revisions: { rev: string }[] };
+      const revs = history.revisions.map(({ rev }) => rev);
+      expectOutput(output.trimEnd(), real.trimEnd(), revs);
+    }
+    expect(await service.run("curl http://127.0.0.1:1880/hello")).toBe("Hello");
+  });
 
-  const v1 = await service.run(block("sh", "`Hello`; return msg;"));
-  expect(v1).toMatch(/^HTTP\/1\.1 204 [^]*Hello$/);
+  test("deploys with curl", async () => {
+    const v1 = await service.run(block("sh", "`Hello`; return msg;"));
+    expect(v1).toMatch(/^HTTP\/1\.1 204 [^]*Hello$/);
 
-  const v2 = block("sh", "flows.json");
-  expect(await service.run(v2)).toMatch(/^HTTP\/1\.1 200 [^]*\{"rev":"[^"]+"\}Hello again$/);
+    const v2 = block("sh", "flows.json");
+    expect(await service.run(v2)).toMatch(/^HTTP\/1\.1 200 [^]*\{"rev":"[^"]+"\}Hello again$/);
 
-  // "The same command once more": what was read is not the active revision any more.
-  const deploy = /^curl -i .*?\n.*nodes'$/ms.exec(v2)?.[0] ?? "";
-  expect(await service.run(deploy)).toMatch(/^HTTP\/1\.1 409 [^]*"code":"version_mismatch"/);
+    // "The same command once more": what was read is not the active revision any more.
+    const deploy = /^curl -i .*?\n.*nodes'$/ms.exec(v2)?.[0] ?? "";
+    expect(await service.run(deploy)).toMatch(/^HTTP\/1\.1 409 [^]*"code":"version_mismatch"/);
 
-  expect(await service.run(block("sh", "flows:undo"))).toMatch(
-    /^\{"revisions":\[.*\}0 added, 0 removed, 1 changed\n[^]*`Hello` *; return msg;" -> "msg.payload = `Hello again`[^]*HTTP\/1\.1 200 [^]*Hello$/,
-  );
+    expect(await service.run(block("sh", "flows:undo"))).toMatch(
+      /^\{"revisions":\[.*\}0 added, 0 removed, 1 changed\n[^]*`Hello` *; return msg;" -> "msg.payload = `Hello again`[^]*HTTP\/1\.1 200 [^]*Hello$/,
+    );
+  });
 });
 
 test("hashes a password, and works with tokens: with curl, with the generated client and with buf", async () => {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { assertLoadable } from "../../src/modules/node-packages.ts";
+import { assertLoadable, assertWellFormed } from "../../src/modules/node-packages.ts";
 import { writeFiles } from "../runtime/planted-code.ts";
 import { createFolder } from "../store/builders.ts";
 
@@ -32,5 +32,24 @@ test.each<[string, problem: string, section: unknown]>([
   });
   expect(() => assertLoadable(folder.path, [malformed])).toThrow(
     `malformed is malformed: in its package.json, ${problem}. It is not installed, and the modules remain as they were`,
+  );
+});
+
+test.each<[string, problem: string, manifest: object]>([
+  ["another name", "its package.json does not have this name", { name: "other" }],
+  ["nodes that are missing", 'it has no file for its nodes "all"', { "node-red": { nodes: { all: "absent.js" } } }],
+  [
+    "nodes outside of it",
+    'it has no file for its nodes "all"',
+    { "node-red": { nodes: { all: "../../package.json" } } },
+  ],
+])("a package is malformed if Node-RED can't load its nodes: %s", async (_, problem, manifest) => {
+  await using folder = await createFolder();
+  await writeFiles(folder.path, {
+    "package.json": "{}",
+    "node_modules/malformed/package.json": JSON.stringify({ name: "malformed", version: "1.0.0", ...manifest }),
+  });
+  expect(() => assertWellFormed(folder.path, "malformed")).toThrow(
+    `malformed is malformed: ${problem}. It is not installed, and the modules remain as they were`,
   );
 });

@@ -18,7 +18,6 @@ import { exhaustion } from "./drills/exhaustion.ts";
 import { memory } from "./drills/memory.ts";
 import { soak } from "./drills/soak.ts";
 import { storageFaults } from "./drills/storage-faults.ts";
-import { tokenEndpoint } from "./drills/token-endpoint.ts";
 
 export const drills: readonly Drill[] = [
   linearizability,
@@ -27,7 +26,6 @@ export const drills: readonly Drill[] = [
   storageFaults,
   postgres,
   hostileInput,
-  tokenEndpoint,
   secretCanaries,
   rollingRestarts,
   hostileFlows,

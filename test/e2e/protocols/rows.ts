@@ -134,13 +134,18 @@ function replyTo(row: Row): { status: number; type: unknown; body: unknown } {
   if (challenge !== undefined) {
     return { status, type: undefined, body: undefined };
   }
-  const text = matching(message);
   return {
     status,
     type: "application/json",
-    body: isOAuth === true ? { error: reason, error_description: text } : { code: reason, message: text },
+    body:
+      isOAuth === true
+        ? { error: reason, error_description: matching(message ?? described) }
+        : { code: reason, message: matching(message) },
   };
 }
+
+/** What RFC 6749, 5.2 permits in descriptions. */
+const described = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/;
 
 function headersOf(row: Row): Record<string, unknown> {
   if (!("rejection" in row)) {

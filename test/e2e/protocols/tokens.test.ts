@@ -112,6 +112,13 @@ const issuing: Row[] = [
   { name: "a token for the other client", ...issue({ client_id: "service-editor" }), ...issued },
   { name: "a token of a narrower scope", ...issue({ scope: "read flows.write" }), ...issued },
   { name: "a token of the user's own scope", ...issue({ username: "reader", scope: "flows.read" }), ...issued },
+  { name: "a token with an unknown parameter", ...issueForm(`${encode({})}&unknown=1`), ...issued },
+  // RFC 6749, appendix B. Scopes are in any order.
+  {
+    name: "a token for characters that are escaped, and spaces that are +",
+    ...issueForm(encode({ scope: "settings.read flows.read" }).replace("admin", "%61dmin")),
+    ...issued,
+  },
   ...parameterNames.flatMap((name): Row[] => [
     {
       name: `${name} empty`,
@@ -317,9 +324,29 @@ describe("logins that fail", () => {
   });
 });
 
+test.each(["/auth/token", "/auth/revoke"])("%s takes POST only", async (path) => {
+  const { status, headers } = await service.send("GET", path, { headers: bearer(tokens["good"] ?? "") });
+  expect({ status, allow: headers["allow"] }).toEqual({ status: 405, allow: "POST, OPTIONS" });
+});
+
+test("a token is taken from the Authorization header only, whose scheme is in any case", async () => {
+  const own = await login(service, {});
+  const replies = [
+    await service.send("GET", "/settings", { headers: { authorization: `bEaReR ${own}` } }),
+    await service.send("GET", `/settings?access_token=${own}`),
+    await service.send("POST", "/flows", { headers: form, body: `access_token=${own}` }),
+  ];
+  expect(replies.map(({ status }) => status)).toEqual([200, 401, 401]);
+});
+
 test("a token is invalid after its revocation over any protocol", async () => {
+  const revokeByForm = (t: string, hint = "") =>
+    service.send("POST", "/auth/revoke", { headers: { ...form, ...bearer(t) }, body: `token=${t}${hint}` });
   const ways: [string, (token: string) => Promise<unknown>][] = [
-    ["form", (t) => service.send("POST", "/auth/revoke", { headers: { ...form, ...bearer(t) }, body: `token=${t}` })],
+    ["form", revokeByForm],
+    // RFC 7009, 2.1
+    ["form with a wrong hint", (t) => revokeByForm(t, "&token_type_hint=refresh_token")],
+    ["form with an unknown hint", (t) => revokeByForm(t, "&token_type_hint=unknown")],
     [
       "JSON",
       (t) =>

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { root } from "./stage.ts";
 
-// test/e2e/envoy.test.ts runs Envoy. Here, the configuration is checked as text, also without Envoy.
+// test/e2e/proxies.test.ts runs Envoy. Here, the configuration is checked as text, also without Envoy.
 const text = readFileSync(join(root, "deploy/envoy/flowgate.yaml"), "utf8");
 /** The configuration changed for a service with `tls`. */
 const overTls = text.replaceAll(/^ {6}#(?=\S| {2})/gm, "      ");

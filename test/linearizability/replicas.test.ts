@@ -9,8 +9,9 @@ import { runClients } from "./clients.ts";
 import { findViolations } from "./find-violations.ts";
 import type { ChainedRevision, Operation } from "./operation.ts";
 
-const clients = Number(process.env["FLOWGATE_LINEARIZABILITY_CLIENTS"] ?? 8);
-const comparisons = Number(process.env["FLOWGATE_LINEARIZABILITY_DEPLOYMENTS"] ?? 240);
+// One for each protocol.
+const clients = Number(process.env["FLOWGATE_LINEARIZABILITY_CLIENTS"] ?? 3);
+const comparisons = Number(process.env["FLOWGATE_LINEARIZABILITY_DEPLOYMENTS"] ?? 100);
 const timeout = 240_000 + comparisons * 100;
 
 const stack = new AsyncDisposableStack();
@@ -75,7 +76,7 @@ test(
 );
 
 test("deployments without the comparison are found", { timeout }, async () => {
-  const { operations, chain } = await observe({ compares: false, comparisons: 5 * clients });
+  const { operations, chain } = await observe({ compares: false, comparisons: 10 * clients });
   expect(findViolations(operations, chain)).toContainEqual(
     expect.stringMatching(/^client \d+, \w+, operation \d+ has replaced revision \S+, but expected \S+$/),
   );

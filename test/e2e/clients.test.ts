@@ -1,3 +1,8 @@
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { create, type DescMethodUnary, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import {
   Client,
@@ -8,26 +13,30 @@ import {
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
-import { spawn } from "node:child_process";
-import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
+import { grpcioSteps, hasGrpcio, startGrpcio } from "./grpcio.ts";
+import { isMissing, run } from "./program.ts";
 import { bearer } from "./rest.ts";
 import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
 // Third-party clients.
 
+const config = {
+  ...withoutRuntime,
+  adminAuth: { users: [user("admin", "*")] },
+  // On a machine busy with other tests, calls would be shed.
+  limits: { bodyBytes: 100_000, eventLoopDelayMs: 0 },
+};
 let service: Service;
 let token: string;
 
 beforeAll(async () => {
-  service = await startService({
-    config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] }, limits: { bodyBytes: 100_000 } },
-  });
+  service = await startService({ config });
   token = await login(service, {});
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
@@ -134,51 +143,80 @@ describe("@grpc/grpc-js", () => {
     );
     expect(responses.filter(({ error }) => error !== null)).toEqual([]);
   });
+
+  test("checks health, without a token", async () => {
+    using client = open();
+    const ask = async (name: string) => await call(client, Health.method.check, { service: name }, {});
+    expect((await ask("")).message?.status).toBe(Status.SERVING);
+    expect((await ask("flowgate.v1.FlowsService")).message?.status).toBe(Status.SERVING);
+    expect((await ask("nothing")).error?.code).toBe(status.NOT_FOUND);
+  });
+
+  test("watches health until it cancels", async () => {
+    using client = open();
+    const { input, output, name } = Health.method.watch;
+    const stream = client.makeServerStreamRequest(
+      `/${Health.typeName}/${name}`,
+      () => Buffer.from(toBinary(input, create(input))),
+      (bytes: Buffer) => fromBinary(output, bytes),
+      undefined,
+    );
+    const [first] = (await once(stream, "data")) as [MessageShape<typeof output>];
+    expect(first.status).toBe(Status.SERVING);
+    const ended = once(stream, "error") as Promise<[ServiceError]>;
+    stream.cancel();
+    expect((await ended)[0].code).toBe(status.CANCELLED);
+  });
 });
 
-describe("buf curl", () => {
-  const proto = fileURLToPath(new URL("../../proto", import.meta.url));
+describe("buf curl, by reflection", () => {
+  const bufCurl = (path: string, ...args: string[]) =>
+    run("buf", "curl", "--http2-prior-knowledge", ...args, `${service.url}${path}`);
+  const withToken = () => ["-H", `authorization: Bearer ${token}`, "--reflect-header", "*"];
 
-  async function bufCurl(protocol: string, rpc: string, data: string, ...args: string[]) {
-    const child = spawn(
-      "buf",
-      [
-        "curl",
-        "--schema",
-        proto,
-        "--protocol",
-        protocol,
-        "--http2-prior-knowledge",
-        "--data",
-        data,
-        ...args,
-        `${service.url}/${rpc}`,
-      ],
-      { stdio: ["ignore", "pipe", "pipe"] },
-    );
-    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    return stdout === ""
-      ? { error: JSON.parse(stderr) as { code: string; message: string } }
-      : { response: JSON.parse(stdout) as unknown };
-  }
+  test("is rejected without a token", async () => {
+    const { stdout, stderr } = await bufCurl("", "--list-services");
+    expect(stdout).toBe("");
+    expect(stderr).toContain("you are not authenticated");
+  });
 
-  test.each(["grpc", "connect", "grpcweb"])("over %s", async (protocol) => {
-    const own = ["-H", `authorization: Bearer ${token}`];
+  test("lists the services", async () => {
+    const { stdout } = await bufCurl("", "--list-services", ...withToken());
+    expect(stdout.trim().split("\n")).toEqual([
+      "flowgate.v1.AuditService",
+      "flowgate.v1.AuthService",
+      "flowgate.v1.ContextService",
+      "flowgate.v1.EventsService",
+      "flowgate.v1.FlowsService",
+      "flowgate.v1.LogsService",
+      "flowgate.v1.ModulesService",
+      "flowgate.v1.ProposalsService",
+      "flowgate.v1.RevisionsService",
+      "flowgate.v1.RuntimeService",
+      "flowgate.v1.SettingsService",
+      "flowgate.v1.TokensService",
+      "grpc.health.v1.Health",
+      "grpc.reflection.v1.ServerReflection",
+      "grpc.reflection.v1alpha.ServerReflection",
+    ]);
+  });
+
+  test("checks health", async () => {
+    const { stdout } = await bufCurl(`/${Health.typeName}/Check`, "--data", "{}", ...withToken());
+    expect(JSON.parse(stdout)).toEqual({ status: "SERVING" });
+  });
+
+  test.each(["grpc", "connect", "grpcweb"])("calls over %s", async (protocol) => {
+    const call = async (rpc: string, data: string) => {
+      const path = `/flowgate.v1.FlowsService/${rpc}`;
+      const { stdout, stderr } = await bufCurl(path, "--protocol", protocol, "--data", data, ...withToken());
+      return JSON.parse(stdout === "" ? stderr : stdout) as Record<string, unknown>;
+    };
     const node = { id: "t", type: "tab", label: `by buf over ${protocol}`, properties: { ä: [null, ""] } };
-    const [scheme, deployed, nobody] = await Promise.all([
-      bufCurl(protocol, "flowgate.v1.AuthService/GetLogin", "{}"),
-      bufCurl(protocol, "flowgate.v1.FlowsService/SetFlows", JSON.stringify({ flows: [node] }), ...own),
-      bufCurl(protocol, "flowgate.v1.FlowsService/GetFlows", "{}"),
-    ]);
-    expect(scheme).toMatchObject({ response: { type: "credentials" } });
-    expect(nobody).toMatchObject({ error: { code: "unauthenticated" } });
-    const { rev } = (deployed as { response: { rev: string } }).response;
-    const [read, stale] = await Promise.all([
-      bufCurl(protocol, "flowgate.v1.FlowsService/GetFlows", "{}", ...own),
-      bufCurl(protocol, "flowgate.v1.FlowsService/SetFlows", '{"rev":"stale"}', ...own),
-    ]);
-    expect(read).toEqual({ response: { flows: [node], rev } });
-    expect(stale).toMatchObject({ error: { code: "aborted", message: expect.stringContaining(rev) } });
+    const { rev } = await call("SetFlows", JSON.stringify({ flows: [node] }));
+    const [read, stale] = await Promise.all([call("GetFlows", "{}"), call("SetFlows", '{"rev":"stale"}')]);
+    expect(read).toEqual({ flows: [node], rev });
+    expect(stale).toMatchObject({ code: "aborted", message: expect.stringContaining(String(rev)) });
   });
 });
 
@@ -210,30 +248,91 @@ describe("Connect over GET", () => {
   });
 });
 
-describe("curl", () => {
-  async function curl(...args: string[]) {
-    const child = spawn("curl", ["-s", "-S", "-w", "\n%{http_version} %{http_code}", ...args], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    return text(child.stdout);
-  }
+describe.skipIf(isMissing("python3-grpcio", hasGrpcio))("grpcio of Python", () => {
+  test("uses reflection, logs in, deploys, reads, is rejected, and watches the service until it stops", async () => {
+    await using other = await startService({ config: { ...config, reflection: "open" } });
+    const client = startGrpcio(`127.0.0.1:${other.port}`);
+    await client.untilWatching();
+    await other.stop();
+    expect(await client.ended()).toEqual({ complaints: "", steps: grpcioSteps });
+  });
+});
 
+describe.skipIf(isMissing("curl", existsSync("/usr/bin/curl")))("curl", () => {
   test.each([
     ["--http1.1", "1.1"],
     ["--http2-prior-knowledge", "2"],
     // The upgrade is ignored, and the request is served over HTTP/1.1.
     ["--http2", "1.1"],
   ])("with %s", async (flag, version) => {
+    const curl = async (path: string, ...args: string[]) => {
+      const output = ["-s", "-S", "-w", "\n%{http_version} %{http_code}"];
+      return (await run("curl", ...output, flag, ...args, `${service.url}${path}`)).stdout;
+    };
+    const json = ["-H", "Content-Type: application/json"];
     const own = ["-H", `Authorization: Bearer ${token}`];
-    expect(await curl(flag, ...own, "-d", "[]", "-H", "Content-Type: application/json", `${service.url}/flows`)).toBe(
-      `\n${version} 204`,
-    );
-    expect(await curl(flag, ...own, `${service.url}/flows`)).toBe(`[]\n${version} 200`);
-    expect(await curl(flag, `${service.url}/flows`)).toBe(`\n${version} 401`);
+    expect(await curl("/flows", ...own, ...json, "-d", "[]")).toBe(`\n${version} 204`);
+    expect(await curl("/flows", ...own)).toBe(`[]\n${version} 200`);
+    expect(await curl("/flows")).toBe(`\n${version} 401`);
     // So large that curl sends Expect: 100-continue.
     const large = ["-H", "Expect: 100-continue", "--data-binary", `"${"x".repeat(90_000)}"`];
-    expect(await curl(flag, ...own, ...large, "-H", "Content-Type: application/json", `${service.url}/flows`)).toMatch(
-      new RegExp(`invalid_flows.*\n${version} 400$`),
+    expect(await curl("/flows", ...own, ...json, ...large)).toMatch(new RegExp(`invalid_flows.*\n${version} 400$`));
+
+    const rest = await curl("/settings", ...own);
+    const rpc = await curl(`/${SettingsService.typeName}/GetSettings`, ...own, ...json, "-d", "{}");
+    expect(rest).toMatch(new RegExp(`"apiVersions".*\n${version} 200$`));
+    const bodyOf = (output: string) => JSON.parse(output.split("\n")[0] ?? "") as Record<string, unknown>;
+    expect(bodyOf(rpc)).toMatchObject({ apiVersions: bodyOf(rest)["apiVersions"], user: bodyOf(rest)["user"] });
+
+    const check = (data: string) => curl(`/${Health.typeName}/Check`, ...json, "-d", data);
+    expect(await check("{}")).toBe(`{"status":"SERVING"}\n${version} 200`);
+    expect(await check('{"service":"nothing"}')).toMatch(new RegExp(`"code":"not_found".*\n${version} 404$`));
+  });
+});
+
+describe.skipIf(isMissing("h2load of nghttp2-client", existsSync("/usr/bin/h2load")))("h2load", () => {
+  const total = 500;
+  let directory: string;
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), "flowgate-h2load-"));
+    await writeFile(join(directory, "empty.json"), "{}");
+    // An empty gRPC message.
+    await writeFile(join(directory, "empty.grpc"), new Uint8Array(5));
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  test.each<[string, string[], string]>([
+    ["reads over REST", [], "/flows"],
+    ["reads over REST with HTTP/1.1", ["--h1"], "/flows"],
+    [
+      "calls over Connect",
+      ["-d", "empty.json", "-H", "content-type: application/json"],
+      "/flowgate.v1.FlowsService/GetFlows",
+    ],
+    [
+      "calls over gRPC",
+      ["-d", "empty.grpc", "-H", "content-type: application/grpc", "-H", "te: trailers"],
+      "/flowgate.v1.FlowsService/GetFlows",
+    ],
+    [
+      "checks health over gRPC",
+      ["-d", "empty.grpc", "-H", "content-type: application/grpc", "-H", "te: trailers"],
+      "/grpc.health.v1.Health/Check",
+    ],
+  ])("%s some hundred times, each successfully", async (_, args, path) => {
+    const { stdout } = await run(
+      "h2load",
+      `--requests=${total}`,
+      "--clients=4",
+      "--max-concurrent-streams=16",
+      `--header=authorization: ${bearer(token).authorization}`,
+      ...args.map((arg) => (arg.startsWith("empty.") ? join(directory, arg) : arg)),
+      `${service.url}${path}`,
     );
+    expect(stdout).toContain(`${total} succeeded, 0 failed, 0 errored, 0 timeout`);
+    expect(stdout).toContain(`status codes: ${total} 2xx, 0 3xx, 0 4xx, 0 5xx`);
+    // An error over gRPC has the status 200 too, but no data.
+    expect(Number(/\((\d+)\) data$/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(2 * total);
   });
 });

@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { toJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { ContextService } from "../../gen/flowgate/v1/context_pb.ts";
 import { createDatabase } from "../postgres/postgres.ts";
 import { deploy, readRuntime } from "./deploy.ts";
@@ -192,23 +192,21 @@ test("a value is required, and bounded", async () => {
   expect((await send("PUT", "/global/x", { value: "x".repeat(1024 * 1024) }))[0]).toBe(413);
 });
 
-describe.each(Object.entries(rpcProtocols))("over %s", (name, createTransport) => {
-  test("values are set, read, listed and deleted", async () => {
-    const transport = createTransport(service.url);
-    const { setContext, getContext, listContext, deleteContext } = ContextService.method;
-    const scope = "global/over_rpc";
-    const content = { value: { kind: { case: "numberValue" as const, value: 7 } } };
-    expect(await call(transport, setContext, { scope, content }, admin)).toMatchObject({ message: {} });
-    const got = await call(transport, getContext, { scope }, admin);
-    expect("message" in got && got.message.value && toJson(ValueSchema, got.message.value)).toBe(7);
-    const all = await call(transport, getContext, { scope: "flow/T" }, admin);
-    expect(all).toMatchObject({ message: { values: { ours: { n: 1 } } } });
-    const listed = await call(transport, listContext, { store: "memory" }, admin);
-    expect(listed).toMatchObject({ message: { stores: ["memory"] } });
-    expect(await call(transport, deleteContext, { scope }, admin)).toMatchObject({ message: {} });
-    const missing = await call(transport, getContext, { scope }, admin);
-    expect([name, missing]).toMatchObject([name, { refused: { code: Code.NotFound, reason: "not_found" } }]);
-  });
+test("values are set, read, listed and deleted over gRPC", async () => {
+  const transport = rpcProtocols.gRPC(service.url);
+  const { setContext, getContext, listContext, deleteContext } = ContextService.method;
+  const scope = "global/over_rpc";
+  const content = { value: { kind: { case: "numberValue" as const, value: 7 } } };
+  expect(await call(transport, setContext, { scope, content }, admin)).toMatchObject({ message: {} });
+  const got = await call(transport, getContext, { scope }, admin);
+  expect("message" in got && got.message.value && toJson(ValueSchema, got.message.value)).toBe(7);
+  const all = await call(transport, getContext, { scope: "flow/T" }, admin);
+  expect(all).toMatchObject({ message: { values: { ours: { n: 1 } } } });
+  const listed = await call(transport, listContext, { store: "memory" }, admin);
+  expect(listed).toMatchObject({ message: { stores: ["memory"] } });
+  expect(await call(transport, deleteContext, { scope }, admin)).toMatchObject({ message: {} });
+  const missing = await call(transport, getContext, { scope }, admin);
+  expect(missing).toMatchObject({ refused: { code: Code.NotFound, reason: "not_found" } });
 });
 
 test("read does not include it, writing needs a permission of its own, and is in the audit log without the value", async () => {

@@ -5,7 +5,7 @@ import { tryDeploy } from "./deploy.ts";
 import { functionNode, type Node, tab } from "./flow-builders.ts";
 import { type Json, useOperators } from "./operators.ts";
 import type { Reply } from "./rest.ts";
-import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
+import { call, rpcProtocols } from "./rpc.ts";
 import { watch, watchProtocols } from "./watch-events.ts";
 
 const { tokens, running, send, deployAs, revision, newest, verdicts } = useOperators();
@@ -174,10 +174,10 @@ test("all changes of flows have the limit, which waits ten seconds unless the ca
   expect(outcomeOf(await send("POST", "/flows:undo", { headers: limit }))).toBe("failed");
 });
 
-test.each(rpcProtocolNames)("the limit is a field over %s", async (protocol) => {
+test("the limit is a field over gRPC", async () => {
   await deployAs("ada", good);
   const request = { flows: [], maxErrors: 0, wait: 1, deploymentType: DeploymentType.NODES };
-  const transport = rpcProtocols[protocol](running().url);
+  const transport = rpcProtocols.gRPC(running().url);
   const outcome = await call(transport, FlowsService.method.setFlows, request, tokens["ada"]);
   expect(outcome).toMatchObject({ message: { outcome: DeploymentOutcome.RUNNING } });
 });

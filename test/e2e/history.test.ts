@@ -5,7 +5,7 @@ import { RevisionsService, RevisionView } from "../../gen/flowgate/v1/revisions_
 import { counting, endpoint, functionNode, reporter, startsEndpoint, tab } from "./flow-builders.ts";
 import { deploy } from "./deploy.ts";
 import { v2 } from "./rest.ts";
-import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
+import { call, rpcProtocols } from "./rpc.ts";
 import { type Json, useOperators } from "./operators.ts";
 
 const secret = "canary-of-a-credential";
@@ -55,8 +55,8 @@ describe("the history", () => {
     expect(entries).toMatchObject([named]);
   });
 
-  test.each(rpcProtocolNames)("is the same over %s as over REST", async (name) => {
-    const transport = rpcProtocols[name](running().url);
+  test("is the same over gRPC as over REST", async () => {
+    const transport = rpcProtocols.gRPC(running().url);
     await deployAs("ada", [tab("one"), { id: "x", type: "comment", z: "one", x: 1, y: 1 }]);
     const listed = await call(transport, RevisionsService.method.listRevisions, { pageSize: 3 }, tokens["ada"]);
     const overRest = (await get("/revisions?pageSize=3")) as { revisions: Json[]; nextPageToken?: string };
@@ -177,38 +177,35 @@ describe("restoring", () => {
     expect((await send("POST", "/flows:undo", { body: JSON.stringify({ rev: active }) })).status).toBe(200);
   });
 
-  test.each(rpcProtocolNames.filter((name) => name !== "Connect over GET"))(
-    "any earlier revision can be restored over %s",
-    async (name) => {
-      const transport = rpcProtocols[name](running().url);
-      const target = await deployAs("ada", withCredentials);
-      const parent = await deployAs("ada", [tab(name)]);
-      const restored = await call(
-        transport,
-        RevisionsService.method.restoreRevision,
-        { rev: target, activeRev: parent, message: "back" },
-        tokens["bob"],
-      );
-      expect(restored).toMatchObject({ message: { outcome: DeploymentOutcome.RUNNING } });
-      expect(await newest()).toMatchObject({
-        parent,
-        cause: "restore",
-        restoredRev: target,
-        user: "bob",
-        message: "back",
-      });
-      const late = await call(
-        transport,
-        RevisionsService.method.restoreRevision,
-        { rev: target, activeRev: parent },
-        tokens["bob"],
-      );
-      expect(late).toMatchObject({ refused: { code: Code.Aborted, reason: "version_mismatch" } });
-      const undone = await call(transport, FlowsService.method.undoFlows, {}, tokens["bob"]);
-      expect(undone).toMatchObject({ message: { outcome: DeploymentOutcome.RUNNING } });
-      expect(await activeFlows()).toEqual([tab(name)]);
-    },
-  );
+  test("any earlier revision can be restored over gRPC", async () => {
+    const transport = rpcProtocols.gRPC(running().url);
+    const target = await deployAs("ada", withCredentials);
+    const parent = await deployAs("ada", [tab("parent")]);
+    const restored = await call(
+      transport,
+      RevisionsService.method.restoreRevision,
+      { rev: target, activeRev: parent, message: "back" },
+      tokens["bob"],
+    );
+    expect(restored).toMatchObject({ message: { outcome: DeploymentOutcome.RUNNING } });
+    expect(await newest()).toMatchObject({
+      parent,
+      cause: "restore",
+      restoredRev: target,
+      user: "bob",
+      message: "back",
+    });
+    const late = await call(
+      transport,
+      RevisionsService.method.restoreRevision,
+      { rev: target, activeRev: parent },
+      tokens["bob"],
+    );
+    expect(late).toMatchObject({ refused: { code: Code.Aborted, reason: "version_mismatch" } });
+    const undone = await call(transport, FlowsService.method.undoFlows, {}, tokens["bob"]);
+    expect(undone).toMatchObject({ message: { outcome: DeploymentOutcome.RUNNING } });
+    expect(await activeFlows()).toEqual([tab("parent")]);
+  });
 
   test.each(["nodes", "flows", "full"])("undo restarts what the deployment of type %s has restarted", async (type) => {
     const changed = (name: string) => [tab("T"), counting("kept", "T"), counting("changed", "T", { name })];

@@ -7,7 +7,7 @@ import { type Claims, type LocalIssuer, audience, createKey, issuerUrl, openIssu
 import { runCli } from "../cli/run-cli.ts";
 import { deploy } from "./deploy.ts";
 import { bearer, json } from "./rest.ts";
-import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
+import { call, rpcProtocols } from "./rpc.ts";
 import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 import { watch, watchProtocols } from "./watch-events.ts";
@@ -47,8 +47,8 @@ afterAll(async () => {
 });
 
 /** The caller according to the service, or the reason of its rejection. */
-const callers: Record<string, (token: string) => Promise<string | undefined>> = {
-  async REST(token) {
+const callers = {
+  async REST(token: string): Promise<string | undefined> {
     const { status, headers, body } = await service.send("GET", "/auth/identity", { headers: bearer(token) });
     if (status === 401) {
       return /error="(\w+)"/.exec(headers["www-authenticate"] ?? "")?.[1];
@@ -56,16 +56,10 @@ const callers: Record<string, (token: string) => Promise<string | undefined>> = 
     const { username, code } = JSON.parse(body) as { username?: string; code?: string };
     return username ?? `${status} ${code}`;
   },
-  ...Object.fromEntries(
-    rpcProtocolNames.map((name) => [
-      name,
-      async (token: string) => {
-        const transport = rpcProtocols[name](service.url);
-        const outcome = await call(transport, AuthService.method.getIdentity, {}, bearer(token));
-        return "message" in outcome ? outcome.message.username : outcome.refused.reason;
-      },
-    ]),
-  ),
+  async gRPC(token: string): Promise<string | undefined> {
+    const outcome = await call(rpcProtocols.gRPC(service.url), AuthService.method.getIdentity, {}, bearer(token));
+    return "message" in outcome ? outcome.message.username : outcome.refused.reason;
+  },
 };
 
 describe.each(Object.entries(callers))("over %s", (protocol, identify) => {

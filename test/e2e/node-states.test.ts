@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { toJson } from "@bufbuild/protobuf";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   GetRuntimeResponseSchema,
   ListNodeStatusesResponseSchema,
@@ -9,7 +9,7 @@ import {
 import { deploy } from "./deploy.ts";
 import { endpoint, functionNode, type Node } from "./flow-builders.ts";
 import { json } from "./rest.ts";
-import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
+import { call, rpcProtocols } from "./rpc.ts";
 import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { restNames } from "./watch-events.ts";
 
@@ -121,24 +121,22 @@ test("pages have every node once, and the flows are on the first one", async () 
   expect(seen).toEqual((await list()).nodes);
 });
 
-describe.each(rpcProtocolNames)("over %s", (protocol) => {
-  test("the responses are those of REST", async () => {
-    const transport = rpcProtocols[protocol](service.url);
-    const runtime = await call(transport, RuntimeService.method.getRuntime, {});
-    const nodes = await call(transport, RuntimeService.method.listNodeStatuses, { pageSize: 2, failing: true });
-    const rest = (await service.send("GET", "/runtime")).json() as object;
-    // What is measured at another time differs.
-    const usage = Object.fromEntries(
-      ["runtimeProcess", "serviceProcess", "disk"].map((name) => [name, expect.any(Object) as object]),
-    );
-    expect("message" in runtime && restNames(toJson(GetRuntimeResponseSchema, runtime.message, always))).toMatchObject({
-      ...rest,
-      ...usage,
-    });
-    expect(
-      "message" in nodes && restNames(toJson(ListNodeStatusesResponseSchema, nodes.message, always)),
-    ).toMatchObject(await list("?pageSize=2&failing=true"));
+test("the responses over gRPC are those of REST", async () => {
+  const transport = rpcProtocols.gRPC(service.url);
+  const runtime = await call(transport, RuntimeService.method.getRuntime, {});
+  const nodes = await call(transport, RuntimeService.method.listNodeStatuses, { pageSize: 2, failing: true });
+  const rest = (await service.send("GET", "/runtime")).json() as object;
+  // What is measured at another time differs.
+  const usage = Object.fromEntries(
+    ["runtimeProcess", "serviceProcess", "disk"].map((name) => [name, expect.any(Object) as object]),
+  );
+  expect("message" in runtime && restNames(toJson(GetRuntimeResponseSchema, runtime.message, always))).toMatchObject({
+    ...rest,
+    ...usage,
   });
+  expect("message" in nodes && restNames(toJson(ListNodeStatusesResponseSchema, nodes.message, always))).toMatchObject(
+    await list("?pageSize=2&failing=true"),
+  );
 });
 
 test("the runtime has its state, and the number of nodes with errors", async () => {

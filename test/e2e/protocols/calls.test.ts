@@ -181,7 +181,9 @@ const httpFaults: Row[] = [
   },
 ];
 
-testRows({ reading, restarting, httpFaults }, () => ({ service, tokens }));
+testRows({ reading, httpFaults }, () => ({ service, tokens }));
+// Each of them starts a process.
+testRows({ restarting }, () => ({ service, tokens }), ["gRPC"]);
 
 test("HEAD and OPTIONS follow HTTP", async () => {
   const headers = bearer(tokens.good);

@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { RuntimeService } from "../../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../../gen/flowgate/v1/settings_pb.ts";
 import { bearer, form, json } from "../rest.ts";
 import { eventually, type Service, startService, withoutRuntime } from "../service.ts";
@@ -56,36 +55,10 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
+/** The permissions of all operations are those of roles.test.ts. */
 const protectedCalls: readonly (Pick<Row, "rest" | "rpc"> & { name: string })[] = [
   { name: "GetFlows", rest: [["GET", "/flows"]], rpc: rpc(FlowsService.method.getFlows, {}) },
   { name: "SetFlows", rest: [["POST", "/flows", json, "[]"]], rpc: rpc(FlowsService.method.setFlows, { flows: [] }) },
-  { name: "GetSettings", rest: [["GET", "/settings"]], rpc: rpc(SettingsService.method.getSettings, {}) },
-  { name: "GetRuntime", rest: [["GET", "/runtime"]], rpc: rpc(RuntimeService.method.getRuntime, {}) },
-  {
-    name: "ListNodeStatuses",
-    rest: [["GET", "/runtime/nodes"]],
-    rpc: rpc(RuntimeService.method.listNodeStatuses, {}),
-  },
-  {
-    name: "RestartRuntime",
-    rest: [["POST", "/runtime:restart", json, "{}"]],
-    rpc: rpc(RuntimeService.method.restartRuntime, {}),
-  },
-  {
-    name: "StartFlows",
-    rest: [["POST", "/runtime:start", json, "{}"]],
-    rpc: rpc(RuntimeService.method.startFlows, {}),
-  },
-  {
-    name: "StopFlows",
-    rest: [["POST", "/runtime:stop", json, "{}"]],
-    rpc: rpc(RuntimeService.method.stopFlows, {}),
-  },
-  {
-    name: "InjectNode",
-    rest: [["POST", "/runtime/nodes/x:inject", json, "{}"]],
-    rpc: rpc(RuntimeService.method.injectNode, { id: "x" }),
-  },
   {
     name: "RevokeToken",
     rest: [["POST", "/auth/revoke", form, "token=x"]],
@@ -119,13 +92,6 @@ const refused: Row[] = [
     [
       ["GetFlows", "narrow", "flows.read"],
       ["SetFlows", "readOnly", "flows.write"],
-      ["GetSettings", "narrow", "settings.read"],
-      ["GetRuntime", "narrow", "runtime.read"],
-      ["ListNodeStatuses", "narrow", "runtime.read"],
-      ["RestartRuntime", "narrow", "runtime.write"],
-      ["StartFlows", "readOnly", "runtime.write"],
-      ["InjectNode", "readOnly", "runtime.inject"],
-      ["StopFlows", "readOnly", "runtime.write"],
     ] as const
   ).map(([operation, as, permission]): Row => {
     const { rest = [], rpc } = protectedCalls.find(({ name }) => name === operation) ?? {};

@@ -5,7 +5,7 @@ import { AuthService } from "../../../gen/flowgate/v1/auth_pb.ts";
 import { RuntimeService } from "../../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../../gen/flowgate/v1/settings_pb.ts";
 import { bearer } from "../rest.ts";
-import { call, type Outcome, rpcProtocolNames, rpcProtocols } from "../rpc.ts";
+import { call, type Outcome, type RpcProtocol, rpcProtocolNames, rpcProtocols } from "../rpc.ts";
 import type { Service } from "../service.ts";
 
 /** A running service, with tokens by the names that rows have for them. */
@@ -46,8 +46,12 @@ export function rpc<I extends DescMessage, O extends DescMessage>(
   return async (transport, headers) => await call(transport, method, input, headers);
 }
 
-/** Registers a test for each row and protocol. */
-export function testRows(tables: Readonly<Record<string, readonly Row[]>>, served: () => Served): void {
+/** Registers a test for each row and protocol: REST, and those of RPC that are given. */
+export function testRows(
+  tables: Readonly<Record<string, readonly Row[]>>,
+  served: () => Served,
+  protocols: readonly RpcProtocol[] = rpcProtocolNames,
+): void {
   const restRows = Object.entries(tables).flatMap(([table, rows]) =>
     rows.map((row) => ({ row, name: `${table}: ${row.name}` })),
   );
@@ -65,7 +69,7 @@ export function testRows(tables: Readonly<Record<string, readonly Row[]>>, serve
     }
   });
 
-  const rpcRows = rpcProtocolNames.flatMap((protocol) =>
+  const rpcRows = protocols.flatMap((protocol) =>
     Object.entries(tables).flatMap(([table, rows]) =>
       rows.flatMap((row) =>
         row.rpc === undefined ? [] : [{ protocol, row, rpc: row.rpc, name: `${table}: ${row.name}` }],

@@ -3,7 +3,6 @@ import { toJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ContextService } from "../../gen/flowgate/v1/context_pb.ts";
-import { createDatabase } from "../postgres/postgres.ts";
 import { deploy, readRuntime } from "./deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
 import { bearer, json } from "./rest.ts";
@@ -228,19 +227,8 @@ test("read does not include it, writing needs a permission of its own, and is in
   });
 });
 
-test("flows that are stopped have no context, and other replicas name the one that runs them", async () => {
+// The last one. That a replica names the one that runs the flows is in inject.test.ts.
+test("flows that are stopped have no context", async () => {
   await service.send("POST", "/runtime:stop", { headers: admin });
   expect(await send("GET", "/global/x")).toMatchObject([400, { code: "flows_stopped" }]);
-  await using database = await createDatabase();
-  const config = { store: database.url, credentialSecret: "shared", runtime: { mode: "one", leaseMs: 2_000 } };
-  await using first = await startService({ config });
-  await using second = await startService({ config });
-  // It has to read first that the other one runs them.
-  await eventually(async () => {
-    const refused = await second.send("GET", "/context");
-    expect([refused.status, refused.json()]).toMatchObject([
-      400,
-      { code: "no_runtime", message: expect.stringContaining(`:${first.port}`) },
-    ]);
-  });
 });

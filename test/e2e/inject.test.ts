@@ -140,7 +140,7 @@ test("flows that block their event loop, or are stopped, do not hold the caller"
   expect((await send("button")).status).toBe(200);
 });
 
-test("a replica in standby names the one that runs the flows", async () => {
+test("a replica in standby names the one that runs the flows, also to who asks for context", async () => {
   await using database = await createDatabase();
   const config = { store: database.url, credentialSecret: "shared", runtime: { mode: "one", leaseMs: 2_000 } };
   await using first = await startService({ config });
@@ -154,10 +154,14 @@ test("a replica in standby names the one that runs the flows", async () => {
   ]);
   // It has to read first that the other one runs them.
   await eventually(async () => {
-    const refused = await second.send("POST", path, { headers: json, body: "{}" });
-    expect([refused.status, refused.json()]).toMatchObject([
-      400,
-      { code: "no_runtime", message: expect.stringContaining(`:${first.port}`) },
-    ]);
+    for (const refused of [
+      await second.send("POST", path, { headers: json, body: "{}" }),
+      await second.send("GET", "/context"),
+    ]) {
+      expect([refused.status, refused.json()]).toMatchObject([
+        400,
+        { code: "no_runtime", message: expect.stringContaining(`:${first.port}`) },
+      ]);
+    }
   });
 });

@@ -27,7 +27,7 @@ let service: Service;
 const transports = new Map<string, Transport>();
 
 beforeAll(async () => {
-  service = await startService({ config: { adminAuth, runtime: { freshProcess: "never" } } });
+  service = await startService({ config: { ...withoutRuntime, adminAuth } });
   for (const role of ["admin", "reader", "clerk"] as const) {
     const scope = { admin: "*", reader: "read", clerk: "tokens.write flows.read" }[role];
     tokens[role] = await login(service, { username: role, scope });

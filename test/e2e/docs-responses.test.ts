@@ -5,14 +5,14 @@ import type { OperationObject } from "../../packages/gateway/src/openapi/documen
 import { createSchemaCheck, type SchemaCheck } from "../../packages/gateway/test/openapi-check.ts";
 import { tab } from "./flow-builders.ts";
 import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
-import { startService } from "./service.ts";
+import { startService, withoutRuntime } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
 const described = await readFile(new URL("../../docs/api.md", import.meta.url), "utf8");
 
 test("requests and responses conform to /openapi.json, and the error codes are in docs/api.md", async () => {
   await using service = await startService({
-    config: { adminAuth: { users: [user("admin", "*"), user("reader", "read")] }, runtime: { freshProcess: "never" } },
+    config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*"), user("reader", "read")] } },
   });
   const document = withAlternatives((await service.send("GET", "/openapi.json")).body);
   const check = createSchemaCheck(document);

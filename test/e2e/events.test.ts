@@ -438,10 +438,10 @@ test("streams end with unavailable when the service stops, so that clients recon
 });
 
 test("with the journal off, events are streamed but not recorded", async () => {
-  await using service = await startService({ config: { live: { journal: { size: 0 } } } });
+  await using service = await startService({ config: { ...withoutRuntime, live: { journal: { size: 0 } } } });
   await using events = watch(sse, service.url, { kinds: ["deployment"] });
   await events.until(({ kind }) => kind === "snapshotEnd");
-  await deploy(service, { flows: noisy("a") });
-  await events.until(isOutcome("running"));
+  const rev = await deploy(service, { flows: noisy("a") });
+  await events.until((seen) => isOutcome("pending")(seen) && seen.event["rev"] === rev);
   expect((await service.send("GET", "/logs")).json()).toEqual({ logs: [] });
 });

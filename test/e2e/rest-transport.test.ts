@@ -6,7 +6,7 @@ import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import { AuthService, TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import { DeploymentErrorReason, DeploymentErrorSchema, FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { passwordOf, user } from "./users.ts";
 
 // The generated clients over REST.
@@ -14,7 +14,7 @@ import { passwordOf, user } from "./users.ts";
 let service: Service;
 beforeAll(async () => {
   service = await startService({
-    config: { adminAuth: { users: [user("admin", "*")] }, runtime: { freshProcess: "never" } },
+    config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] } },
   });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());

@@ -290,7 +290,8 @@ describe("without a collector", () => {
 
   test("health checks are not traced, in any protocol", async () => {
     await using collector = await openCollector();
-    await using service = await startService({ config: { tracing: { endpoint: collector.endpoint } } });
+    const config = { ...withoutRuntime, tracing: { endpoint: collector.endpoint } };
+    await using service = await startService({ config });
     for (const name of rpcProtocolNames) {
       const protocol = rpcProtocols[name](service.url);
       expect(await call(protocol, Health.method.check, create(HealthCheckRequestSchema))).toHaveProperty(

@@ -50,6 +50,11 @@ test.each<[what: string, obstacle: Obstacle, message: RegExp]>([
     /^flowgate: 192\.0\.2\.1 is not an address of this machine: /,
   ],
   [
+    "the host of the metrics is no address of this machine",
+    () => ({ metrics: { port: 0, host: "192.0.2.1" } }),
+    /^flowgate: 192\.0\.2\.1 is not an address of this machine: choose another with metrics\.host\.\n$/,
+  ],
+  [
     "another process listens on its Unix socket",
     async (folder, stack) => {
       const server = createServer().listen(join(folder, "s"));

@@ -222,14 +222,6 @@ describe("by client certificate", () => {
     expect(await call(service, {}, young)).toBe(reader);
     expect(await failure(call(service, {}, clientOf(reader)))).toBe("ECONNRESET");
   });
-
-  test("does not start with files that can't be used", async () => {
-    const tls = { certFile: "/nowhere/tls.crt", keyFile: "/nowhere/tls.key" };
-    // Both files are read at once: the error is that of the first one that fails.
-    await expect(startService({ config: { adminAuth, tls } })).rejects.toThrow(
-      /^flowgate: Flowgate cannot start: tls\.(?:certFile: \/nowhere\/tls\.crt|keyFile: \/nowhere\/tls\.key) can't be read \(ENOENT\)$/m,
-    );
-  });
 });
 
 const proxy = { localAddress: "127.0.0.1" };
@@ -279,19 +271,6 @@ describe("by a forwarded certificate", () => {
   });
 });
 
-/** Whether a 51st failed login is still checked if each has another forwarded address. */
-async function outcomeOfLogins(service: Service, forwardedFor: (at: number) => string): Promise<number> {
-  const attempt = async (at: number): Promise<number> => {
-    const body = new URLSearchParams(tokenParameters({ username: forwardedFor(at), password: "wrong" })).toString();
-    const headers = { ...form, "x-forwarded-for": forwardedFor(at) };
-    return (await service.send("POST", "/auth/token", { headers, body })).status;
-  };
-  for (let at = 0; at < 50; at++) {
-    expect(await attempt(at)).toBe(400);
-  }
-  return attempt(50);
-}
-
 describe("behind a trusted proxy", () => {
   let service: Service;
   beforeAll(async () => {
@@ -303,16 +282,16 @@ describe("behind a trusted proxy", () => {
     expect(await everyone(service, xfcc(`URI=${deployer}`), proxy)).toBe("no_token");
   });
 
-  test("failed logins are counted by the address that it forwards", async () => {
-    expect(await outcomeOfLogins(service, (at) => `192.0.2.${at}`)).toBe(400);
-  });
-
   test("failed logins are counted by the nearest forwarded address, not by those that a client has sent", async () => {
-    expect(await outcomeOfLogins(service, (at) => `192.0.2.${at}, 198.51.100.1`)).toBe(429);
+    const attempt = async (at: number): Promise<number> => {
+      const from = `192.0.2.${at}, 198.51.100.1`;
+      const body = new URLSearchParams(tokenParameters({ username: from, password: "wrong" })).toString();
+      return (await service.send("POST", "/auth/token", { headers: { ...form, "x-forwarded-for": from }, body }))
+        .status;
+    };
+    for (let at = 0; at < 50; at++) {
+      expect(await attempt(at)).toBe(400);
+    }
+    expect(await attempt(50)).toBe(429);
   });
-});
-
-test("failed logins are counted by the address of a peer that is not trusted", async () => {
-  await using service = await startService({ config: { ...withoutRuntime, adminAuth } });
-  expect(await outcomeOfLogins(service, (at) => `192.0.2.${at}`)).toBe(429);
 });

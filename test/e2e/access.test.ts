@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCli } from "../cli/run-cli.ts";
+import { runCommand } from "../cli/run-command.ts";
 import { bearer, form, json } from "./rest.ts";
 import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, tokenParameters, user } from "./users.ts";
@@ -31,7 +31,7 @@ describe("with users", () => {
   const password = "correct horse, battery stäple";
   let service: Service;
   beforeAll(async () => {
-    const { stdout } = await runCli(["hash-password"], { input: `${password}\n` });
+    const { stdout } = await runCommand(["hash-password"], { input: `${password}\n` });
     const users = [
       ...cases.map(([permissions], index) => user(`u${index}`, permissions as string | string[])),
       { username: "argon2id", permissions: "*", password: stdout.trim() },

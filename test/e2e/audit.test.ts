@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuditKind, AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
-import { runCli } from "../cli/run-cli.ts";
+import { runCommand } from "../cli/run-command.ts";
 import { deploy } from "./deploy.ts";
 import { bearer, form, json, type Reply } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
@@ -459,7 +459,7 @@ test("failed logins and missing permissions are counted, and keep their count ov
 });
 
 describe("flowgate audit verify", () => {
-  const verify = (...args: string[]) => runCli(["audit", "verify", ...args, "--data-dir", service.dataDir]);
+  const verify = (...args: string[]) => runCommand(["audit", "verify", ...args, "--data-dir", service.dataDir]);
 
   test("prints the head while the service runs, and detects a changed entry", async () => {
     const first = await verify();
@@ -484,7 +484,7 @@ describe("flowgate audit verify", () => {
   });
 
   test("reports a data directory without a store", async () => {
-    const { code, stderr } = await runCli(["audit", "verify", "--data-dir", "/nonexistent/flowgate"]);
+    const { code, stderr } = await runCommand(["audit", "verify", "--data-dir", "/nonexistent/flowgate"]);
     expect([code, stderr]).toEqual([
       1,
       expect.stringMatching(

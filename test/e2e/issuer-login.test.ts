@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { clientId, clientSecret, deviceClientId, openProvider, type OpenIdProvider } from "../auth/openid-provider.ts";
-import { runCli } from "../cli/run-cli.ts";
+import { runCommand } from "../cli/run-command.ts";
 import { startCli } from "../cli/running-cli.ts";
 import { freePort } from "../free-port.ts";
 import { CookieBrowser } from "./cookie-browser.ts";
@@ -51,7 +51,7 @@ async function openUser() {
   return {
     env,
     path,
-    run: (args: readonly string[], input = "") => runCli(args, { env, input }),
+    run: (args: readonly string[], input = "") => runCommand(args, { env, input }),
     readToken: async () => {
       const { tokens } = parse(await readFile(path, "utf8")) as { tokens: Record<string, Record<string, string>> };
       return tokens[url];

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { type Claims, type LocalIssuer, audience, createKey, issuerUrl, openIssuer } from "../auth/local-issuer.ts";
-import { runCli } from "../cli/run-cli.ts";
+import { runCommand } from "../cli/run-command.ts";
 import { deploy } from "./deploy.ts";
 import { bearer, json } from "./rest.ts";
 import { call, rpcProtocols } from "./rpc.ts";
@@ -109,7 +109,7 @@ test("the permissions are those of the rules, and history and audit log name the
 
 test("the command line takes the token from the environment", async () => {
   const env = { FLOWGATE_SERVER: service.url, FLOWGATE_TOKEN: await issuer.sign() };
-  const { code, stdout } = await runCli(["whoami"], { env });
+  const { code, stdout } = await runCommand(["whoami"], { env });
   expect([code, stdout]).toEqual([0, expect.stringContaining("local:someone")]);
 });
 
@@ -127,17 +127,19 @@ test("the service issues no tokens without users, and rejects JWTs of unknown is
   expect((await other.send("GET", "/flows", { headers: bearer(await issuer.sign()) })).status).toBe(200);
   expect((await other.send("GET", "/flows")).headers["www-authenticate"]).toBe('Bearer realm="flowgate"');
   const env = { FLOWGATE_SERVER: other.url };
-  const missing = await runCli(["status"], { env });
+  const missing = await runCommand(["status"], { env });
   expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining("It has no logins.")]);
   expect(missing.stderr).not.toContain("flowgate login");
-  const rejected = await runCli(["whoami"], { env: { ...env, FLOWGATE_TOKEN: await issuer.sign({ aud: "another" }) } });
+  const rejected = await runCommand(["whoami"], {
+    env: { ...env, FLOWGATE_TOKEN: await issuer.sign({ aud: "another" }) },
+  });
   expect([rejected.code, rejected.stderr]).toEqual([
     1,
     expect.stringContaining("Set FLOWGATE_TOKEN to a valid one of"),
   ]);
-  const { code, stderr } = await runCli(["login"], { env });
+  const { code, stderr } = await runCommand(["login"], { env });
   expect([code, stderr]).toEqual([1, expect.stringContaining("set FLOWGATE_TOKEN to a token of an issuer")]);
-  const admitted = await runCli(["login"], { env: { ...env, FLOWGATE_TOKEN: await issuer.sign() } });
+  const admitted = await runCommand(["login"], { env: { ...env, FLOWGATE_TOKEN: await issuer.sign() } });
   expect([admitted.code, admitted.stdout]).toEqual([0, expect.stringContaining("requires no login")]);
 });
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { runCli } from "../cli/run-cli.ts";
+import { runCommand } from "../cli/run-command.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { type Node, reporter, tab } from "./flow-builders.ts";
 import { bearer, json, type Reply, v2 } from "./rest.ts";
@@ -210,7 +210,9 @@ test("an import of the command line is limited in the same way", async () => {
   const env = { FLOWGATE_SERVER: service.url, FLOWGATE_TOKEN: greeter["authorization"]?.replace("Bearer ", "") ?? "" };
   const importFlows = async (nodes: readonly Node[]) => {
     await writeFile(join(folder.path, "flows.json"), JSON.stringify(nodes));
-    return runCli(["import", folder.path, "--flow-file", "flows.json", "--type", "nodes", "--yes", "--force"], { env });
+    return runCommand(["import", folder.path, "--flow-file", "flows.json", "--type", "nodes", "--yes", "--force"], {
+      env,
+    });
   };
   const foreign = await importFlows(replaced(flows, "i1", { name: "imported" }));
   expect([foreign.code, foreign.stderr]).toEqual([1, expect.stringContaining(`the tab "Invoices" ("i")`)]);

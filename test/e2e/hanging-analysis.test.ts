@@ -1,5 +1,5 @@
 import { createClient } from "@connectrpc/connect";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { type Node, tab } from "./flow-builders.ts";
@@ -57,27 +57,6 @@ test("a comparison that never ends is ended after limits.analysisMs, over each p
   }
 });
 
-test("while a user's comparison computes, others compare, deploy and merge, and the end of its client ends it", async () => {
-  await using started = await start({ analysisMs: hourMs });
-  const { service, admin, reader, other } = started;
-  const rev = await deploy(service, { flows: [tab("a")] }, "full", admin);
-  const client = new AbortController();
-  const endless = plan(service, reader, hanging, client.signal);
-  endless.catch(() => {});
-  await service.untilLogged(comparing);
-  const waiting = plan(service, reader);
-
-  expect((await plan(service, other)).status).toBe(200);
-  await deploy(service, { flows: [tab("a"), tab("b")] }, "full", admin);
-  const mine = { flows: [tab("a"), tab("c")], rev };
-  expect((await tryDeploy(service, mine, "full", admin)).json()).toMatchObject({ changeCount: 2 });
-  expect((await tryDeploy(service, mine, "full", { ...admin, "service-deployment-merge": "true" })).status).toBe(200);
-
-  client.abort();
-  await expect(endless).rejects.toThrow("aborted");
-  expect((await waiting).status).toBe(200);
-});
-
 test("a conflict that takes too long to describe is reported without its changes, and is not merged", async () => {
   await using started = await start({ deploymentAnalysisMs: 1 });
   const { service, admin } = started;
@@ -94,25 +73,54 @@ test("a conflict that takes too long to describe is reported without its changes
   ]);
 });
 
-test("the deadline of the caller ends a comparison", async () => {
-  await using started = await start({ analysisMs: hourMs });
-  const { service, reader } = started;
-  const client = createClient(FlowsService, rpcProtocols.gRPC(service.url));
-  const flows = [{ id: "hang", type: "tab" }];
-  await expect(client.planFlows({ flows }, { headers: reader, timeoutMs: 1_000 })).rejects.toThrow(
-    "[deadline_exceeded]",
-  );
-  expect((await plan(service, reader)).status).toBe(200);
-});
+describe("without an early limit", () => {
+  let started: Awaited<ReturnType<typeof start>>;
+  beforeAll(async () => {
+    started = await start({ analysisMs: hourMs }, { graceMs: 100 });
+  });
+  afterAll(() => started?.[Symbol.asyncDispose]());
 
-test("SIGTERM ends the service after the grace period while a comparison computes", async () => {
-  await using started = await start({ analysisMs: hourMs }, { graceMs: 100 });
-  const { service, reader } = started;
-  const endless = plan(service, reader, hanging);
-  endless.catch(() => {});
-  await service.untilLogged(comparing);
-  expect(await service.stop()).toBe(0);
-  await expect(endless).rejects.toThrow("socket hang up");
+  test("while a user's comparison computes, others compare, deploy and merge, and the end of its client ends it", async () => {
+    const { service, admin, reader, other } = started;
+    const rev = await deploy(service, { flows: [tab("a")] }, "full", admin);
+    const client = new AbortController();
+    const endless = plan(service, reader, hanging, client.signal);
+    endless.catch(() => {});
+    await service.untilLogged(comparing);
+    const waiting = plan(service, reader);
+
+    expect((await plan(service, other)).status).toBe(200);
+    await deploy(service, { flows: [tab("a"), tab("b")] }, "full", admin);
+    const mine = { flows: [tab("a"), tab("c")], rev };
+    expect((await tryDeploy(service, mine, "full", admin)).json()).toMatchObject({ changeCount: 2 });
+    const merging = { ...admin, "service-deployment-merge": "true" };
+    expect((await tryDeploy(service, mine, "full", merging)).status).toBe(200);
+
+    client.abort();
+    await expect(endless).rejects.toThrow("aborted");
+    expect((await waiting).status).toBe(200);
+  });
+
+  test("the deadline of the caller ends a comparison", async () => {
+    const { service, reader } = started;
+    const client = createClient(FlowsService, rpcProtocols.gRPC(service.url));
+    const flows = [{ id: "hang", type: "tab" }];
+    await expect(client.planFlows({ flows }, { headers: reader, timeoutMs: 1_000 })).rejects.toThrow(
+      "[deadline_exceeded]",
+    );
+    expect((await plan(service, reader)).status).toBe(200);
+  });
+
+  // The last one.
+  test("SIGTERM ends the service after the grace period while a comparison computes", async () => {
+    const { service, reader } = started;
+    const before = service.log().split("comparing for ever").length;
+    const endless = plan(service, reader, hanging);
+    endless.catch(() => {});
+    await service.untilLogged(new RegExp(`(?:${comparing.source}[^]*){${before}}`));
+    expect(await service.stop()).toBe(0);
+    await expect(endless).rejects.toThrow("socket hang up");
+  });
 });
 
 async function activeRev(service: Service, headers: Readonly<Record<string, string>>): Promise<string> {

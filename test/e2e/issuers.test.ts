@@ -1,5 +1,4 @@
-import { readFile, rename, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
@@ -146,11 +145,7 @@ test("the service issues no tokens without users, and rejects JWTs of unknown is
 test("issuers are added, changed and removed without a restart, and calls that stay open end", async () => {
   const users = [user("admin", "*")];
   await using other = await startService({ config: { ...withoutRuntime, adminAuth: { users } } });
-  const path = join(dirname(other.dataDir), "flowgate.yaml");
-  const replace = async (...issuers: object[]): Promise<void> => {
-    await writeFile(`${path}~`, JSON.stringify({ ...withoutRuntime, adminAuth: { users, issuers } }));
-    await rename(`${path}~`, path);
-  };
+  const replace = (...issuers: object[]) => other.replaceConfig({ ...withoutRuntime, adminAuth: { users, issuers } });
   const headers = bearer(await issuer.sign());
   const status = async () => (await other.send("GET", "/flows", { headers })).status;
   expect(await status()).toBe(401);

@@ -1,5 +1,4 @@
-import { rename, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../free-port.ts";
 import { continuesAt, CookieBrowser } from "./cookie-browser.ts";
@@ -198,11 +197,7 @@ test("a session ends with its user, and outlives a restart", async () => {
   await using first = await startService({ port, config });
   const { dataDir } = first;
   const browser = await signIn(base);
-  const path = join(dirname(dataDir), "flowgate.yaml");
-  const replace = async (users: readonly object[]) => {
-    await writeFile(`${path}~`, JSON.stringify({ ...config, adminAuth: { users } }));
-    await rename(`${path}~`, path);
-  };
+  const replace = (users: readonly object[]) => first.replaceConfig({ ...config, adminAuth: { users } });
   await replace([user("other", "*")]);
   await eventually(async () => expect(await identify(browser, base)).toBe(401));
   await replace(config.adminAuth.users);
@@ -225,9 +220,7 @@ test("users who are added to a configuration with issuers only can sign in witho
   const base = `http://localhost:${other.port}`;
   expect((await new CookieBrowser().visit(`${base}/sign-in`)).body).toContain("No one can sign in here");
   expect((await other.send("GET", "/docs")).body).not.toContain("sign-in?");
-  const path = join(dirname(other.dataDir), "flowgate.yaml");
-  await writeFile(`${path}~`, JSON.stringify({ ...config, adminAuth: { ...adminAuth, ...config.adminAuth } }));
-  await rename(`${path}~`, path);
+  await other.replaceConfig({ ...config, adminAuth: { ...adminAuth, ...config.adminAuth } });
   await eventually(async () => expect((await other.send("GET", "/docs")).body).toContain("sign-in?"));
   const browser = await signIn(base);
   expect(await identify(browser, base)).toBe("admin");

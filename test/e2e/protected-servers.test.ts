@@ -1,6 +1,6 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { freePort } from "../free-port.ts";
 import { startServer } from "../postgres/postgres.ts";
@@ -85,8 +85,7 @@ test("a flow can't take the port of an issuer of tokens, also of one that is add
   expect(await tryInFlow(service, "listen", added)).toBe("done");
   expect(await tryInFlow(service, "listen", port)).toBe("EACCES");
   expect(await tryInFlow(service, "connect", port)).toBe("EACCES");
-  const path = join(dirname(service.dataDir), "flowgate.yaml");
-  await writeFile(path, JSON.stringify(configOf(issuerAt("one", port), issuerAt("two", added))));
+  await service.replaceConfig(configOf(issuerAt("one", port), issuerAt("two", added)));
   await service.untilLogged(/changed users are in force/);
   expect(await tryInFlow(service, "connect", added)).toBe("EACCES");
 });

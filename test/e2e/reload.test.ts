@@ -1,5 +1,3 @@
-import { readFile, rename, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy } from "./deploy.ts";
 import { endpoint } from "./flow-builders.ts";
@@ -9,12 +7,12 @@ import { login, user } from "./users.ts";
 
 const [admin, editor, leaving] = [user("admin", "*"), user("editor", "*"), user("leaving", "*")];
 
+const changed = { adminAuth: { users: [admin, { ...editor, permissions: "read" }, user("joining", "read")] } };
+
 let service: Service;
-let path: string;
 
 beforeAll(async () => {
   service = await startService({ config: { adminAuth: { users: [admin, editor, leaving] } } });
-  path = join(dirname(service.dataDir), "flowgate.yaml");
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
@@ -22,12 +20,6 @@ afterAll(() => service?.[Symbol.asyncDispose]());
 async function statusWith(method: "GET" | "POST", token: string): Promise<number> {
   const body = method === "GET" ? {} : { body: "[]" };
   return (await service.send(method, "/flows", { headers: { ...bearer(token), ...json }, ...body })).status;
-}
-
-/** Replaces the file, as editors do. */
-async function replace(config: object | string): Promise<void> {
-  await writeFile(`${path}~`, typeof config === "string" ? config : JSON.stringify(config));
-  await rename(`${path}~`, path);
 }
 
 const entriesOf = async (kind: string, token: string) =>
@@ -53,7 +45,7 @@ test("a replaced file takes effect at the next request, without touching flows a
   for (const token of [adminToken, editorToken, leavingToken]) {
     expect(await statusWith("GET", token)).toBe(200);
   }
-  await replace({ adminAuth: { users: [admin, { ...editor, permissions: "read" }, user("joining", "read")] } });
+  await service.replaceConfig(changed);
   await service.untilLogged(/"difference":"added: joining; removed: leaving; changed: editor".*in force/);
   expect(await statusWith("GET", leavingToken)).toBe(401);
   expect(await statusWith("GET", editorToken)).toBe(200);
@@ -72,8 +64,9 @@ test("a replaced file takes effect at the next request, without touching flows a
 
 test("a wrong file is refused with its line, and the previous users stay in force", async () => {
   const token = await login(service, {});
-  const valid = await readFile(path, "utf8");
-  await replace("adminAuth:\n  users:\n    - username: eve\n      password: plain text\n      permissions: '*'\n");
+  await service.replaceConfig(
+    "adminAuth:\n  users:\n    - username: eve\n      password: plain text\n      permissions: '*'\n",
+  );
   await service.untilLogged(/"reason":"\S+flowgate\.yaml:4: adminAuth\.users\[0\]\.password: must be .*can't be used/);
   expect(await statusWith("GET", token)).toBe(200);
   await eventually(async () =>
@@ -86,13 +79,13 @@ test("a wrong file is refused with its line, and the previous users stay in forc
     ]),
   );
   expect(service.log()).not.toContain("plain text");
-  await replace(valid);
+  await service.replaceConfig(changed);
   await service.untilLogged(/"msg":"the configuration was read again: the users in force are unchanged"/);
 });
 
 test("SIGHUP reads the file at once, and names other changed options", async () => {
   const before = service.log().length;
-  await replace({ adminAuth: { users: [admin] }, limits: { inFlight: 7 } });
+  await service.replaceConfig({ adminAuth: { users: [admin] }, limits: { inFlight: 7 } });
   process.kill(service.pid, "SIGHUP");
   await service.untilLogged(/"options":\["limits\.inFlight"\].*restart the service/);
   await service.untilLogged(/"difference":"removed: editor, joining"/);
@@ -103,7 +96,7 @@ test("default permissions can be granted and withdrawn, with the protection agai
   const host = { host: "evil.example" };
   const anonymous = (headers: Record<string, string> = {}) => service.send("GET", "/settings", { headers });
   expect([(await anonymous()).status, (await anonymous(host)).status]).toEqual([401, 401]);
-  await replace({ adminAuth: { users: [admin], default: { permissions: "read" } } });
+  await service.replaceConfig({ adminAuth: { users: [admin], default: { permissions: "read" } } });
   await service.untilLogged(/"difference":"changed: default"/);
   expect([(await anonymous()).status, (await anonymous(host)).status]).toEqual([200, 421]);
 });

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -43,6 +43,8 @@ export type Service = AsyncDisposable & {
   log(): string;
   /** Resolves once it has printed this. */
   untilLogged(pattern: RegExp): Promise<void>;
+  /** Replaces its configuration file, as editors do. */
+  replaceConfig(config: object | string): Promise<void>;
   send(method: string, path: string, sending?: Sending): Promise<Reply>;
   /** Requests an HTTP-in node of its flows; `headers` are for the request of its port. */
   get(path: string, headers?: Readonly<Record<string, string>>): Promise<string>;
@@ -68,7 +70,9 @@ export async function startService({
 }: ServiceOptions = {}): Promise<Service> {
   const directory = await mkdtemp(join(tmpdir(), "flowgate-e2e-"));
   const configPath = join(directory, "flowgate.yaml");
-  await writeFile(configPath, typeof config === "string" ? config : JSON.stringify(config));
+  const writeConfig = (path: string, content: object | string): Promise<void> =>
+    writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
+  await writeConfig(configPath, config);
   const data = dataDir ?? join(directory, "data");
   await prepare?.(data);
 
@@ -93,6 +97,10 @@ export async function startService({
       dataDir: data,
       log: () => child.log(),
       untilLogged: async (pattern) => void (await child.untilLogged(pattern)),
+      async replaceConfig(next) {
+        await writeConfig(`${configPath}~`, next);
+        await rename(`${configPath}~`, configPath);
+      },
       send: (method, path, sending) => send(url, method, path, { ...(tls && { tls }), ...sending }),
       async get(path, headers = {}) {
         const settings = (await send(url, "GET", "/settings", { headers })).json() as { runtime: { httpPort: number } };

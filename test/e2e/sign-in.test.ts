@@ -1,5 +1,5 @@
-import { readFile, readdir, rename, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { readFile, readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { clientId, clientSecret, deviceClientId, openProvider, type OpenIdProvider } from "../auth/openid-provider.ts";
@@ -466,11 +466,7 @@ test("a session ends with the user, the rule or the issuer, and outlives a resta
   await admin.submit(await admin.visit(`${base}/sign-in`), { username: "admin", password: passwordOf("admin") });
   const identities = async () => [await identify(person, base), await identify(admin, base)];
   expect(await identities()).toEqual(["company:ada", "admin"]);
-  const replace = async (changed: object): Promise<void> => {
-    const path = join(dirname(dataDir), "flowgate.yaml");
-    await writeFile(`${path}~`, JSON.stringify({ ...withoutRuntime, adminAuth: changed }));
-    await rename(`${path}~`, path);
-  };
+  const replace = (changed: object) => before.replaceConfig({ ...withoutRuntime, adminAuth: changed });
   await replace({ ...configured, users: [user("other", "*")] });
   await eventually(async () => expect(await identities()).toEqual(["company:ada", 401]));
   const [issuer] = configured.issuers;

@@ -8,8 +8,8 @@ import { createRandom } from "../random.ts";
 import { tab } from "./flow-builders.ts";
 import { type Service, startService, withoutRuntime } from "./service.ts";
 
-/** `FLOWGATE_IDEMPOTENCY_DEPLOYMENTS=500` takes four times as long. */
-const deployments = Number(process.env["FLOWGATE_IDEMPOTENCY_DEPLOYMENTS"] ?? 120);
+/** `FLOWGATE_IDEMPOTENCY_DEPLOYMENTS=500` takes eight times as long. */
+const deployments = Number(process.env["FLOWGATE_IDEMPOTENCY_DEPLOYMENTS"] ?? 60);
 const clients = 8;
 /** The deployments before which the service is killed. */
 const killBefore: ReadonlySet<number> = new Set([1, 2].map((third) => Math.floor((third * deployments) / 3)));

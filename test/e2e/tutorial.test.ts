@@ -74,5 +74,10 @@ test("leads from an empty machine to an undone deployment in ten commands", asyn
       expectOutput(output.trimEnd(), stdout.trimEnd(), await revs());
     }
   }
+  // What the package has besides, and an orderly end.
+  for (const page of ["/openapi.json", "/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
+    expect(await service.send("GET", page)).toMatchObject({ status: 200 });
+  }
+  expect(await service.stop()).toBe(0);
   // The packages are built, and installed from npm's cache or the registry.
 }, 600_000);

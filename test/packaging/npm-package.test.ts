@@ -1,11 +1,10 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { deploy } from "../e2e/deploy.ts";
-import { endpoint } from "../e2e/flow-builders.ts";
-import { startService } from "../e2e/service.ts";
 import { installPackages, shellEnvironment as env } from "./build.ts";
 import { root, run } from "./stage.ts";
+
+// That it is the complete service is tested by the commands of the tutorial: test/e2e/tutorial.test.ts.
 
 let folder: string;
 
@@ -19,20 +18,6 @@ test("can be installed into an empty folder, and prints its version there", asyn
   const installed = await readdir(join(folder, "node_modules"));
   expect(installed).toContain("flowgate");
   expect(installed).not.toContain("typescript");
-});
-
-test("is the complete service: deployments, flows, its pages, and an orderly shutdown", async () => {
-  await using service = await startService({
-    command: [join(folder, "node_modules/.bin/flowgate")],
-    cwd: folder,
-    env: { PATH: env.PATH },
-  });
-  await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") });
-  expect(await service.get("/hello")).toBe("Hello");
-  for (const page of ["/openapi.json", "/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
-    expect(await service.send("GET", page)).toMatchObject({ status: 200 });
-  }
-  expect(await service.stop()).toBe(0);
 });
 
 test("its types import its dependencies only", async () => {

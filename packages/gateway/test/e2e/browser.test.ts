@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { fastify } from "fastify";
 import { build } from "vite";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { missingBrowser, openBrowser } from "../../../../test/e2e/browser.ts";
 import { fastifyGatewayPlugin } from "../../src/adapters/fastify/index.ts";
 import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
@@ -88,66 +88,72 @@ test.skipIf(skipsBrowser)("an EventSource receives each message of a stream once
   }
 });
 
-test.skipIf(skipsBrowser).each([
-  ["", "compiled functions"],
-  ["script-src 'self'", "a policy that forbids them"],
-])("calls a server in a browser, bundled by Vite: %j, with %s", async (policy) => {
-  // Within the project, so that the program finds its packages.
-  const cache = join(root, "../../node_modules/.cache");
-  await mkdir(cache, { recursive: true });
-  const folder = await mkdtemp(join(cache, "rest-transport-"));
-  await writeFile(join(folder, "main.js"), program);
-  await writeFile(
-    join(folder, "index.html"),
-    `<!doctype html><title>REST</title><output></output><script type="module" src="main.js"></script>`,
-  );
-  await build({ configFile: false, root: folder, base: "/page/", logLevel: "error" });
-  const app = fastify({ forceCloseConnections: true });
-  app.get("/page/*", async (request, reply) => {
-    const path = (request.params as { "*": string })["*"] || "index.html";
-    const type = path.endsWith(".js") ? "text/javascript" : "text/html";
-    return reply
-      .headers({ "content-type": type, ...(policy !== "" && { "content-security-policy": policy }) })
-      .send(await readFile(join(folder, "dist", path)));
+describe.skipIf(skipsBrowser)("a program that Vite has bundled", () => {
+  let folder: string;
+  beforeAll(async () => {
+    // Within the project, so that the program finds its packages.
+    const cache = join(root, "../../node_modules/.cache");
+    await mkdir(cache, { recursive: true });
+    folder = await mkdtemp(join(cache, "rest-transport-"));
+    await writeFile(join(folder, "main.js"), program);
+    await writeFile(
+      join(folder, "index.html"),
+      `<!doctype html><title>REST</title><output></output><script type="module" src="main.js"></script>`,
+    );
+    await build({ configFile: false, root: folder, base: "/page/", logLevel: "error" });
   });
-  await app.register(fastifyGatewayPlugin, {
-    routes: (router) => {
-      router
-        .service(ThingsService, {
-          echoThing: ({ thing }) => ({ ...(thing && { thing }) }),
-          getHeaders() {
-            throw new ConnectError("no such thing", Code.NotFound);
-          },
-        })
-        .service(StreamsService, {
-          async *list({ shelf }) {
-            yield { text: shelf };
-            yield { text: "end" };
-          },
-        });
-    },
+  afterAll(() => rm(folder, { recursive: true }));
+
+  test.each([
+    ["", "compiled functions"],
+    ["script-src 'self'", "a policy that forbids them"],
+  ])("calls a server in a browser: %j, with %s", async (policy) => {
+    const app = fastify({ forceCloseConnections: true });
+    app.get("/page/*", async (request, reply) => {
+      const path = (request.params as { "*": string })["*"] || "index.html";
+      const type = path.endsWith(".js") ? "text/javascript" : "text/html";
+      return reply
+        .headers({ "content-type": type, ...(policy !== "" && { "content-security-policy": policy }) })
+        .send(await readFile(join(folder, "dist", path)));
+    });
+    await app.register(fastifyGatewayPlugin, {
+      routes: (router) => {
+        router
+          .service(ThingsService, {
+            echoThing: ({ thing }) => ({ ...(thing && { thing }) }),
+            getHeaders() {
+              throw new ConnectError("no such thing", Code.NotFound);
+            },
+          })
+          .service(StreamsService, {
+            async *list({ shelf }) {
+              yield { text: shelf };
+              yield { text: "end" };
+            },
+          });
+      },
+    });
+    try {
+      const url = await app.listen({ host: "127.0.0.1", port: 0 });
+      await using browser = await openBrowser();
+      const { page } = await browser.openTab();
+      await page.goto(`${url}/page/`);
+      const output = page.locator("output");
+      await output.filter({ hasText: /./ }).waitFor();
+      const values = JSON.parse(await output.innerText()) as unknown[];
+      expect(values.slice(0, -1)).toEqual([
+        "ü世😀",
+        "9007199254740993",
+        [251, 255],
+        true,
+        { a: [1] },
+        ["a/b", "end"],
+        "ConnectError: [not_found] no such thing",
+      ]);
+      // Chromium streams request bodies over HTTP/2 only.
+      expect(values.at(-1)).toMatch(/^ConnectError: \[unavailable\] the connection failed/);
+    } finally {
+      await app.close();
+    }
   });
-  try {
-    const url = await app.listen({ host: "127.0.0.1", port: 0 });
-    await using browser = await openBrowser();
-    const { page } = await browser.openTab();
-    await page.goto(`${url}/page/`);
-    const output = page.locator("output");
-    await output.filter({ hasText: /./ }).waitFor();
-    const values = JSON.parse(await output.innerText()) as unknown[];
-    expect(values.slice(0, -1)).toEqual([
-      "ü世😀",
-      "9007199254740993",
-      [251, 255],
-      true,
-      { a: [1] },
-      ["a/b", "end"],
-      "ConnectError: [not_found] no such thing",
-    ]);
-    // Chromium streams request bodies over HTTP/2 only.
-    expect(values.at(-1)).toMatch(/^ConnectError: \[unavailable\] the connection failed/);
-  } finally {
-    await app.close();
-    await rm(folder, { recursive: true });
-  }
 });

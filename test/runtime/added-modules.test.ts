@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { FlowNode } from "../../src/flows/configuration.ts";
 import { nodesOf, writeModules } from "../modules/write-modules.ts";
-import { revision, runtimeUnderTest } from "./builders.ts";
+import { type OpenedRuntime, fixture, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
 import { plantedCode, writeFiles } from "./planted-code.ts";
 
@@ -33,111 +34,102 @@ test("loads no code at the next start that flows have written", async () => {
   expect(runtime.status()).toMatchObject({ state: "running" });
   expect(await runtime.get("/home")).toBe(join(runtime.dataDir, "runtime"));
   expect(await loaded()).toBe("");
-  await runtime.apply(revision(3, [tab("T"), { ...probe("a", "T"), type: "planted" }]), "full");
+  await runtime.apply(revision(3, [tab("T"), { ...probe("a", "T"), type: "planted" }]), "nodes");
   expect(runtime.status()).toMatchObject({ state: "failed", message: "missing node types: planted" });
   expect(runtime.incompleteSeq()).toBe(3);
   const libs = [{ var: "library", module: "library" }];
-  await runtime.apply(revision(4, [tab("T"), { ...functionNode("a", { z: "T" }), libs }]), "full");
+  await runtime.apply(revision(4, [tab("T"), { ...functionNode("a", { z: "T" }), libs }]), "nodes");
   expect(runtime.status().state).toBe("failed");
   expect(runtime.incompleteSeq()).toBe(4);
   expect(await loaded()).toBe("");
 });
 
-test("flows can read added modules, and not write them", async () => {
-  await using runtime = await runtimeUnderTest({}, installProbe);
-  const path = "../modules/node_modules/node-red-contrib-probe/package.json";
-  const code = `${escape} const fs = host.getBuiltinModule("fs");
-    const outcome = (run) => { try { run(); return "done"; } catch (error) { return error.code; } };
-    msg.payload = [
-      () => fs.readFileSync("${path}"),
-      () => fs.writeFileSync("${path}", "{}"),
-      () => fs.writeFileSync("../modules/package.json", "{}"),
-      () => fs.mkdirSync("../modules/nodes"),
-      () => fs.rmSync("../modules/node_modules", { recursive: true }),
-      () => fs.renameSync("../modules", "moved"),
-      () => fs.linkSync("${path}", "linked"),
-      () => fs.symlinkSync("../modules", "linked"),
-    ].map(outcome)`;
-  await runtime.apply(revision(1, endpoint("/try", code)), "full");
-  const denied = Array.from({ length: 7 }, () => "ERR_ACCESS_DENIED");
-  expect(JSON.parse(await runtime.get("/try"))).toEqual(["done", ...denied]);
-});
-
-describe("function nodes that load modules by their Setup tab", () => {
-  const installLibrary = (modulesDir: string): Promise<void> =>
-    writeFiles(modulesDir, {
-      "package.json": JSON.stringify({ dependencies: { "@scope/library": "1.0.0", other: "1.0.0" } }),
-      "node_modules/@scope/library/package.json": JSON.stringify({ name: "@scope/library", version: "1.0.0" }),
-      "node_modules/@scope/library/index.js": "exports.answer = 42;",
-      "node_modules/other/index.js": "",
-    });
-  const loading = (module: string) =>
-    endpoint("/answer", "msg.payload = String(library.answer)").map((node) =>
-      node["type"] === "function" ? { ...node, libs: [{ var: "library", module }] } : node,
+describe("a process with added modules", () => {
+  let runtime: OpenedRuntime;
+  let seq = 0;
+  beforeAll(async () => {
+    const disabled = ["node-red/exec", "contrib-one/all", "disabled"];
+    const dependencies = Object.fromEntries(
+      ["contrib-one", "@scope/library", "denied", "disabled"].map((name) => [name, "1.0.0"]),
     );
+    runtime = await runtimeUnderTest({ moduleLists: { allow: ["*"], deny: ["denied"] } }, async (modulesDir) => {
+      await installProbe(modulesDir);
+      await writeModules(modulesDir, [{ name: "contrib-one", types: ["one"] }]);
+      await writeFiles(modulesDir, {
+        "package.json": JSON.stringify({ dependencies, flowgate: { disabled } }),
+        "node_modules/contrib-one/package.json": JSON.stringify({
+          name: "contrib-one",
+          version: "1.0.0",
+          "node-red": { nodes: { all: "nodes.js", second: "second.js" } },
+        }),
+        "node_modules/contrib-one/second.js": nodesOf(["second"]),
+        "node_modules/other/package.json": JSON.stringify({
+          name: "node-red",
+          version: "1.0.0",
+          "node-red": { nodes: { a: "a.js" } },
+        }),
+        "node_modules/other/a.js": nodesOf(["planted"]),
+        "node_modules/@scope/library/package.json": JSON.stringify({ name: "@scope/library", version: "1.0.0" }),
+        "node_modules/@scope/library/index.js": "exports.answer = 42;",
+        "node_modules/denied/index.js": "",
+        "node_modules/disabled/index.js": "",
+      });
+    });
+  });
+  afterAll(() => runtime?.[Symbol.asyncDispose]());
 
-  test("get those that are installed and permitted", async () => {
-    await using runtime = await runtimeUnderTest({ moduleLists: { allow: ["*"], deny: ["other"] } }, installLibrary);
-    await runtime.apply(revision(1, loading("@scope/library")), "full");
+  async function deploy(flows: readonly FlowNode[]) {
+    seq += 1;
+    return runtime.apply(revision(seq, flows), "nodes");
+  }
+
+  test("has their types, also Node-RED's own, but not those of disabled sets and of a package with its name", async () => {
+    await deploy(endpoint("/ok", `msg.payload = "ok"`));
+    expect(await runtime.get("/ok")).toBe("ok");
+    const types = ["second", "inject", "exec", "one", "planted"];
+    expect(types.filter((type) => runtime.nodeTypes()?.has(type))).toEqual(["second", "inject"]);
+    const used = [tab("T"), { ...functionNode("a", { z: "T" }), type: "exec" }];
+    expect(await deploy(used)).toMatchObject({ missingTypes: ["exec"] });
+  });
+
+  test("lets flows read them, and not write them", async () => {
+    const path = "../modules/node_modules/node-red-contrib-probe/package.json";
+    const code = `${escape} const fs = host.getBuiltinModule("fs");
+      const outcome = (run) => { try { run(); return "done"; } catch (error) { return error.code; } };
+      msg.payload = [
+        () => fs.readFileSync("${path}"),
+        () => fs.writeFileSync("${path}", "{}"),
+        () => fs.writeFileSync("../modules/package.json", "{}"),
+        () => fs.mkdirSync("../modules/nodes"),
+        () => fs.rmSync("../modules/node_modules", { recursive: true }),
+        () => fs.renameSync("../modules", "moved"),
+        () => fs.linkSync("${path}", "linked"),
+        () => fs.symlinkSync("../modules", "linked"),
+      ].map(outcome)`;
+    await deploy(endpoint("/try", code));
+    const denied = Array.from({ length: 7 }, () => "ERR_ACCESS_DENIED");
+    expect(JSON.parse(await runtime.get("/try"))).toEqual(["done", ...denied]);
+  });
+
+  test("lets function nodes load those that are permitted and enabled by their Setup tab", async () => {
+    const loading = (module: string) =>
+      endpoint("/answer", "msg.payload = String(library.answer)").map((node) =>
+        node["type"] === "function" ? { ...node, libs: [{ var: "library", module }] } : node,
+      );
+    await deploy(loading("@scope/library"));
     expect(await runtime.get("/answer")).toBe("42");
-    await runtime.apply(revision(2, loading("other")), "full");
-    expect(runtime.status().state).toBe("failed");
-    await runtime.apply(revision(3, loading("absent")), "full");
-    expect(runtime.status()).toMatchObject({ state: "failed", message: expect.stringContaining("absent") as string });
-    expect(runtime.incompleteSeq()).toBe(3);
+    for (const module of ["denied", "disabled", "absent"]) {
+      await deploy(loading(module));
+      const message = expect.stringContaining(module) as string;
+      expect(runtime.status()).toMatchObject({ state: "failed", message });
+    }
+    expect(runtime.incompleteSeq()).toBe(seq);
   });
-
-  test("get none of a disabled module", async () => {
-    await using runtime = await runtimeUnderTest({}, async (modulesDir) => {
-      await installLibrary(modulesDir);
-      const manifest = { dependencies: { "@scope/library": "1.0.0" }, flowgate: { disabled: ["@scope/library"] } };
-      await writeFiles(modulesDir, { "package.json": JSON.stringify(manifest) });
-    });
-    await runtime.apply(revision(1, loading("@scope/library")), "full");
-    expect(runtime.status().state).toBe("failed");
-  });
-});
-
-test("disabled sets of nodes are not loaded, also Node-RED's own, beside the others of their modules", async () => {
-  await using runtime = await runtimeUnderTest({}, async (modulesDir) => {
-    await writeModules(modulesDir, [{ name: "contrib-one", types: ["one"] }]);
-    await writeFiles(modulesDir, {
-      "package.json": JSON.stringify({
-        dependencies: { "contrib-one": "1.0.0" },
-        flowgate: { disabled: ["node-red/exec", "contrib-one/all"] },
-      }),
-      "node_modules/contrib-one/package.json": JSON.stringify({
-        name: "contrib-one",
-        version: "1.0.0",
-        "node-red": { nodes: { all: "nodes.js", second: "second.js" } },
-      }),
-      "node_modules/contrib-one/second.js": nodesOf(["second"]),
-    });
-  });
-  await runtime.apply(revision(1, endpoint("/ok", `msg.payload = "ok"`)), "full");
-  expect(await runtime.get("/ok")).toBe("ok");
-  const known = [...(runtime.nodeTypes() ?? [])];
-  expect(known).toEqual(expect.arrayContaining(["second", "inject"]));
-  expect(known.filter((type) => type === "exec" || type === "one")).toEqual([]);
-  const used = [tab("T"), { ...functionNode("a", { z: "T" }), type: "exec" }];
-  expect(await runtime.apply(revision(2, used), "full")).toMatchObject({ missingTypes: ["exec"] });
-});
-
-test("a package that has the name of Node-RED does not replace its nodes", async () => {
-  await using runtime = await runtimeUnderTest({}, (modulesDir) =>
-    writeFiles(join(modulesDir, "node_modules/other"), {
-      "package.json": JSON.stringify({ name: "node-red", version: "1.0.0", "node-red": { nodes: { a: "a.js" } } }),
-      "a.js": nodesOf(["planted"]),
-    }),
-  );
-  await runtime.apply(revision(1, endpoint("/ok", `msg.payload = "ok"`)), "full");
-  expect(await runtime.get("/ok")).toBe("ok");
-  expect([runtime.nodeTypes()?.has("inject"), runtime.nodeTypes()?.has("planted")]).toEqual([true, false]);
 });
 
 describe("modules in the runtime's folder, where they were loaded before", () => {
   test("are named at the start, with the command that installs them, in a form that npm takes from a registry", async () => {
-    await using runtime = await runtimeUnderTest({}, async (modulesDir, userDir) => {
+    await using runtime = await runtimeUnderTest({ entry: fixture("ready") }, async (modulesDir, userDir) => {
       await writeFiles(userDir, {
         "package.json": JSON.stringify({
           dependencies: {

@@ -3,6 +3,7 @@ import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { AuditService } from "@flowgate/client";
 import { DialogButton } from "../../components/dialog.tsx";
+import { download } from "../../components/download.ts";
 import { Problem } from "../../components/notice.tsx";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/audit.ts";
@@ -66,15 +67,4 @@ function describe(entries: number | undefined, isDone: boolean): string {
     return "";
   }
   return isDone ? texts.exported(entries) : texts.exporting(entries);
-}
-
-/** Saves a file as a download does. */
-function download(file: Blob, name: string): void {
-  const url = URL.createObjectURL(file);
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  // The browser has begun to read it by then.
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -2,6 +2,7 @@ import "./logs.css";
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { useQuery, useTransport } from "@connectrpc/connect-query";
 import { CopyButton } from "../../components/copy.tsx";
+import { download } from "../../components/download.ts";
 import { type Filters, SelectFilter, TextFilter, TimeFilter, useFilters } from "../../components/filters.tsx";
 import { Problem } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
@@ -129,18 +130,10 @@ function useIsScrolled(): boolean {
 
 /** Copies what is shown, or saves it as a file. */
 function Exports({ text }: { readonly text: () => string }): ReactNode {
-  const download = (): void => {
-    const url = URL.createObjectURL(new Blob([text()], { type: "text/plain" }));
-    const link = document.createElement("a");
-    link.href = url;
-    link.download = texts.file;
-    link.click();
-    URL.revokeObjectURL(url);
-  };
   return (
     <>
       <CopyButton text={text} />
-      <button type="button" onClick={download}>
+      <button type="button" onClick={() => download(new Blob([text()], { type: "text/plain" }), texts.file)}>
         {texts.download}
       </button>
     </>

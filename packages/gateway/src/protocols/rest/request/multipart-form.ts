@@ -2,7 +2,7 @@ import { decodeUtf8 } from "#platform/bytes";
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { RequestError } from "../../../http/request-error.ts";
 import type { FormOptions } from "./form.ts";
-import { otherMemberOf, setField } from "../../../schema/field-value.ts";
+import { setField } from "../../../schema/field-value.ts";
 import { isHttpBody, isFileField } from "../../../schema/http-body.ts";
 import { isUtf8Charset, mediaTypeOf } from "../../../http/media-type.ts";
 import { parseMultipart, type Part } from "./multipart.ts";
@@ -95,9 +95,9 @@ function addFile(message: Message & Record<string, unknown>, field: DescField, p
     (message[field.localName] as unknown[]).push(value);
     return;
   }
-  const other = otherMemberOf(message, field);
-  if (other !== undefined) {
-    throw new RequestError(400, reasonOf(field), `${field.name}: ${other} of the same oneof is already set`);
+  const member = field.oneof && (message[field.oneof.localName] as { case: string | undefined }).case;
+  if (member !== undefined) {
+    throw new RequestError(400, reasonOf(field), `${field.name}: ${member} of the same oneof is already set`);
   }
   setField(message, field, value);
 }

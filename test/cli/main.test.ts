@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import type { Command } from "commander";
 import { createCommandLine } from "../../src/cli/command-line.ts";
 import { exitCode, mainPath, runCli } from "./run-cli.ts";
+import { runCommand } from "./run-command.ts";
 import { unusedProgram } from "./unused-program.ts";
 
 test.each([
@@ -28,7 +29,7 @@ test.each([
     ["--server <url>", "--data-dir <path>"],
   ],
 ])("%j teaches how to use it", async (args, parts) => {
-  const { code, stdout, stderr } = await runCli(args);
+  const { code, stdout, stderr } = await runCommand(args);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   for (const part of parts) {
     expect(stdout).toContain(part);
@@ -59,9 +60,9 @@ test.each(paths(commandLine).map((path) => [path.join(" ")]))(
 
 test("shows the flags of the connection where a server is called only", async () => {
   const [status, serve, list] = await Promise.all([
-    runCli(["status", "--help"]),
-    runCli(["serve", "--help"]),
-    runCli(["context", "list", "--help"]),
+    runCommand(["status", "--help"]),
+    runCommand(["serve", "--help"]),
+    runCommand(["context", "list", "--help"]),
   ]);
   expect(status.stdout).toContain("--server <url>");
   expect(serve.stdout).not.toMatch(/--server|--output/);
@@ -192,7 +193,8 @@ test.each([
   ],
 ])("rejects %j with a hint", async (args, message, command?: string) => {
   const hint = `See ${["flowgate", command].filter(Boolean).join(" ")} --help.`;
-  expect(await runCli(args)).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\nflowgate: ${hint}\n` });
+  const stderr = `flowgate: ${message}\nflowgate: ${hint}\n`;
+  expect(await runCommand(args)).toEqual({ code: 1, stdout: "", stderr });
 });
 
 const range = "must be a whole number from 0 to 65535";
@@ -224,7 +226,7 @@ test.each<[string[], Record<string, string>, string]>([
     "--host: would give every client on the network all permissions, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
   ],
 ])("does not start with %j and %j", async (args, env, message) => {
-  expect(await runCli(args, { env })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
+  expect(await runCommand(args, { env })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
 });
 
 test.runIf(process.platform === "linux")("does not start if the data directory can't be created", async () => {

@@ -16,7 +16,7 @@ import { collectEvents, origin } from "./collect-events.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
-const ada = await adminAuth({ ada: ["*"], bob: ["read"], eve: ["flows.write"] });
+const ada = adminAuth({ ada: ["*"], bob: ["read"], eve: ["flows.write"] });
 
 function open(
   configured: AdminAuth | "off" = ada,
@@ -149,7 +149,7 @@ test.each(["nobody", "constructor", "__proto__", "toString", "x".repeat(100_000)
 );
 
 test("rejects an unknown user even with the password of the user whose hash is checked", async () => {
-  const { issue } = open(await adminAuth({ ada: ["*"] }));
+  const { issue } = open(adminAuth({ ada: ["*"] }));
   expect((await failure(issue({ username: "nobody" }))).reason).toBe("invalid_grant");
 });
 
@@ -264,7 +264,7 @@ test("invalidates the tokens of a user whose password hash has changed, and no o
     ({ accessToken }) => `Bearer ${accessToken}`,
   );
   // The same password with a new hash.
-  const rehashed = await adminAuth({ ada: ["*"] });
+  const rehashed = adminAuth({ ada: ["*"] });
   const changed = open({ ...ada, users: [...rehashed.users, ...ada.users.slice(1)] }, tokens);
   await expect(changed.authenticator.authenticate(ofAda ?? "")).rejects.toMatchObject({ reason: "invalid_token" });
   expect(await changed.authenticator.authenticate(ofBob ?? "")).toMatchObject({
@@ -467,7 +467,7 @@ test("replaced users apply to later calls, and unchanged ones keep their tokens"
     await authenticator.authenticate(header);
   }
   const [a, b] = ada.users;
-  const { users: added } = await adminAuth({ zoe: ["read"] });
+  const { users: added } = adminAuth({ zoe: ["read"] });
   authenticator.replaceAdminAuth({
     ...ada,
     users: [{ ...(a as (typeof added)[number]), permissions: ["read"] }, b as (typeof added)[number], ...added],

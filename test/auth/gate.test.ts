@@ -27,7 +27,7 @@ import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
 const rules = compileAccess([AuthService, FlowsService, SettingsService]);
-const users = await adminAuth({ ada: ["*"], bob: ["read"] });
+const users = adminAuth({ ada: ["*"], bob: ["read"] });
 const log = createLog({ level: "silent" });
 const limiter = createLimiter(createMemoryAttempts());
 

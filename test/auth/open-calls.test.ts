@@ -12,7 +12,7 @@ import { collectEvents, origin } from "./collect-events.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
-const users = await adminAuth({ ada: ["*"], bob: ["flows.read"] });
+const users = adminAuth({ ada: ["*"], bob: ["flows.read"] });
 
 function start(configured: AdminAuth | undefined = users, tokens = createMemoryTokens(), now = Date.now) {
   const { audit, uses } = collectEvents();

@@ -15,7 +15,7 @@ import { collectEvents, origin } from "../../auth/collect-events.ts";
 import { createMemoryTokens } from "../../auth/memory-tokens.ts";
 import { adminAuth, known } from "../../auth/users.ts";
 
-const users = await adminAuth({ ada: ["*"], viewer: ["read"], stranger: ["flows.write"] });
+const users = adminAuth({ ada: ["*"], viewer: ["read"], stranger: ["flows.write"] });
 
 type ServerOptions = { readonly configured?: AdminAuth | undefined; readonly refusal?: number | undefined };
 

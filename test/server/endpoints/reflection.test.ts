@@ -15,7 +15,7 @@ import {
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { access } from "../../../gen/flowgate/v1/access_pb.ts";
 import { AuthService } from "../../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
@@ -205,20 +205,14 @@ function closureOf(file: DescFile, found: DescFile[] = []): DescFile[] {
 }
 
 describe("a stream of requests", () => {
-  async function openOne() {
-    const server = await open(true);
-    const stream = openStream(createGrpcTransport({ baseUrl: server.url }));
-    return Object.assign(stream, {
-      again: () => openStream(createGrpcTransport({ baseUrl: server.url })),
-      async [Symbol.asyncDispose]() {
-        stream[Symbol.dispose]();
-        await server[Symbol.asyncDispose]();
-      },
-    });
-  }
+  let server: Awaited<ReturnType<typeof open>>;
+  beforeAll(async () => void (server = await open(true)));
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  const openOne = () => openStream(createGrpcTransport({ baseUrl: server.url }));
 
   test("gets each dependency once, and requested files always", async () => {
-    await using stream = await openOne();
+    using stream = openOne();
     const first = namesOf(await stream.ask({ case: "fileByFilename", value: "flowgate/v1/flows.proto" }));
     expect(first).toContain("google/protobuf/descriptor.proto");
     expect(new Set(first).size).toBe(first.length);
@@ -227,7 +221,7 @@ describe("a stream of requests", () => {
     expect(namesOf(await stream.ask({ case: "fileByFilename", value: "flowgate/v1/flows.proto" }))).toEqual([
       "flowgate/v1/flows.proto",
     ]);
-    using other = stream.again();
+    using other = openOne();
     expect(namesOf(await other.ask({ case: "fileByFilename", value: "flowgate/v1/flows.proto" }))).toEqual(first);
   });
 
@@ -247,12 +241,12 @@ describe("a stream of requests", () => {
     ["the reflection of before", "grpc.reflection.v1alpha.ErrorResponse", "grpc/reflection/v1alpha/reflection.proto"],
     ["a detail of errors", ErrorInfoSchema.typeName, "google/rpc/error_details.proto"],
   ])("finds %s", async (_, value, file) => {
-    await using stream = await openOne();
+    using stream = openOne();
     expect(namesOf(await stream.ask({ case: "fileContainingSymbol", value }))[0]).toBe(file);
   });
 
   test("finds extensions by their numbers", async () => {
-    await using stream = await openOne();
+    using stream = openOne();
     const containingType = "google.protobuf.MethodOptions";
     expect(
       namesOf(
@@ -288,7 +282,7 @@ describe("a stream of requests", () => {
     ],
     ["a message to extend", { case: "allExtensionNumbersOfType", value: "flowgate.v1.Nothing" }],
   ])("gets NOT_FOUND for %s, and stays open", async (_, question) => {
-    await using stream = await openOne();
+    using stream = openOne();
     const httpResponse = await stream.ask(question);
     expect(httpResponse).toMatchObject({
       validHost: "the.host",
@@ -300,7 +294,7 @@ describe("a stream of requests", () => {
   });
 
   test("gets an error for an empty request, and stays open", async () => {
-    await using stream = await openOne();
+    using stream = openOne();
     expect((await stream.ask({ case: undefined })).messageResponse).toMatchObject({
       case: "errorResponse",
       value: { errorCode: Code.Unimplemented },
@@ -355,7 +349,7 @@ describe("access to reflection", () => {
     const dataDir = await mkdtemp(join(tmpdir(), "flowgate-reflection-"));
     try {
       await using gateway = await openGateway(
-        parseOptions({ port: 0, dataDir, runtime: { port: 0 }, log: { level: "silent" }, ...options }),
+        parseOptions({ port: 0, dataDir, runtime: { mode: "none" }, log: { level: "silent" }, ...options }),
       );
       const transport = createGrpcTransport({ baseUrl: gateway.url });
       const codes: (Code | undefined)[] = [];

@@ -7,7 +7,7 @@ export { smallBodyBytes } from "./http/request.ts";
 export { sendHead } from "./adapters/node/http2.ts";
 export { setContentLength } from "./adapters/content-length.ts";
 export { sendStream } from "./adapters/node/send-stream.ts";
-export { addVary } from "./http/vary.ts";
+export { addVary } from "./http/response.ts";
 export { createCorsPolicy, createOriginCheck, joinHeaderNames } from "./http/cors.ts";
 export { decodePath } from "./routing/percent.ts";
 export { codeOfStatus } from "./errors/codes.ts";

@@ -1,8 +1,7 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { GatewayResponse } from "./response.ts";
+import { addVary, type GatewayResponse } from "./response.ts";
 import type { GatewayRequest } from "./request.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
-import { addVary } from "./vary.ts";
 
 /** The CORS policy (Fetch standard, section 3.3): the allowed origins, and what their pages may send and read. */
 export type CorsOptions = {

@@ -10,8 +10,7 @@ import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/proposals.ts";
-import { ProposalPage } from "./proposal.tsx";
-import { StateSign } from "./state-sign.tsx";
+import { ProposalPage, StateSign } from "./proposal.tsx";
 import { describeChanges, stateOf, states } from "./view.ts";
 import "./proposals.css";
 

@@ -21,8 +21,8 @@ import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/proposals.ts";
 import { DecisionButtons } from "./decisions.tsx";
-import { StateSign } from "./state-sign.tsx";
-import { decisionsOf, describeChanges, describeModule } from "./view.ts";
+import { decisionsOf, describeChanges, describeModule, states } from "./view.ts";
+import { Sign } from "../../components/sign.tsx";
 
 export function ProposalPage({ id }: { readonly id: string }): ReactNode {
   const proposal = useQuery(ProposalsService.method.getProposal, { id });
@@ -126,4 +126,9 @@ function Decide({
       <DecisionButtons proposal={proposal} plan={plan} decisions={decisions} onDeployed={onDeployed} />
     </>
   );
+}
+
+export function StateSign({ state }: { readonly state: ProposalState }): ReactNode {
+  const { name, tone } = states.find((each) => each.state === state) ?? states[0];
+  return <Sign tone={tone}>{texts.states[name]}</Sign>;
 }

@@ -1,7 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { GatewayMatch } from "../../gateway.ts";
-import type { GatewayResponse } from "../../http/response.ts";
-import { addVary } from "../../http/vary.ts";
+import { addVary, type GatewayResponse } from "../../http/response.ts";
 import { setContentLength } from "../content-length.ts";
 import type { NodeRequest, ResponseOfNode } from "./request.ts";
 import { sendStream } from "./send-stream.ts";

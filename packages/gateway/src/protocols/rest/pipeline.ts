@@ -1,7 +1,7 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import type { GatewayResponse } from "../../http/response.ts";
+import { addVary, type GatewayResponse } from "../../http/response.ts";
 import type { Route } from "../../routing/route.ts";
 import { createCallRunner, type Invocation, type RunCall } from "../../call/runner.ts";
 import type { Compressor } from "./response/compressor.ts";
@@ -14,7 +14,6 @@ import type { CompleteOptions } from "../../options/options.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import { formatTemplate } from "../../routing/template.ts";
 import { methodRule } from "../../schema/rules.ts";
-import { addVary } from "../../http/vary.ts";
 
 /** The stages that all calls of an operation share: gate, deadline, error responses, fixed headers, compression. */
 export type CallPipeline = {

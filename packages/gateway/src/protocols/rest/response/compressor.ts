@@ -1,9 +1,8 @@
 import { encodeUtf8 } from "#platform/bytes";
 import { compress, openCompression } from "#platform/compression";
-import type { ContentEncoding, GatewayResponse } from "../../../http/response.ts";
+import { addVary, type ContentEncoding, type GatewayResponse } from "../../../http/response.ts";
 import { RequestError } from "../../../http/request-error.ts";
 import { mediaTypeOf } from "../../../http/media-type.ts";
-import { addVary } from "../../../http/vary.ts";
 import { parseWeights } from "../../../http/weights.ts";
 import type { Compression } from "../../../platform/compression.ts";
 

@@ -1,6 +1,6 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { decodeUtf8, encodeUtf8 } from "#platform/bytes";
-import type { GatewayResponse } from "../../../http/response.ts";
+import { addVary, type GatewayResponse } from "../../../http/response.ts";
 import { cacheFrozen } from "../../../call/cache-frozen.ts";
 import { type CallContext, setHeadersOf } from "../../../call/context.ts";
 import { type CompressionOptions, etagSuffix } from "./compressor.ts";
@@ -16,7 +16,6 @@ import { createFieldTextReader } from "../../../json/field-text.ts";
 import { findMatch, formatETag, tagOf } from "../../../http/etag.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
 import { methodRule } from "../../../schema/rules.ts";
-import { addVary } from "../../../http/vary.ts";
 import { JSON_TYPE, preferredOf } from "../../../http/media-type.ts";
 import { getField } from "../../../schema/field-value.ts";
 import { findRepresentations } from "../../../schema/representations.ts";

@@ -1,5 +1,5 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
-import type { GatewayResponse } from "../../../http/response.ts";
+import { addVary, type GatewayResponse } from "../../../http/response.ts";
 import type { Variant } from "../../../routing/route.ts";
 import { encodeUtf8 } from "#platform/bytes";
 import { cacheFrozen } from "../../../call/cache-frozen.ts";
@@ -13,7 +13,6 @@ import type { CompleteJsonOptions } from "../../../json/json-options.ts";
 import { formatJson } from "../../../json/well-formed.ts";
 import { createBodyWriter } from "../../../json/write-body.ts";
 import { methodRule } from "../../../schema/rules.ts";
-import { addVary } from "../../../http/vary.ts";
 import { MessageFrames, type Chunk, type MessageFramesOptions } from "./message-frames.ts";
 import { createEventLines, createNegotiator, type Framing, type StreamFormats } from "./framing.ts";
 import type { OpenStreams } from "../../../call/shutdown.ts";

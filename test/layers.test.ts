@@ -102,3 +102,18 @@ test("the linter finds circles, also of types", async () => {
     "src/base/two.ts: Dependency cycle detected",
   ]);
 });
+
+test("the linter finds what loads modules by names that it can't see", async () => {
+  const load = 'import { createRequire } from "node:module";\nexport const load = createRequire(import.meta.url);\n';
+  const found = await lint({
+    "src/runtime/child/node-red.ts": load,
+    "src/runtime/child/admin-server.ts":
+      'import Module from "node:module";\nexport const load = Module.createRequire("/");\n',
+    "src/node-red/palette.ts":
+      'import { createRequire as create } from "node:module";\nexport const load = create("/");\n',
+  });
+  expect(found).toEqual([
+    "src/node-red/palette.ts: src/node-red/palette.ts must not load modules by createRequire",
+    "src/runtime/child/admin-server.ts: src/runtime/child/admin-server.ts must not load modules by createRequire",
+  ]);
+});

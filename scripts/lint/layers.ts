@@ -33,7 +33,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // The only file that names adapters.
     "store/open-store.ts": ["store store/postgres store/sql store/sqlite"],
     runtime: ["base errors.ts flows store telemetry", "@opentelemetry/api pino"],
-    // The only folder that loads Node-RED.
+    // The only folder that loads Node-RED: node-red.ts does, and types are imported elsewhere.
     "runtime/child": ["base flows runtime telemetry", "@flowgate/gateway/json-text @node-red/* bcryptjs"],
     "runtime/replicas": ["base runtime store", "pino"],
     // The folder of added modules.
@@ -177,6 +177,16 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "main.tsx": ["styles.css api app.tsx session.tsx", "@connectrpc/connect-query @tanstack/react-query react* wouter"],
   },
 };
+
+/**
+ * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the process of the flows, and the service from within
+ * its executable. `resolve-package.ts` only resolves names.
+ */
+export const loaders: ReadonlySet<string> = new Set([
+  "src/base/resolve-package.ts",
+  "src/runtime/child/node-red.ts",
+  "src/cli/executable.ts",
+]);
 
 /** These import nothing of Node.js. */
 export const browserLayers: ReadonlySet<string> = new Set([

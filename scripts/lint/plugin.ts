@@ -1,5 +1,5 @@
 import { dirname, join, relative, sep } from "node:path";
-import { browserLayers, trees } from "./layers.ts";
+import { browserLayers, loaders, trees } from "./layers.ts";
 
 type Layer = { readonly path: string; readonly imports: ReadonlySet<string>; readonly packages: readonly string[] };
 
@@ -18,9 +18,7 @@ const layers: readonly Layer[] = Object.entries(trees)
 export function findForbiddenImport(file: string, specifier: string): string | undefined {
   const layer = layerOf(file);
   if (layer === undefined) {
-    return Object.keys(trees).some((tree) => file.startsWith(`${tree}/`))
-      ? `${file} is in no layer of scripts/lint/layers.ts: add its folder`
-      : undefined;
+    return isLayered(file) ? `${file} is in no layer of scripts/lint/layers.ts: add its folder` : undefined;
   }
   if (specifier.startsWith("node:")) {
     return browserLayers.has(layer.path) ? `${layer.path} runs in browsers: it can't import ${specifier}` : undefined;
@@ -33,6 +31,10 @@ export function findForbiddenImport(file: string, specifier: string): string | u
     layer.imports.has(target) ||
     layer.packages.some((entry) => (entry.endsWith("*") ? target.startsWith(entry.slice(0, -1)) : target === entry));
   return isPermitted ? undefined : `${layer.path} must not import ${target}, see scripts/lint/layers.ts`;
+}
+
+function isLayered(file: string): boolean {
+  return Object.keys(trees).some((tree) => file.startsWith(`${tree}/`));
 }
 
 function layerOf(file: string): Layer | undefined {
@@ -53,6 +55,8 @@ type Context = {
 /** All that import a module; an import type has its source too. */
 type ImportNode = { readonly source?: { readonly value?: unknown } | null };
 
+type Identifier = { readonly name?: unknown };
+
 const layersRule = {
   meta: { schema: [{ type: "string" }] },
   create(context: Context) {
@@ -69,6 +73,15 @@ const layersRule = {
       ExportNamedDeclaration: check,
       ExportAllDeclaration: check,
       TSImportType: check,
+      // Renamed, it is still imported by its name; `module.createRequire` is a property.
+      Identifier(node: Identifier) {
+        if (node.name === "createRequire" && isLayered(file) && !loaders.has(file)) {
+          context.report({
+            node,
+            message: `${file} must not load modules by createRequire, see scripts/lint/layers.ts`,
+          });
+        }
+      },
     };
   },
 };

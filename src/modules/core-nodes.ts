@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
+import { resolvePackage } from "../base/resolve-package.ts";
 
 /** The name under which Node-RED lists its own nodes. */
 export const coreModule = "node-red";
@@ -23,7 +23,7 @@ export function explainReserved(name: string): string | undefined {
 
 /** The folder of Node-RED's own nodes. */
 export function findCoreDir(): string {
-  return dirname(createRequire(import.meta.url).resolve("@node-red/nodes"));
+  return dirname(resolvePackage("@node-red/nodes"));
 }
 
 /** The name of the set in a file of its own nodes. */

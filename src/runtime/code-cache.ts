@@ -1,10 +1,11 @@
 import { hash, randomUUID } from "node:crypto";
 import { closeSync, existsSync, fstatSync, fsync, openSync, realpathSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { resolvePackage } from "../base/resolve-package.ts";
 import { hasModules, isWritable } from "./folders.ts";
+import { readFlowRuntimeVersion } from "./manifest.ts";
 import type { CompleteOptions } from "./options.ts";
 
 /**
@@ -88,9 +89,7 @@ const format = 3;
 
 /** V8 rejects code that was compiled with other flags. The paths of modules are part of the cache, and other versions require others. */
 function nameOf({ maxOldSpaceMb, entry }: CodeCacheOptions): string {
-  const load = createRequire(import.meta.url);
-  const { version } = load("@node-red/runtime/package.json") as { version: string };
-  const flowRuntime = `${load.resolve("@node-red/runtime")} ${version}`;
+  const flowRuntime = `${resolvePackage("@node-red/runtime")} ${readFlowRuntimeVersion()}`;
   const key = JSON.stringify([format, process.version, maxOldSpaceMb, entry.href, flowRuntime]);
   return `flow-runtime-${hash("sha256", key).slice(0, 16)}`;
 }

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { hasCode, isScarcity } from "../base/error-code.ts";
 import { type Fields, isFields } from "../base/fields.ts";
+import { resolvePackage } from "../base/resolve-package.ts";
 
 const maxManifestBytes = 1024 * 1024;
 
@@ -35,6 +36,12 @@ export function readOwnManifest(path: string): Fields {
     }
     throw error;
   }
+}
+
+/** The version of the flow runtime that is installed with the service. */
+export function readFlowRuntimeVersion(): string {
+  const { version } = readOwnManifest(resolvePackage("@node-red/runtime/package.json"));
+  return String(version);
 }
 
 function readFields(path: string, maxBytes: number): Fields {

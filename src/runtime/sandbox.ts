@@ -1,9 +1,9 @@
 import { existsSync, realpathSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import { programFolder } from "../base/program-file.ts";
+import { resolvePackage } from "../base/resolve-package.ts";
 import type { SandboxPermissions } from "./options.ts";
 
 export const passedVariables: readonly string[] = [
@@ -75,7 +75,7 @@ export function sandboxEnvironment(allow: Required<SandboxPermissions>): NodeJS.
 
 /** The files and directories that the program consists of, as far as they are known. */
 export function programFiles(program: string): string[] {
-  const flowRuntime = createRequire(import.meta.url).resolve("@node-red/runtime");
+  const flowRuntime = resolvePackage("@node-red/runtime");
   const above = [program, realpathSync(import.meta.filename), realpathSync(flowRuntime)].flatMap(directoriesAbove);
   const packages = above.map((directory) => join(directory, "node_modules"));
   const manifests = directoriesAbove(program).map((directory) => join(directory, "package.json"));

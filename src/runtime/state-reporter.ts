@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../base/listeners.ts";
 import { formatTraceparent } from "../telemetry/trace.ts";
 import { type Fault, describeFault } from "./fault.ts";
+import { readFlowRuntimeVersion } from "./manifest.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { Redact } from "./node-events.ts";
 import type { RuntimeState, RuntimeStateReason, RuntimeStatus } from "./runtime.ts";
@@ -20,7 +19,7 @@ type StateChange = {
 export class StateReporter {
   readonly #log: CompleteOptions["log"];
   readonly #redact: Redact | undefined;
-  readonly #flowRuntime = readFlowRuntime();
+  readonly #flowRuntime = { name: "node-red", version: readFlowRuntimeVersion() };
   readonly #listeners = createListeners<void>();
   #state: RuntimeState = "starting";
   /** Why the newest revision is not running. */
@@ -77,11 +76,4 @@ export class StateReporter {
   onChange(listener: () => void): Disposable {
     return this.#listeners.add(listener);
   }
-}
-
-/** Name and version of the embedded flow runtime. */
-function readFlowRuntime(): Pick<RuntimeStatus, "name" | "version"> {
-  const manifest = createRequire(import.meta.url).resolve("@node-red/runtime/package.json");
-  const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
-  return { name: "node-red", version };
 }

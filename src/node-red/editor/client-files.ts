@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { dirname, join, relative, sep } from "node:path";
 import type { Fields } from "../../base/fields.ts";
+import { resolvePackage } from "../../base/resolve-package.ts";
 
 /** The files of Node-RED's editor, which is an optional package. */
 export type EditorClient = {
@@ -35,7 +35,7 @@ export function findEditorClient(): EditorClient | undefined {
 
 function resolveManifest(): string | undefined {
   try {
-    const manifest = createRequire(import.meta.url).resolve(`${editorPackage}/package.json`);
+    const manifest = resolvePackage(`${editorPackage}/package.json`);
     return existsSync(manifest) ? manifest : undefined;
   } catch {
     return undefined;

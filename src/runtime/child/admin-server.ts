@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
-import { createRequire } from "node:module";
 import { Socket } from "node:net";
 import { adminFd } from "../messages.ts";
 import { callerHeaders, permissionOfNode } from "../node-permissions.ts";
+import type { NodeRed } from "./node-red.ts";
 
 type Next = (error?: unknown) => void;
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: Next) => void;
@@ -40,12 +40,8 @@ function callerOf({ headers }: IncomingMessage): Caller {
 const bodyLimit = "64mb";
 
 /** Serves the routes that nodes have registered, over the pipe of the service. Nothing of it is loaded before it is asked for. */
-export function serveAdminApp(app: Middleware): void {
-  const load = createRequire(createRequire(import.meta.url).resolve("@node-red/runtime"));
-  const express = load("express") as {
-    json(options: object): Middleware;
-    urlencoded(options: object): Middleware;
-  };
+export function serveAdminApp(app: Middleware, { loadExpress }: Pick<NodeRed, "loadExpress">): void {
+  const express = loadExpress();
   const parsers = [express.json({ limit: bodyLimit }), express.urlencoded({ limit: bodyLimit, extended: true })];
   const handle: RequestListener = (request, response) => {
     const { username, permissions } = callerOf(request);

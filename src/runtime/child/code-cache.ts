@@ -81,7 +81,7 @@ function readCache(compile: Compile): CodeCache {
     const entry = cached.get(filename);
     return entry?.digest === digestOf(content) ? createScript(content, filename, entry.code) : undefined;
   };
-  const createRequire = (module: CommonJsModule) => {
+  const requireOf = (module: CommonJsModule) => {
     const required = cached.get(module.filename)?.required;
     return (id: string): unknown => {
       const filename = required?.get(id);
@@ -105,7 +105,7 @@ function readCache(compile: Compile): CodeCache {
     internals._cache[filename] = module;
     let isLoaded = false;
     try {
-      run(script, module, createRequire(module));
+      run(script, module, requireOf(module));
       module.loaded = true;
       isLoaded = true;
     } finally {
@@ -115,7 +115,7 @@ function readCache(compile: Compile): CodeCache {
     }
     return module.exports;
   };
-  const compileCached = compileWith(find, compile, createRequire);
+  const compileCached = compileWith(find, compile, requireOf);
   internals.prototype._compile = compileCached;
   return {
     isRecording: false,
@@ -129,20 +129,18 @@ function readCache(compile: Compile): CodeCache {
   };
 }
 
-type CreateRequire = (module: CommonJsModule) => (id: string) => unknown;
+type RequireOf = (module: CommonJsModule) => (id: string) => unknown;
 
 /** `find` returns undefined for what Node has to compile. */
 function compileWith(
   find: (content: string, filename: string) => Script | undefined,
   compile: Compile,
-  createRequire: CreateRequire,
+  requireOf: RequireOf,
 ): Compile {
   return function (content, filename, format) {
     const isCommonJs = (format === undefined || format === "commonjs") && !content.startsWith("#!");
     const script = isCommonJs ? find(content, filename) : undefined;
-    return script === undefined
-      ? compile.call(this, content, filename, format)
-      : run(script, this, createRequire(this));
+    return script === undefined ? compile.call(this, content, filename, format) : run(script, this, requireOf(this));
   };
 }
 

@@ -135,7 +135,7 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
       capture.setDebug(message.isWanted);
       return;
     case "serve-admin":
-      serveAdminApp((request, response, next) => runtime.httpAdmin(request, response, next));
+      serveAdminApp((request, response, next) => runtime.httpAdmin(request, response, next), nodeRed);
       return;
     case "stop":
       await stop();

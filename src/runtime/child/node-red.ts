@@ -37,7 +37,14 @@ type ExpressApp = Handler & {
   use(path: string, ...handlers: readonly Handler[]): void;
 };
 
-type Express = (() => ExpressApp) & { static(path: string, options: { readonly maxAge: number }): Handler };
+type Express = (() => ExpressApp) & {
+  static(path: string, options: { readonly maxAge: number }): Handler;
+  json(options: { readonly limit: string }): BodyParser;
+  urlencoded(options: { readonly limit: string; readonly extended: boolean }): BodyParser;
+};
+
+/** Puts the body into the request. */
+type BodyParser = (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
 
 /** A set of nodes, which has the id `module/set`. `err` is why it is not loaded. */
 type LoadedSet = {

@@ -9,7 +9,7 @@ export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
  * files counts for itself.
  */
 export function readFolderGraph(source: string): Graph {
-  const files = globSync("**/*.ts", { cwd: source });
+  const files = globSync("**/*.{ts,tsx}", { cwd: source });
   const parents = new Set(files.map((file) => dirname(dirname(file))));
   const nodeOf = (file: string): string => (parents.has(dirname(file)) ? file : dirname(file));
   const graph = new Map<string, Set<string>>();

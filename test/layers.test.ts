@@ -13,6 +13,36 @@ test.each(Object.entries(trees))("the layers of %s exist", (tree, layers) => {
   expect(Object.keys(layers).filter((path) => !existsSync(join(root, tree, path)))).toEqual([]);
 });
 
+/** What rows name that is not above them, or in them. */
+function findArrowsBack(layers: Readonly<Record<string, readonly [imports: string, packages?: string]>>): string[] {
+  const paths = Object.keys(layers);
+  const rowOf = (word: string): number => {
+    const containing = paths.filter((path) => word === path || word.startsWith(`${path}/`));
+    return paths.indexOf(containing.toSorted((one, other) => other.length - one.length)[0] ?? "");
+  };
+  return paths.flatMap((path, row) =>
+    (layers[path]?.[0] ?? "")
+      .split(/\s+/)
+      .filter((word) => rowOf(word) >= row)
+      .map((word) => `${path} names ${word}`),
+  );
+}
+
+test("a row that names one below it, or a file of one, is found", () => {
+  const layers = {
+    base: ["errors.ts"],
+    "store/sql": ["store"],
+    store: ["base store/sql"],
+    app: ["base cli/flags.ts"],
+    cli: [""],
+  } as const;
+  expect(findArrowsBack(layers)).toEqual(["store/sql names store", "app names cli/flags.ts"]);
+});
+
+test.each(Object.entries(trees))("the layers of %s name only those above them", (_tree, layers) => {
+  expect(findArrowsBack(layers)).toEqual([]);
+});
+
 /** Runs the linter with the rules of the repository on these files, and returns what it finds. */
 async function lint(files: Readonly<Record<string, string>>): Promise<string[]> {
   await using temporary = await mkdtempDisposable(join(tmpdir(), "flowgate-lint-"));

@@ -5,18 +5,19 @@
  */
 type Layer = readonly [layers: string, packages?: string];
 
-/** The layers of each source tree, from its base to its entries. */
+/** The layers of each source tree, from its base to its entries: each names only those above it. */
 export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = {
   src: {
     "errors.ts": ["", "@bufbuild/protobuf"],
     base: ["errors.ts"],
     "base/decoding-limit.ts": ["", "@bufbuild/protobuf* @flowgate/gateway/json"],
+    "telemetry/span-record.ts": ["", "@opentelemetry/api"],
+    // Loaded only if an exporter is configured: the only file that imports OpenTelemetry's SDK.
+    "telemetry/exporter.ts": ["telemetry/span-record.ts", "@opentelemetry/* pino"],
     telemetry: [
       "errors.ts telemetry/exporter.ts",
       "@bufbuild/protobuf @connectrpc/connect* @opentelemetry/api pino prom-client",
     ],
-    // Loaded only if an exporter is configured: the only file that imports OpenTelemetry's SDK.
-    "telemetry/exporter.ts": ["telemetry/span-record.ts", "@opentelemetry/* pino"],
     flows: ["errors.ts", "gen/* @bufbuild/protobuf* @flowgate/gateway/json-path @flowgate/gateway/json-text diff"],
     "flows/analysis": [
       "base errors.ts flows",
@@ -29,23 +30,23 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     store: ["base errors.ts flows", "pino"],
     "store/sql": ["base errors.ts flows store"],
     "store/sqlite": ["base errors.ts flows store store/sql"],
-    "store/postgres": ["base errors.ts flows store store/sql store/sqlite", "pg pino"],
+    "store/postgres": ["base errors.ts flows store store/sql", "pg pino"],
     // The only file that names adapters.
     "store/open-store.ts": ["store store/postgres store/sql store/sqlite"],
-    runtime: ["base errors.ts flows store telemetry", "@opentelemetry/api pino"],
+    runtime: ["base errors.ts flows store telemetry telemetry/span-record.ts", "@opentelemetry/api pino"],
     // The only folder that loads Node-RED: node-red.ts does, and types are imported elsewhere.
     "runtime/child": ["base flows runtime telemetry", "@flowgate/gateway/json-text @node-red/* bcryptjs"],
     "runtime/replicas": ["base runtime store", "pino"],
     // The folder of added modules.
     modules: ["base errors.ts runtime", "semver"],
-    deployments: [
-      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas modules live",
-      "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
-    ],
     live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     // The events of other replicas.
     "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
     "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    deployments: [
+      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas modules live",
+      "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
+    ],
     auth: ["base errors.ts store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],
     services: [
       "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas modules auth deployments live live/replicas",
@@ -84,14 +85,14 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "@flowgate/gateway/json-path zod",
     ],
     app: [
-      `base errors.ts telemetry flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live live/replicas live/webhooks
+      `base errors.ts telemetry telemetry/span-record.ts flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live live/replicas live/webhooks
         services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards options node-red`,
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
     "index.ts": ["errors.ts flows store store/open-store.ts runtime options app"],
-    // The commands. Those that call a service load nothing of one.
+    // What commands do. Those that call a service load nothing of one.
     cli: [
-      "base errors.ts flows cli/node-red cli/service",
+      "base errors.ts flows",
       `gen/* @bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway openid-client
         @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
     ],
@@ -103,20 +104,27 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "base errors.ts store store/open-store.ts runtime modules auth options cli",
       "@bufbuild/protobuf @flowgate/client commander zod",
     ],
-    "cli/main.ts": ["store/open-store.ts app cli cli/service"],
-    "cli/executable.ts": ["base store/open-store.ts runtime app cli cli/service"],
+    // The definitions of the commands.
+    "cli/commands": [
+      "base cli cli/node-red cli/service",
+      "@bomb.sh/tab @bufbuild/protobuf* @flowgate/client commander",
+    ],
+    "cli/command-line.ts": ["cli cli/commands cli/service", "commander"],
+    "cli/run.ts": ["cli cli/command-line.ts cli/service", "commander"],
+    "cli/main.ts": ["store/open-store.ts app cli cli/run.ts cli/service"],
+    "cli/executable.ts": ["base store/open-store.ts runtime app cli cli/run.ts cli/service"],
   },
 
   "packages/gateway/src": {
     schema: ["", "packages/gateway/gen/* @bufbuild/protobuf*"],
-    platform: ["http", "@bufbuild/protobuf*"],
-    http: ["schema", "#platform/* @bufbuild/protobuf* @connectrpc/connect"],
+    platform: ["", "@bufbuild/protobuf*"],
+    http: ["platform schema", "#platform/* @bufbuild/protobuf* @connectrpc/connect"],
     json: ["schema http", "packages/gateway/gen/* #platform/* @bufbuild/protobuf* @connectrpc/connect"],
     routing: ["schema http json", "packages/gateway/gen/* @bufbuild/protobuf*"],
     call: ["schema http", "@bufbuild/protobuf* @connectrpc/connect"],
-    errors: ["schema http json call protocols", "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect"],
+    errors: ["schema http json call", "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect"],
     options: [
-      "schema http json routing errors protocols",
+      "platform schema http json routing errors",
       "packages/gateway/gen/* #platform/* @bufbuild/protobuf* @connectrpc/connect",
     ],
     protocols: [
@@ -143,7 +151,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "packages/gateway/gen/* @bufbuild/protobuf* @connectrpc/connect*",
     ],
     "json.ts": ["http json"],
-    "index.ts": ["schema http json routing call errors options protocols openapi gateway.ts"],
+    "index.ts": ["platform schema http json routing call errors options protocols openapi gateway.ts"],
     "server.ts": ["http json routing call errors protocols adapters"],
   },
 

@@ -11,13 +11,13 @@ export interface StoreAdapter {
   /**
    * Copies a consistent snapshot of all data to a new file, a SQLite database. A service may use the store at the same time.
    */
-  backup(location: string, file: string): Promise<void>;
+  backup(location: string, file: string, files: BackupFiles): Promise<void>;
   /**
    * Replaces the data by a backup, without its tokens, since some may have been revoked in the meantime. No service may use
    * the store. Resolves with the path under which the previous data is kept, if there was any. An adapter that can't keep
-   * it rejects unless the store is new. `readKeys` is as `CopyOptions.keys`.
+   * it rejects unless the store is new.
    */
-  restore(file: string, location: string, readKeys: () => Promise<readonly Buffer[]>): Promise<string | undefined>;
+  restore(file: string, location: string, options: RestoreOptions): Promise<string | undefined>;
   /** Rejects if a service uses the store, and prevents changes of its data until the reader is disposed. */
   openReader(location: string): Promise<TableReader>;
   /**
@@ -27,6 +27,20 @@ export interface StoreAdapter {
   openWriter(location: string): Promise<TableWriter>;
   /** Checks the audit log, as `AuditStore.verify`. A service may use the store at the same time. */
   verifyAudit(location: string, expected?: AuditHead): Promise<AuditVerification>;
+}
+
+export type RestoreOptions = {
+  /** As `CopyOptions.keys`. */
+  readonly readKeys: () => Promise<readonly Buffer[]>;
+  readonly files: BackupFiles;
+};
+
+/** The files of backups are SQLite databases for all kinds of stores, so that each kind can restore those of the others. */
+export interface BackupFiles {
+  /** Reads a backup. */
+  openReader(file: string): Promise<TableReader>;
+  /** Creates a backup, which appears as `file` when it is complete. */
+  openWriter(file: string): Promise<TableWriter>;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { StoreAdapter } from "./adapter.ts";
+import type { BackupFiles, StoreAdapter } from "./adapter.ts";
 import { type AuditHead, type AuditVerification, systemOrigin } from "./audit-store.ts";
 import { readKey, readKnownKeys } from "./credentials.ts";
 import type { Store } from "./store.ts";
@@ -13,6 +13,11 @@ const adapters: ReadonlyMap<string, () => Promise<StoreAdapter>> = new Map([
   ["postgres", loadPostgres],
   ["postgresql", loadPostgres],
 ]);
+
+const files: BackupFiles = {
+  openReader: async (file) => (await import("./sqlite/tables.ts")).openBackupReader(file),
+  openWriter: async (file) => (await import("./sqlite/tables.ts")).openBackupWriter(file),
+};
 
 export type StoreOptions = {
   /** The store's URL, such as `sqlite:/var/lib/flowgate/flowgate.db`. Defaults to a SQLite database in `dataDir`. */
@@ -31,13 +36,13 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 /** Copies all revisions to a new file. */
 export async function backupStore(options: StoreOptions, file: string): Promise<void> {
   const { adapter, location } = await findAdapter(options);
-  await adapter.backup(location, file);
+  await adapter.backup(location, file, files);
 }
 
 /** Resolves with the path under which the previous data is kept, if there was any. */
 export async function restoreStore(file: string, options: StoreOptions): Promise<string | undefined> {
   const { adapter, location } = await findAdapter(options);
-  return adapter.restore(file, location, () => readKnownKeys(options));
+  return adapter.restore(file, location, { readKeys: () => readKnownKeys(options), files });
 }
 
 /** Checks the audit log, and that it contains the entry `expected`. */

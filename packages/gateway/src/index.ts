@@ -1,11 +1,10 @@
 // For every user.
 export { createGateway, createRestGateway, type Gateway, type GatewayMatch } from "./gateway.ts";
-export type { Protocol, GatewayOptions, HealthOptions } from "./options/options.ts";
+export type { CompressionOptions, Protocol, GatewayOptions, HealthOptions } from "./options/options.ts";
 export type { Rule } from "./routing/routes.ts";
 export { presets } from "./options/presets.ts";
 export type { JsonOptions } from "./json/json-options.ts";
-export type { CompressionOptions } from "./protocols/rest/response/compressor.ts";
-export type { ContentEncoding } from "./http/response.ts";
+export type { ContentEncoding } from "./platform/compression.ts";
 export type { ErrorFormat, ErrorShape, GatewayError } from "./errors/format.ts";
 export type { GatewayRequest } from "./http/request.ts";
 export type { GatewayResponse } from "./http/response.ts";

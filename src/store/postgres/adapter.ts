@@ -1,4 +1,4 @@
-import { type StoreAdapter, tableNames } from "../adapter.ts";
+import { type BackupFiles, type RestoreOptions, type StoreAdapter, tableNames } from "../adapter.ts";
 import { openDatabase } from "./database.ts";
 import { parseLocation, type Location } from "./location.ts";
 import { openPostgresStore, verifyAuditLog } from "./open-store.ts";
@@ -7,13 +7,13 @@ import { assertCurrentSchema } from "./schema.ts";
 import { openTableReader, openTableWriter } from "./tables.ts";
 import { systemOrigin } from "../audit-store.ts";
 import { copyTables } from "../sql/copy-tables.ts";
-import { openBackupReader, openBackupWriter } from "../sqlite/tables.ts";
 
 /** A location is the part of a URL after `postgres:`. */
 export const postgresAdapter: StoreAdapter = {
   open: (location, { key }) => openPostgresStore({ location, key }),
-  backup: async (location, file) => backupStore(parseLocation(location), file),
-  restore: async (file, location, readKeys) => restoreStore(file, parseLocation(location), readKeys),
+  backup: async (location, file, files) => backupStore(parseLocation(location), file, files),
+  restore: async (file, location, { readKeys, files }) =>
+    restoreStore(file, parseLocation(location), { readKeys, files }),
   openReader: async (location) => openTableReader(parseLocation(location), "exclusive"),
   openWriter: async (location) => openTableWriter(parseLocation(location)),
   async verifyAudit(location, expected) {
@@ -27,22 +27,16 @@ export const postgresAdapter: StoreAdapter = {
   },
 };
 
-// Backups have the same form for all kinds of stores, so that each can restore those of the others.
-
 /** Copies the database to a new file, which is durable when the promise resolves and does not exist when it rejects. */
-export async function backupStore(location: Location, file: string): Promise<void> {
+async function backupStore(location: Location, file: string, files: BackupFiles): Promise<void> {
   await using source = await openTableReader(location, "shared");
-  await using destination = await openBackupWriter(file);
+  await using destination = await files.openWriter(file);
   await copyTables(source, destination, {});
 }
 
 /** Copies a backup to the database, which must be new. */
-export async function restoreStore(
-  file: string,
-  location: Location,
-  readKeys: () => Promise<readonly Buffer[]>,
-): Promise<undefined> {
-  await using source = await openBackupReader(file);
+async function restoreStore(file: string, location: Location, { readKeys, files }: RestoreOptions): Promise<undefined> {
+  await using source = await files.openReader(file);
   await using destination = await openTableWriter(location);
   await copyTables(source, destination, {
     tables: tableNames.filter((table) => table !== "token"),

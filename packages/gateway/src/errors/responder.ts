@@ -15,7 +15,7 @@ import { codeOfStatus, nameOfCode, statusOfCode } from "./codes.ts";
 import { createErrorFormatter, type ErrorFormat } from "./format.ts";
 import type { ReportError } from "./report-error.ts";
 import type { RequestError } from "../http/request-error.ts";
-import { createHeaderWriter } from "../protocols/rest/response/headers.ts";
+import { createHeaderWriter } from "../json/header-writer.ts";
 import { canonicalJson, type CompleteJsonOptions } from "../json/json-options.ts";
 import { messageWriter } from "../json/write.ts";
 import { enumNames, errorRule, fieldRule } from "../schema/rules.ts";

@@ -1,3 +1,5 @@
+import type { ContentEncoding } from "../platform/compression.ts";
+
 /** An HTTP response, independent of the server that sends it. */
 export type GatewayResponse = {
   readonly status: number;
@@ -67,9 +69,6 @@ export function addHeaders(target: Record<string, string | string[]>, source: It
 export function isHeaderValue(value: string): boolean {
   return /^[\t\x20-\x7e]*$/.test(value);
 }
-
-/** A content coding of requests and responses (RFC 9110, section 8.4.1). */
-export type ContentEncoding = "br" | "gzip" | "zstd";
 
 /** Adds a request header to Vary (RFC 9110, section 12.5.5), without duplicates. */
 export function addVary(headers: Record<string, string | string[]>, name: string): void {

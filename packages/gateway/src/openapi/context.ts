@@ -1,5 +1,5 @@
 import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { StreamFormats } from "../protocols/rest/stream/framing.ts";
+import type { StreamFormats } from "../options/options.ts";
 import type { Route } from "../routing/route.ts";
 import type { Comments } from "./comments.ts";
 import type { SchemaUse, SchemaUses } from "./components.ts";

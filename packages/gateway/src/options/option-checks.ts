@@ -4,7 +4,6 @@ import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { contentEncodings } from "#platform/compression";
 import type { CorsOptions } from "../http/cors.ts";
 import type { JsonOptions } from "../json/json-options.ts";
-import type { CompressionOptions } from "../protocols/rest/response/compressor.ts";
 import {
   aBoolean,
   aFunction,
@@ -18,7 +17,13 @@ import {
   type OptionCheck,
   type OptionChecks,
 } from "./check-options.ts";
-import { allProtocols, MAX_TIMER_MS, type GatewayOptions, type HealthOptions } from "./options.ts";
+import {
+  allProtocols,
+  MAX_TIMER_MS,
+  type CompressionOptions,
+  type GatewayOptions,
+  type HealthOptions,
+} from "./options.ts";
 
 /** Readers and writers are recursive: a Struct in an Any exhausts the stack at a depth of about 900. */
 const MAX_DEPTH = 500;

@@ -8,18 +8,35 @@ import type {
   Interceptor,
 } from "@connectrpc/connect";
 import type { Rule } from "../routing/routes.ts";
-import type { CompressionOptions } from "../protocols/rest/response/compressor.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import type { ErrorFormat } from "../errors/format.ts";
 import { createErrorReporter, type ReportError } from "../errors/report-error.ts";
 import { canonicalJson, type CompleteJsonOptions, type JsonOptions } from "../json/json-options.ts";
 import type { PrototypeKeys } from "../json/parse.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
-import type { StreamFormats } from "../protocols/rest/stream/framing.ts";
+import type { ContentEncoding } from "../platform/compression.ts";
 
 export type Protocol = "connect" | "grpc" | "grpc-web" | "rest";
 
 export const allProtocols: readonly Protocol[] = ["connect", "grpc", "grpc-web", "rest"];
+
+/** The compression of responses. */
+export type CompressionOptions = {
+  /** The content codings, in the order of preference among those of equal weight in Accept-Encoding. Default: zstd, br, gzip where the runtime supports them. */
+  readonly encodings?: readonly ContentEncoding[];
+  /** The minimum size of a body to compress, in bytes. Does not apply to streams. Default: 1,024. */
+  readonly minBytes?: number;
+  /** Whether streams are compressed, with a flush after each message. Default: true. */
+  readonly streams?: boolean;
+};
+
+/** The formats of streams of responses. */
+export type StreamFormats = {
+  /** The format for clients without a preference. */
+  readonly preferred: "ndjson" | "sse" | "json";
+  /** The format of a stream in application/json. */
+  readonly json: "array" | "results" | "lines";
+};
 
 /** The options of the health service. */
 export type HealthOptions = {

@@ -1,3 +1,6 @@
+/** A content coding of requests and responses (RFC 9110, section 8.4.1). */
+export type ContentEncoding = "br" | "gzip" | "zstd";
+
 /** The compression of one streamed body. */
 export type Compression = {
   /** Resolves with the complete compressed form of the chunk. */

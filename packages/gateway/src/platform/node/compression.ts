@@ -15,8 +15,7 @@ import {
   zstdCompress,
   zstdDecompress,
 } from "node:zlib";
-import type { ContentEncoding } from "../../http/response.ts";
-import type { Compression } from "../compression.ts";
+import type { Compression, ContentEncoding } from "../compression.ts";
 
 /** The content codings that this runtime supports, in the order of preference for responses. */
 export const contentEncodings: readonly ContentEncoding[] = ["zstd", "br", "gzip"];

@@ -1,5 +1,4 @@
-import type { ContentEncoding } from "../../http/response.ts";
-import type { Compression } from "../compression.ts";
+import type { Compression, ContentEncoding } from "../compression.ts";
 import { concatBytes } from "./bytes.ts";
 
 /** The content codings that this runtime supports, in the order of preference for responses. */

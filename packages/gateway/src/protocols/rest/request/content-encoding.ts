@@ -1,5 +1,5 @@
 import { contentEncodings, decompress, decompressStream } from "#platform/compression";
-import type { ContentEncoding } from "../../../http/response.ts";
+import type { ContentEncoding } from "../../../platform/compression.ts";
 import { RequestError } from "../../../http/request-error.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
 import { decompressInSteps } from "../../../call/decompress-in-steps.ts";

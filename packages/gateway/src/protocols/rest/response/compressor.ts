@@ -1,20 +1,11 @@
 import { encodeUtf8 } from "#platform/bytes";
 import { compress, openCompression } from "#platform/compression";
-import { addVary, type ContentEncoding, type GatewayResponse } from "../../../http/response.ts";
+import { addVary, type GatewayResponse } from "../../../http/response.ts";
+import type { CompressionOptions } from "../../../options/options.ts";
 import { RequestError } from "../../../http/request-error.ts";
 import { mediaTypeOf } from "../../../http/media-type.ts";
 import { parseWeights } from "../../../http/weights.ts";
-import type { Compression } from "../../../platform/compression.ts";
-
-/** The compression of responses. */
-export type CompressionOptions = {
-  /** The content codings, in the order of preference among those of equal weight in Accept-Encoding. Default: zstd, br, gzip where the runtime supports them. */
-  readonly encodings?: readonly ContentEncoding[];
-  /** The minimum size of a body to compress, in bytes. Does not apply to streams. Default: 1,024. */
-  readonly minBytes?: number;
-  /** Whether streams are compressed, with a flush after each message. Default: true. */
-  readonly streams?: boolean;
-};
+import type { Compression, ContentEncoding } from "../../../platform/compression.ts";
 
 export type Compressor = {
   /** Throws a RequestError of status 406 if Accept-Encoding excludes all supported codings and identity. */

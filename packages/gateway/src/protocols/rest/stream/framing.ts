@@ -1,6 +1,7 @@
 import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
 import { createFieldTextReader } from "../../../json/field-text.ts";
 import type { RequestHeaders } from "../../../http/request.ts";
+import type { StreamFormats } from "../../../options/options.ts";
 import { methodRule } from "../../../schema/rules.ts";
 import { preferredOf } from "../../../http/media-type.ts";
 import { RequestError } from "../../../http/request-error.ts";
@@ -121,13 +122,6 @@ const lines: Framing = {
   mediaType: "application/json",
   error: (json) => `${json}\n`,
   wrapsErrors: false,
-};
-
-export type StreamFormats = {
-  /** The format for clients without a preference. */
-  readonly preferred: "ndjson" | "sse" | "json";
-  /** The format of a stream in application/json. */
-  readonly json: "array" | "results" | "lines";
 };
 
 /**

@@ -6,7 +6,7 @@ import { cacheFrozen } from "../../../call/cache-frozen.ts";
 import { type CallContext, setHeadersOf } from "../../../call/context.ts";
 import type { Deadline } from "../../../call/deadline.ts";
 import { streamStatusOf } from "../response/status.ts";
-import { createHeaderWriter } from "../response/headers.ts";
+import { createHeaderWriter } from "../../../json/header-writer.ts";
 import { contentTypeOf, findRawBody, type RawBodyTarget } from "../../../schema/http-body.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
 import type { CompleteJsonOptions } from "../../../json/json-options.ts";
@@ -14,7 +14,8 @@ import { formatJson } from "../../../json/well-formed.ts";
 import { createBodyWriter } from "../../../json/write-body.ts";
 import { methodRule } from "../../../schema/rules.ts";
 import { MessageFrames, type Chunk, type MessageFramesOptions } from "./message-frames.ts";
-import { createEventLines, createNegotiator, type Framing, type StreamFormats } from "./framing.ts";
+import type { StreamFormats } from "../../../options/options.ts";
+import { createEventLines, createNegotiator, type Framing } from "./framing.ts";
 import type { OpenStreams } from "../../../call/shutdown.ts";
 import { CancellableIterator } from "../../../call/cancellable-iterator.ts";
 

@@ -1,7 +1,7 @@
 import { createRegistry, type DescMessage, type Message } from "@bufbuild/protobuf";
-import { fieldWriter } from "../../../json/write.ts";
-import { headerFields, isSingularOutsideOneof } from "../../../schema/header-fields.ts";
-import { fieldRule } from "../../../schema/rules.ts";
+import { fieldWriter } from "./write.ts";
+import { headerFields, isSingularOutsideOneof } from "../schema/header-fields.ts";
+import { fieldRule } from "../schema/rules.ts";
 
 /** Header fields are scalars, so no types of google.protobuf.Any are needed. */
 const noTypes = createRegistry();

@@ -1,4 +1,5 @@
 import type { AuditRecord } from "../store/audit-store.ts";
+import { wrapMethods } from "../store/guard.ts";
 import type { TokenStore } from "../store/token-store.ts";
 import type { EventHub } from "./hub.ts";
 
@@ -9,14 +10,7 @@ export function publishTokens(store: TokenStore, hub: EventHub): TokenStore {
       kind: { case: "token", value: { action, subject: subject ?? detail ?? "", user: origin.by ?? "" } },
     });
   return {
-    find: (hash) => store.find(hash),
-    get: (id) => store.get(id),
-    list: (query) => store.list(query),
-    removeExpired: (nowMs) => store.removeExpired(nowMs),
-    updateSession: (change) => store.updateSession(change),
-    recordUses: (uses) => store.recordUses(uses),
-    onRevoked: (listener) => store.onRevoked(listener),
-    isCurrent: () => store.isCurrent(),
+    ...wrapMethods(store, (operation) => operation),
     async insert(token, entry, limits) {
       await store.insert(token, entry, limits);
       // Others are issued for logins.

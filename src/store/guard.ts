@@ -45,7 +45,11 @@ export function wrapStore<S extends Parts>(store: S, wrap: (operation: Operation
   };
 }
 
-function wrapMethods<Part extends object>(part: Part, wrap: (operation: Operation, name: string) => Operation): Part {
+/** As `wrapStore`, for one part. `name` is that of the method. */
+export function wrapMethods<Part extends object>(
+  part: Part,
+  wrap: (operation: Operation, name: string) => Operation,
+): Part {
   const methods: Record<string, Operation> = {};
   // A program may pass a store whose parts are instances of classes.
   for (let object: object = part; object !== Object.prototype; object = Object.getPrototypeOf(object) as object) {

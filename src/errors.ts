@@ -63,6 +63,12 @@ export type ErrorDetail<Desc extends DescMessage = DescMessage> = {
   readonly value: MessageInitShape<Desc>;
 };
 
+export type FlowgateErrorOptions = {
+  readonly details?: readonly ErrorDetail[];
+  readonly retryAfterMs?: number | undefined;
+  readonly challenge?: string | undefined;
+};
+
 /**
  * The only error class for failures that a caller can act on. The message describes what was wrong, where, and what to
  * do about it. Independent of protocols: the server maps reasons to codes.
@@ -70,21 +76,17 @@ export type ErrorDetail<Desc extends DescMessage = DescMessage> = {
 export class FlowgateError extends Error {
   readonly reason: Reason;
   readonly details: readonly ErrorDetail[];
-  /** Response headers in every protocol, by lower-case name. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** When it makes sense to try again, after this time; undefined: it is not known. */
+  readonly retryAfterMs: number | undefined;
+  /** How a caller can authenticate (RFC 9110, section 11.6.1); undefined: that is not what was wrong. */
+  readonly challenge: string | undefined;
 
-  constructor(
-    reason: Reason,
-    message: string,
-    {
-      details = [],
-      headers = {},
-    }: { readonly details?: readonly ErrorDetail[]; readonly headers?: Readonly<Record<string, string>> } = {},
-  ) {
+  constructor(reason: Reason, message: string, { details = [], retryAfterMs, challenge }: FlowgateErrorOptions = {}) {
     super(message);
     this.name = "FlowgateError";
     this.reason = reason;
     this.details = details;
-    this.headers = headers;
+    this.retryAfterMs = retryAfterMs;
+    this.challenge = challenge;
   }
 }

@@ -2,7 +2,6 @@ import { findPackageJSON } from "node:module";
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { ProposalsService } from "../../gen/flowgate/v1/proposals_pb.ts";
 import { Approvals } from "../auth/approvals.ts";
 import { createGate, createPermissionCheck } from "../auth/gate.ts";
 import { OpenCalls } from "../auth/open-calls.ts";
@@ -13,6 +12,7 @@ import type { Analysis, AnalysisOptions } from "../flows/analysis/analysis.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { openPreparation } from "../flows/preparation/preparation.ts";
+import { preparedMethods } from "../flows/preparation/prepare.ts";
 import { publishTokens } from "../live/token-events.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
@@ -98,7 +98,7 @@ export async function openServices(
       : undefined,
     onRuntimeAbuse,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
-    deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows, ProposalsService.method.createProposal],
+    deferred: preparedMethods,
     routes: openRoutes({ ...components, ...authentication, store, observer }, stack),
     ...createReadiness(runtime, store),
     listener: {

@@ -47,6 +47,6 @@ export class Approvals {
 function approvalRequired(parts: string): FlowgateError {
   return new FlowgateError(
     "approval_required",
-    `The deployment would change ${parts}, which needs the approval of a second person (approvals.required): propose it with flowgate propose or POST /proposals, and have another user approve it.`,
+    `The deployment would change ${parts}, which needs the approval of a second person (approvals.required): propose it, for example with flowgate propose, and have another user approve it.`,
   );
 }

@@ -76,7 +76,7 @@ function unauthorized(
   const challenge = `Bearer realm="flowgate"${parameters}`;
   return new FlowgateError(reason, message, {
     details: [{ desc: UnauthorizedSchema, value: { challenge } }],
-    headers: { "www-authenticate": challenge },
+    challenge,
   });
 }
 
@@ -103,9 +103,7 @@ export function tokenError(
         value: { error: errors[reason], errorDescription: description, retryAfter: retryAfterSeconds },
       },
     ],
-    headers: {
-      ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
-      ...(challenge !== undefined && { "www-authenticate": challenge }),
-    },
+    retryAfterMs: retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000,
+    challenge,
   });
 }

@@ -76,7 +76,7 @@ export class KeySet implements Disposable {
       throw new FlowgateError(
         "unavailable",
         `The access token can't be verified, since the keys of the issuer ${this.#options.name} can't be read now: try again.`,
-        { headers: { "retry-after": String(cooldownMs / 1000) } },
+        { retryAfterMs: cooldownMs },
       );
     }
     return this.#find(header, token);

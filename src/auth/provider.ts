@@ -229,7 +229,7 @@ export class Provider {
       log.error({ issuer: name, reason: describe(cause) }, "a provider of sign-ins does not respond as it should");
     }
     return new FlowgateError("unavailable", `The provider ${name} does not respond as it should: try again.`, {
-      headers: { "retry-after": String(cooldownMs / 1000) },
+      retryAfterMs: cooldownMs,
     });
   }
 }

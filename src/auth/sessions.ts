@@ -323,7 +323,7 @@ export class Sessions {
     const principal = this.#principal(token, session);
     if (this.#options.now() - (session.renewAtMs ?? 0) > maxOverdueMs) {
       throw new FlowgateError("unavailable", `The issuer ${session.issuer} can't renew the session now: try again.`, {
-        headers: { "retry-after": String(pauseMs / 1000) },
+        retryAfterMs: pauseMs,
       });
     }
     return principal;

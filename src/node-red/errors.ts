@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Logger } from "pino";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { FlowgateError, type Reason } from "../errors.ts";
-import { internalMessage, toConnectError } from "../server/pipeline/errors.ts";
+import { headersOf, internalMessage, toConnectError } from "../server/pipeline/errors.ts";
 
 /** What Node-RED's tools expect of an error: a status, and `{code, message}`, which are absent for a lack of authorization. */
 type Failure = {
@@ -93,7 +93,8 @@ function hasLongBody({ "content-length": length, "transfer-encoding": encoding }
 
 function toFailure(error: unknown, requestId: string, log: Logger): Failure {
   if (error instanceof FlowgateError) {
-    const { reason, message, headers } = error;
+    const { reason, message } = error;
+    const headers = headersOf(error);
     return unauthorized.has(reason)
       ? { status: 401, headers, body: undefined }
       : { status: statusOf(error), headers, body: { code: ownCodes[reason] ?? reason, message } };

@@ -38,8 +38,8 @@ export function limitRequests(app: FastifyInstance, { memory, observer }: Reques
     const release = kind === "open" && !isFull ? sources.admit(request.ip) : undefined;
     if (isFull || (kind === "open" && release === undefined)) {
       observer.callShed(isFull ? "in_flight" : "in_flight_per_source");
-      const headers = { "retry-after": "1" };
-      done(new FlowgateError("overloaded", "too many requests are in progress: try again later", { headers }));
+      const message = "too many requests are in progress: try again later";
+      done(new FlowgateError("overloaded", message, { retryAfterMs: 1000 }));
       return;
     }
     counts[kind] += 1;

@@ -184,7 +184,10 @@ function findSet({ name, sets }: InstalledModule, setName: string): InstalledSet
   const set = sets.find((each) => each.name === setName);
   if (set === undefined) {
     const text = JSON.stringify(setName.slice(0, 100));
-    throw new FlowgateError("not_found", `set: ${name} has no set of nodes ${text}, see GET /modules/${name}`);
+    throw new FlowgateError(
+      "not_found",
+      `set: ${name} has no set of nodes ${text}; the details of the module list them`,
+    );
   }
   if (!isSetName(setName)) {
     const text = "can't be enabled and disabled apart from its module, since its name has a slash";

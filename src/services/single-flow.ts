@@ -110,7 +110,7 @@ function assertSameId(id: string, flow: Flow): void {
   if (flow.id !== "" && flow.id !== id) {
     throw invalidFlows({
       path: ["flow", "id"],
-      message: `must be ${quoteInput(id)}, as in the path, or absent`,
+      message: `must be ${quoteInput(id)}, the id of the flow in the request, or absent`,
     });
   }
 }
@@ -118,7 +118,7 @@ function assertSameId(id: string, flow: Flow): void {
 /** The `rev` of the request, or else that of the flow as it was read. */
 function expectedRev(rev: string | undefined, flow: Flow): string | undefined {
   if (rev !== undefined && flow.rev !== "" && flow.rev !== rev) {
-    throw new FlowgateError("invalid_argument", "flow.rev: must be the revision of the request (If-Match), or absent");
+    throw new FlowgateError("invalid_argument", "flow.rev: must be the `rev` of the request, or absent");
   }
   return rev ?? (flow.rev === "" ? undefined : flow.rev);
 }

@@ -174,8 +174,8 @@ export function commitInDoubt(): FlowgateError {
   return new FlowgateError(
     "unavailable",
     "the database failed during the commit, whose outcome is unknown: before you try again, read the active revision, or " +
-      "whatever the request changes; or send the deployment again with the same Idempotency-Key",
-    { headers: { "retry-after": "1" } },
+      "whatever the request changes; or send the deployment again with the same idempotency key",
+    { retryAfterMs: 1000 },
   );
 }
 

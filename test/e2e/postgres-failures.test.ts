@@ -70,8 +70,8 @@ async function readHistory(store: Store): Promise<string[]> {
 function expectUnavailable(errors: readonly unknown[]): void {
   for (const error of errors) {
     expect(error).toBeInstanceOf(FlowgateError);
-    const { reason, headers } = error as FlowgateError;
-    expect({ reason, headers }).toEqual({ reason: "unavailable", headers: { "retry-after": "1" } });
+    const { reason, retryAfterMs } = error as FlowgateError;
+    expect({ reason, retryAfterMs }).toEqual({ reason: "unavailable", retryAfterMs: 1000 });
   }
 }
 

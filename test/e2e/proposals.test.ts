@@ -385,7 +385,7 @@ describe("approvals that are required for a tab", () => {
       rev: before,
     });
     const { message } = JSON.parse(body) as { message: string };
-    expect(message).toContain("propose it with flowgate propose or POST /proposals");
+    expect(message).toContain("propose it, for example with flowgate propose");
     return /^The deployment would change (.*), which needs the approval/.exec(message)?.[1] ?? "";
   }
 

@@ -204,7 +204,7 @@ describe("rejects", () => {
     ["PUT", "/flow/a", undefined, 400, noBody],
     ["PUT", "/flow/a", null, 400, invalid("flow: is missing")],
     ["POST", "/flow", undefined, 400, noBody],
-    ["PUT", "/flow/a", { id: "b" }, 400, invalid('flow.id: must be "a", as in the path, or absent')],
+    ["PUT", "/flow/a", { id: "b" }, 400, invalid('flow.id: must be "a", the id of the flow in the request, or absent')],
     ["PUT", "/flow/a", { nodes: [{ type: "t" }] }, 400, invalid("flow.nodes[0].id: is missing")],
     ["PUT", "/flow/a", { nodes: [{ id: "", type: "t" }] }, 400, invalid("flow.nodes[0].id: must not be empty")],
     ["PUT", "/flow/a", { nodes: null }, 400, invalid("flow.nodes: must be an array, not null")],
@@ -252,7 +252,7 @@ describe("the revision that must be active", () => {
     const differing = await flows.send("PUT", "/flow/a", body, { "if-match": etagOf(flows) });
     expect([differing.status, differing.body]).toEqual([
       400,
-      { code: "invalid_argument", message: "flow.rev: must be the revision of the request (If-Match), or absent" },
+      { code: "invalid_argument", message: "flow.rev: must be the `rev` of the request, or absent" },
     ]);
     expect((await flows.send("PUT", "/flow/a", { ...(body as object), rev })).status).toBe(200);
   });

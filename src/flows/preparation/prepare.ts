@@ -1,10 +1,23 @@
-import { OnFailure, type PlanFlowsRequest, type SetFlowsRequest } from "../../../gen/flowgate/v1/flows_pb.ts";
-import type { CreateProposalRequest } from "../../../gen/flowgate/v1/proposals_pb.ts";
+import type { MessageShape } from "@bufbuild/protobuf";
+import {
+  FlowsService,
+  OnFailure,
+  type PlanFlowsRequest,
+  type SetFlowsRequest,
+} from "../../../gen/flowgate/v1/flows_pb.ts";
+import { ProposalsService } from "../../../gen/flowgate/v1/proposals_pb.ts";
 import { FlowgateError } from "../../errors.ts";
 import { type CredentialSets, type DeploymentType, parseDeploymentType } from "../configuration.ts";
 import { type Decrypt, type SubmittedCredentials, mergeCredentials } from "../credentials.ts";
 import { type FlowsDocument, findTypesOf, formatDocument } from "../document.ts";
 import { parseFlows } from "../parse-flows.ts";
+
+/** The methods whose requests have flows. The gateway does not decode these, which can be large: a preparation does, on a thread. */
+export const preparedMethods = [
+  FlowsService.method.setFlows,
+  FlowsService.method.planFlows,
+  ProposalsService.method.createProposal,
+] as const;
 
 /** The fields of a request that are not about the content of the flows. Not validated. */
 export type DeploymentFields = Pick<
@@ -14,7 +27,7 @@ export type DeploymentFields = Pick<
   Partial<Pick<SetFlowsRequest, "merge">>;
 
 /** A request that deploys flows, or plans or proposes that. */
-export type FlowsRequest = SetFlowsRequest | PlanFlowsRequest | CreateProposalRequest;
+export type FlowsRequest = MessageShape<(typeof preparedMethods)[number]["input"]>;
 
 /** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {

@@ -2,22 +2,18 @@
 import { workerData } from "node:worker_threads";
 import type { DescMethodUnary, Message } from "@bufbuild/protobuf";
 import { type EncodedRequest, createRequestDecoder } from "@flowgate/gateway";
-import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { ProposalsService } from "../../../gen/flowgate/v1/proposals_pb.ts";
 import { serveThread } from "../../base/thread.ts";
 import { assertDecodable } from "../../base/decoding-limit.ts";
 import type { Decrypt } from "../credentials.ts";
 import { readTypes } from "../document.ts";
 import { decryptCredentials } from "../encrypted.ts";
 import { type PreparationCall, type PreparationData, type PreparationReply, serializeError } from "./messages.ts";
-import { type FlowsRequest, type PreparedDeployment, prepareDeployment } from "./prepare.ts";
+import { type FlowsRequest, type PreparedDeployment, preparedMethods, prepareDeployment } from "./prepare.ts";
 
 const { credentialSecret, memoryMb } = workerData as PreparationData;
-const decoders = {
-  "flowgate.v1.SetFlowsRequest": createDecoder(FlowsService.method.setFlows),
-  "flowgate.v1.PlanFlowsRequest": createDecoder(FlowsService.method.planFlows),
-  "flowgate.v1.CreateProposalRequest": createDecoder(ProposalsService.method.createProposal),
-};
+const decoders = new Map<FlowsRequest["$typeName"], (source: EncodedRequest) => Message | Promise<Message>>(
+  preparedMethods.map((method) => [method.input.typeName, createDecoder(method)]),
+);
 
 serveThread<PreparationCall, PreparationReply>(async (call) => {
   const reply = await prepare(call);
@@ -29,7 +25,7 @@ serveThread<PreparationCall, PreparationReply>(async (call) => {
 
 async function prepare({ source, typeName, current }: PreparationCall): Promise<PreparationReply> {
   try {
-    const request = (await decoders[typeName](source)) as FlowsRequest;
+    const request = (await decoders.get(typeName)?.(source)) as FlowsRequest;
     const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(credentialSecret, encrypted, findTypes);
     const { outcome, ...prepared } = await prepareDeployment(request, current.credentials, decrypt);
     return { kind: "prepared", ...prepared, outcome: serializeOutcome(outcome, current) };

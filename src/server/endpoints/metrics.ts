@@ -34,7 +34,7 @@ export function createMetricsEndpoint(metrics: Metrics, checkPermission: Permiss
 }
 
 function challengeOf(error: unknown): string | undefined {
-  return error instanceof FlowgateError ? error.headers["www-authenticate"] : undefined;
+  return error instanceof FlowgateError ? error.challenge : undefined;
 }
 
 export interface MetricsServer extends AsyncDisposable {

@@ -4,6 +4,7 @@ import { signInPaths } from "../../auth/sign-in-paths.ts";
 import { type Destination, type SignedIn, type SignIn, transactionSeconds } from "../../auth/sign-in.ts";
 import { isConfidentialUrl } from "../../base/addresses.ts";
 import { FlowgateError, type Reason } from "../../errors.ts";
+import { headersOf } from "../pipeline/errors.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import { type FindCookies, readCookie, readCookies, type SessionCookies } from "../pipeline/session-cookie.ts";
 import { errorResponse } from "../http/error-response.ts";
@@ -239,8 +240,8 @@ function showError(
   }
   const status = known ?? (typeof statusCode === "number" ? statusCode : 500);
   const text = known === undefined ? "The request has failed." : (error as FlowgateError).message;
-  if (error instanceof FlowgateError && error.headers["retry-after"] !== undefined) {
-    reply.header("retry-after", error.headers["retry-after"]);
+  if (error instanceof FlowgateError) {
+    reply.headers(headersOf(error));
   }
   const { cookies, path } = contextOf(request);
   if (cookies !== undefined && path.startsWith(signInPaths.callback)) {

@@ -115,11 +115,19 @@ const codes: Readonly<Record<Reason, Code>> = {
   internal: Code.Internal,
 };
 
+/** The headers of an error, in every protocol. */
+export function headersOf({ retryAfterMs, challenge }: FlowgateError): Record<string, string> {
+  return {
+    ...(retryAfterMs !== undefined && { "retry-after": String(Math.ceil(retryAfterMs / 1000)) }),
+    ...(challenge !== undefined && { "www-authenticate": challenge }),
+  };
+}
+
 /** Converts an error: its reason becomes a google.rpc.ErrorInfo, the first of the details, and its headers metadata. */
 export function toConnectError(error: FlowgateError): ConnectError {
-  const { reason, message, headers, details } = error;
+  const { reason, message, details } = error;
   const info: ErrorDetail<typeof ErrorInfoSchema> = { desc: ErrorInfoSchema, value: { reason, domain: "flowgate" } };
-  return new ConnectError(message, codes[reason], headers, [info, ...details], error);
+  return new ConnectError(message, codes[reason], headersOf(error), [info, ...details], error);
 }
 
 /**
@@ -132,6 +140,6 @@ export function rejectRequest(request: RequestContext, status: number, error: Fl
     return rejectCall(request, status, failure);
   }
   request.fail(failure.code);
-  const { message, headers, reason } = error;
-  return errorResponse(status, message, { headers, code: reason });
+  const { message, reason } = error;
+  return errorResponse(status, message, { headers: headersOf(error), code: reason });
 }

@@ -62,7 +62,7 @@ function isTlsError(error: Error): boolean {
 }
 
 export function unavailable(message: string): FlowgateError {
-  return new FlowgateError("unavailable", message, { headers: { "retry-after": "1" } });
+  return new FlowgateError("unavailable", message, { retryAfterMs: 1000 });
 }
 
 /** Converts an error that callers can act on to a `FlowgateError`; returns other errors unchanged. */

@@ -126,7 +126,7 @@ describe.each([
     await using server = await open(() => {
       throw new FlowgateError("invalid_grant", "The password is wrong.", {
         details: [{ desc: TokenErrorSchema, value: detail }],
-        headers: { "retry-after": "7" },
+        retryAfterMs: 7000,
       });
     });
     const response = await fetch(`${server.url}/flows`, { headers });

@@ -198,7 +198,7 @@ function overloaded(reason: SheddingReason): FlowgateError {
     `the service is overloaded (${causes[reason]}): retry in ${seconds} s, or make fewer concurrent calls`,
     {
       details: [{ desc: RetryInfoSchema, value: { retryDelay: { seconds: BigInt(seconds) } } }],
-      headers: { "retry-after": String(seconds) },
+      retryAfterMs: seconds * 1000,
     },
   );
 }

@@ -1,28 +1,17 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { type Event, EventKind, type EventsService, type WatchEventsRequest } from "../../gen/flowgate/v1/events_pb.ts";
-import type { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf, principalKey } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
 import type { OpenCalls } from "../auth/open-calls.ts";
 import { allows } from "../auth/permissions.ts";
-import { FlowgateError } from "../errors.ts";
-import {
-  type EventCase,
-  type EventFilter,
-  eventCases,
-  identify,
-  matches,
-  readFilter,
-  recordedCases,
-} from "../live/events.ts";
+import { type EventCase, type EventFilter, eventCases, identify, matches, readFilter } from "../live/events.ts";
 import type { EventFeed, JoinedFeed } from "../live/feed.ts";
 import { type Journal, recordedBetween } from "../live/journal.ts";
-import { formatPosition, latestSeq, parsePosition, positionBefore } from "../live/position.ts";
+import { latestSeq, parsePosition, positionBefore } from "../live/position.ts";
 import type { WatchStart } from "../live/ring.ts";
 import type { Entry, Lead } from "../live/stream.ts";
-import type { JournalCursor } from "../store/journal-store.ts";
-import { readPageSize, readTimestampMs } from "./lists.ts";
+import { readTimestampMs } from "./lists.ts";
 
 type EventsServiceOptions = {
   /** Opens the events for a reader that starts after a position; undefined: now. */
@@ -121,20 +110,6 @@ function leadWhenReady(watch: Watch, ready: Promise<void>): Lead {
   };
 }
 
-export function logsService(journal: Pick<Journal, "list">): ServiceImpl<typeof LogsService> {
-  return {
-    async listLogs(request) {
-      const { events, next } = await journal.list(readFilter(request, recordedCases), {
-        limit: readPageSize(request.pageSize),
-        after: parseLogCursor(request.pageToken),
-        fromMs: readTimestampMs("since", request.since),
-        untilMs: readTimestampMs("until", request.until),
-      });
-      return { logs: [...events], nextPageToken: formatLogCursor(next) };
-    },
-  };
-}
-
 /** The kinds that require a permission besides `events.read`, since they contain the data that flows process. */
 const guarded: readonly { readonly kind: EventKind; readonly case: EventCase; readonly permission: string }[] = [
   { kind: EventKind.DEBUG, case: "debug", permission: "debug.read" },
@@ -215,21 +190,4 @@ async function* merge(
     const isOld = ({ id, kind }: Event): boolean => kind.case === "nodeStatus" && parsePosition(id, "id") <= untilSeq;
     yield* feed.states().filter((event) => isOld(event) && matches(filter, event));
   }
-}
-
-function formatLogCursor(cursor: JournalCursor | undefined): string {
-  return cursor === undefined
-    ? ""
-    : Buffer.from(`${formatPosition(cursor.seq)} ${cursor.runtime}`).toString("base64url");
-}
-
-function parseLogCursor(token: string): JournalCursor | undefined {
-  if (token === "") {
-    return undefined;
-  }
-  const [, seq, runtime] = /^([0-9a-z]{1,11}) (.*)$/s.exec(Buffer.from(token, "base64url").toString()) ?? [];
-  if (seq === undefined || runtime === undefined) {
-    throw new FlowgateError("invalid_argument", "pageToken: must be the nextPageToken of the previous page");
-  }
-  return { seq: parsePosition(seq, "pageToken"), runtime };
 }

@@ -31,7 +31,7 @@ import { findKnownModules } from "./known-modules.ts";
 import { prepareRequest, readDeploymentCall, toChange } from "./deployment-request.ts";
 import { analyzedResponse, findRevision, toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
 import { readConditions } from "./rest.ts";
-import { type RestoreOptions, undoChange } from "./restore.ts";
+import { type RestoreOptions, undoChange } from "./revisions.ts";
 import { singleFlowMethods } from "./single-flow.ts";
 
 export type FlowsServiceOptions = PlanFlowsOptions &

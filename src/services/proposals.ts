@@ -47,7 +47,7 @@ import { findKnownModules } from "./known-modules.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "./lists.ts";
 import { toProposal, toProposalEvent } from "./proposal-message.ts";
 import { analyzedResponse, findRevision, toSetFlowsResponse } from "./responses.ts";
-import { reloadWithoutFlows } from "./restore.ts";
+import { reloadWithoutFlows } from "./revisions.ts";
 
 export type ProposalsServiceOptions = Pick<
   FlowsServiceOptions,

@@ -1,6 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { DeploymentOutcome, DeploymentType, FlowModuleSchema, RevisionSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import {
+  DeploymentOutcome,
+  DeploymentType as DeploymentTypeMessage,
+  FlowModuleSchema,
+  RevisionSchema,
+} from "../../gen/flowgate/v1/flows_pb.ts";
 import {
   type DiffRevisionRequest,
   type DiffRevisionResponse,
@@ -10,17 +15,19 @@ import {
   RevisionView,
   type RevisionsService,
 } from "../../gen/flowgate/v1/revisions_pb.ts";
-import type { Analysis } from "../flows/analysis/analysis.ts";
-import type { DiffCall } from "../flows/analysis/messages.ts";
 import type { Approvals } from "../auth/approvals.ts";
-import { callerOf, originOf } from "../auth/caller.ts";
+import { originOf, callerOf } from "../auth/caller.ts";
 import type { Deployer } from "../deployments/deployer.ts";
+import type { Change, Content } from "../deployments/deployment.ts";
 import type { OutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { outcomes, toRevision } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
-import { parseDeploymentType } from "../flows/configuration.ts";
+import type { Analysis } from "../flows/analysis/analysis.ts";
+import type { DiffCall } from "../flows/analysis/messages.ts";
+import { type DeploymentType, parseDeploymentType } from "../flows/configuration.ts";
 import { parseDocument } from "../flows/document.ts";
 import { toNodes } from "../flows/parse-flows.ts";
+import { type Violation, invalidFlows } from "../flows/violation.ts";
 import type { Modules } from "../modules/modules.ts";
 import type { AuditRecord } from "../store/audit-store.ts";
 import type { FlowStore, RevisionFilter } from "../store/flow-store.ts";
@@ -29,8 +36,7 @@ import { type Revision, type RevisionOutcome, type RevisionState, outcomeStates 
 import { parseMessage, readDeploymentCall } from "./deployment-request.ts";
 import { findKnownModules } from "./known-modules.ts";
 import { formatPageToken, parsePageToken, readPageSize, readTimestampMs } from "./lists.ts";
-import { analyzedResponse, findRevision, revisionNotFound, toSetFlowsResponse } from "./responses.ts";
-import { type RestoreOptions, parseTypeWithoutReload, restoreChange } from "./restore.ts";
+import { analyzedResponse, revisionNotFound, toSetFlowsResponse, findRevision, retainingMemory } from "./responses.ts";
 
 export type RevisionsServiceOptions = DiffRevisionOptions &
   RestoreOptions & {
@@ -124,7 +130,9 @@ function parseFilter(request: ListRevisionsRequest): RevisionFilter {
   return {
     by: request.user === "" ? undefined : request.user,
     deploymentType:
-      request.deploymentType === DeploymentType.UNSPECIFIED ? undefined : parseDeploymentType(request.deploymentType),
+      request.deploymentType === DeploymentTypeMessage.UNSPECIFIED
+        ? undefined
+        : parseDeploymentType(request.deploymentType),
     outcome: parseOutcome(request.outcome),
     pinned: request.pinned,
     fromMs: readTimestampMs("startTime", request.startTime),
@@ -184,4 +192,97 @@ async function recallDeployment(
   const missingTypes = (await store.findEntry(rev))?.outcome.missingTypes ?? [];
   const before = (await store.findEntry(parent))?.outcome.state;
   return { type, missingTypes, isRunning: before !== "crashed" && before !== "stopped" };
+}
+
+export type RestoreOptions = {
+  readonly store: Pick<FlowStore, "active" | "find" | "findEntry">;
+  readonly analysis: Pick<Analysis, "validate">;
+};
+
+type RestoreContext = Pick<HandlerContext, "values" | "signal">;
+
+/** Makes the content of an earlier revision active again. */
+export function restoreChange(
+  rev: string,
+  deploymentType: DeploymentType,
+  context: RestoreContext,
+  options: RestoreOptions,
+): Change {
+  return {
+    cause: "restore",
+    deploymentType,
+    apply: () => readRestorable(rev, context, options),
+    identity: () => [rev],
+  };
+}
+
+/**
+ * Makes the content of the active revision's parent active again. `rev` is the revision that the request names. The type defaults to
+ * that of the deployment that is undone.
+ */
+export function undoChange(
+  rev: string | undefined,
+  requestedType: DeploymentTypeMessage,
+  context: RestoreContext,
+  options: RestoreOptions,
+): Change {
+  const deploymentType = parseTypeWithoutReload(requestedType);
+  const isDefault = requestedType === DeploymentTypeMessage.UNSPECIFIED;
+  return {
+    cause: "undo",
+    deploymentType,
+    async apply({ cause, parent, deploymentType: undoneType }) {
+      // Its parent has failed.
+      if (cause === "automatic_undo") {
+        throw nothingToUndo("the last deployment was undone automatically: restore a revision by its rev instead");
+      }
+      if (parent === undefined) {
+        throw nothingToUndo("the active revision is the first one");
+      }
+      const content = await readRestorable(parent, context, options);
+      return isDefault ? { ...content, deploymentType: undoneType } : content;
+    },
+    identity: () => (isDefault ? [rev ?? "", "default"] : [rev ?? ""]),
+  };
+}
+
+function nothingToUndo(message: string): FlowgateError {
+  return new FlowgateError("nothing_to_undo", message);
+}
+
+/** A reload makes no revision. */
+export function parseTypeWithoutReload(value: DeploymentTypeMessage): DeploymentType {
+  const type = parseDeploymentType(value);
+  if (type === "reload") {
+    throw reloadWithoutFlows();
+  }
+  return type;
+}
+
+export function reloadWithoutFlows(): FlowgateError {
+  return new FlowgateError(
+    "invalid_deployment_type",
+    "deployment_type: must be full, nodes or flows, since reload deploys no flows",
+  );
+}
+
+async function readRestorable(
+  rev: string,
+  context: RestoreContext,
+  { store, analysis }: RestoreOptions,
+): Promise<Content> {
+  const { flows, credentials } = await findRevision(store, rev, context);
+  const { violation } = await retainingMemory(context, () =>
+    analysis.validate({ flows, credentials }, callerOf(context)),
+  );
+  if (violation !== undefined) {
+    throw notRestorable(rev, violation);
+  }
+  return { flows, credentials, restoredRev: rev };
+}
+
+/** An earlier version of the service has accepted what the flow runtime can't use. */
+function notRestorable(rev: string, { path, message }: Violation): FlowgateError {
+  const remedy = `the revision ${JSON.stringify(rev)} is older than this rule: read it, correct its flows and deploy them`;
+  return invalidFlows({ path, message: `${message}; ${remedy}` });
 }

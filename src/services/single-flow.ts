@@ -22,7 +22,7 @@ import { invalidFlows, quoteInput } from "../flows/violation.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import { readDeploymentCall } from "./deployment-request.ts";
 import { revisionNotFound, toSetFlowsResponse } from "./responses.ts";
-import { parseTypeWithoutReload } from "./restore.ts";
+import { parseTypeWithoutReload } from "./revisions.ts";
 
 export type SingleFlowOptions = {
   readonly store: FlowStore;

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { type EventEmitter, once } from "node:events";
+import { createRequire } from "node:module";
 import type { Duplex, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -37,6 +38,40 @@ async function refusalAfter(code: string): Promise<string | undefined> {
   const [printed] = await Promise.all([text(child.stderr as Readable), once(child, "close")]);
   return /this version of Node\.js [^\n\\"]*/.exec(printed + sent)?.[0];
 }
+
+type RuntimeNode = EventEmitter & {
+  readonly _inputCallback: unknown;
+  readonly _inputCallbacks: unknown;
+  readonly _expectedDoneCount: unknown;
+};
+
+test("the installed Node-RED keeps what receives messages where inject.ts and flow-tracer.ts read it", () => {
+  const Node = createRequire(import.meta.url)("@node-red/runtime/lib/nodes/Node") as new (
+    config: object,
+  ) => RuntimeNode;
+  const node = new Node({ id: "a", type: "test" });
+  const receive = (_message: unknown, _send: unknown, _done: unknown): void => {};
+  expect([node._inputCallback, node._inputCallbacks, node._expectedDoneCount]).toEqual([null, null, 0]);
+  node.on("input", receive);
+  expect([node._inputCallback, node._inputCallbacks, node._expectedDoneCount]).toEqual([receive, null, 1]);
+  node.on("input", receive);
+  expect([node._inputCallback, node._inputCallbacks, node._expectedDoneCount]).toEqual([null, [receive, receive], 2]);
+});
+
+test("the installed Node-RED writes values of files by the function that context-stores.ts replaces", async () => {
+  await using folder = await createFolder();
+  const create = createRequire(import.meta.url)("@node-red/runtime/lib/nodes/context/localfilesystem") as (
+    config: object,
+  ) => { open(): Promise<void>; close(): Promise<void>; _flushPendingWrites(): Promise<unknown> };
+  const store = create({ dir: folder.path });
+  await store.open();
+  let calls = 0;
+  store._flushPendingWrites = async () => {
+    calls += 1;
+  };
+  await store.close();
+  expect(calls).toBe(1);
+});
 
 const prototypeOf = (handle: string): string => `Object.getPrototypeOf(${handle}._handle)`;
 

@@ -3,6 +3,7 @@ import { closeSync, fstatSync, readFileSync, writeFileSync } from "node:fs";
 import Module from "node:module";
 import { dirname, join } from "node:path";
 import { Script, constants } from "node:vm";
+import { isFields } from "../../base/fields.ts";
 import { codeFd } from "../messages.ts";
 
 /** V8's compiled code of the CommonJS modules that are loaded until `end` is called, and what they require. */
@@ -23,9 +24,9 @@ type Internals = {
   readonly prototype: CommonJsModule;
   readonly _cache: Record<string, CommonJsModule | undefined>;
   readonly _extensions: object;
-  _resolveFilename(request: string, parent: object, isMain: boolean, options?: object): string;
-  _resolveLookupPaths(request: string, parent: object): string[] | null;
-  _nodeModulePaths(folder: string): string[];
+  readonly _resolveFilename: (request: string, parent: object, isMain: boolean, options?: object) => string;
+  readonly _resolveLookupPaths: (request: string, parent: object) => string[] | null;
+  readonly _nodeModulePaths: (folder: string) => string[];
 };
 
 const internals = Module as unknown as Internals;
@@ -37,11 +38,18 @@ const internals = Module as unknown as Internals;
  */
 export function openCodeCache(): CodeCache {
   const stat = fstatSync(codeFd);
-  const compile = internals.prototype._compile as Compile | undefined;
-  if (!stat.isFile() || compile === undefined) {
+  if (!stat.isFile() || !hasInternals()) {
     return { isRecording: false, end() {} };
   }
+  const compile = internals.prototype._compile;
   return stat.size > 0 ? readCache(compile) : recordCache(compile);
+}
+
+/** Without them, modules are loaded as usual. */
+function hasInternals(): boolean {
+  const { prototype, _cache, _extensions, _resolveFilename, _resolveLookupPaths, _nodeModulePaths } = internals;
+  const functions: unknown[] = [prototype._compile, _resolveFilename, _resolveLookupPaths, _nodeModulePaths];
+  return functions.every((each) => typeof each === "function") && isFields(_cache) && isFields(_extensions);
 }
 
 function recordCache(compile: Compile): CodeCache {

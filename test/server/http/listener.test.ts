@@ -20,6 +20,28 @@ test("a version of Node.js that handles new connections otherwise is rejected at
   );
 });
 
+test("what a version of Node.js does not expose is reported", async () => {
+  const reported: string[] = [];
+  const server = createListener(hello, { closeGraceMs: 2_000, onDegraded: (message) => reported.push(message) });
+  const internals = server as unknown as { _handle: object };
+  let handle: object = {};
+  server.prependOnceListener("listening", () => ([handle, internals._handle] = [internals._handle, {}]));
+  server.once("listening", () => (internals._handle = handle));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  expect(reported).toEqual([
+    "stalled responses are not detected: this version of Node does not expose how many bytes were sent",
+    "HTTP/2 connections close without advance notice: this version of Node does not expose their descriptors",
+  ]);
+});
+
+test("the version of Node.js that runs the tests exposes all of it", async () => {
+  const reported: string[] = [];
+  await using _ = await listen(hello, { onDegraded: (message) => reported.push(message) });
+  expect(reported).toEqual([]);
+});
+
 describe("one port", () => {
   test("serves HTTP/1.1 and keeps the connection", async () => {
     await using server = await listen();

@@ -31,7 +31,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "store/sql": ["base errors.ts flows store"],
     "store/sqlite": ["base errors.ts flows store store/sql"],
     "store/postgres": ["base errors.ts flows store store/sql", "pg pino"],
-    // The only file that names adapters.
+    // The only file that imports adapters.
     "store/open-store.ts": ["store store/postgres store/sql store/sqlite"],
     runtime: ["base errors.ts flows store telemetry telemetry/span-record.ts", "@opentelemetry/api pino"],
     // The only folder that loads Node-RED: node-red.ts does, and types are imported elsewhere.

@@ -17,7 +17,7 @@ export function assertDecodable(desc: DescMessage, format: "proto" | "json", bod
 
 /** The error for a body within limits.bodyBytes that takes this, which is too much memory. */
 export function tooLargeToDecode(what: string): RequestError {
-  return new RequestError(413, "payload_too_large", `the body takes ${what}: send fewer or smaller nodes`);
+  return new RequestError(413, "payload_too_large", `the body takes ${what}: send less at once`);
 }
 
 // What objects take in V8's heap, measured (docs/decisions.md). `[{},{}]` becomes 27 times as much as its text.

@@ -17,7 +17,7 @@ export type StoreHealth = { readonly isUsable: true } | { readonly isUsable: fal
 /** Where a server listens: a TCP port, or a Unix socket in a folder. */
 export type Endpoint = { readonly host: string; readonly port: number } | { readonly socketFolder: string };
 
-/** The contract of every store, which `test/store/contract.ts` tests. Disposing waits for pending operations. */
+/** The contract of every store, which `test/store/store-contract.ts` tests. Disposing waits for pending operations. */
 export interface Store extends AsyncDisposable {
   readonly flows: FlowStore;
   readonly proposals: ProposalStore;

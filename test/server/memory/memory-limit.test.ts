@@ -181,7 +181,7 @@ test("a message that would take too much memory is rejected before it is decoded
   const nodes = "{},".repeat(500_000).slice(0, -1);
   const reply = await send(server.url, "POST", "/flow", { headers: json, body: `{"nodes":[${nodes}]}` });
   const message =
-    "the body takes more than 32 MiB of memory when it is decoded, half of limits.memoryMb: send fewer or smaller nodes";
+    "the body takes more than 32 MiB of memory when it is decoded, half of limits.memoryMb: send less at once";
   expect([reply.status, reply.json()]).toEqual([413, { code: "payload_too_large", message }]);
 
   const client = createClient(FlowsService, createGrpcTransport({ baseUrl: server.url }));

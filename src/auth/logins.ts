@@ -8,7 +8,7 @@ import { tokenError } from "./errors.ts";
 type Login = { readonly username: string; readonly password: string };
 
 /** Where a login comes from. `kind` defaults to the network. */
-export type Source = { readonly address: string; readonly kind?: ClientKind | undefined };
+export type LoginSource = { readonly address: string; readonly kind?: ClientKind | undefined };
 
 /** What a client must ask its user for. */
 export const passwordLogin = {
@@ -25,7 +25,7 @@ export const passwordLogin = {
  */
 export type VerifyLogin = (
   login: Login,
-  source: Source,
+  source: LoginSource,
   onFailure: (cause: string, username?: string) => void,
 ) => Promise<User>;
 
@@ -75,7 +75,7 @@ export function createLoginCheck(users: readonly User[], limiter: Limiter): Veri
 export async function beginAttempt(
   limiter: Limiter,
   username: string | undefined,
-  { address, kind }: Source,
+  { address, kind }: LoginSource,
   onLockedOut: () => void,
 ): Promise<Attempt> {
   const attempt = await limiter.begin(username, address, kind);

@@ -9,7 +9,7 @@ import {
   type Change,
   type CommitOptions,
   type Committed,
-  type Content,
+  type RevisionContent,
   type DeploymentCall,
   isMismatch,
   toDraft,
@@ -52,7 +52,7 @@ export async function commitChange(change: Change, call: DeploymentCall, options
   }
 }
 
-type Compared = Content & { readonly kept?: KeptCredentials };
+type Compared = RevisionContent & { readonly kept?: KeptCredentials };
 
 /**
  * Throws if the caller may not make this change, and returns what of it lacks an approval. Whatever the operation is, its difference to
@@ -89,7 +89,7 @@ export type ChangesOptions = {
   readonly analysis: Pick<CommitOptions["analysis"], "findChangedContainers">;
 };
 
-function submittedIds(submitted: Content["submitted"]): ReadonlySet<string> {
+function submittedIds(submitted: RevisionContent["submitted"]): ReadonlySet<string> {
   const inline = [...(submitted?.inline ?? [])].filter(([, set]) => set.size > 0);
   return new Set([...inline.map(([id]) => id), ...Object.keys(submitted?.topLevel?.nodes ?? {})]);
 }
@@ -115,7 +115,7 @@ async function findOrigins(
 
 /** Commits a draft of this content with its modules, which are installed before. */
 function commitDraft(
-  content: Content,
+  content: RevisionContent,
   draft: RevisionDraft,
   call: DeploymentCall,
   { store, modules }: CommitOptions,
@@ -192,7 +192,7 @@ async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Pr
 async function compare(
   { change, call, expectedRev }: Mismatched,
   options: CommitOptions,
-): Promise<(Merge & Pick<Content, "submitted" | "modules">) | undefined> {
+): Promise<(Merge & Pick<RevisionContent, "submitted" | "modules">) | undefined> {
   const { store, analysis } = options;
   const { merge, source, signal } = call;
   const base = change.cause === "deployment" ? await store.find(expectedRev) : undefined;

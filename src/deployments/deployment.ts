@@ -55,7 +55,7 @@ export type DeploymentCall = {
 };
 
 /** The content of a new revision. */
-export type Content = {
+export type RevisionContent = {
   readonly flows: FlowsDocument;
   readonly credentials: CredentialSets;
   /** The credentials that were submitted; undefined: the content is that of a revision, and determines those of all nodes. */
@@ -73,7 +73,7 @@ export type Change = {
   readonly cause: RevisionCause;
   readonly deploymentType: DeploymentType;
   /** Returns the content of the new revision. Called again if another revision becomes active before the commit. */
-  apply(active: Revision): Content | Promise<Content>;
+  apply(active: Revision): RevisionContent | Promise<RevisionContent>;
   /** The parts of the request that a repetition of it with the same idempotency key must have too. */
   identity(): readonly (string | Uint8Array)[];
 };
@@ -100,7 +100,7 @@ export function toDraft(
     restoredRev,
     deploymentType = change.deploymentType,
     unapproved,
-  }: Content & Pick<RevisionDraft, "kept" | "unapproved">,
+  }: RevisionContent & Pick<RevisionDraft, "kept" | "unapproved">,
   { origin, approval, message, idempotencyKey, waitMs, undoOnFailure, maxErrors }: DeploymentCall,
   parent: string,
 ): RevisionDraft {

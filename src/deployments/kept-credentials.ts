@@ -3,7 +3,7 @@ import { type SubmittedCredentials, mergeSet, parseCredentialSet } from "../flow
 import { findTypes } from "../flows/document.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
-import type { Content } from "./deployment.ts";
+import type { RevisionContent } from "./deployment.ts";
 
 /** More nodes are forgotten, the first that were removed first. */
 const maxKept = 1_000;
@@ -22,9 +22,9 @@ type Types = ReadonlyMap<string, string>;
  */
 export async function keepCredentials(
   active: Revision,
-  content: Content,
+  content: RevisionContent,
   store: Pick<FlowStore, "findCredentials">,
-): Promise<Content & { readonly kept: KeptCredentials; readonly missing: KeptCredentials }> {
+): Promise<RevisionContent & { readonly kept: KeptCredentials; readonly missing: KeptCredentials }> {
   if (active.kept.size === 0 && active.credentials.size === 0) {
     return { ...content, kept: active.kept, missing: new Map() };
   }
@@ -73,7 +73,7 @@ function namesOf(set: ReadonlyMap<string, string>): readonly string[] {
 /** Nodes whose type changes have what was submitted for them only. */
 function dropOfOtherTypes(
   current: CredentialSets,
-  { credentials, submitted }: Content,
+  { credentials, submitted }: RevisionContent,
   before: Types,
   types: Types,
 ): CredentialSets {

@@ -3,7 +3,7 @@ import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { AffectedNodes } from "../flows/plan/affected-nodes.ts";
 import type { EventHub } from "../live/hub.ts";
-import { deploymentWaitMs, restartsAllNodes } from "../runtime/deployment.ts";
+import { deploymentWaitMs, restartsAllNodes } from "../runtime/deployment-queue.ts";
 import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
 import { type DeploymentResult, type Runtime, type WaitOptions, outcomeMessage, stopped } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";

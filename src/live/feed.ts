@@ -1,7 +1,7 @@
 import type { Event } from "../../gen/flowgate/v1/events_pb.ts";
 import type { EventFilter, EventInit } from "./events.ts";
 import type { WatchStart } from "./ring.ts";
-import type { Entry, EventStream } from "./stream.ts";
+import type { StreamEntry, EventStream } from "./stream.ts";
 
 /** Events that streams read: those of this process, or of all replicas. */
 export interface EventFeed {
@@ -14,7 +14,7 @@ export interface EventFeed {
   /** Whether all events after a position, except debug messages, are in memory, as far as this process knows. */
   hasAllAfter(seq: number): boolean;
   /** The events in memory after one position and up to another one, in the order of their positions. */
-  between(afterSeq: number, untilSeq: number): readonly Entry[];
+  between(afterSeq: number, untilSeq: number): readonly StreamEntry[];
   /** The last event about each state, in their order. */
   states(): readonly Event[];
   /** An event for each replica whose events and states are missing. */

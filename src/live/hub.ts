@@ -7,7 +7,7 @@ import { type EventCase, type EventFilter, type EventInit, isCleared, stateKey }
 import type { EventFeed } from "./feed.ts";
 import { formatPosition, latestSeq, maxOffset, nextSeq } from "./position.ts";
 import { EventRing, type EventRingOptions, type WatchStart } from "./ring.ts";
-import type { DropReason, Entry, EventStream } from "./stream.ts";
+import type { DropReason, StreamEntry, EventStream } from "./stream.ts";
 
 export type EventHubOptions = Pick<EventRingOptions, "capacityBytes" | "deliveriesPerSecond" | "now"> & {
   /** The name of the flow runtime; empty if there can be only one. */
@@ -149,7 +149,7 @@ export class EventHub implements EventFeed {
     return [];
   }
 
-  between(afterSeq: number, untilSeq: number): Entry[] {
+  between(afterSeq: number, untilSeq: number): StreamEntry[] {
     return this.#ring.between(afterSeq, untilSeq);
   }
 

@@ -4,7 +4,7 @@ import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
 import { createListeners } from "../base/listeners.ts";
 import { type EventCase, type EventFilter, type EventInit, sizeOf } from "./events.ts";
 import { formatPosition } from "./position.ts";
-import { type Entry, EventStream, type Lead, type StreamSource } from "./stream.ts";
+import { type StreamEntry, EventStream, type Lead, type StreamSource } from "./stream.ts";
 
 export type EventRingOptions = {
   /** The name of the flow runtime that events about a stream itself have. */
@@ -43,7 +43,7 @@ export class EventRing implements StreamSource {
   readonly #streams = new Set<EventStream>();
   readonly #demand = createListeners<void>();
   /** The recent events. Those before `#head` were removed. */
-  #entries: Entry[] = [];
+  #entries: StreamEntry[] = [];
   #head = 0;
   #bytes = 0;
   #lastSeq: number;
@@ -98,7 +98,7 @@ export class EventRing implements StreamSource {
   }
 
   /** The events in memory after one position and up to another one. */
-  between(afterSeq: number, untilSeq: number): Entry[] {
+  between(afterSeq: number, untilSeq: number): StreamEntry[] {
     return this.#entries.filter(({ seq }) => seq > afterSeq && seq <= untilSeq);
   }
 
@@ -150,7 +150,7 @@ export class EventRing implements StreamSource {
     }
   }
 
-  entryAt(index: number): Entry | undefined {
+  entryAt(index: number): StreamEntry | undefined {
     return this.#entries[index - this.#head];
   }
 
@@ -166,7 +166,7 @@ export class EventRing implements StreamSource {
     let high = this.#entries.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.#entries[middle] as Entry).seq <= seq) {
+      if ((this.#entries[middle] as StreamEntry).seq <= seq) {
         low = middle + 1;
       } else {
         high = middle;
@@ -186,7 +186,7 @@ export class EventRing implements StreamSource {
   #removeOldest(): void {
     let removed = 0;
     while (this.#bytes > this.#capacityBytes && removed < this.#entries.length - 1) {
-      const { seq, bytes, event } = this.#entries[removed] as Entry;
+      const { seq, bytes, event } = this.#entries[removed] as StreamEntry;
       for (const stream of this.#streams) {
         stream.removed(this.#head + removed, event);
       }

@@ -6,7 +6,7 @@ import { type EventFilter, type EventInit, lossyCases, matches } from "./events.
 export type DropReason = "slow_reader" | "flood" | "expired" | "not_recorded" | "not_encoded" | "replica_unreachable";
 
 /** An event in memory. */
-export type Entry = { readonly seq: number; readonly event: Event; readonly bytes: number };
+export type StreamEntry = { readonly seq: number; readonly event: Event; readonly bytes: number };
 
 /** What a stream reads from. */
 export interface StreamSource {
@@ -14,7 +14,7 @@ export interface StreamSource {
   /** The index of the first entry after a position. */
   find(seq: number): number;
   /** The entry at an index, which counts from the first event of the process. */
-  entryAt(index: number): Entry | undefined;
+  entryAt(index: number): StreamEntry | undefined;
   /** The events of lossy kinds that one stream gets in a second. */
   ratePerSecond(): number;
   nowMs(): number;
@@ -60,7 +60,7 @@ export class EventStream extends PollableIterator<Event> {
   #next: Event | undefined;
   /** Set while an event is awaited. */
   #onReady: (() => void) | undefined;
-  #bookmark: Pick<Entry, "event" | "seq"> | undefined;
+  #bookmark: Pick<StreamEntry, "event" | "seq"> | undefined;
   #isEnded = false;
   #failure: Error | undefined;
 

@@ -16,7 +16,7 @@ import { uploadsName } from "./lockfile.ts";
 import { type Npm, NpmError, createNpm, measure } from "./npm.ts";
 import { isAllowed } from "./policy.ts";
 import { type ComparedModule, type WantedModule, assertHashes, assertModuleLimit, compareModules } from "./set.ts";
-import { type FindTarball, type InstallRequest, type Source, findSource, parseRequest } from "./source.ts";
+import { type FindTarball, type InstallRequest, type ModuleSource, findSource, parseRequest } from "./source.ts";
 
 /** How modules are installed. The lists are as `externalModules.palette` of Node-RED has them, see policy.ts. */
 type ModuleSettings = ModuleLists & {
@@ -211,7 +211,7 @@ export class Modules implements AsyncDisposable {
 
   /** Installs packages into a copy of the modules, which replaces them when `finish` resolves. */
   async #install<T>(
-    sources: readonly Source[],
+    sources: readonly ModuleSource[],
     { onStep, prefersCache }: { readonly onStep: (step: string) => void; readonly prefersCache: boolean },
     finish: (installation: Installation, tree: string) => Promise<T>,
   ): Promise<T> {

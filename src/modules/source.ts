@@ -8,7 +8,7 @@ import type { WantedModule } from "./set.ts";
 import { type PackageContent, readPackage } from "./tarball.ts";
 
 /** A package to install, with its content if it was uploaded. */
-export type Source = PackageSource & { readonly tarball?: Uint8Array };
+export type ModuleSource = PackageSource & { readonly tarball?: Uint8Array };
 
 /** Resolves with undefined if no tarball with this hash was uploaded. */
 export type FindTarball = (integrity: string) => Promise<Uint8Array | undefined>;
@@ -17,7 +17,7 @@ export type FindTarball = (integrity: string) => Promise<Uint8Array | undefined>
 export type InstallRequest = { readonly name: string; readonly version: string } | { readonly tarball: Uint8Array };
 
 /** Validates a request. Throws `invalid_argument`, and `module_failed` for a tarball that requires what comes from elsewhere. */
-export async function parseRequest(request: InstallRequest): Promise<Source> {
+export async function parseRequest(request: InstallRequest): Promise<ModuleSource> {
   if ("tarball" in request) {
     const { manifest, bundled } = await readUpload(request.tarball);
     const { name, version } = manifest;
@@ -66,7 +66,7 @@ function assertFree(field: string, name: string): void {
   }
 }
 
-function uploadSource(name: string, version: string, tarball: Uint8Array): Source {
+function uploadSource(name: string, version: string, tarball: Uint8Array): ModuleSource {
   // With a hash, so that npm installs another package of the same version.
   const digest = createHash("sha256").update(tarball).digest("hex").slice(0, 16);
   return { name, version, tarball, upload: `${name.replace("/", "-").replace("@", "")}-${version}-${digest}.tgz` };
@@ -76,7 +76,7 @@ function uploadSource(name: string, version: string, tarball: Uint8Array): Sourc
 export async function findSource(
   { name, version, integrity }: WantedModule,
   findTarball: FindTarball,
-): Promise<Source> {
+): Promise<ModuleSource> {
   const tarball = integrity === undefined ? undefined : await findTarball(integrity);
   return tarball === undefined
     ? { name, version: version === "" ? undefined : version }

@@ -6,7 +6,7 @@ import { addApiRoutes, type ApiRoutesOptions } from "./api-routes.ts";
 import { addEditorRoutes, type EditorRoutesOptions } from "./editor/routes.ts";
 import { addContextRoutes, type ContextRoutesOptions } from "./context-routes.ts";
 import { addLibraryRoutes, type LibraryRoutesOptions } from "./library-routes.ts";
-import { addNodeRoutes, type NodeRoutesOptions } from "./node-routes.ts";
+import { addRegisteredRoutes, type RegisteredRoutesOptions } from "./registered-routes.ts";
 import { addNodesRoutes, type NodesRoutesOptions } from "./nodes-routes.ts";
 import { addPaletteRoutes, type PaletteRoutesOptions } from "./palette/routes.ts";
 import { addRuntimeRoutes, type RuntimeRoutesOptions } from "./runtime-routes.ts";
@@ -15,7 +15,7 @@ import { addSettingsRoutes, type SettingsRoutesOptions } from "./settings-routes
 export type RoutesOptions = ApiRoutesOptions &
   ContextRoutesOptions &
   LibraryRoutesOptions &
-  NodeRoutesOptions &
+  RegisteredRoutesOptions &
   NodesRoutesOptions &
   Omit<PaletteRoutesOptions, "defaultIcon"> &
   RuntimeRoutesOptions &
@@ -38,7 +38,7 @@ export function addRoutes(app: FastifyInstance, options: RoutesOptions): void {
     addEditorRoutes(app, editor);
   }
   addAbsentRoutes(app);
-  addNodeRoutes(app, options);
+  addRegisteredRoutes(app, options);
 }
 
 function defaultIconOf({ client: { publicDir } }: EditorRoutesOptions): string {

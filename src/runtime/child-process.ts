@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { AdminChannel } from "./admin-channel.ts";
 import { type ChildChannel, createLineReader, openChildChannel, readThrottled } from "./channel.ts";
-import { type CodeCache, openCodeCache } from "./code-cache.ts";
+import { type CodeCacheFile, openCodeCache } from "./code-cache-file.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import { formatDeadline } from "./fence.ts";
 import { logAsFlows } from "./flow-log.ts";
@@ -46,7 +46,7 @@ export class RuntimeProcess {
   readonly #events: ProcessEvents;
   /** Undefined if it could not be started. */
   readonly #child: ChildProcess | undefined;
-  readonly #codeCache: CodeCache | undefined;
+  readonly #codeCache: CodeCacheFile | undefined;
   #channel: ChildChannel | undefined;
   #admin: AdminChannel | undefined;
   readonly #messageBudget = new LogBudget(ignore, messageLimits);

@@ -31,7 +31,7 @@ export type NoContext =
   | { readonly refused: string };
 
 /** `isTruncated`: a value is incomplete, or is not JSON. */
-export type ContextValue =
+export type ReadContextValue =
   | { readonly value: unknown; readonly format: string; readonly isTruncated: boolean }
   | { readonly values: Readonly<Record<string, unknown>>; readonly isTruncated: boolean };
 
@@ -53,7 +53,7 @@ export const listContext: Procedure<InStore, ContextList | NoContext> = {
   parse: (result) => parseMissing(result) ?? parseList(result),
 };
 
-export const getContext: Procedure<GetContext, ContextValue | NoContext> = {
+export const getContext: Procedure<GetContext, ReadContextValue | NoContext> = {
   name: "context.get",
   parse: (result) => parseMissing(result) ?? parseValue(result),
 };
@@ -122,7 +122,7 @@ function parseTexts(values: unknown): string[] | undefined {
     : undefined;
 }
 
-function parseValue(result: unknown): ContextValue | undefined {
+function parseValue(result: unknown): ReadContextValue | undefined {
   if (!isFields(result)) {
     return undefined;
   }

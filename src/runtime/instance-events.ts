@@ -1,10 +1,10 @@
 import type { Revision } from "../store/revision.ts";
 import type { ProcessExit } from "./child-process.ts";
-import type { Deployment } from "./deployment.ts";
-import type { Deployed, ModulesLoaded, Ready } from "./messages.ts";
+import type { Deployment } from "./deployment-queue.ts";
+import type { FlowsDeployed, ModulesLoaded, Ready } from "./messages.ts";
 
-export type DeployedResult = Required<Pick<Deployed, "missingTypes">> &
-  Pick<Deployed, "failure" | "lacksModules"> & {
+export type DeployedResult = Required<Pick<FlowsDeployed, "missingTypes">> &
+  Pick<FlowsDeployed, "failure" | "lacksModules"> & {
     /** Whether the process had received no deployment before. */
     readonly isFirst: boolean;
   };

@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { ContextValues } from "./context-values.ts";
-import { type Deployment, type DeploymentQueue, resolveWaiters } from "./deployment.ts";
+import { type Deployment, type DeploymentQueue, resolveWaiters } from "./deployment-queue.ts";
 import type { Fault } from "./fault.ts";
 import { removeContent } from "./folders.ts";
 import type { ModulesLoaded, Ready } from "./messages.ts";

@@ -158,7 +158,7 @@ export type ModulesLoaded = {
 /** The child has received a deployment and starts to replace the previous one. */
 type DeployStarted = { readonly kind: "deploy-started"; readonly id: number };
 
-export type Deployed = {
+export type FlowsDeployed = {
   readonly kind: "deployed";
   readonly id: number;
   /** Why the runtime can't start these flows; absent if it started them. */
@@ -199,7 +199,7 @@ export type FromChild =
   | ListenFailed
   | ModulesLoaded
   | DeployStarted
-  | Deployed
+  | FlowsDeployed
   | Reply
   | ContextPart
   | Crashed;
@@ -213,7 +213,7 @@ export const messageFd = 3;
 /** The child's file descriptor of the pipe that closes when the parent exits. It carries deadlines, see fence.ts. */
 export const watchFd = 4;
 
-/** The child's file descriptor of its code cache, see code-cache.ts. */
+/** The child's file descriptor of its code cache, see code-cache-file.ts. */
 export const codeFd = 5;
 
 /** The child's file descriptor of the pipe for requests to the routes of nodes, see admin-channel.ts. Open only if there can be any. */

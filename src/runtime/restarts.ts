@@ -1,5 +1,5 @@
 import type { DeploymentType } from "../flows/configuration.ts";
-import { restartsAllNodes } from "./deployment.ts";
+import { restartsAllNodes } from "./deployment-queue.ts";
 import { hasModules } from "./folders.ts";
 import type { BackoffLimits, CompleteOptions } from "./options.ts";
 

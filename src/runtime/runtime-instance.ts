@@ -10,7 +10,7 @@ import {
   deployMessage,
   deploymentBudgetMs,
   describeFailure,
-} from "./deployment.ts";
+} from "./deployment-queue.ts";
 import { ExitReport } from "./exit-report.ts";
 import type { InstanceEvents } from "./instance-events.ts";
 import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
@@ -19,7 +19,7 @@ import { LoadedModules } from "./loaded-modules.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
-  type Deployed,
+  type FlowsDeployed,
   type FromChild,
   type ModulesLoaded,
   type Ready,
@@ -269,7 +269,7 @@ export class RuntimeInstance {
     }
   }
 
-  #handleDeployed(deployed: Deployed): void {
+  #handleDeployed(deployed: FlowsDeployed): void {
     const { id, failure, missingTypes = [], lacksModules, rejected } = deployed;
     const deployment = this.#unfinished;
     if (deployment === undefined || id !== this.#deploymentId || this.#phase !== "deploying") {

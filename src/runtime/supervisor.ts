@@ -6,7 +6,13 @@ import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import { logBoundary, withLauncher } from "./boundary.ts";
 import { type CallOptions, type Procedure, flowsStopped } from "./calls.ts";
-import { DeploymentQueue, createWaiter, deploymentWaitMs, includesDeployment, resolveWaiters } from "./deployment.ts";
+import {
+  DeploymentQueue,
+  createWaiter,
+  deploymentWaitMs,
+  includesDeployment,
+  resolveWaiters,
+} from "./deployment-queue.ts";
 import { describeWritableModules, prepareModulesDir, prepareUserDir, warnOfUnloadedModules } from "./folders.ts";
 import { InstanceKeeper } from "./instance-keeper.ts";
 import { type CompleteOptions, type RuntimeOptions, completeOptions } from "./options.ts";

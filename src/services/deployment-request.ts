@@ -18,7 +18,7 @@ import type {
   FlowsRequest,
   PreparedDeployment,
   PreparedOutcome,
-} from "../flows/preparation/prepare.ts";
+} from "../flows/preparation/prepare-deployment.ts";
 import { parseWanted } from "../modules/set.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { assertSingleKey, decodeHeaderText, readConditions } from "./rest.ts";

@@ -10,7 +10,7 @@ import type { EventFeed, JoinedFeed } from "../live/feed.ts";
 import { type Journal, recordedBetween } from "../live/journal.ts";
 import { latestSeq, parsePosition, positionBefore } from "../live/position.ts";
 import type { WatchStart } from "../live/ring.ts";
-import type { Entry, Lead } from "../live/stream.ts";
+import type { StreamEntry, Lead } from "../live/stream.ts";
 import { readTimestampMs } from "./lists.ts";
 
 type EventsServiceOptions = {
@@ -161,7 +161,7 @@ function replay(watch: Watch, range: Replay): AsyncGenerator<Event, void> {
 async function* merge(
   { feed, journal, filter }: Watch,
   { before, afterSeq, untilSeq }: Replay,
-  known: readonly Entry[],
+  known: readonly StreamEntry[],
   isComplete: boolean,
 ): AsyncGenerator<Event, void> {
   yield* before;
@@ -175,8 +175,8 @@ async function* merge(
   let at = 0;
   for await (const { seq, event } of recordedBetween(journal, filter, { afterSeq, untilSeq })) {
     if (!isKnown.has(identify(event))) {
-      for (; at < known.length && (known[at] as Entry).seq < seq; at += 1) {
-        yield (known[at] as Entry).event;
+      for (; at < known.length && (known[at] as StreamEntry).seq < seq; at += 1) {
+        yield (known[at] as StreamEntry).event;
       }
       yield event;
       // It comes from a replica that is not there any more, of which other events may be missing.

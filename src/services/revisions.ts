@@ -18,7 +18,7 @@ import {
 import type { Approvals } from "../auth/approvals.ts";
 import { originOf, callerOf } from "../auth/caller.ts";
 import type { Deployer } from "../deployments/deployer.ts";
-import type { Change, Content } from "../deployments/deployment.ts";
+import type { Change, RevisionContent } from "../deployments/deployment.ts";
 import type { OutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { outcomes, toRevision } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
@@ -270,7 +270,7 @@ async function readRestorable(
   rev: string,
   context: RestoreContext,
   { store, analysis }: RestoreOptions,
-): Promise<Content> {
+): Promise<RevisionContent> {
   const { flows, credentials } = await findRevision(store, rev, context);
   const { violation } = await retainingMemory(context, () =>
     analysis.validate({ flows, credentials }, callerOf(context)),

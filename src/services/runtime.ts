@@ -12,7 +12,7 @@ import { containerIdOf, nameOf } from "../flows/nodes.ts";
 import { quoteInput } from "../flows/violation.ts";
 import type { NodeStates } from "../live/node-states.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
-import { injectNode } from "../runtime/procedures.ts";
+import { injectNode } from "../runtime/inject-procedure.ts";
 import { isRunnerState, namesOfRunning } from "../runtime/replicas/runs.ts";
 import { type Runtime, pending, type RuntimeState } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";

@@ -17,7 +17,7 @@ import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
 import { findTypesOf, formatDocument } from "../flows/document.ts";
 import { type FlowParts, findFlow, findTab, nodesOf, parseFlow, replaceNodes, toFlow } from "../flows/single-flow.ts";
 import { type ParsedFlows, globalFlowId } from "../flows/parse-flows.ts";
-import type { DeploymentFields } from "../flows/preparation/prepare.ts";
+import type { DeploymentFields } from "../flows/preparation/prepare-deployment.ts";
 import { invalidFlows, quoteInput } from "../flows/violation.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import { readDeploymentCall } from "./deployment-request.ts";

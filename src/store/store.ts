@@ -45,7 +45,7 @@ export interface Store extends AsyncDisposable {
 }
 
 /** Whether a database is usable, which it is at first. */
-export class Health {
+export class DatabaseHealth {
   #current: StoreHealth = { isUsable: true };
   readonly #listeners = createListeners<void>();
 

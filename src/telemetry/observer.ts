@@ -5,7 +5,7 @@ import type { Code } from "@connectrpc/connect";
 export type Protocol = "rest" | "connect" | "grpc" | "grpc-web" | "node-red";
 
 /** undefined: success. */
-export type Outcome = Code | undefined;
+export type CallOutcome = Code | undefined;
 
 /**
  * The outcome of a deployment. `running`: the runtime has started it; `not_running`: it is committed, but the runtime
@@ -20,7 +20,7 @@ export type DeploymentMetricOutcome = (typeof deploymentMetricOutcomes)[number];
 export interface Observer {
   requestStarted(): void;
   /** `method` is undefined if the request was not routed to an RPC. */
-  requestEnded(method: DescMethod | undefined, protocol: Protocol, outcome: Outcome, seconds: number): void;
+  requestEnded(method: DescMethod | undefined, protocol: Protocol, outcome: CallOutcome, seconds: number): void;
   /** A call was rejected because the service is overloaded. */
   callShed(reason: string): void;
   /** A connection or a call was ended because of a limit. */

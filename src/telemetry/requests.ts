@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Registry } from "prom-client";
-import type { Observer, Outcome, Protocol } from "./observer.ts";
+import type { Observer, CallOutcome, Protocol } from "./observer.ts";
 import { registerSamples } from "./register-samples.ts";
 import { Series } from "./series.ts";
 
@@ -10,7 +10,7 @@ const name = "flowgate_request_duration_seconds";
 /** The measurements of one method over one protocol. */
 type MethodMetrics = {
   readonly durations: Series;
-  readonly counts: Map<Outcome, number>;
+  readonly counts: Map<CallOutcome, number>;
 };
 
 /** Label values are bounded by the methods, protocols and codes: none comes from what clients send. */

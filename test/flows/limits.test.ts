@@ -4,7 +4,7 @@ import { Budget } from "../../src/flows/budget.ts";
 import type { Configuration, FlowNode } from "../../src/flows/configuration.ts";
 import { diffFlows } from "../../src/flows/diff/diff-flows.ts";
 import { formatDiff } from "../../src/flows/diff/format-diff.ts";
-import type { FlowsDiff } from "../../src/flows/diff/flows-diff.ts";
+import type { FlowsDiff } from "../../src/flows/diff/differences.ts";
 import { mergeFlows } from "../../src/flows/merge/merge-flows.ts";
 import { parseFlows, toNodes } from "../../src/flows/parse-flows.ts";
 import { failure, sets } from "./builders.ts";

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { FlowgateError } from "../../src/errors.ts";
 import { Calls, maxReplyBytes, type Procedure } from "../../src/runtime/calls.ts";
-import { createCallServer, type Handler } from "../../src/runtime/child/calls.ts";
+import { createCallServer, type CallHandler } from "../../src/runtime/child/call-server.ts";
 import { type Reply, parseFromChild } from "../../src/runtime/messages.ts";
-import { injectNode } from "../../src/runtime/procedures.ts";
+import { injectNode } from "../../src/runtime/inject-procedure.ts";
 import { fixture, revision, runtimeUnderTest } from "./builders.ts";
 import { createDesiredState } from "./desired-state.ts";
 
@@ -14,7 +14,7 @@ const echo: Procedure<unknown, string> = {
 
 /** Calls that handlers of the child answer. `alter` changes the replies on their way. */
 function connect(
-  handlers: Record<string, Handler>,
+  handlers: Record<string, CallHandler>,
   alter = (replies: readonly Reply[]) => replies,
   onFailure: (message: string) => void = () => {},
 ): Calls {
@@ -46,7 +46,7 @@ test("a result has any length, arrives in several messages, and belongs to its c
 
 test("what a handler throws, and a procedure that does not exist, are failures of the call", async () => {
   const failures: string[] = [];
-  const broken: Record<string, Handler>[] = [
+  const broken: Record<string, CallHandler>[] = [
     {
       echo() {
         throw new Error("out of order");

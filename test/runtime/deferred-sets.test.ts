@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { DeferredSets, type NodeSet, deferrableSets } from "../../src/runtime/child/deferred-sets.ts";
+import { DeferredSets, type RegisteredSet, deferrableSets } from "../../src/runtime/child/deferred-sets.ts";
 import { revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape, functionNode, onTab, tab } from "./flow-builders.ts";
 import { writeFiles } from "./planted-code.ts";
@@ -66,7 +66,7 @@ test("a set that has other effects would be found", async () => {
 });
 
 describe("sets", () => {
-  const set = (name: string): NodeSet => ({ id: `node-red/${name}`, name, enabled: true, types: [] });
+  const set = (name: string): RegisteredSet => ({ id: `node-red/${name}`, name, enabled: true, types: [] });
 
   /** Registers types as the flow runtime does, and its sets. */
   function create() {
@@ -84,7 +84,7 @@ describe("sets", () => {
     };
     const sets = new DeferredSets(registry, (warning) => warnings.push(warning));
     sets.follow(registration);
-    const defer = (deferred: NodeSet, register: () => unknown = () => registration.registerType("own", "json")) =>
+    const defer = (deferred: RegisteredSet, register: () => unknown = () => registration.registerType("own", "json")) =>
       sets.defer(deferred, () => register);
     return { constructors, warnings, registry, registration, sets, defer };
   }

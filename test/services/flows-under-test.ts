@@ -14,7 +14,7 @@ import { Probations } from "../../src/deployments/probations.ts";
 import { principalKey } from "../../src/auth/caller.ts";
 import { EventHub } from "../../src/live/hub.ts";
 import type { Preparation } from "../../src/flows/preparation/preparation.ts";
-import { prepareDeployment } from "../../src/flows/preparation/prepare.ts";
+import { prepareDeployment } from "../../src/flows/preparation/prepare-deployment.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { formatError } from "../../src/server/http/error-response.ts";
 import { toFailure } from "../../src/server/pipeline/errors.ts";

@@ -8,7 +8,7 @@ import type { GatewayRequest, RequestHeaders } from "./http/request.ts";
 import type { GatewayResponse } from "./http/response.ts";
 import { checkOptions } from "./options/check-options.ts";
 import { gatewayOptionChecks, restOptionChecks } from "./options/option-checks.ts";
-import { completeOptions, type CompleteOptions, type GatewayOptions } from "./options/options.ts";
+import { completeOptions, type CompleteGatewayOptions, type GatewayOptions } from "./options/options.ts";
 import { createRest, pathOf, type Rest, type RestMatch } from "./protocols/rest/rest.ts";
 import { createRpcHandler, type RpcHandler } from "./protocols/rpc-handler.ts";
 import { isRpcRequest, rejectUnknownRpc } from "./protocols/rpc-rejection.ts";
@@ -47,7 +47,7 @@ type RpcProtocols = {
   readonly add: (
     rest: Rest["match"],
     implementations: Implementations,
-    options: CompleteOptions,
+    options: CompleteGatewayOptions,
   ) => { readonly match: Gateway["match"]; readonly corsHeaders: CorsHeaders };
 };
 

@@ -1,5 +1,5 @@
 import type { Node } from "@flowgate/client";
-import { ifPermitted, type Session } from "../client/session.ts";
+import { ifPermitted, type ClientSession } from "../client/session.ts";
 import { CliFailure } from "../failure.ts";
 import { printable } from "../printable.ts";
 
@@ -40,7 +40,7 @@ export function describeTab(tab: Node): string {
 }
 
 /** The nodes of the active flows; none if this user may not read them. */
-export async function readNodes({ flows }: Session): Promise<readonly Node[]> {
+export async function readNodes({ flows }: ClientSession): Promise<readonly Node[]> {
   return (await ifPermitted(flows.getFlows({})))?.flows ?? [];
 }
 

@@ -9,7 +9,7 @@ import {
   SetContextResponseSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { Session } from "../client/session.ts";
+import type { ClientSession } from "../client/session.ts";
 import { UsageFailure } from "../failure.ts";
 import { printable } from "../printable.ts";
 import { parseValue } from "./inject.ts";
@@ -88,7 +88,7 @@ function formatValue(value: JsonValue): string {
 }
 
 /** The scope of a request, in which tabs and nodes have their ids. Slashes in these are written as %2F. */
-async function resolveScope(session: Session, name: string, { withKey = false } = {}): Promise<string> {
+async function resolveScope(session: ClientSession, name: string, { withKey = false } = {}): Promise<string> {
   const [kind = "", ...parts] = name.split("/");
   const owner = kind === "global" ? undefined : parts.shift();
   const key = parts.join("/");

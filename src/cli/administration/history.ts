@@ -9,7 +9,7 @@ import {
   RevisionSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import { type Session, unless } from "../client/session.ts";
+import { type ClientSession, unless } from "../client/session.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
 import { fetchList, printList } from "../output/list.ts";
@@ -132,7 +132,7 @@ async function update(
 /**
  * Finds a revision by how people name it: `@` or `active`; `@~2`, two before the active one; its rev, or the beginning of that.
  */
-export async function findRevision(session: Session, name: string): Promise<Revision> {
+export async function findRevision(session: ClientSession, name: string): Promise<Revision> {
   const [isRelative, steps = "0"] = /^(?:@|active)(?:~(\d{1,6}))?$/.exec(name) ?? [];
   if (isRelative === undefined) {
     return (
@@ -148,7 +148,7 @@ export async function findRevision(session: Session, name: string): Promise<Revi
   return found;
 }
 
-async function findByPrefix(session: Session, prefix: string): Promise<Revision> {
+async function findByPrefix(session: ClientSession, prefix: string): Promise<Revision> {
   const found = (await readNewest(session, Infinity)).filter(({ rev }) => rev.startsWith(prefix));
   const [first, ...others] = found;
   if (first === undefined) {
@@ -162,7 +162,7 @@ async function findByPrefix(session: Session, prefix: string): Promise<Revision>
   return first;
 }
 
-async function readNewest({ revisions }: Session, limit: number): Promise<Revision[]> {
+async function readNewest({ revisions }: ClientSession, limit: number): Promise<Revision[]> {
   const list = await fetchList(
     limit,
     (page) => revisions.listRevisions(page),

@@ -1,5 +1,5 @@
 import type { ListNodeStatusesResponse, Node, NodeState } from "@flowgate/client";
-import type { Session } from "../client/session.ts";
+import type { ClientSession } from "../client/session.ts";
 import { fetchList } from "../output/list.ts";
 import type { Cell, Output, Styled } from "../output/output.ts";
 import { formatTime, styleNodeStatus } from "../output/values.ts";
@@ -9,7 +9,7 @@ export type NodeFlags = { readonly tab?: string; readonly failing?: boolean };
 
 /** The nodes that have a status, errors, warnings or messages, and their sums by tab. A tab is found in the nodes of the active flows. */
 export async function readNodeStatuses(
-  session: Session,
+  session: ClientSession,
   nodes: readonly Node[],
   { tab, failing = false }: NodeFlags,
 ): Promise<ListNodeStatusesResponse> {

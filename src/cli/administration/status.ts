@@ -18,7 +18,7 @@ import {
   RuntimeStateSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import { ifPermitted, type Session } from "../client/session.ts";
+import { ifPermitted, type ClientSession } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "../printable.ts";
 import type { Output, Styled } from "../output/output.ts";
@@ -91,7 +91,7 @@ async function showOutcome({
 }
 
 /** What to do about modules that the flows lack. */
-async function findAdvice(session: Session, message: string, revision: Revision | undefined): Promise<string[]> {
+async function findAdvice(session: ClientSession, message: string, revision: Revision | undefined): Promise<string[]> {
   const [, names = ""] = /\bmissing modules: ([^;]+)/.exec(message) ?? [];
   const install =
     names === "" ? [] : [`Install the modules: flowgate module install ${names.split(", ").map(printable).join(" ")}`];
@@ -119,7 +119,7 @@ async function findAdvice(session: Session, message: string, revision: Revision 
 }
 
 /** Undefined: the user may not read revisions. */
-async function readActiveRevision({ revisions }: Session): Promise<Revision | undefined> {
+async function readActiveRevision({ revisions }: ClientSession): Promise<Revision | undefined> {
   return (await ifPermitted(revisions.listRevisions({ pageSize: 1 })))?.revisions[0];
 }
 

@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { CreateTokenResponseSchema, ListTokensResponseSchema, type Token } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import { type Session, unless } from "../client/session.ts";
+import { type ClientSession, unless } from "../client/session.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import { printList } from "../output/list.ts";
 import { printable } from "../printable.ts";
@@ -9,7 +9,7 @@ import { confirm } from "../output/prompts.ts";
 import { formatTime } from "../output/values.ts";
 
 export type CreateFlags = { readonly scope?: string; readonly expiresIn?: number };
-export type ListFlags = { readonly user?: string; readonly limit: number };
+export type TokenListFlags = { readonly user?: string; readonly limit: number };
 export type RevokeFlags = { readonly user?: string; readonly all?: boolean; readonly yes?: boolean };
 
 export async function createToken(
@@ -31,7 +31,10 @@ export async function createToken(
   }
 }
 
-export async function listTokens({ session, output }: ClientContext, { user = "", limit }: ListFlags): Promise<void> {
+export async function listTokens(
+  { session, output }: ClientContext,
+  { user = "", limit }: TokenListFlags,
+): Promise<void> {
   await printList(output, {
     schema: ListTokensResponseSchema,
     limit,
@@ -82,7 +85,7 @@ export async function revokeTokens(
 }
 
 /** Revokes all that exist. Throws a CliFailure if some do not. */
-async function revokeEach(session: Session, ids: readonly string[]): Promise<void> {
+async function revokeEach(session: ClientSession, ids: readonly string[]): Promise<void> {
   const unknown: string[] = [];
   let revoked = 0;
   try {

@@ -4,12 +4,12 @@ import type { Progress } from "../output/progress.ts";
 import type { OutputFormat } from "../output/serialize.ts";
 import type { ConnectionFlags } from "./connection-flags.ts";
 import type { Connection } from "./connection.ts";
-import type { Session } from "./session.ts";
+import type { ClientSession } from "./session.ts";
 
 /** What the action of a client command works with. */
 export type ClientContext = {
   readonly connection: Connection;
-  readonly session: Session;
+  readonly session: ClientSession;
   readonly output: Output;
   /** For work of several calls. A single call already shows its own progress. */
   readonly progress: Progress;

@@ -10,13 +10,13 @@ import { CliFailure } from "../failure.ts";
 export type ClientConfig = {
   /** The context to use unless another server or context is named. */
   readonly currentContext?: string;
-  readonly contexts: Readonly<Record<string, Context>>;
+  readonly contexts: Readonly<Record<string, ServiceContext>>;
   /** By the URL of their server, to which alone they are sent. */
-  readonly tokens: Readonly<Record<string, StoredToken>>;
+  readonly tokens: Readonly<Record<string, SavedToken>>;
 };
 
 /** A server, and how to reach it. Paths are absolute. */
-export type Context = {
+export type ServiceContext = {
   readonly server: string;
   readonly caFile?: string;
   readonly certFile?: string;
@@ -26,7 +26,7 @@ export type Context = {
   readonly insecureAllowHttp?: boolean;
 };
 
-export type StoredToken = {
+export type SavedToken = {
   readonly token: string;
   readonly user: string;
   /** RFC 3339. */
@@ -58,12 +58,8 @@ function parseClientConfig(content: Readonly<Record<string, unknown>>, path: str
   }
   return {
     ...(currentContext !== undefined && { currentContext }),
-    contexts: readEntries<Context>(content["contexts"], `${path}: contexts`, contextFields, ["server"]),
-    tokens: readEntries<StoredToken>(content["tokens"], `${path}: tokens`, tokenFields, [
-      "token",
-      "user",
-      "expireTime",
-    ]),
+    contexts: readEntries<ServiceContext>(content["contexts"], `${path}: contexts`, contextFields, ["server"]),
+    tokens: readEntries<SavedToken>(content["tokens"], `${path}: tokens`, tokenFields, ["token", "user", "expireTime"]),
   };
 }
 
@@ -75,7 +71,7 @@ const contextFields = {
   tlsServerName: "string",
   insecureSkipTlsVerify: "boolean",
   insecureAllowHttp: "boolean",
-} as const satisfies Record<keyof Context, string>;
+} as const satisfies Record<keyof ServiceContext, string>;
 
 const tokenFields = {
   token: "string",
@@ -84,7 +80,7 @@ const tokenFields = {
   refreshToken: "string",
   issuer: "string",
   clientId: "string",
-} as const satisfies Record<keyof StoredToken, string>;
+} as const satisfies Record<keyof SavedToken, string>;
 
 function readEntries<T>(
   entries: unknown = {},

@@ -3,7 +3,13 @@ import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import { hostOf, isLoopback } from "../../base/addresses.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
-import { type ClientConfig, clientConfigPath, type Context, readClientConfig, type StoredToken } from "./config.ts";
+import {
+  type ClientConfig,
+  clientConfigPath,
+  type ServiceContext,
+  readClientConfig,
+  type SavedToken,
+} from "./config.ts";
 import type { ConnectionFlags } from "./connection-flags.ts";
 
 /** A server, and how to reach it. */
@@ -16,7 +22,7 @@ export type Connection = {
   readonly token?: string;
   readonly tokenOrigin?: TokenOrigin;
   /** What is stored of the login that `token` is from. */
-  readonly login?: StoredToken;
+  readonly login?: SavedToken;
   readonly tls: TlsOptions;
   /** Whether passwords and tokens must not be sent, since they could be read on the network. */
   readonly isInsecure: boolean;
@@ -60,7 +66,7 @@ export async function resolveConnection(flags: ConnectionFlags, environment: Env
 }
 
 /** The fields of a context that flags set. */
-export function contextFlags(flags: ConnectionFlags): Partial<Context> {
+export function contextFlags(flags: ConnectionFlags): Partial<ServiceContext> {
   const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify, insecureAllowHttp } = flags;
   return {
     ...(caFile !== undefined && { caFile: resolve(caFile) }),
@@ -76,7 +82,7 @@ function findContext(
   flags: ConnectionFlags,
   environment: Environment,
   config: ClientConfig,
-): Context & { readonly origin: string } {
+): ServiceContext & { readonly origin: string } {
   if (flags.server !== undefined && flags.context !== undefined) {
     throw new UsageFailure("--server and --context both name a server: specify one of them.", "flowgate");
   }
@@ -104,7 +110,7 @@ function contextNamed(
   origin: string,
   environment: Environment,
   { contexts }: ClientConfig,
-): Context & { readonly origin: string } {
+): ServiceContext & { readonly origin: string } {
   const context = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
   if (context === undefined) {
     const names = Object.keys(contexts);
@@ -116,7 +122,7 @@ function contextNamed(
   return { ...context, origin: `context ${name}` };
 }
 
-async function resolveTls(server: string, context: Context): Promise<Connection["tls"]> {
+async function resolveTls(server: string, context: ServiceContext): Promise<Connection["tls"]> {
   const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify } = context;
   const isUsed = [caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify].some((value) => value !== undefined);
   if (!isUsed) {
@@ -220,7 +226,7 @@ export function assertConfidential({ server, isInsecure }: Connection, secret: "
 }
 
 /** Reads the certificates of a context, whose `server` has an https URL. */
-async function readTls(context: Context): Promise<TlsOptions> {
+async function readTls(context: ServiceContext): Promise<TlsOptions> {
   const { caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify } = context;
   if ((certFile === undefined) !== (keyFile === undefined)) {
     const [given, missing] = certFile === undefined ? ["--key-file", "--cert-file"] : ["--cert-file", "--key-file"];

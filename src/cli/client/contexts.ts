@@ -1,7 +1,13 @@
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../printable.ts";
-import { changeClientConfig, type ClientConfig, clientConfigPath, type Context, readClientConfig } from "./config.ts";
+import {
+  changeClientConfig,
+  type ClientConfig,
+  clientConfigPath,
+  type ServiceContext,
+  readClientConfig,
+} from "./config.ts";
 import type { ConnectionFlags } from "./connection-flags.ts";
 import { contextFlags, parseServer } from "./connection.ts";
 
@@ -40,7 +46,7 @@ export async function showContext(output: Output, given: string | undefined): Pr
     output.fields([
       ["Name", name],
       ...Object.entries(labels).map(([key, label]): [string, string] => {
-        const value = context[key as keyof Context];
+        const value = context[key as keyof ServiceContext];
         return [label, value === undefined ? "" : String(value)];
       }),
       ["User", user],
@@ -56,7 +62,7 @@ const labels = {
   tlsServerName: "TLS server name",
   insecureSkipTlsVerify: "Skip TLS verification",
   insecureAllowHttp: "Allow HTTP",
-} as const satisfies Record<keyof Context, string>;
+} as const satisfies Record<keyof ServiceContext, string>;
 
 export async function useContext(name: string): Promise<void> {
   find(await readClientConfig(process.env), name);
@@ -96,7 +102,7 @@ export async function removeContext(name: string): Promise<void> {
   process.stdout.write(`Removed the context ${name}.\n`);
 }
 
-function find({ contexts }: ClientConfig, name: string): Context {
+function find({ contexts }: ClientConfig, name: string): ServiceContext {
   const context = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
   if (context === undefined) {
     const names = Object.keys(contexts).join(", ");

@@ -5,7 +5,7 @@ import type { Configuration, TokenEndpointResponse } from "openid-client";
 import { isConfidentialUrl } from "../../base/addresses.ts";
 import { CliFailure } from "../failure.ts";
 import { printable } from "../printable.ts";
-import { changeClientConfig, type StoredToken } from "./config.ts";
+import { changeClientConfig, type SavedToken } from "./config.ts";
 import type { Connection } from "./connection.ts";
 
 /** A client of the command line at an issuer, as the server describes it. */
@@ -18,7 +18,7 @@ export type IssuerClient = {
 };
 
 /** A token that an issuer has issued, and what renews it. */
-export type IssuerToken = Pick<StoredToken, "token" | "expireTime" | "refreshToken" | "issuer" | "clientId">;
+export type IssuerToken = Pick<SavedToken, "token" | "expireTime" | "refreshToken" | "issuer" | "clientId">;
 
 const metadataPath = "/.well-known/oauth-protected-resource";
 const maxDocumentBytes = 64 * 1024;
@@ -122,7 +122,7 @@ export async function logInAtIssuer(client: IssuerClient, { opensBrowser }: { re
 /** Returns a function that resolves with the token of a connection, renewed before it expires. */
 export function createRenewal(connection: Pick<Connection, "server" | "token" | "login">): () => Promise<string> {
   let { login } = connection;
-  let renewal: Promise<StoredToken> | undefined;
+  let renewal: Promise<SavedToken> | undefined;
   return async () => {
     if (login === undefined || !isExpiring(login)) {
       return login?.token ?? connection.token ?? "";
@@ -133,13 +133,13 @@ export function createRenewal(connection: Pick<Connection, "server" | "token" | 
   };
 }
 
-function isExpiring({ refreshToken, expireTime }: StoredToken): boolean {
+function isExpiring({ refreshToken, expireTime }: SavedToken): boolean {
   return refreshToken !== undefined && Date.parse(expireTime) - Date.now() <= renewBeforeMs;
 }
 
 /** Renews the stored token of a server, unless another command has done it: issuers end a login whose refresh token is used twice. */
-async function renew(server: string): Promise<StoredToken> {
-  let renewed: StoredToken | undefined;
+async function renew(server: string): Promise<SavedToken> {
+  let renewed: SavedToken | undefined;
   await changeClientConfig(process.env, async ({ tokens }) => {
     renewed = Object.hasOwn(tokens, server) ? tokens[server] : undefined;
     if (renewed === undefined || !isExpiring(renewed)) {
@@ -172,7 +172,7 @@ function endedLogin(server: string, cause?: unknown): CliFailure {
 }
 
 /** Revokes the refresh token of a login at its issuer, if that is possible there. */
-export async function revokeAtIssuer({ issuer = "", clientId = "", refreshToken }: StoredToken): Promise<void> {
+export async function revokeAtIssuer({ issuer = "", clientId = "", refreshToken }: SavedToken): Promise<void> {
   if (refreshToken === undefined) {
     return;
   }

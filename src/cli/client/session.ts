@@ -39,7 +39,7 @@ const services = {
 };
 
 /** Clients of all services of a server. */
-export type Session = { readonly [Name in keyof typeof services]: Client<(typeof services)[Name]> };
+export type ClientSession = { readonly [Name in keyof typeof services]: Client<(typeof services)[Name]> };
 
 /** How long a read may take unless `--timeout` says otherwise. A deployment has no limit, since its flows have to start. */
 const readTimeoutMs = 60_000;
@@ -51,7 +51,7 @@ const maxResponseBytes = 256 * 1024 * 1024;
 export function openSession(
   connection: Pick<Connection, "server" | "baseUrl" | "socketPath" | "token" | "login" | "tls" | "timeoutMs">,
   progress: Progress,
-): Session {
+): ClientSession {
   const { server, baseUrl, socketPath, token, tls, timeoutMs } = connection;
   const transport = createConnectTransport({
     httpVersion: "1.1",
@@ -72,7 +72,7 @@ export function openSession(
     name,
     createClient<DescService>(service, transport),
   ]);
-  return Object.fromEntries(clients) as Session;
+  return Object.fromEntries(clients) as ClientSession;
 }
 
 /** The result of a call; undefined if it fails with this code. */

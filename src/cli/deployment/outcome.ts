@@ -14,7 +14,7 @@ import {
   SetFlowsResponseSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { Session } from "../client/session.ts";
+import type { ClientSession } from "../client/session.ts";
 import type { DeploymentFlags } from "../shared-flags.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output } from "../output/output.ts";
@@ -108,7 +108,7 @@ function finish(output: Output, response: DeploymentResponse, lines: readonly st
   }
 }
 
-async function describe(session: Session, response: DeploymentResponse): Promise<string[]> {
+async function describe(session: ClientSession, response: DeploymentResponse): Promise<string[]> {
   const { rev, outcome, undoneRev } = response;
   const mergedRev = mergedRevOf(response);
   const revision = `revision ${shortRev(rev)}`;
@@ -133,7 +133,7 @@ async function describe(session: Session, response: DeploymentResponse): Promise
 
 /** The response has the beginning of the reason; the history has all of it, for those who may read it. */
 async function findReason(
-  { revisions }: Session,
+  { revisions }: ClientSession,
   rev: string,
   { missingTypes, outcomeMessage: reason }: DeploymentResponse,
 ): Promise<string> {

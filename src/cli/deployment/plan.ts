@@ -12,7 +12,7 @@ import {
 } from "@flowgate/client";
 import { findRevision } from "../administration/history.ts";
 import type { ClientContext } from "../client/action.ts";
-import { ifPermitted, type Session } from "../client/session.ts";
+import { ifPermitted, type ClientSession } from "../client/session.ts";
 import type { DeploymentFlags, FlowsFlags } from "../shared-flags.ts";
 import { CliFailure, exitCodes, UsageFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
@@ -38,7 +38,7 @@ type ReadFlags = { readonly rev?: string | undefined; readonly credentials?: str
 
 /** Reads files and folders, and checks them as the service does. Throws a CliFailure with all that is invalid. */
 export async function readFlows(
-  session: Session,
+  session: ClientSession,
   paths: readonly string[],
   { rev, credentials: path }: ReadFlags,
 ): Promise<FlowsInput> {
@@ -52,7 +52,7 @@ export async function readFlows(
 }
 
 /** Callers who can't read the history can name the active revision, and others by the whole rev. */
-async function resolveRev(session: Session, name: string): Promise<string> {
+async function resolveRev(session: ClientSession, name: string): Promise<string> {
   // There is no other way to find an earlier one.
   const isEarlier = /^(?:@|active)~/.test(name);
   const revision = await (isEarlier ? findRevision(session, name) : ifPermitted(findRevision(session, name)));

@@ -10,7 +10,7 @@ import {
   ProposalStateSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import { type Session, unless } from "../client/session.ts";
+import { type ClientSession, unless } from "../client/session.ts";
 import { finishDeployment } from "./outcome.ts";
 import { showPreview } from "./plan.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
@@ -20,9 +20,9 @@ import type { Cell, Output, Style, Styled } from "../output/output.ts";
 import { askConfirmation, canAsk } from "../output/prompts.ts";
 import { describeCaller, parseEnum, formatEnum, formatTime, shortRev } from "../output/values.ts";
 
-export type ListFlags = { readonly limit: number; readonly state?: string; readonly user?: string };
+export type ProposalListFlags = { readonly limit: number; readonly state?: string; readonly user?: string };
 
-export async function listProposals({ session, output }: ClientContext, flags: ListFlags): Promise<void> {
+export async function listProposals({ session, output }: ClientContext, flags: ProposalListFlags): Promise<void> {
   const { limit, state = "", user = "" } = flags;
   const filter = { state: parseEnum(ProposalStateSchema, state), user };
   await printList(output, {
@@ -165,7 +165,7 @@ function styleState({ state }: Proposal): Styled {
 }
 
 /** Finds a proposal by its id, or the beginning of that. */
-async function findProposal({ proposals }: Session, name: string): Promise<Proposal> {
+async function findProposal({ proposals }: ClientSession, name: string): Promise<Proposal> {
   const exact = await unless(Code.NotFound, proposals.getProposal({ id: name }));
   if (exact !== undefined) {
     return exact;

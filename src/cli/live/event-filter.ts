@@ -1,12 +1,12 @@
 import { type EventKind, EventKindSchema, type LogLevel, LogLevelSchema } from "@flowgate/client";
 import { findTab, readNodes } from "../administration/find-node.ts";
-import type { Session } from "../client/session.ts";
+import type { ClientSession } from "../client/session.ts";
 import { parseEnum } from "../output/values.ts";
 import { printable } from "../printable.ts";
 import { type EventFlags, recordedKinds } from "../shared-flags.ts";
 
 /** The fields by which requests select events. */
-export type EventFilter = {
+export type EventSelection = {
   readonly kinds: EventKind[];
   readonly tab: string;
   readonly node: string;
@@ -14,7 +14,7 @@ export type EventFilter = {
 };
 
 /** Converts flags to the fields of a request. Says on stderr what does not exist in the active flows. */
-export async function readEventFilter(session: Session, flags: EventFlags): Promise<EventFilter> {
+export async function readEventFilter(session: ClientSession, flags: EventFlags): Promise<EventSelection> {
   const { level = "", kinds = level === "" ? [] : ["log", "node_error"], tab = "", node = "" } = flags;
   return {
     ...(await findInFlows(session, { tab, node })),
@@ -24,7 +24,7 @@ export async function readEventFilter(session: Session, flags: EventFlags): Prom
 }
 
 /** The same; without kinds, all that the service records. */
-export async function readLogFilter(session: Session, flags: EventFlags): Promise<EventFilter> {
+export async function readLogFilter(session: ClientSession, flags: EventFlags): Promise<EventSelection> {
   const filter = await readEventFilter(session, flags);
   return filter.kinds.length > 0 ? filter : { ...filter, kinds: toEventKinds(recordedKinds) };
 }
@@ -36,7 +36,7 @@ function toEventKinds(names: readonly string[]): EventKind[] {
 type Place = { readonly tab: string; readonly node: string };
 
 /** The same with the id of the tab. What does not exist may have existed, or be about to be deployed. */
-async function findInFlows(session: Session, { tab, node }: Place): Promise<Place> {
+async function findInFlows(session: ClientSession, { tab, node }: Place): Promise<Place> {
   if (tab === "" && node === "") {
     return { tab, node };
   }

@@ -1,7 +1,7 @@
 import { timestampFromDate, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { Session } from "../client/session.ts";
+import type { ClientSession } from "../client/session.ts";
 import { UsageFailure } from "../failure.ts";
 import { type PageRequest, fetchList } from "../output/list.ts";
 import type { EventFlags } from "../shared-flags.ts";
@@ -57,7 +57,7 @@ export async function showLogs(context: ClientContext, flags: LogFlags): Promise
 const overlapMs = 10_000;
 
 /** The last position before which all events are recorded. */
-async function findPosition(session: Session): Promise<string | undefined> {
+async function findPosition(session: ClientSession): Promise<string | undefined> {
   const [last] = (await session.logs.listLogs({ pageSize: 1 })).logs;
   if (last?.time === undefined) {
     return last?.id;

@@ -13,7 +13,7 @@ import type { Cell, Output, Styled } from "../output/output.ts";
 import { askSecret, canAsk } from "../output/prompts.ts";
 import type { ContextEntry } from "./context-files.ts";
 import { MissingSecretFailure } from "./credentials.ts";
-import type { Outcome, ReportEntry } from "./report.ts";
+import type { ImportOutcome, ReportEntry } from "./report.ts";
 import { formatInstall } from "./required-modules.ts";
 import { type NodeRedImport, type NodeRedSource, readUserFolder } from "./user-folder.ts";
 
@@ -153,7 +153,7 @@ function formatReport(imported: NodeRedImport, output: Output): string {
   ].join("\n");
 }
 
-const outcomes: Readonly<Record<Outcome, Styled>> = {
+const outcomes: Readonly<Record<ImportOutcome, Styled>> = {
   taken_over: { style: "green", text: "taken over" },
   changed: { style: "yellow", text: "changed" },
   not_needed: { style: "gray", text: "not needed" },

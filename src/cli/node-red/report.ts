@@ -2,14 +2,14 @@
  * What becomes of a part of a user folder. `changed`: it is imported in another form, which may have to be completed; `not_needed`:
  * Flowgate does the same without it, or it is about something that Flowgate does not have.
  */
-export type Outcome = "taken_over" | "changed" | "not_needed" | "not_possible";
+export type ImportOutcome = "taken_over" | "changed" | "not_needed" | "not_possible";
 
 export type ReportEntry = {
   /** A setting, or what else it is. */
   readonly name: string;
   /** A file in the user folder, with a line if it has many. */
   readonly file: string;
-  readonly outcome: Outcome;
+  readonly outcome: ImportOutcome;
   /** Where it is now, or why it is not. */
   readonly detail: string;
 };

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { passwordProblem } from "./users.ts";
-import type { ImportReport, Outcome } from "./report.ts";
+import type { ImportReport, ImportOutcome } from "./report.ts";
 import { memberOf, reasonOf, type Setting, textOf, toJson } from "./settings-file.ts";
 
 /** What a translation works with. */
@@ -12,7 +12,7 @@ type Context = {
   readonly add: (
     name: string,
     setting: Setting,
-    outcome: Outcome,
+    outcome: ImportOutcome,
     detail: string,
     path?: string | readonly string[],
     value?: unknown,
@@ -40,14 +40,14 @@ export function translateSettings(settings: Setting, folder: string, report: Imp
   }
 }
 
-function without(detail: string, outcome: Outcome = "not_needed"): Translate {
+function without(detail: string, outcome: ImportOutcome = "not_needed"): Translate {
   return (setting, { add }, name) => add(name, setting, outcome, detail);
 }
 
 const code = without("it is code, and the configuration is data: use a proxy", "not_possible");
 
 /** A value of JSON that is the same here. */
-function sameAs(path: string | readonly string[], outcome: Outcome = "taken_over", more = ""): Translate {
+function sameAs(path: string | readonly string[], outcome: ImportOutcome = "taken_over", more = ""): Translate {
   return (setting, { add }, name) => {
     const { value, problems } = toJson(setting);
     if (value === undefined) {

@@ -11,7 +11,7 @@ import { parseSource } from "../flow-files/source.ts";
 import { formatYaml } from "../yaml.ts";
 import { type ContextEntry, readContextFiles } from "./context-files.ts";
 import { readCredentials, type Secret } from "./credentials.ts";
-import { ImportReport, type Outcome, type ReportEntry } from "./report.ts";
+import { ImportReport, type ImportOutcome, type ReportEntry } from "./report.ts";
 import { findModules, type Module } from "./required-modules.ts";
 import { findSandboxNeeds } from "./sandbox-needs.ts";
 import { translateSettings } from "./settings.ts";
@@ -190,7 +190,7 @@ function translateUsers(settings: Setting | undefined, report: ImportReport): vo
     return;
   }
   const failures: ReportEntry[] = [];
-  const entryOf = (name: string, { line }: Setting, outcome: Outcome, detail: string): ReportEntry => ({
+  const entryOf = (name: string, { line }: Setting, outcome: ImportOutcome, detail: string): ReportEntry => ({
     name,
     file: `settings.js:${line}`,
     outcome,

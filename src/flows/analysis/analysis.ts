@@ -18,7 +18,7 @@ import type {
   EncodedConfiguration,
   EncodedResponse,
   MergeCall,
-  MergeResult,
+  MergeReply,
   PlanCall,
   ValidateResult,
 } from "./messages.ts";
@@ -26,7 +26,7 @@ import type {
 /** The content of a revision, or of a deployment that is not committed. */
 type Content = Omit<Configuration, "flows"> & { readonly flows: FlowsDocument };
 
-export type Merge = MergeResult<Content>;
+export type Merge = MergeReply<Content>;
 
 /**
  * Compares, merges and validates flows, and plans deployments, in threads. Calls reject with `limit_exceeded` if that takes too much
@@ -101,7 +101,7 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
     },
     async merge({ base, ours, theirs }, caller) {
       const call = { kind: "merge", base: encode(base), ours: encode(ours), theirs: encode(theirs) } as const;
-      const { merged, ...result } = (await merges.call(call, caller)) as MergeResult;
+      const { merged, ...result } = (await merges.call(call, caller)) as MergeReply;
       return {
         ...result,
         merged: merged && {

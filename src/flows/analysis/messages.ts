@@ -91,7 +91,7 @@ export type EncodedResponse = {
   readonly text: Uint8Array<ArrayBuffer> | undefined;
 };
 
-export type MergeResult<Content = EncodedConfiguration & { readonly count: number; readonly needs: FlowNeeds }> = {
+export type MergeReply<Content = EncodedConfiguration & { readonly count: number; readonly needs: FlowNeeds }> = {
   /** What both sides changed. */
   readonly changes: NodeChanges;
   readonly conflictCount: number;
@@ -108,4 +108,4 @@ export type AffectedResult = { readonly affected: AffectedNodes };
 
 export type ContainersResult = { readonly changed: readonly ChangedContainer[] };
 
-export type AnalysisResult = EncodedResponse | MergeResult | AffectedResult | ContainersResult | ValidateResult;
+export type AnalysisResult = EncodedResponse | MergeReply | AffectedResult | ContainersResult | ValidateResult;

@@ -20,7 +20,7 @@ import {
 } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { type DiffRevisionResponse, DiffRevisionResponseSchema } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { enumValue } from "../../base/enums.ts";
-import type { FlowsDiff, NodeDiff } from "../diff/flows-diff.ts";
+import type { FlowsDiff, NodeDiff } from "../diff/differences.ts";
 import type { DeploymentPlan, PlannedNode } from "../plan/plan.ts";
 import type { PlannedModule } from "../plan/requirements.ts";
 import type { PlanCall } from "./messages.ts";

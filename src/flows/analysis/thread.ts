@@ -26,7 +26,7 @@ import type {
   EncodedConfiguration,
   EncodedResponse,
   MergeCall,
-  MergeResult,
+  MergeReply,
   PlanCall,
   ResponseFormat,
   ValidateCall,
@@ -126,7 +126,7 @@ export function analyzePlan(
 export async function analyzeMerge(
   { base, ours, theirs }: MergeCall<Configuration>,
   budget: Budget,
-): Promise<MergeResult> {
+): Promise<MergeReply> {
   const changes = compareSides(base, ours, theirs);
   const result = mergeFlows(base, ours, theirs, budget);
   if (result.kind === "conflict") {

@@ -20,7 +20,7 @@ import {
   aspects,
   diffCredentialNames,
   hasCredentialNames,
-} from "./flows-diff.ts";
+} from "./differences.ts";
 import { diffOrder } from "./order.ts";
 
 /**

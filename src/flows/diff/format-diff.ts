@@ -3,7 +3,7 @@ import { formatPath } from "@flowgate/gateway/json-path";
 import { Budget, sizeOf } from "../budget.ts";
 import type { FlowNode } from "../configuration.ts";
 import { nameOf, subflowOf } from "../nodes.ts";
-import type { ContainerDiff, CredentialNames, FlowsDiff, NodeDiff, PropertyChange } from "./flows-diff.ts";
+import type { ContainerDiff, CredentialNames, FlowsDiff, NodeDiff, PropertyChange } from "./differences.ts";
 import { createLineComparer, escapeControls, formatChangedValue, formatName } from "./format-value.ts";
 
 /** The nodes of the base and the target of a diff, which provide the names of nodes that did not change. */

@@ -9,8 +9,8 @@ import {
   type MergeConflict,
   type MergedChange,
   type MergeResult,
-  type NodeState,
-  type NodeStates,
+  type NodeVersion,
+  type NodeVersions,
   readStates,
   type Side,
   type Versions,
@@ -30,7 +30,7 @@ export function mergeFlows(
   budget: Budget = new Budget(),
 ): MergeResult {
   const states = { base: readStates(base), ours: readStates(ours), theirs: readStates(theirs) };
-  const merged = new Map<string, NodeState>();
+  const merged = new Map<string, NodeVersion>();
   const changes: MergedChange[] = [];
   const conflicts: MergeConflict[] = [];
 
@@ -57,8 +57,8 @@ export function mergeFlows(
   return { kind: "merged", configuration: toConfiguration(order, merged), changes };
 }
 
-function toConfiguration(order: readonly string[], merged: NodeStates): Configuration {
-  const states = order.map((id) => merged.get(id) as NodeState);
+function toConfiguration(order: readonly string[], merged: NodeVersions): Configuration {
+  const states = order.map((id) => merged.get(id) as NodeVersion);
   return {
     flows: states.map(({ node }) => node),
     credentials: new Map(
@@ -67,7 +67,7 @@ function toConfiguration(order: readonly string[], merged: NodeStates): Configur
   };
 }
 
-function describeConflict(nodeId: string, { base, ours, theirs }: Versions<NodeState | undefined>): MergeConflict {
+function describeConflict(nodeId: string, { base, ours, theirs }: Versions<NodeVersion | undefined>): MergeConflict {
   const changes = { ours: changeOf(base, ours), theirs: changeOf(base, theirs) };
   const message =
     changes.ours === "removed"
@@ -83,9 +83,9 @@ function idOf({ id }: FlowNode): string {
 }
 
 /** `state` is undefined if the node does not exist; `from` is undefined if neither side changed it. */
-type MergedNode = { readonly state: NodeState | undefined; readonly from: MergedChange["from"] | undefined };
+type MergedNode = { readonly state: NodeVersion | undefined; readonly from: MergedChange["from"] | undefined };
 
-function mergeNode({ base, ours, theirs }: Versions<NodeState | undefined>): MergedNode | "conflict" {
+function mergeNode({ base, ours, theirs }: Versions<NodeVersion | undefined>): MergedNode | "conflict" {
   if (isSameState(ours, theirs)) {
     return { state: ours, from: isSameState(base, ours) ? undefined : "both" };
   }
@@ -101,7 +101,7 @@ function mergeNode({ base, ours, theirs }: Versions<NodeState | undefined>): Mer
 }
 
 /** Merges two changes of a node if at least one of them only moved it. */
-function mergeMoved({ base, ours, theirs }: Versions<NodeState>): MergedNode | "conflict" {
+function mergeMoved({ base, ours, theirs }: Versions<NodeVersion>): MergedNode | "conflict" {
   const plain = { base: withoutLayout(base), ours: withoutLayout(ours), theirs: withoutLayout(theirs) };
   const changed = isSameState(plain.base, plain.ours) ? theirs : ours;
   if (changed === ours && !isSameState(plain.base, plain.theirs) && !isSameState(plain.ours, plain.theirs)) {
@@ -117,7 +117,7 @@ function layoutOf(node: FlowNode): JsonObject {
   return Object.fromEntries(keys.flatMap((key) => (Object.hasOwn(node, key) ? [[key, node[key] ?? null]] : [])));
 }
 
-function withoutLayout({ node, credentials }: NodeState): NodeState {
+function withoutLayout({ node, credentials }: NodeVersion): NodeVersion {
   const hidden = Object.keys(layoutOf(node)).map((key) => [key, null] as const);
   return { node: { ...node, ...Object.fromEntries(hidden) }, credentials };
 }
@@ -155,7 +155,7 @@ function isReordered(base: readonly string[], side: readonly string[]): boolean 
 }
 
 /** Finds changes of different nodes that are not valid, or not intended, together. */
-function findStructuralConflicts(states: Versions<NodeStates>, merged: NodeStates, budget: Budget): MergeConflict[] {
+function findStructuralConflicts(states: Versions<NodeVersions>, merged: NodeVersions, budget: Budget): MergeConflict[] {
   const conflicts: MergeConflict[] = [];
   for (const found of [
     findLostReferences(states, merged, "ours", "theirs"),
@@ -177,8 +177,8 @@ const messages: Readonly<Record<Side, string>> = {
 
 /** Finds nodes that one side removed, and that the other side refers to in nodes that it added or changed. */
 function* findLostReferences(
-  { base, ...sides }: Versions<NodeStates>,
-  merged: NodeStates,
+  { base, ...sides }: Versions<NodeVersions>,
+  merged: NodeVersions,
   remover: Side,
   user: Side,
 ): Generator<MergeConflict> {
@@ -221,7 +221,7 @@ function referencesOf(node: FlowNode): string[] {
 }
 
 /** Each side is valid, but together they could put two groups or subflows into each other. */
-function findCycles(merged: NodeStates): MergeConflict[] {
+function findCycles(merged: NodeVersions): MergeConflict[] {
   const nodes = Array.from(merged.values(), ({ node }) => node).filter(affectsContainment);
   const containment = readContainment(nodes);
   return nodes.flatMap((node) => {

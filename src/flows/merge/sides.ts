@@ -32,25 +32,25 @@ export type MergeConflict = {
 export type SideChange = "none" | "added" | "changed" | "removed";
 
 /** A node with its credentials. */
-export type NodeState = { readonly node: FlowNode; readonly credentials: CredentialSet };
+export type NodeVersion = { readonly node: FlowNode; readonly credentials: CredentialSet };
 
 /** The nodes of a configuration by id. */
-export type NodeStates = ReadonlyMap<string, NodeState>;
+export type NodeVersions = ReadonlyMap<string, NodeVersion>;
 
 /** What the base and both sides of a merge have: a node, which can be undefined, or all nodes. */
 export type Versions<T> = { readonly base: T; readonly ours: T; readonly theirs: T };
 
-export function readStates({ flows, credentials }: Configuration): NodeStates {
+export function readStates({ flows, credentials }: Configuration): NodeVersions {
   return new Map(flows.map((node) => [node.id, { node, credentials: credentials.get(node.id) }]));
 }
 
-export function isSameState(one: NodeState | undefined, other: NodeState | undefined): boolean {
+export function isSameState(one: NodeVersion | undefined, other: NodeVersion | undefined): boolean {
   return one === undefined || other === undefined
     ? one === other
     : isSameJson(one.node, other.node) && isSameSet(one.credentials, other.credentials);
 }
 
-export function changeOf(base: NodeState | undefined, side: NodeState | undefined): SideChange {
+export function changeOf(base: NodeVersion | undefined, side: NodeVersion | undefined): SideChange {
   if (isSameState(base, side)) {
     return "none";
   }

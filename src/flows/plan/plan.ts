@@ -11,7 +11,7 @@ import {
   findMissingTypes,
   planModules,
 } from "./requirements.ts";
-import { type Place, type RunningNode, startAll, startFlows, stopFlows } from "./running-flows.ts";
+import { type Place, type SimulatedNode, startAll, startFlows, stopFlows } from "./running-flows.ts";
 import { countRunning, parseForRuntime } from "./runtime-flows.ts";
 import { type Warning, findWarnings } from "./warnings.ts";
 
@@ -108,7 +108,7 @@ function planNodes({ stops, starts }: Restarts, budget: Budget): PlannedNode[] {
     return found;
   }
 
-  function toPlanned(running: RunningNode, action: PlannedNode["action"]) {
+  function toPlanned(running: SimulatedNode, action: PlannedNode["action"]) {
     const { node, tab, instances } = running;
     const { id, type } = node;
     const name = nameOf(node);
@@ -138,7 +138,7 @@ function createStartPlace(bytes: number): StartPlace {
 }
 
 /** The nodes that a deployment stops and starts, in this order. A node in both lists restarts. */
-export type Restarts = { readonly stops: readonly RunningNode[]; readonly starts: readonly RunningNode[] };
+export type Restarts = { readonly stops: readonly SimulatedNode[]; readonly starts: readonly SimulatedNode[] };
 
 /**
  * Predicts which nodes the runtime stops and starts. It runs `current` as a full deployment has left it: not if a type is
@@ -164,8 +164,8 @@ export function findRestarts(
     isPartial ? changedCredentials(current.credentials, next.credentials) : new Set(),
   );
 
-  const stops: RunningNode[] = [];
-  const starts: RunningNode[] = [];
+  const stops: SimulatedNode[] = [];
+  const starts: SimulatedNode[] = [];
   stopFlows(running, isPartial && !modified.isGlobal ? idsToStop(modified, type) : undefined, modified, (node) =>
     stops.push(node),
   );

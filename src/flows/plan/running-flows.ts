@@ -1,6 +1,6 @@
 import type { FlowNode } from "../configuration.ts";
 import type { ModifiedNodes } from "./modified-nodes.ts";
-import { type Content, type RuntimeFlows, instantiatedBy, toKey } from "./runtime-flows.ts";
+import { type FlowContent, type RuntimeFlows, instantiatedBy, toKey } from "./runtime-flows.ts";
 import { type Ports, readPorts } from "./wires.ts";
 
 /** A tab, or a subflow instance on it. */
@@ -14,12 +14,12 @@ export type Place = {
 };
 
 /** A node as it runs: in a subflow there is one for each instance. */
-export type RunningNode = Place & { readonly node: FlowNode };
+export type SimulatedNode = Place & { readonly node: FlowNode };
 
 /** What the runtime has started on a tab, or of a subflow instance (`Flow` in @node-red/runtime/lib/flows/Flow.js). */
 type RunningFlow = Place & {
   /** Running nodes by id, subflow instances included. */
-  readonly nodes: Map<string, RunningNode>;
+  readonly nodes: Map<string, SimulatedNode>;
   /** The content of running instances. One that could not start has an empty content, and is not tried again. */
   readonly subflows: Map<string, RunningFlow>;
 };
@@ -29,7 +29,7 @@ type RunningFlows = Map<string, RunningFlow>;
 const globalId = "global";
 
 /** The running nodes after a full start. */
-export function startAll(parsed: RuntimeFlows, onStart: (node: RunningNode) => void): RunningFlows {
+export function startAll(parsed: RuntimeFlows, onStart: (node: SimulatedNode) => void): RunningFlows {
   const running: RunningFlows = new Map();
   startFlows(running, parsed, new Set(), onStart);
   return running;
@@ -40,7 +40,7 @@ export function stopFlows(
   running: RunningFlows,
   ids: ReadonlySet<string> | undefined,
   { added, removed, tabs }: ModifiedNodes,
-  onStop: (node: RunningNode) => void,
+  onStop: (node: SimulatedNode) => void,
 ): void {
   for (const [id, flow] of running) {
     const isReplaced = ids === undefined || tabs.has(id) || added.has(id) || removed.has(id);
@@ -56,15 +56,15 @@ export function startFlows(
   running: RunningFlows,
   parsed: RuntimeFlows,
   rewired: ReadonlySet<string>,
-  onStart: (node: RunningNode) => void,
+  onStart: (node: SimulatedNode) => void,
 ): void {
-  const contents: [string, Content][] = [[globalId, parsed.global], ...parsed.tabs];
+  const contents: [string, FlowContent][] = [[globalId, parsed.global], ...parsed.tabs];
   for (const [id, content] of contents) {
     if (!content.definition?.["disabled"] && !running.has(id)) {
       running.set(id, { tab: id, instances: [], parent: undefined, nodes: new Map(), subflows: new Map() });
     }
   }
-  const templates = new Map<Content, Template>();
+  const templates = new Map<FlowContent, Template>();
   const start: Start = {
     parsed,
     rewired,
@@ -84,7 +84,7 @@ export function startFlows(
   }
 }
 
-function stopNodes(flow: RunningFlow, ids: ReadonlySet<string>, onStop: (node: RunningNode) => void): void {
+function stopNodes(flow: RunningFlow, ids: ReadonlySet<string>, onStop: (node: SimulatedNode) => void): void {
   // The smaller set is visited, since most deployments stop few nodes.
   const stopped = ids.size < flow.nodes.size ? [...ids] : [...flow.nodes.keys()].filter((id) => ids.has(id));
   for (const id of stopped) {
@@ -105,12 +105,12 @@ function stopNodes(flow: RunningFlow, ids: ReadonlySet<string>, onStop: (node: R
 type Start = {
   readonly parsed: RuntimeFlows;
   readonly rewired: ReadonlySet<string>;
-  readonly onStart: (node: RunningNode) => void;
-  readonly readTemplate: (content: Content) => Template;
+  readonly onStart: (node: SimulatedNode) => void;
+  readonly readTemplate: (content: FlowContent) => Template;
 };
 
 /** Returns whether the runtime gets to the end. If not, the nodes that it has started before keep running. */
-function startContent(flow: RunningFlow, content: Content, configs: ConfigOrder, start: Start): boolean {
+function startContent(flow: RunningFlow, content: FlowContent, configs: ConfigOrder, start: Start): boolean {
   const run = (node: FlowNode): void => {
     const running = { node, tab: flow.tab, instances: flow.instances, parent: flow.parent };
     flow.nodes.set(node.id, running);
@@ -132,7 +132,7 @@ function startContent(flow: RunningFlow, content: Content, configs: ConfigOrder,
 }
 
 /** The smaller set is visited, since most deployments rewire few nodes. */
-function canRewireAll({ nodes }: RunningFlow, content: Content, { parsed, rewired, readTemplate }: Start): boolean {
+function canRewireAll({ nodes }: RunningFlow, content: FlowContent, { parsed, rewired, readTemplate }: Start): boolean {
   const [few, many] = rewired.size < nodes.size ? [rewired, nodes] : [nodes, rewired];
   return few.keys().every((id) => !many.has(id) || canRewire(content.nodes.get(id)));
 
@@ -142,7 +142,12 @@ function canRewireAll({ nodes }: RunningFlow, content: Content, { parsed, rewire
   }
 }
 
-function startInstance(parent: RunningFlow, instance: FlowNode, subflow: Content | undefined, start: Start): boolean {
+function startInstance(
+  parent: RunningFlow,
+  instance: FlowNode,
+  subflow: FlowContent | undefined,
+  start: Start,
+): boolean {
   const { tab, instances, subflows } = parent;
   const flow = { tab, instances: [...instances, instance.id], parent, nodes: new Map(), subflows: new Map() };
   subflows.set(instance.id, flow);
@@ -161,12 +166,12 @@ type Template = {
   readonly nodes: readonly {
     readonly node: FlowNode;
     readonly isInstance: boolean;
-    readonly subflow: Content | undefined;
+    readonly subflow: FlowContent | undefined;
   }[];
   readonly ports: Ports;
 };
 
-function createTemplate(content: Content, { subflows }: RuntimeFlows): Template {
+function createTemplate(content: FlowContent, { subflows }: RuntimeFlows): Template {
   const nodes = [...content.nodes.values()].filter((node) => node["d"] !== true);
   return {
     configs: orderConfigs(content.configs, new Set()),

@@ -9,14 +9,14 @@ export type RuntimeFlows = {
   /** All nodes by id, in the order in which the runtime visits them. */
   readonly nodes: ReadonlyMap<string, FlowNode>;
   /** The tabs, including those that exist only as the `z` of nodes. */
-  readonly tabs: ReadonlyMap<string, Content>;
-  readonly subflows: ReadonlyMap<string, Content>;
+  readonly tabs: ReadonlyMap<string, FlowContent>;
+  readonly subflows: ReadonlyMap<string, FlowContent>;
   /** The content of no tab and no subflow. */
-  readonly global: Content;
+  readonly global: FlowContent;
 };
 
 /** What is on a tab, or in a subflow. */
-export type Content = {
+export type FlowContent = {
   /** The tab or subflow; undefined if it does not exist. */
   readonly definition: FlowNode | undefined;
   /** Configuration nodes. */
@@ -27,7 +27,7 @@ export type Content = {
 
 export function parseForRuntime(flows: readonly FlowNode[]): RuntimeFlows {
   const nodes = inVisitingOrder(flows);
-  const contentOf = (type: string): Map<string, Content> =>
+  const contentOf = (type: string): Map<string, FlowContent> =>
     new Map(
       flows
         .filter((node) => node.type === type)
@@ -85,7 +85,7 @@ function inVisitingOrder(flows: readonly FlowNode[]): Map<string, FlowNode> {
   return new Map(Object.entries(nodes));
 }
 
-function createContent(definition: FlowNode | undefined): Content {
+function createContent(definition: FlowNode | undefined): FlowContent {
   return { definition, configs: new Map(), nodes: new Map() };
 }
 
@@ -104,7 +104,7 @@ export function countRunning(parsed: RuntimeFlows): RunningCount {
   for (const id of ids) {
     const contained = instantiated.get(id) ?? [];
     const isCyclic = contained.some((each) => numberOf(each) === numberOf(id));
-    const content = parsed.subflows.get(id) as Content;
+    const content = parsed.subflows.get(id) as FlowContent;
     counts.set(id, isCyclic ? { nodes: Infinity, instanceIds: Infinity } : countContent(content, contained, counts));
   }
   return [parsed.global, ...parsed.tabs.values()]
@@ -117,12 +117,12 @@ export function countRunning(parsed: RuntimeFlows): RunningCount {
 }
 
 /** The subflows of the instances on a tab or in a subflow, one for each instance. */
-function subflowsIn({ nodes }: Content, { subflows }: RuntimeFlows): string[] {
+function subflowsIn({ nodes }: FlowContent, { subflows }: RuntimeFlows): string[] {
   return Array.from(nodes.values(), (node) => instantiatedBy(node) ?? "").filter((id) => subflows.has(id));
 }
 
 function countContent(
-  { configs, nodes }: Content,
+  { configs, nodes }: FlowContent,
   contained: readonly string[],
   counts: ReadonlyMap<string, RunningCount>,
 ): RunningCount {

@@ -1,7 +1,7 @@
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
 import { containerIdOf, readContainers, receivesMessages, roleOf } from "../nodes.ts";
-import { type RunningNode, startAll } from "./running-flows.ts";
+import { type SimulatedNode, startAll } from "./running-flows.ts";
 import { countRunning, parseForRuntime } from "./runtime-flows.ts";
 import { linksOf, portsOf, targetsOf } from "./wires.ts";
 import { visitTexts } from "../json.ts";
@@ -158,14 +158,14 @@ function* findDuplicateEndpoints(flows: readonly FlowNode[], budget: Budget): Ge
     return;
   }
   // Determined once for each node, since it can run in many instances.
-  const routes = new Map<FlowNode, RunningNode[]>();
+  const routes = new Map<FlowNode, SimulatedNode[]>();
   for (const nodes of Map.groupBy(endpoints.keys(), (node) => routeOf(endpoints.get(node) ?? "")).values()) {
-    const running: RunningNode[] = [];
+    const running: SimulatedNode[] = [];
     nodes.forEach((node) => routes.set(node, running));
   }
   const parsed = parseForRuntime(flows);
   budget.checkRunning(countRunning(parsed));
-  const started = new Set<readonly RunningNode[]>();
+  const started = new Set<readonly SimulatedNode[]>();
   startAll(parsed, (running) => {
     const route = routes.get(running.node);
     if (route !== undefined) {

@@ -1,5 +1,5 @@
 import type { FlowNode } from "../configuration.ts";
-import { type Content, type RuntimeFlows, toKey } from "./runtime-flows.ts";
+import { type FlowContent, type RuntimeFlows, toKey } from "./runtime-flows.ts";
 import { isJsonObject } from "../json.ts";
 
 /**
@@ -59,7 +59,7 @@ export type Ports = {
   readonly canRewire: boolean;
 };
 
-export function readPorts(subflow: Content): Ports {
+export function readPorts(subflow: FlowContent): Ports {
   const [inputs, outputs, status] = [portsOf(subflow, "in"), portsOf(subflow, "out"), portsOf(subflow, "status")];
   const isStartable =
     inputs.every(({ wires }) => wires.every(({ id }) => find(subflow, id) !== undefined)) &&
@@ -82,17 +82,17 @@ export function readPorts(subflow: Content): Ports {
 }
 
 /** Undefined if the wire does not lead to the subflow's own inputs. */
-function isInput({ definition }: Content, id: string, port: number, inputs: number): boolean | undefined {
+function isInput({ definition }: FlowContent, id: string, port: number, inputs: number): boolean | undefined {
   return id === definition?.id ? port < inputs : undefined;
 }
 
 /** A node that does not exist is skipped with an error in the log. */
-function hasWires(subflow: Content, id: string): boolean {
+function hasWires(subflow: FlowContent, id: string): boolean {
   const node = find(subflow, id);
   return node === undefined || Array.isArray(node["wires"]);
 }
 
-function find({ nodes, configs }: Content, id: string): FlowNode | undefined {
+function find({ nodes, configs }: FlowContent, id: string): FlowNode | undefined {
   return nodes.get(id) ?? configs.get(id);
 }
 
@@ -104,7 +104,7 @@ export function linksOf({ links }: FlowNode): string[] {
 type Port = { readonly wires: readonly { readonly id: string; readonly port: number }[] };
 
 /** The inputs, outputs, or the status port of a subflow. */
-export function portsOf({ definition }: Pick<Content, "definition">, key: "in" | "out" | "status"): Port[] {
+export function portsOf({ definition }: Pick<FlowContent, "definition">, key: "in" | "out" | "status"): Port[] {
   const value = definition?.[key];
   const ports = Array.isArray(value) ? value : [value];
   return ports.filter(isJsonObject).map(({ wires }) => ({

@@ -4,7 +4,7 @@ import type { CredentialSets, CurrentCredentials, DeploymentType } from "../conf
 import type { SubmittedCredentials } from "../credentials.ts";
 import type { NodeTypes } from "../document.ts";
 import type { FlowNeeds } from "../plan/requirements.ts";
-import type { DeploymentFields, FlowsRequest, ModuleSpec } from "./prepare.ts";
+import type { DeploymentFields, FlowsRequest, RequestedModule } from "./prepare-deployment.ts";
 
 /** The `workerData` of the thread. */
 export type PreparationData = { readonly credentialSecret: string | undefined; readonly memoryMb: number };
@@ -23,7 +23,7 @@ export type PreparationReply =
       readonly rev: string | undefined;
       readonly fields: DeploymentFields;
       readonly base: string;
-      readonly modules: readonly ModuleSpec[];
+      readonly modules: readonly RequestedModule[];
       readonly outcome:
         | SerializedFlows
         | { readonly kind: "rejected"; readonly error: SerializedError }

@@ -9,7 +9,7 @@ import type { CurrentCredentials } from "../configuration.ts";
 import type { Decrypt } from "../credentials.ts";
 import { parseDocument } from "../document.ts";
 import { type PreparationCall, type PreparationData, type PreparationReply, deserializeError } from "./messages.ts";
-import { type FlowsRequest, type PreparedDeployment, prepareDeployment } from "./prepare.ts";
+import { type FlowsRequest, type PreparedDeployment, prepareDeployment } from "./prepare-deployment.ts";
 
 /** Prepares deployments for the commit. Disposing ends the threads. */
 export interface Preparation extends AsyncDisposable {

@@ -8,7 +8,12 @@ import type { Decrypt } from "../credentials.ts";
 import { readTypes } from "../document.ts";
 import { decryptCredentials } from "../encrypted.ts";
 import { type PreparationCall, type PreparationData, type PreparationReply, serializeError } from "./messages.ts";
-import { type FlowsRequest, type PreparedDeployment, preparedMethods, prepareDeployment } from "./prepare.ts";
+import {
+  type FlowsRequest,
+  type PreparedDeployment,
+  preparedMethods,
+  prepareDeployment,
+} from "./prepare-deployment.ts";
 
 const { credentialSecret, memoryMb } = workerData as PreparationData;
 const decoders = new Map<FlowsRequest["$typeName"], (source: EncodedRequest) => Message | Promise<Message>>(

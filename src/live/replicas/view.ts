@@ -7,7 +7,7 @@ import type { EventHub } from "../hub.ts";
 import type { Journal } from "../journal.ts";
 import { parsePosition, positionBefore } from "../position.ts";
 import { EventRing, type WatchStart } from "../ring.ts";
-import type { DropReason, Entry, EventStream } from "../stream.ts";
+import type { DropReason, StreamEntry, EventStream } from "../stream.ts";
 import { type ReplicaConnection, ReplicaLink } from "./link.ts";
 import { Member, Members, readRecorded } from "./member.ts";
 
@@ -24,7 +24,7 @@ export type ViewOptions = {
 };
 
 /** An event that waits for those of other replicas that come before it. */
-type Held = Pick<Entry, "seq" | "event"> & { readonly member: Member | undefined; readonly sinceMs: number };
+type Held = Pick<StreamEntry, "seq" | "event"> & { readonly member: Member | undefined; readonly sinceMs: number };
 
 const defaultWaitMs = 1_500;
 
@@ -95,7 +95,7 @@ export class ReplicaView implements EventFeed, Disposable {
     );
   }
 
-  between(afterSeq: number, untilSeq: number): readonly Entry[] {
+  between(afterSeq: number, untilSeq: number): readonly StreamEntry[] {
     return this.#ring.between(afterSeq, untilSeq).toSorted((one, other) => one.seq - other.seq);
   }
 

@@ -27,7 +27,7 @@ export type PaletteSource = {
 };
 
 /** A file of a module that defines node types or plugins. */
-export type NodeSet = Omit<Template, "types"> & {
+export type PaletteSet = Omit<Template, "types"> & {
   /** `module/name`. */
   readonly id: string;
   readonly kind: "node" | "plugin";
@@ -54,7 +54,7 @@ export type PaletteModule = {
   readonly isLocal: boolean;
   /** Whether it was added itself, and not as a dependency. */
   readonly isUser: boolean;
-  readonly sets: readonly NodeSet[];
+  readonly sets: readonly PaletteSet[];
   readonly icons: readonly { readonly dir: string; readonly files: readonly string[] }[];
   readonly resourcesDir: string | undefined;
   /** Has its example flows; undefined: there are none. */
@@ -137,7 +137,7 @@ class PaletteReader {
 
   async readCore({ coreDir, version }: PaletteSource): Promise<PaletteModule> {
     const { files, iconDirs } = await scanCore(coreDir);
-    const sets: NodeSet[] = [];
+    const sets: PaletteSet[] = [];
     for (const file of files) {
       const category = basename(dirname(file));
       const set = await this.#readSet(coreModule, "node", coreSetOf(file), file);
@@ -156,7 +156,7 @@ class PaletteReader {
   }
 
   async readModule({ dir, name: module, version, section }: Package, isUser: boolean): Promise<PaletteModule> {
-    const sets: NodeSet[] = [];
+    const sets: PaletteSet[] = [];
     const iconDirs = new Set<string>();
     for (const kind of ["node", "plugin"] as const) {
       for (const [name, path] of filesOf(section[`${kind}s`])) {
@@ -181,7 +181,7 @@ class PaletteReader {
     };
   }
 
-  async #readSet(module: string, kind: NodeSet["kind"], name: string, file: string): Promise<NodeSet> {
+  async #readSet(module: string, kind: PaletteSet["kind"], name: string, file: string): Promise<PaletteSet> {
     const id = `${module}/${name}`;
     const template = file.replace(/\.[^./]+$/, ".html");
     const text = await this.#readTemplate(template);
@@ -207,7 +207,7 @@ class PaletteReader {
   }
 
   /** As `registerSubflow` of Node-RED, for which the last one has the template of the set. */
-  async #addSubflows(set: NodeSet, moduleDir: string, file: string): Promise<NodeSet> {
+  async #addSubflows(set: PaletteSet, moduleDir: string, file: string): Promise<PaletteSet> {
     if (set.err !== undefined) {
       return set;
     }

@@ -5,13 +5,13 @@ import { isWithin } from "../../runtime/folders.ts";
 import { signModules } from "../../modules/catalog.ts";
 import { coreModule } from "../../modules/core-nodes.ts";
 import { readCatalog } from "./catalogs.ts";
-import { type NodeSet, type PaletteModule, type PaletteSource, findPalette, maxTemplateBytes } from "./modules.ts";
+import { type PaletteSet, type PaletteModule, type PaletteSource, findPalette, maxTemplateBytes } from "./modules.ts";
 import { readText } from "../../modules/read-text.ts";
 import { defaultLanguage } from "./template.ts";
 
-type Kind = NodeSet["kind"];
+type Kind = PaletteSet["kind"];
 
-type Found = { readonly module: PaletteModule; readonly set: NodeSet };
+type Found = { readonly module: PaletteModule; readonly set: PaletteSet };
 
 /** A node set as the editor and `node-red-admin` receive it. */
 export type SetInfo = {
@@ -220,14 +220,14 @@ async function createPage(found: readonly Found[], kind: Kind, language: string)
   return (await Promise.all(shown.map(({ set }) => format(set, kind, language)))).map((each) => `\n${each}`).join("");
 }
 
-async function format(set: NodeSet, kind: Kind, language: string): Promise<string> {
+async function format(set: PaletteSet, kind: Kind, language: string): Promise<string> {
   const mark = kind === "node" ? "red-module" : "red-plugin";
   const help = kind === "node" ? await readHelp(set, language) : "";
   return `<!-- --- [${mark}:${set.id}] --- -->\n${set.main}${help}`;
 }
 
 /** The help texts are in the template, or in a file for each language. Those of the base language (`de` of `de-CH`) are only looked up in a file. */
-async function readHelp({ help, helpDir, helpFile }: NodeSet, language: string): Promise<string> {
+async function readHelp({ help, helpDir, helpFile }: PaletteSet, language: string): Promise<string> {
   const readFrom = (name: string): Promise<string | undefined> =>
     readText(join(helpDir, name, helpFile), maxTemplateBytes);
   const [base = language] = language.split("-", 1);
@@ -240,6 +240,6 @@ async function readHelp({ help, helpDir, helpFile }: NodeSet, language: string):
   return text ?? "";
 }
 
-async function readMessages({ catalog }: NodeSet, language: string): Promise<object> {
+async function readMessages({ catalog }: PaletteSet, language: string): Promise<object> {
   return (catalog && (await readCatalog(catalog, language))) ?? {};
 }

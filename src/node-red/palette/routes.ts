@@ -7,7 +7,7 @@ import { NodeRedError } from "../errors.ts";
 import { mediaTypeOf } from "../media-types.ts";
 import { readLanguage } from "./catalogs.ts";
 import type { Palette } from "./palette.ts";
-import type { NodeSet } from "./modules.ts";
+import type { PaletteSet } from "./modules.ts";
 
 export type PaletteRoutesOptions = {
   readonly palette: Palette;
@@ -50,7 +50,7 @@ export function addPaletteRoutes(app: FastifyInstance, { palette, defaultIcon }:
 /** Answers what is below `/nodes` or `/plugins`: a module, one of its sets, or the messages of a set. */
 export async function sendSet(
   palette: Palette,
-  kind: NodeSet["kind"],
+  kind: PaletteSet["kind"],
   request: PathRequest,
   reply: FastifyReply,
 ): Promise<unknown> {

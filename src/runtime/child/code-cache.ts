@@ -32,7 +32,7 @@ type Internals = {
 const internals = Module as unknown as Internals;
 
 /**
- * Opens the cache of the parent (../code-cache.ts): modules are compiled from the file, or recorded in it if it is empty.
+ * Opens the cache of the parent (../code-cache-file.ts): modules are compiled from the file, or recorded in it if it is empty.
  *
  * Node's own compile cache can't be used, because reading it requires the permission to write it.
  */

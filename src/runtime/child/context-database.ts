@@ -1,7 +1,7 @@
 import { contextLimits } from "../flow-settings.ts";
 
 /** A store of context, as the modules of Node-RED create it. */
-export type ContextStore = {
+export type NodeRedContextStore = {
   open(): Promise<unknown>;
   /** Removes the values of all nodes and flows but these. */
   clean(ids: readonly string[]): Promise<unknown>;
@@ -12,7 +12,7 @@ export type ContextStore = {
 type Callback = (error?: unknown, ...values: unknown[]) => void;
 
 /** Not documented: Node-RED's store in memory. */
-export type MemoryStore = ContextStore & {
+export type MemoryStore = NodeRedContextStore & {
   readonly data: Record<string, Record<string, unknown>>;
   get(scope: string, key: string | string[], callback?: Callback): unknown;
   set(scope: string, key: string | string[], value: unknown, callback?: Callback): void;
@@ -38,7 +38,7 @@ type DatabaseContextOptions = {
 const batchBytes = contextLimits.valueBytes;
 
 /** Keeps context in memory, and in the store of the service by way of its process. */
-export class DatabaseContext implements ContextStore {
+export class DatabaseContext implements NodeRedContextStore {
   readonly #options: DatabaseContextOptions;
   /** The keys that have changed, by scope. */
   readonly #changed = new Map<string, Set<string>>();

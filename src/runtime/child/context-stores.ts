@@ -3,24 +3,24 @@ import { join, sep } from "node:path";
 import { hasCode } from "../../base/error-code.ts";
 import { isFields } from "../../base/fields.ts";
 import type { ContextStorage, ContextStoreOptions } from "../flow-settings.ts";
-import { type ContextStore, DatabaseContext, type MemoryStore, type SentValue } from "./context-database.ts";
+import { type NodeRedContextStore, DatabaseContext, type MemoryStore, type SentValue } from "./context-database.ts";
 
 /** Not documented: of the store in files. */
-type FileStore = ContextStore & {
+type FileStore = NodeRedContextStore & {
   readonly storageBaseDir: string;
-  readonly cache?: ContextStore;
+  readonly cache?: NodeRedContextStore;
   _flushPendingWrites: () => Promise<unknown>;
 };
 
 export type ContextModules = {
   readonly memory: (config: object) => MemoryStore;
-  readonly localfilesystem: (config: object) => ContextStore;
+  readonly localfilesystem: (config: object) => NodeRedContextStore;
 };
 
 type ContextStoresOptions = {
   readonly modules: ContextModules;
   /** The store of a runtime for which none are configured. */
-  readonly unconfigured: () => ContextStore | undefined;
+  readonly unconfigured: () => NodeRedContextStore | undefined;
   /** The name of the property that an expression begins with. */
   readonly rootOf: (expression: string) => string;
   /** Sends changes for the store of the service, see `ContextPart`. */
@@ -34,7 +34,7 @@ type ContextStoresOptions = {
  */
 export class ContextStores {
   readonly #options: ContextStoresOptions;
-  readonly #stores = new Map<string, ContextStore>();
+  readonly #stores = new Map<string, NodeRedContextStore>();
   readonly #opening: (() => Promise<void>)[] = [];
 
   constructor(options: ContextStoresOptions) {
@@ -73,8 +73,8 @@ export class ContextStores {
   }
 
   /** A function that creates the store, as the setting may have instead of the name of a module. */
-  #moduleOf(name: string, options: ContextStoreOptions): (config: object) => ContextStore {
-    const create = (config: object): ContextStore => {
+  #moduleOf(name: string, options: ContextStoreOptions): (config: object) => NodeRedContextStore {
+    const create = (config: object): NodeRedContextStore => {
       const store = this.#create(name, options, config);
       this.#stores.set(name, store);
       return store;
@@ -83,7 +83,7 @@ export class ContextStores {
     return Object.assign(create, { toString: () => options.module });
   }
 
-  #create(name: string, options: ContextStoreOptions, config: object): ContextStore {
+  #create(name: string, options: ContextStoreOptions, config: object): NodeRedContextStore {
     const { modules, rootOf, send, warn } = this.#options;
     switch (options.module) {
       case "memory":

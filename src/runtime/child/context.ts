@@ -3,7 +3,7 @@ import {
   type ContextKeys,
   type ContextList,
   type ContextScope,
-  type ContextValue,
+  type ReadContextValue,
   type DeleteContext,
   deleteContext,
   type GetContext,
@@ -14,10 +14,10 @@ import {
   type SetContext,
   setContext,
 } from "../context-procedures.ts";
-import type { Handler } from "./calls.ts";
+import type { CallHandler } from "./call-server.ts";
 import type { ContextStores } from "./context-stores.ts";
 import { describeType, ValueEncoder } from "./encode-value.ts";
-import type { Context, NodeRed } from "./node-red.ts";
+import type { ScopeContext, NodeRed } from "./node-red.ts";
 
 // Node-RED has no route for writing. What is read may have been written by hostile flows: nothing of it is executed.
 
@@ -25,7 +25,7 @@ type Parts = Pick<NodeRed, "util" | "getNode" | "eachNode" | "getContext" | "lis
   readonly stores: Pick<ContextStores, "scopes">;
 };
 
-export function contextHandlers(parts: Parts): [string, Handler][] {
+export function contextHandlers(parts: Parts): [string, CallHandler][] {
   return [
     [listContext.name, (argument: { readonly store?: string }) => list(parts, argument.store)],
     [getContext.name, (argument: GetContext) => get(parts, argument)],
@@ -92,7 +92,7 @@ function toScope(parts: Parts, tabs: ReadonlySet<string>, name: string): Context
   return undefined;
 }
 
-async function get(parts: Parts, { scope, key, store }: GetContext): Promise<ContextValue | NoContext> {
+async function get(parts: Parts, { scope, key, store }: GetContext): Promise<ReadContextValue | NoContext> {
   const found = find(parts, scope, store);
   if (!("context" in found)) {
     return found;
@@ -183,7 +183,7 @@ async function change(
   return "refused" in path ? path : work(found, path.names);
 }
 
-type Found = { readonly context: Context; readonly storeName: string };
+type Found = { readonly context: ScopeContext; readonly storeName: string };
 
 function find(parts: Parts, scope: ContextScope, store: string | undefined): Found | NoContext {
   const storeName = findStore(parts, store);
@@ -206,7 +206,7 @@ function findStore(parts: Parts, name: string | undefined): string | undefined {
 }
 
 /** Does not create the context of a scope that does not exist, which Node-RED would keep. */
-function findContext(parts: Parts, scope: ContextScope): Context | undefined {
+function findContext(parts: Parts, scope: ContextScope): ScopeContext | undefined {
   if (scope.kind === "global") {
     return parts.getContext("global");
   }
@@ -275,7 +275,7 @@ function quote(name: Name): string | undefined {
 
 /** Finds a value by own properties, and calls no getters. */
 async function findProperty(
-  context: Context,
+  context: ScopeContext,
   [root = "", ...names]: readonly Name[],
   storeName: string,
 ): Promise<PropertyDescriptor | undefined> {
@@ -298,19 +298,19 @@ function isPlain(value: unknown): value is object {
 }
 
 /** In an object: a promise would look for a method `then` of the value. */
-function read(context: Context, expression: string, storeName: string): Promise<{ readonly value: unknown }> {
+function read(context: ScopeContext, expression: string, storeName: string): Promise<{ readonly value: unknown }> {
   return new Promise((resolve, reject) => {
     context.get(expression, storeName, (error, value) => (error ? reject(error) : resolve({ value })));
   });
 }
 
-function write(context: Context, key: string, value: unknown, storeName: string): Promise<void> {
+function write(context: ScopeContext, key: string, value: unknown, storeName: string): Promise<void> {
   return new Promise((resolve, reject) => {
     context.set(key, value, storeName, (error) => (error ? reject(error) : resolve()));
   });
 }
 
-function keysOf(context: Context, storeName: string): Promise<readonly string[]> {
+function keysOf(context: ScopeContext, storeName: string): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {
     context.keys(storeName, (error, keys) => (error ? reject(error) : resolve(keys ?? [])));
   });

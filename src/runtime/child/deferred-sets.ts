@@ -21,7 +21,7 @@ export const deferrableSets: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** A set of nodes, as the flow runtime's registry keeps it. */
-export type NodeSet = {
+export type RegisteredSet = {
   readonly id: string;
   readonly name: string;
   readonly enabled: boolean;
@@ -82,7 +82,7 @@ export class DeferredSets {
   }
 
   /** Returns what the flow runtime may call instead of what `read` returns; undefined if it can't be deferred. */
-  defer(set: NodeSet, read: () => unknown): ((red: unknown) => void) | undefined {
+  defer(set: RegisteredSet, read: () => unknown): ((red: unknown) => void) | undefined {
     const types = Object.hasOwn(deferrableSets, set.name) ? (deferrableSets[set.name] ?? []) : [];
     // The set fails if a plugin has one of its types.
     if (types.length === 0 || types.some(this.#isRegistered)) {
@@ -105,7 +105,7 @@ export class DeferredSets {
     await Promise.all(this.#loading);
   }
 
-  #load(set: NodeSet, types: readonly string[], register: () => unknown): void {
+  #load(set: RegisteredSet, types: readonly string[], register: () => unknown): void {
     if (!set.enabled) {
       return;
     }

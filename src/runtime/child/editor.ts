@@ -6,11 +6,14 @@ import {
   readEditorSettings,
   readNodeCredentials,
 } from "../editor-procedures.ts";
-import type { Handler } from "./calls.ts";
+import type { CallHandler } from "./call-server.ts";
 import type { NodeRed } from "./node-red.ts";
 
 /** What Node-RED's own tools ask for, by the functions that its admin API calls. */
-export function editorHandlers({ runtime, loadTypes }: Pick<NodeRed, "runtime" | "loadTypes">): [string, Handler][] {
+export function editorHandlers({
+  runtime,
+  loadTypes,
+}: Pick<NodeRed, "runtime" | "loadTypes">): [string, CallHandler][] {
   return [
     [
       readEditorContext.name,

@@ -2,7 +2,7 @@ import type flowUtil from "@node-red/util";
 import type { RuntimeEvent } from "@node-red/util";
 import type { FlowNode } from "../../flows/configuration.ts";
 import { splitSetId } from "../disabled.ts";
-import type { CredentialEntries, Deploy, Deployed, LogEntry } from "../messages.ts";
+import type { CredentialEntries, Deploy, FlowsDeployed, LogEntry } from "../messages.ts";
 import type { NodeRed } from "./node-red.ts";
 
 const maxFailedNodes = 10;
@@ -57,14 +57,14 @@ export class FlowDeployer {
   }
 
   /** Resolves when all nodes are started, or the start has failed. */
-  async deploy(message: Deploy, nodes: readonly FlowNode[]): Promise<Omit<Deployed, "kind" | "id">> {
+  async deploy(message: Deploy, nodes: readonly FlowNode[]): Promise<Omit<FlowsDeployed, "kind" | "id">> {
     this.#traceparent = message.traceparent;
     const result = await this.#setFlows(message, nodes);
     this.#traceparent = undefined;
     return result;
   }
 
-  async #setFlows(message: Deploy, nodes: readonly FlowNode[]): Promise<Omit<Deployed, "kind" | "id">> {
+  async #setFlows(message: Deploy, nodes: readonly FlowNode[]): Promise<Omit<FlowsDeployed, "kind" | "id">> {
     const credentials = toCredentialsObject(message.credentials, message.credentialsChanged, nodes);
     let failure: string | undefined;
     let missingTypes: readonly string[] | undefined;

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { addressOf, listen } from "../../base/addresses.ts";
 import type { Certificate, FlowHttp, FlowUser } from "../flow-settings.ts";
 import type { Listen } from "../messages.ts";
-import { type Handler, type NodeRed, toCorsOptions } from "./node-red.ts";
+import { type ExpressHandler, type NodeRed, toCorsOptions } from "./node-red.ts";
 import { hash, timingSafeEqual } from "node:crypto";
 import { parsePasswordHash, verifyArgon2id } from "../../base/password-hash.ts";
 
@@ -120,12 +120,12 @@ export class FlowPort {
 
 const challenge = 'Basic realm="flows", charset="UTF-8"';
 
-function requireUser(check: UserCheck): Handler {
+function requireUser(check: UserCheck): ExpressHandler {
   return (request, response, next) => void admit(check, request, response, next);
 }
 
 /** Answers requests without a valid user. Preflight requests of CORS have none. */
-async function admit(check: UserCheck, ...[request, response, next]: Parameters<Handler>): Promise<void> {
+async function admit(check: UserCheck, ...[request, response, next]: Parameters<ExpressHandler>): Promise<void> {
   const { method, headers } = request;
   const isPreflight = method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
   const result = isPreflight ? "valid" : await check(headers.authorization);

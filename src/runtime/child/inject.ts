@@ -1,5 +1,5 @@
-import { type InjectArgument, type InjectResult, injectNode } from "../procedures.ts";
-import type { Handler } from "./calls.ts";
+import { type InjectArgument, type InjectResult, injectNode } from "../inject-procedure.ts";
+import type { CallHandler } from "./call-server.ts";
 import type { NodeRed } from "./node-red.ts";
 
 /** The parts of a node that are used here. The callbacks are undocumented: null without an input. */
@@ -12,7 +12,7 @@ type Receiver = {
   receive(message: object): void;
 };
 
-export function injectHandlers({ getNode }: Pick<NodeRed, "getNode">): [string, Handler][] {
+export function injectHandlers({ getNode }: Pick<NodeRed, "getNode">): [string, CallHandler][] {
   return [[injectNode.name, (argument: InjectArgument) => inject(getNode(argument.id) as Receiver | null, argument)]];
 }
 

@@ -22,7 +22,7 @@ import { isNodeError } from "../node-events.ts";
 import { maxLineChars } from "../output.ts";
 import { Activity } from "./activity.ts";
 import { adminApi, serveAdminApp } from "./admin-server.ts";
-import { createCallServer } from "./calls.ts";
+import { createCallServer } from "./call-server.ts";
 import { openCodeCache } from "./code-cache.ts";
 import { contextHandlers } from "./context.ts";
 import { ContextStores } from "./context-stores.ts";

@@ -5,7 +5,7 @@ import type { FlowCors } from "../flow-settings.ts";
 import type { Initialize, ModuleLists } from "../messages.ts";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
-import type { ContextStore } from "./context-database.ts";
+import type { NodeRedContextStore } from "./context-database.ts";
 import type { ContextModules } from "./context-stores.ts";
 import { DeferredSets, type TypeRegistration } from "./deferred-sets.ts";
 import type { RuntimeLog } from "./log.ts";
@@ -17,11 +17,11 @@ export type RunningNode = {
   readonly type: string;
   /** The id of its tab, or of the instance of its subflow. */
   readonly z?: string;
-  context(): Context;
+  context(): ScopeContext;
 };
 
 /** Values that flows keep, in one scope. Keys are property expressions. */
-export type Context = {
+export type ScopeContext = {
   get(key: string, store: string, callback: (error: unknown, value: unknown) => void): void;
   /** `undefined` deletes. */
   set(key: string, value: unknown, store: string, callback: (error: unknown) => void): void;
@@ -29,16 +29,16 @@ export type Context = {
 };
 
 /** A function of Express. */
-export type Handler = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
+export type ExpressHandler = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
 
-type ExpressApp = Handler & {
+type ExpressApp = ExpressHandler & {
   (request: IncomingMessage, response: ServerResponse): void;
   set(name: string, value: unknown): void;
-  use(path: string, ...handlers: readonly Handler[]): void;
+  use(path: string, ...handlers: readonly ExpressHandler[]): void;
 };
 
 type Express = (() => ExpressApp) & {
-  static(path: string, options: { readonly maxAge: number }): Handler;
+  static(path: string, options: { readonly maxAge: number }): ExpressHandler;
   json(options: { readonly limit: string }): BodyParser;
   urlencoded(options: { readonly limit: string; readonly extended: boolean }): BodyParser;
 };
@@ -95,14 +95,14 @@ export type NodeRed = {
     }) => void,
   ) => void;
   /** Undocumented: creates the context of a scope if there is none. */
-  readonly getContext: (id: string) => Context;
+  readonly getContext: (id: string) => ScopeContext;
   readonly listContextStores: () => { readonly default: string; readonly stores: readonly string[] };
   /** Undocumented: the store of a runtime without configured ones; undefined until the runtime is initialized. */
-  readonly memoryContext: () => ContextStore | undefined;
+  readonly memoryContext: () => NodeRedContextStore | undefined;
   readonly contextModules: ContextModules;
   /** The runtime's own version of Express. */
   readonly loadExpress: () => Express;
-  readonly loadCors: () => (options: object) => Handler;
+  readonly loadCors: () => (options: object) => ExpressHandler;
   /** Undocumented methods of the classes of nodes, and of tabs and subflow instances. */
   readonly Node: {
     readonly prototype: {
@@ -156,8 +156,8 @@ export function loadNodeRed({ defersSets, warn }: LoadOptions): NodeRed {
   const Node = require("@node-red/runtime/lib/nodes/Node") as NodeRed["Node"];
   const { Flow } = require("@node-red/runtime/lib/flows/Flow") as Pick<NodeRed, "Flow">;
   const holdWaitingFlows = createFlowHold(util);
-  const createContext = (name: string, config: object): ContextStore =>
-    (require(`@node-red/runtime/lib/nodes/context/${name}`) as (config: object) => ContextStore)(config);
+  const createContext = (name: string, config: object): NodeRedContextStore =>
+    (require(`@node-red/runtime/lib/nodes/context/${name}`) as (config: object) => NodeRedContextStore)(config);
   const contextModules: ContextModules = {
     memory: (config) => createContext("memory", config) as ReturnType<ContextModules["memory"]>,
     localfilesystem: (config) => createContext("localfilesystem", config),
@@ -214,13 +214,13 @@ function createFlowHold({ events }: Pick<typeof flowUtil, "events">): NodeRed["h
 
 /** The runtime has no list of the scopes. Returns a function that returns the store. Must be called before the runtime is loaded. */
 function noticeMemoryContext(require: NodeJS.Require): NodeRed["memoryContext"] {
-  let created: ContextStore | undefined;
+  let created: NodeRedContextStore | undefined;
   const path = require.resolve("@node-red/runtime/lib/nodes/context/memory");
-  const create = require(path) as (config: unknown) => ContextStore;
+  const create = require(path) as (config: unknown) => NodeRedContextStore;
   const module = require.cache[path];
   if (module !== undefined) {
     // Also called as a constructor.
-    module.exports = function createNoticed(config: unknown): ContextStore {
+    module.exports = function createNoticed(config: unknown): NodeRedContextStore {
       created = create(config);
       return created;
     };

@@ -1,7 +1,7 @@
 import type { Cluster } from "../../store/cluster.ts";
 import type { DesiredStateStore } from "../../store/desired-state.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
-import { type Waiter, createWaiter, deploymentWaitMs } from "../deployment.ts";
+import { type Waiter, createWaiter, deploymentWaitMs } from "../deployment-queue.ts";
 import { type DeploymentResult, type Runtime, pending, stopped } from "../runtime.ts";
 import { awaitsStart, combineRuns, handsOverAfter, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
 

@@ -22,7 +22,7 @@ export type ReadinessOptions = {
 };
 
 /** The health of the process, for all protocols: ready, not ready, or draining. */
-export interface Health {
+export interface ProcessHealth {
   /** The result of `ready`; never ready while draining. */
   readiness(): Readiness;
   readonly draining: boolean;
@@ -34,7 +34,7 @@ export interface Health {
   readonly onChange: (listener: () => void) => void;
 }
 
-export function createHealth({ ready, onReadyChange }: ReadinessOptions): Health {
+export function createHealth({ ready, onReadyChange }: ReadinessOptions): ProcessHealth {
   const listeners: (() => void)[] = [];
   let draining = false;
   /** Cached until the next change, since every watch reads it after a change. */
@@ -68,7 +68,7 @@ export function createHealth({ ready, onReadyChange }: ReadinessOptions): Health
 }
 
 /** `/healthz` (liveness): the process serves requests. `/readyz` (readiness): it is ready and not draining. */
-export function createHealthEndpoints(health: Health): [string, RequestRoute][] {
+export function createHealthEndpoints(health: ProcessHealth): [string, RequestRoute][] {
   return [
     createEndpoint("/healthz", true, () => healthResponse(200, { status: "ok" })),
     createEndpoint("/readyz", true, () => {

@@ -52,36 +52,36 @@ export function acceptSocket(
   socket: Socket,
   { isUnixSocket }: Pick<ListenerOptions, "isUnixSocket">,
   table: ConnectionTable,
-): Entry | undefined {
+): CountedConnection | undefined {
   const address = isUnixSocket ? unixAddress : socket.remoteAddress;
   if (address === undefined) {
     socket.destroy();
     return undefined;
   }
   const kind = isUnixSocket ? "socket" : "network";
-  const entry: Entry = { ...createConnection(socket, address, kind, table), client: undefined };
+  const entry: CountedConnection = { ...createConnection(socket, address, kind, table), client: undefined };
   table.becameIdle(entry);
   return entry;
 }
 
 type Client = {
   readonly key: string;
-  readonly connections: Set<Entry>;
+  readonly connections: Set<CountedConnection>;
   readonly limit: number;
   readonly eviction: Eviction;
 };
 
 /** `client` is undefined until it was admitted or found to be one of the runtime. */
-export type Entry = AcceptedConnection & { client: Client | undefined };
+export type CountedConnection = AcceptedConnection & { client: Client | undefined };
 
 /** Limits connections, in total and per client. */
 export class ConnectionLimits {
   /** The connections that were admitted. */
-  readonly open: ReadonlySet<Entry>;
+  readonly open: ReadonlySet<CountedConnection>;
   /** Those of the runtime among them. */
-  readonly ofRuntime: ReadonlySet<Entry>;
+  readonly ofRuntime: ReadonlySet<CountedConnection>;
   readonly #options: ListenerOptions;
-  readonly #open = new Set<Entry>();
+  readonly #open = new Set<CountedConnection>();
   readonly #eviction: Eviction;
   readonly #clients = new Map<string, Client>();
   readonly #runtime: Client;
@@ -96,7 +96,7 @@ export class ConnectionLimits {
   }
 
   /** Admits a connection, or returns the limit that leaves no room. `mayEvict`: room is made by closing connections that are idle. */
-  tryJoin(entry: Entry, mayEvict: boolean): keyof ListenerLimits | undefined {
+  tryJoin(entry: CountedConnection, mayEvict: boolean): keyof ListenerLimits | undefined {
     const client = entry.client ?? this.#clientOf(entry.remoteAddress);
     const { connections, limit, eviction } = client;
     if (connections.size >= limit && (client === this.#runtime || !mayEvict || !eviction.makeRoom())) {
@@ -112,13 +112,13 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  leave(entry: Entry): void {
+  leave(entry: CountedConnection): void {
     this.#open.delete(entry);
     this.#leaveClient(entry);
   }
 
   /** Counts a connection as one of the runtime from now on. Returns whether it was admitted. */
-  moveToRuntime(entry: Entry): boolean {
+  moveToRuntime(entry: CountedConnection): boolean {
     const wasAdmitted = this.#leaveClient(entry);
     if (wasAdmitted) {
       this.#runtime.connections.add(entry);
@@ -128,7 +128,7 @@ export class ConnectionLimits {
   }
 
   #createClient(key: string, limit: number): Client {
-    const connections = new Set<Entry>();
+    const connections = new Set<CountedConnection>();
     const eviction = new Eviction(connections, (entry) => this.#evict(entry, "connectionsPerSource"));
     return { key, connections, limit, eviction };
   }
@@ -143,7 +143,7 @@ export class ConnectionLimits {
   }
 
   /** Returns whether it was admitted. */
-  #leaveClient(entry: Entry): boolean {
+  #leaveClient(entry: CountedConnection): boolean {
     const { client } = entry;
     const wasAdmitted = client?.connections.delete(entry) === true;
     if (wasAdmitted && client.connections.size === 0) {
@@ -152,7 +152,7 @@ export class ConnectionLimits {
     return wasAdmitted;
   }
 
-  #evict(entry: Entry, limit: keyof ListenerLimits): void {
+  #evict(entry: CountedConnection, limit: keyof ListenerLimits): void {
     this.#options.onLimit(limit);
     this.leave(entry);
     entry.evict();
@@ -173,11 +173,11 @@ const pauseFactor = 20;
  * authenticated come last. The newest are spared for a moment.
  */
 class Eviction {
-  readonly #connections: ReadonlySet<Entry>;
-  readonly #evict: (entry: Entry) => void;
+  readonly #connections: ReadonlySet<CountedConnection>;
+  readonly #evict: (entry: CountedConnection) => void;
   #nextScanMs = 0;
 
-  constructor(connections: ReadonlySet<Entry>, evict: (entry: Entry) => void) {
+  constructor(connections: ReadonlySet<CountedConnection>, evict: (entry: CountedConnection) => void) {
     this.#connections = connections;
     this.#evict = evict;
   }

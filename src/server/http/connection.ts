@@ -72,7 +72,7 @@ export interface ConnectionTable {
 export const unixAddress = "unix:";
 
 /** One of the two HTTP versions, on connections whose protocol has been detected. */
-export interface Protocol {
+export interface HttpProtocol {
   /** `socket` differs from that of the connection with TLS. */
   serve(socket: Socket, connection: AcceptedConnection): void;
   /** Makes the connection take no new calls, after notifying its client. */

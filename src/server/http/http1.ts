@@ -1,7 +1,7 @@
 import http, { type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { closeGracefully, type Protocol } from "./connection.ts";
+import { closeGracefully, type HttpProtocol } from "./connection.ts";
 import { formatErrorResponse } from "./error-response.ts";
 import { type ExchangeHandler, expectationError, repeatedFieldError } from "./exchange.ts";
 import {
@@ -17,7 +17,10 @@ import { Http1Exchange } from "./http1-exchange.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 
 /** HTTP/1.1. Its server listens on the port of both protocols. */
-export function createHttp1(handler: ExchangeHandler, options: ListenerOptions): Protocol & { server: http.Server } {
+export function createHttp1(
+  handler: ExchangeHandler,
+  options: ListenerOptions,
+): HttpProtocol & { server: http.Server } {
   const connections = new Map<Socket, Http1Connection>();
   let isClosing = false;
 

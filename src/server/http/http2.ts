@@ -1,6 +1,6 @@
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
-import { type AcceptedConnection, gracefulCloseMs, type Protocol } from "./connection.ts";
+import { type AcceptedConnection, gracefulCloseMs, type HttpProtocol } from "./connection.ts";
 import { type ExchangeHandler, expectationError, repeatedFieldError } from "./exchange.ts";
 import { createHttp2Connection, type Http2Connection, retireConnection } from "./http2-connection.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
@@ -9,7 +9,7 @@ import type { ListenerOptions } from "./listener-options.ts";
 import { errorResponse } from "./error-response.ts";
 
 /** HTTP/2, on connections whose protocol has already been detected. */
-export function createHttp2(handler: ExchangeHandler, options: ListenerOptions): Protocol {
+export function createHttp2(handler: ExchangeHandler, options: ListenerOptions): HttpProtocol {
   const connections = new Map<Socket, Http2Connection>();
   const check = createHttp2Limits(options);
   let isClosing = false;

@@ -1,20 +1,20 @@
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { type AcceptedConnection, type ConnectionTable, resetConnection } from "./connection.ts";
-import { acceptSocket, ConnectionLimits, createOrder, type Entry } from "./connection-table.ts";
+import { acceptSocket, ConnectionLimits, createOrder, type CountedConnection } from "./connection-table.ts";
 import { listenerDefaults, type ListenerLimits, type ListenerOptions } from "./listener-options.ts";
 import {
   createRuntimeSockets,
   Identification,
   type Owners,
-  type RuntimeProcess,
+  type RuntimeProcessInfo,
   type RuntimeSockets,
 } from "./runtime-sockets.ts";
 
 // Loaded where flows can reach the API: they have the address of local operators, whose limits they would use up.
 
 export type RuntimeShareOptions = {
-  readonly runtimeProcess: RuntimeProcess;
+  readonly runtimeProcess: RuntimeProcessInfo;
   readonly limits: { connectionsPerSource?: number; inFlightPerSource?: number; inFlight?: number };
   /** Called each time that the share is exceeded. */
   readonly onLimit: (limit: "runtime") => void;
@@ -98,7 +98,7 @@ export class SharedTable implements ConnectionTable {
   readonly #maxTotal: number;
   readonly #identification: Identification;
   /** Connections that are not served, and not read, until they are identified, with what to do then. */
-  readonly #waiting = new Map<Entry, () => void>();
+  readonly #waiting = new Map<CountedConnection, () => void>();
   readonly #hold = new ConnectionHold();
   readonly #nextOrder = createOrder();
   #suspiciousUntilMs = 0;
@@ -150,7 +150,7 @@ export class SharedTable implements ConnectionTable {
   }
 
   identify(connection: AcceptedConnection): Promise<void> | undefined {
-    return this.#identification.identify(connection as Entry);
+    return this.#identification.identify(connection as CountedConnection);
   }
 
   identifyAll(): void {
@@ -164,11 +164,11 @@ export class SharedTable implements ConnectionTable {
       return;
     }
     this.#suspect(connection);
-    this.#leave(connection as Entry);
+    this.#leave(connection as CountedConnection);
     connection.evict();
   }
 
-  #sortOut(entries: readonly Entry[], owners: Owners): void {
+  #sortOut(entries: readonly CountedConnection[], owners: Owners): void {
     let hasMoved = false;
     for (const entry of entries) {
       const owner = owners.get(entry.socket);
@@ -199,7 +199,7 @@ export class SharedTable implements ConnectionTable {
     }
   }
 
-  #admitWaiting(entry: Entry): void {
+  #admitWaiting(entry: CountedConnection): void {
     const onAdmitted = this.#waiting.get(entry);
     if (onAdmitted === undefined) {
       return;
@@ -229,17 +229,17 @@ export class SharedTable implements ConnectionTable {
     this.#onSurplus(runtimeProcess);
   }
 
-  #reject(entry: Entry, limit: keyof ListenerLimits): void {
+  #reject(entry: CountedConnection, limit: keyof ListenerLimits): void {
     this.#listener.onLimit(limit);
     this.#end(entry);
   }
 
-  #end(entry: Entry): void {
+  #end(entry: CountedConnection): void {
     this.#leave(entry);
     resetConnection(entry.socket);
   }
 
-  #leave(entry: Entry): void {
+  #leave(entry: CountedConnection): void {
     this.#waiting.delete(entry);
     this.#identification.forget(entry);
     this.#limits.leave(entry);
@@ -247,7 +247,10 @@ export class SharedTable implements ConnectionTable {
 }
 
 /** The connections of the runtime beyond its share. Those that were authenticated are the last to be among them. */
-function findSurplus(ofRuntime: ReadonlySet<Entry>, share: SharedTableOptions["share"]): Entry[] {
+function findSurplus(
+  ofRuntime: ReadonlySet<CountedConnection>,
+  share: SharedTableOptions["share"],
+): CountedConnection[] {
   const connections = [...ofRuntime].toSorted(
     (one, other) => Number(other.isAuthenticated) - Number(one.isAuthenticated),
   );

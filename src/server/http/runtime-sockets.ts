@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { isLoopback } from "../../base/addresses.ts";
-import type { Entry } from "./connection-table.ts";
+import type { CountedConnection } from "./connection-table.ts";
 import { createSlices, ignoreSystemError, noInode, plainOf, readPeerInodes } from "./socket-tables.ts";
 
 /** Recognises the connections that the flow runtime has made. */
@@ -17,7 +17,7 @@ export type RuntimeSockets = {
   find(accepted: readonly Socket[]): Promise<ReadonlyMap<Socket, number | "abandoned">>;
 };
 
-export type RuntimeProcess = {
+export type RuntimeProcessInfo = {
   /** undefined: it does not run. */
   readonly processId: () => number | undefined;
   /** Whether flows can start further processes. */
@@ -26,7 +26,7 @@ export type RuntimeProcess = {
 
 export type Owners = Awaited<ReturnType<RuntimeSockets["find"]>>;
 
-type OnIdentified = (entries: readonly Entry[], owners: Owners) => void;
+type OnIdentified = (entries: readonly CountedConnection[], owners: Owners) => void;
 
 /** Determines which connections the runtime has made. */
 export class Identification {
@@ -34,9 +34,9 @@ export class Identification {
   readonly #maxQueued: number;
   readonly #onIdentified: OnIdentified;
   /** Those whose kind may turn out to be `runtime`. */
-  readonly #unidentified = new Set<Entry>();
+  readonly #unidentified = new Set<CountedConnection>();
   /** Those of them for the next lookup. */
-  readonly #queued = new Set<Entry>();
+  readonly #queued = new Set<CountedConnection>();
 
   /** `onIdentified` is called with the owners of the other ends of connections. */
   constructor(sockets: RuntimeSockets, maxQueued: number, onIdentified: OnIdentified) {
@@ -46,7 +46,7 @@ export class Identification {
   }
 
   /** Returns whether a new connection can be one of the runtime. Identifies all when there are many. */
-  track(entry: Entry): boolean {
+  track(entry: CountedConnection): boolean {
     const isPossible = this.#sockets.isPossible(entry.remoteAddress);
     if (isPossible) {
       this.#unidentified.add(entry);
@@ -58,7 +58,7 @@ export class Identification {
     return isPossible;
   }
 
-  async identify(entry: Entry): Promise<void> {
+  async identify(entry: CountedConnection): Promise<void> {
     if (this.#unidentified.has(entry)) {
       await this.#lookUp([entry]);
     }
@@ -72,7 +72,7 @@ export class Identification {
   }
 
   /** Must be called when a connection has closed. */
-  forget(entry: Entry): void {
+  forget(entry: CountedConnection): void {
     this.#queued.delete(entry);
     if (this.#unidentified.delete(entry)) {
       // A closed connection can't be identified any more, so it counts as one of the runtime. Nobody waits for its response.
@@ -80,7 +80,7 @@ export class Identification {
     }
   }
 
-  async #lookUp(entries: readonly Entry[]): Promise<void> {
+  async #lookUp(entries: readonly CountedConnection[]): Promise<void> {
     entries.forEach((entry) => this.#queued.delete(entry));
     const owners = await this.#sockets.find(entries.map(({ socket }) => socket));
     for (const entry of entries) {
@@ -112,7 +112,7 @@ const noInodes: ReadonlySet<string> = new Set();
  *
  * Calls during a lookup share the next one.
  */
-export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess): RuntimeSockets {
+export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcessInfo): RuntimeSockets {
   const isLocal = createLocalCheck();
   let next: { readonly sockets: Socket[]; readonly found: ReturnType<RuntimeSockets["find"]> } | undefined;
   let previous: Promise<unknown> = Promise.resolve();

@@ -4,7 +4,7 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { codeOfStatus } from "@flowgate/gateway/server";
 import { type Attributes, type Context, type Span, SpanKind, trace } from "@opentelemetry/api";
-import type { Outcome, Protocol } from "../../telemetry/observer.ts";
+import type { CallOutcome, Protocol } from "../../telemetry/observer.ts";
 import { failSpan, spanTime, tracerOf } from "../../telemetry/trace.ts";
 
 /** What metrics, traces and logs record of one request. */
@@ -45,7 +45,7 @@ export class RequestRecord {
   }
 
   /** Records the end of the exchange. Returns its outcome; undefined for success. */
-  end(isSent: boolean, status: number): Outcome {
+  end(isSent: boolean, status: number): CallOutcome {
     const outcome = this.#outcome(isSent, status);
     if (this.#span !== undefined) {
       endCallSpan(this.#span, this.protocol, outcome, status);
@@ -53,7 +53,7 @@ export class RequestRecord {
     return outcome;
   }
 
-  #outcome(isSent: boolean, status: number): Outcome {
+  #outcome(isSent: boolean, status: number): CallOutcome {
     if (!isSent && (this.#failure === undefined || this.#failure === Code.Aborted)) {
       return Code.Canceled;
     }
@@ -97,7 +97,7 @@ function startCallSpan(
   return { span, trace: trace.setSpan(parent, span) };
 }
 
-function endCallSpan(span: Span, protocol: Protocol, outcome: Outcome, status: number): void {
+function endCallSpan(span: Span, protocol: Protocol, outcome: CallOutcome, status: number): void {
   span.setAttribute("http.response.status_code", status);
   if (protocol === "grpc" || protocol === "grpc-web") {
     span.setAttribute("rpc.grpc.status_code", outcome ?? 0);

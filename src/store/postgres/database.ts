@@ -1,5 +1,5 @@
 import type { Client, Pool, PoolClient, QueryConfig } from "pg";
-import type { Health } from "../store.ts";
+import type { DatabaseHealth } from "../store.ts";
 import { type Query, toPortable } from "../sql/query.ts";
 import { connect, limits } from "./connect.ts";
 import { classify, toFlowgateError } from "./errors.ts";
@@ -19,7 +19,7 @@ export class Database implements AsyncDisposable {
     this.#tracker = tracker;
   }
 
-  get health(): Health {
+  get health(): DatabaseHealth {
     return this.#tracker.health;
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client, Pool } from "pg";
-import { Health } from "../store.ts";
+import { DatabaseHealth } from "../store.ts";
 import type { ServerConfig } from "./authentication.ts";
 import { connect, createPool, limits, Sockets } from "./connect.ts";
 import { classify, describe, isTimeout, NotPrimary, unavailable } from "./errors.ts";
@@ -26,7 +26,7 @@ export async function openPrimaryTracker({ servers, poolSize }: Location): Promi
 
 /** Follows which of the servers is the primary. */
 export class PrimaryTracker implements AsyncDisposable {
-  readonly health = new Health();
+  readonly health = new DatabaseHealth();
   readonly #servers: readonly ServerConfig[];
   readonly #poolSize: number;
   readonly #closing = new AbortController();

@@ -1,4 +1,4 @@
-import { Health } from "../store.ts";
+import { DatabaseHealth } from "../store.ts";
 import { isInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "./errors.ts";
 
 const retryMs = 1000;
@@ -7,7 +7,7 @@ const retryMs = 1000;
  * A database is usable until an operation fails because of it, and again as soon as `recover`, called every second, resolves. It
  * must check that the database can be used.
  */
-export class RecoveringHealth extends Health {
+export class RecoveringHealth extends DatabaseHealth {
   readonly #recover: () => Promise<void>;
   #timer: NodeJS.Timeout | undefined;
   #isRecovering = false;

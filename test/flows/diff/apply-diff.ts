@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { FlowNode } from "../../../src/flows/configuration.ts";
-import type { FlowsDiff, NodeDiff, PropertyChange } from "../../../src/flows/diff/flows-diff.ts";
+import type { FlowsDiff, NodeDiff, PropertyChange } from "../../../src/flows/diff/differences.ts";
 
 /** Recreates the nodes of a diff's target, in their order. `base` must be the base of the diff. */
 export function applyDiff(diff: FlowsDiff, base: readonly FlowNode[]): FlowNode[] {

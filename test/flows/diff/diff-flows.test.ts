@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Configuration, FlowNode } from "../../../src/flows/configuration.ts";
 import { applyDiff } from "./apply-diff.ts";
 import { diffFlows } from "../../../src/flows/diff/diff-flows.ts";
-import type { FlowsDiff, NodeDiff } from "../../../src/flows/diff/flows-diff.ts";
+import type { FlowsDiff, NodeDiff } from "../../../src/flows/diff/differences.ts";
 import { formatDiff } from "../../../src/flows/diff/format-diff.ts";
 import { sets } from "../builders.ts";
 import { applyEdits, build, canary, edits, sketch } from "../random-flows.ts";

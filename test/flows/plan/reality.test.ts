@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Configuration, DeploymentType, FlowNode } from "../../../src/flows/configuration.ts";
 import { findRestarts } from "../../../src/flows/plan/plan.ts";
-import type { RunningNode } from "../../../src/flows/plan/running-flows.ts";
+import type { SimulatedNode } from "../../../src/flows/plan/running-flows.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "../../runtime/builders.ts";
 import { installProbe } from "../../runtime/flow-builders.ts";
 import { applyEdits, build, edits, sketch } from "../random-flows.ts";
@@ -54,7 +54,7 @@ function planned(plan: Plan, { from, to, type }: Change): Lifecycle {
   return { stops: stops.map(pathOf).toSorted(), starts: starts.map(pathOf).toSorted() };
 }
 
-function pathOf({ tab, instances, node }: RunningNode): string {
+function pathOf({ tab, instances, node }: SimulatedNode): string {
   return [tab, ...instances, node.id].join("/");
 }
 
@@ -113,7 +113,7 @@ test.for<[fault: string, plan: Plan]>([
     "the nodes in subflow instances are missing",
     (...change) => {
       const { stops, starts } = findRestarts(...change);
-      const isOutside = ({ instances }: RunningNode): boolean => instances.length === 0;
+      const isOutside = ({ instances }: SimulatedNode): boolean => instances.length === 0;
       return { stops: stops.filter(isOutside), starts: starts.filter(isOutside) };
     },
   ],

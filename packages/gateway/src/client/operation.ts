@@ -9,11 +9,11 @@ import { createReachableRegistry } from "../schema/registry.ts";
 import { findRawBody } from "../schema/http-body.ts";
 import { methodRule } from "../schema/rules.ts";
 import { NDJSON_TYPE } from "../protocols/rest/stream/framing.ts";
-import type { CompleteOptions } from "./options.ts";
+import type { CompleteTransportOptions } from "./options.ts";
 import { createRequestBodyWriter, type RequestBodyWriter } from "./request/body.ts";
 import { createRequestHeaderWriter, ifMatchField, type HeaderWriter } from "./request/headers.ts";
 import { invalidArgument } from "./request/invalid-argument.ts";
-import { createParameterWriter, formatParameters, type Parameter } from "./request/parameters.ts";
+import { createParameterWriter, formatParameters, type RequestParameter } from "./request/parameters.ts";
 import { createPathWriter, type Path } from "./request/path.ts";
 import { createStreamBodyWriter, type StreamBodyWriter } from "./request/stream-body.ts";
 import { createDocumentReader } from "./response/document.ts";
@@ -22,7 +22,7 @@ import { createUnaryReader, type UnaryReader } from "./response/unary.ts";
 import { createStreamReader, type StreamReader } from "./stream/messages.ts";
 
 /** How a method is called over REST. */
-export type Operation = {
+export type CalledOperation = {
   /** The HTTP method of the primary binding. */
   readonly httpMethod: string;
   /** The path template of the primary binding. */
@@ -48,7 +48,7 @@ export type Mapping = {
   /** The value of the header that selects the variant; undefined if there are no variants. */
   readonly variant: { readonly header: string; readonly value: string } | undefined;
   readonly writeHeaders: HeaderWriter;
-  readonly writeQuery: (message: Message) => Parameter[];
+  readonly writeQuery: (message: Message) => RequestParameter[];
   readonly writeBody: RequestBodyWriter;
   readonly streamBody: StreamBodyWriter;
   readonly readUnary: UnaryReader;
@@ -56,7 +56,7 @@ export type Mapping = {
 };
 
 /** Compiles a method; throws a ConnectError if it can't be called over REST. */
-export function compileOperation(method: DescMethod, options: CompleteOptions): Operation {
+export function compileOperation(method: DescMethod, options: CompleteTransportOptions): CalledOperation {
   const [primary, ...additional] = routesOf(method, options);
   if (primary === undefined) {
     throw new ConnectError(
@@ -95,7 +95,7 @@ export function compileOperation(method: DescMethod, options: CompleteOptions): 
   };
 }
 
-function routesOf(method: DescMethod, { rules }: CompleteOptions): Route[] {
+function routesOf(method: DescMethod, { rules }: CompleteTransportOptions): Route[] {
   try {
     return compileRoutes([method], { rules: rulesOf(method, rules), strictTemplates: false, googleTemplates: true });
   } catch (error) {
@@ -103,7 +103,7 @@ function routesOf(method: DescMethod, { rules }: CompleteOptions): Route[] {
   }
 }
 
-type MappingOptions = CompleteOptions & { readonly registry: Registry };
+type MappingOptions = CompleteTransportOptions & { readonly registry: Registry };
 
 /** Compiles the variants of a route. If the headers of a request select none, the one that maps the most fields is chosen. */
 function createMappingSelector(
@@ -190,6 +190,6 @@ function acceptOf({ methodKind, output }: DescMethod, { responseBody }: Variant)
 }
 
 /** The path and query of a request. */
-export function formatTarget(path: string, query: readonly Parameter[]): string {
+export function formatTarget(path: string, query: readonly RequestParameter[]): string {
   return query.length === 0 ? path : `${path}?${formatParameters(query)}`;
 }

@@ -51,7 +51,7 @@ export type RestTransportOptions = {
 };
 
 /** The options with all defaults applied. */
-export type CompleteOptions = {
+export type CompleteTransportOptions = {
   readonly baseUrl: string;
   readonly fetch: typeof globalThis.fetch;
   readonly interceptors: Interceptor[];
@@ -80,9 +80,9 @@ const checks: ChecksOf<RestTransportOptions> = {
 const timeoutHeaders = ["X-Server-Timeout", "Grpc-Timeout", "Connect-Timeout-Ms", "none"];
 
 /** Applies the defaults and validates the options; throws an Error that names the invalid one. */
-export function completeOptions(options: RestTransportOptions): CompleteOptions {
+export function completeOptions(options: RestTransportOptions): CompleteTransportOptions {
   checkOptions(options, checks);
-  const complete: CompleteOptions = {
+  const complete: CompleteTransportOptions = {
     baseUrl: options.baseUrl.replace(/\/+$/, ""),
     // Browsers require that fetch is called as a method of the global object.
     fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),

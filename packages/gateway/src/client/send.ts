@@ -7,8 +7,8 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from "@connectrpc/connect";
-import { formatTarget, type Choice, type Mapping, type Operation } from "./operation.ts";
-import type { CompleteOptions } from "./options.ts";
+import { formatTarget, type Choice, type Mapping, type CalledOperation } from "./operation.ts";
+import type { CompleteTransportOptions } from "./options.ts";
 import type { RequestBody } from "./request/body.ts";
 import { assertStreamingBodies, createBodyStream } from "./request/stream-body.ts";
 import { toCallError, readChunks } from "./stream/read-chunks.ts";
@@ -17,9 +17,9 @@ import { invalidArgument } from "./request/invalid-argument.ts";
 
 /** Makes a call with one request message and one response message. */
 export async function sendUnary<I extends DescMessage, O extends DescMessage>(
-  operation: Operation,
+  operation: CalledOperation,
   request: UnaryRequest<I, O>,
-  options: CompleteOptions,
+  options: CompleteTransportOptions,
 ): Promise<UnaryResponse<I, O>> {
   const { service, method, message, header, signal } = request;
   const { path, mapping } = operation.choose(message, header);
@@ -37,9 +37,9 @@ export async function sendUnary<I extends DescMessage, O extends DescMessage>(
 
 /** Makes a call that streams in one direction or both. Resolves when the server has responded. */
 export async function sendStreaming<I extends DescMessage, O extends DescMessage>(
-  operation: Operation,
+  operation: CalledOperation,
   request: StreamRequest<I, O>,
-  options: CompleteOptions,
+  options: CompleteTransportOptions,
 ): Promise<StreamResponse<I, O>> {
   const { method, header, signal } = request;
   const messages: AsyncIterator<Message> = request.message[Symbol.asyncIterator]();
@@ -81,8 +81,8 @@ type ClientStream = {
 
 /** Streams messages as the body. The first one has the path, the query and the headers. */
 async function sendMessages(
-  operation: Operation,
-  options: CompleteOptions,
+  operation: CalledOperation,
+  options: CompleteTransportOptions,
   { choice, first, messages, header, signal }: ClientStream,
 ): Promise<Response> {
   const { path, mapping } = choice;
@@ -181,8 +181,8 @@ function withEncodingErrors<T>(write: () => T): T {
 
 /** Makes the HTTP request. Throws a ConnectError for a response that is not successful. */
 async function send(
-  { errors }: Operation,
-  { baseUrl, fetch }: CompleteOptions,
+  { errors }: CalledOperation,
+  { baseUrl, fetch }: CompleteTransportOptions,
   { target, httpMethod, header, body, signal }: PreparedRequest & { readonly signal: AbortSignal },
 ): Promise<Response> {
   try {

@@ -1,8 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { createContextValues, type Transport } from "@connectrpc/connect";
 import { runStreamingCall, runUnaryCall } from "@connectrpc/connect/protocol";
-import { compileOperation, type Operation } from "./operation.ts";
-import { completeOptions, type CompleteOptions, type RestTransportOptions } from "./options.ts";
+import { compileOperation, type CalledOperation } from "./operation.ts";
+import { completeOptions, type CompleteTransportOptions, type RestTransportOptions } from "./options.ts";
 import { sendStreaming, sendUnary } from "./send.ts";
 
 /**
@@ -13,8 +13,8 @@ import { sendStreaming, sendUnary } from "./send.ts";
 export function createRestTransport(options: RestTransportOptions): Transport {
   const complete = completeOptions(options);
   const { baseUrl, interceptors } = complete;
-  const operations = new WeakMap<DescMethod, Operation>();
-  const operationOf = (method: DescMethod): Operation => {
+  const operations = new WeakMap<DescMethod, CalledOperation>();
+  const operationOf = (method: DescMethod): CalledOperation => {
     let operation = operations.get(method);
     if (operation === undefined) {
       operation = compileOperation(method, complete);
@@ -26,7 +26,7 @@ export function createRestTransport(options: RestTransportOptions): Transport {
   /** What interceptors see. The path depends on the message, which they can change. */
   const requestOf = <M extends DescMethod>(
     method: M,
-    { httpMethod, template }: Operation,
+    { httpMethod, template }: CalledOperation,
     timeoutMs: number | undefined,
     init: ConstructorParameters<typeof Headers>[0],
     contextValues = createContextValues(),
@@ -69,7 +69,7 @@ export function createRestTransport(options: RestTransportOptions): Transport {
 }
 
 /** A timeout of 0 or less means none, as in other transports. */
-function timeoutOf(timeoutMs: number | undefined, { defaultTimeoutMs }: CompleteOptions): number | undefined {
+function timeoutOf(timeoutMs: number | undefined, { defaultTimeoutMs }: CompleteTransportOptions): number | undefined {
   const timeout = timeoutMs ?? defaultTimeoutMs;
   return timeout !== undefined && timeout > 0 ? timeout : undefined;
 }
@@ -77,7 +77,7 @@ function timeoutOf(timeoutMs: number | undefined, { defaultTimeoutMs }: Complete
 function headerOf(
   init: ConstructorParameters<typeof Headers>[0],
   timeoutMs: number | undefined,
-  options: CompleteOptions,
+  options: CompleteTransportOptions,
 ): Headers {
   const header = new Headers(init);
   if (timeoutMs !== undefined) {
@@ -102,7 +102,7 @@ function withReturn<T>(messages: AsyncIterable<T>, abandon: () => void): AsyncIt
 }
 
 /** Sets the header with the timeout of a call. */
-function setTimeoutHeader(header: Headers, timeoutMs: number, name: CompleteOptions["timeoutHeader"]): void {
+function setTimeoutHeader(header: Headers, timeoutMs: number, name: CompleteTransportOptions["timeoutHeader"]): void {
   const ms = Math.ceil(timeoutMs);
   switch (name) {
     case "X-Server-Timeout":

@@ -4,8 +4,8 @@ import { Code } from "@connectrpc/connect";
 import { nameOfCode } from "../errors/codes.ts";
 import { JSON_TYPE } from "../http/media-type.ts";
 import { methodRule } from "../schema/rules.ts";
-import { partialOf, type Operation, type OperationContext } from "./context.ts";
-import type { Content, OperationObject, RequestBody, Response, Schema } from "./document.ts";
+import { partialOf, type DocumentOperation, type OperationContext } from "./context.ts";
+import type { Content, OperationObject, RequestBodyObject, Response, Schema } from "./document.ts";
 import { createOperation } from "./operation.ts";
 import { describeLimit } from "./request-body.ts";
 import type { Schemas } from "./schema.ts";
@@ -14,17 +14,17 @@ import type { Schemas } from "./schema.ts";
  * The operations of RPCs in the Connect protocol (https://connectrpc.com/docs/protocol), with JSON: POST, and also GET if they have no
  * side effects.
  */
-export function listConnectOperations(methods: readonly DescMethod[], context: OperationContext): Operation[] {
+export function listConnectOperations(methods: readonly DescMethod[], context: OperationContext): DocumentOperation[] {
   return methods.flatMap((method) => {
     const path = `/${method.parent.typeName}/${method.name}`;
     const describe = method.methodKind === "unary" ? describePost : describeStream;
-    const post: Operation = {
+    const post: DocumentOperation = {
       method,
       path,
       httpMethod: "POST",
       describe: (operationId) => describe(method, operationId, context),
     };
-    const get: Operation = { ...post, httpMethod: "GET", describe: (id) => describeGet(method, id, context) };
+    const get: DocumentOperation = { ...post, httpMethod: "GET", describe: (id) => describeGet(method, id, context) };
     const isSafe = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
     return method.methodKind === "unary" && isSafe ? [post, get] : [post];
   });
@@ -80,7 +80,7 @@ function schemasOf(method: DescMethod, { schemas, usesOf }: OperationContext): {
   };
 }
 
-function requestBodyOf(method: DescMethod, content: Content, context: OperationContext): RequestBody {
+function requestBodyOf(method: DescMethod, content: Content, context: OperationContext): RequestBodyObject {
   const limit = describeLimit(method, context);
   return { ...(limit === undefined ? {} : { description: limit }), required: true, content };
 }

@@ -27,7 +27,7 @@ export type OperationContext = {
 };
 
 /** An operation of the document, which is described when its operationId is known. */
-export type Operation = {
+export type DocumentOperation = {
   readonly method: DescMethod;
   readonly httpMethod: string;
   readonly path: string;

@@ -1,7 +1,7 @@
 /** A JSON Schema (2020-12), as used in OpenAPI 3.1. */
 export type Schema = { [keyword: string]: unknown };
 
-export type Parameter = {
+export type ParameterObject = {
   readonly name: string;
   readonly in: "path" | "query" | "header";
   readonly description?: string;
@@ -14,7 +14,7 @@ export type MediaType = { readonly schema?: Schema; readonly [keyword: string]: 
 
 export type Content = Record<string, MediaType>;
 
-export type RequestBody = {
+export type RequestBodyObject = {
   readonly description?: string;
   readonly required: boolean;
   readonly content: Content;
@@ -36,8 +36,8 @@ export type OperationObject = {
   readonly summary?: string;
   readonly description?: string;
   readonly deprecated?: true;
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: RequestBody;
+  readonly parameters?: readonly ParameterObject[];
+  readonly requestBody?: RequestBodyObject;
   readonly responses: Record<string, Response>;
   readonly security?: readonly SecurityRequirement[];
 };

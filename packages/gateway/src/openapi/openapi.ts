@@ -3,7 +3,7 @@ import { collectImplementations } from "../call/implementations.ts";
 import { adapterOptionChecks, fastifyOptionChecks, fetchOptionChecks } from "../options/adapter-checks.ts";
 import { checkIsObject, checkOptions } from "../options/check-options.ts";
 import { gatewayOptionChecks } from "../options/option-checks.ts";
-import { completeOptions, type CompleteOptions, forRegistration, type GatewayOptions } from "../options/options.ts";
+import { completeOptions, type CompleteGatewayOptions, forRegistration, type GatewayOptions } from "../options/options.ts";
 import type { Route } from "../routing/route.ts";
 import { createRouter } from "../routing/router.ts";
 import { compileRoutes, type Rule, rulesOf } from "../routing/routes.ts";
@@ -12,8 +12,8 @@ import { createAnnotations } from "./annotations.ts";
 import type { Comments } from "./comments.ts";
 import { createUses } from "./components.ts";
 import { listConnectOperations } from "./connect.ts";
-import type { Operation, OperationContext } from "./context.ts";
-import type { Info, OpenApiDocument, Parameter, PathItem } from "./document.ts";
+import type { DocumentOperation, OperationContext } from "./context.ts";
+import type { Info, OpenApiDocument, ParameterObject, PathItem } from "./document.ts";
 import { createErrorResponses, type ErrorBody, type ErrorFormatName } from "./error-schemas.ts";
 import { addExamples } from "./examples.ts";
 import { createOptionReader } from "./named-options.ts";
@@ -143,7 +143,7 @@ function rulesFor(methods: readonly DescMethod[], registered: readonly DescMetho
   return rules.filter((rule) => selects(methods, rule) || !selects(registered, rule));
 }
 
-function compileServedRoutes(methods: readonly DescMethod[], handler: CompleteOptions): readonly Route[] {
+function compileServedRoutes(methods: readonly DescMethod[], handler: CompleteGatewayOptions): readonly Route[] {
   if (!handler.protocols.includes("rest")) {
     return [];
   }
@@ -156,7 +156,7 @@ function compileServedRoutes(methods: readonly DescMethod[], handler: CompleteOp
 function connectMethods(
   methods: readonly DescMethod[],
   routes: readonly Route[],
-  { protocols }: CompleteOptions,
+  { protocols }: CompleteGatewayOptions,
   connect: OpenApiOptions["connect"] = "unannotated",
 ): readonly DescMethod[] {
   if (connect === "none" || !protocols.includes("connect")) {
@@ -167,7 +167,7 @@ function connectMethods(
     : methods.filter((method) => !routes.some((route) => isSameRpc(route.method, method)));
 }
 
-function errorBodyOf({ errors }: CompleteOptions, given: ErrorBody | undefined): ErrorFormatName | ErrorBody {
+function errorBodyOf({ errors }: CompleteGatewayOptions, given: ErrorBody | undefined): ErrorFormatName | ErrorBody {
   if (typeof errors === "function") {
     if (given === undefined) {
       throw new Error("errors are formatted by a function: describe their body by the option errorBody");
@@ -206,7 +206,7 @@ function securityOf(given: OpenApiOptions["security"] = []): OperationContext["s
 
 /** The operationId is Service_Method; further operations of the same RPC end with _2, _3, …. */
 function pathsOf(
-  operations: readonly Operation[],
+  operations: readonly DocumentOperation[],
   prefix: string,
   { examples = {} }: Pick<OpenApiOptions, "examples">,
 ): Record<string, PathItem> {
@@ -249,7 +249,7 @@ function describeTags(methods: readonly DescMethod[], { tagsOf, comments }: Oper
 const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
 
 /** The operations of the routes, in their order. */
-function listRestOperations(routes: readonly Route[], context: OperationContext): Operation[] {
+function listRestOperations(routes: readonly Route[], context: OperationContext): DocumentOperation[] {
   const explicit = new Set(routes.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
   const bodies = bodiesByPath(routes);
   const pathNames = new Map<string, { path: string; names: string[] }>();
@@ -262,11 +262,11 @@ function listRestOperations(routes: readonly Route[], context: OperationContext)
       names: described.parameters.map(({ name }) => name),
     };
     pathNames.set(hierarchy, first);
-    const parameters = described.parameters.map((each, index): Parameter => ({
+    const parameters = described.parameters.map((each, index): ParameterObject => ({
       ...each,
       name: first.names[index] ?? each.name,
     }));
-    return methodsOf(route, explicit).map((httpMethod): Operation => ({
+    return methodsOf(route, explicit).map((httpMethod): DocumentOperation => ({
       method: route.method,
       httpMethod,
       path: first.path,

@@ -3,7 +3,7 @@ import type { Route } from "../routing/route.ts";
 import { methodRule } from "../schema/rules.ts";
 import { describe, firstSentence } from "./comments.ts";
 import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
-import type { OperationObject, Parameter, RequestBody } from "./document.ts";
+import type { OperationObject, ParameterObject, RequestBodyObject } from "./document.ts";
 import { headerParameters, queryParameters } from "./parameters.ts";
 import { describeRequestBody } from "./request-body.ts";
 import { describeResponses } from "./responses.ts";
@@ -12,8 +12,8 @@ import { describeResponses } from "./responses.ts";
 type OperationParts = {
   /** A paragraph after the comment of the method. */
   readonly note?: string | undefined;
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: RequestBody | undefined;
+  readonly parameters?: readonly ParameterObject[];
+  readonly requestBody?: RequestBodyObject | undefined;
   readonly responses: OperationObject["responses"];
 };
 
@@ -44,7 +44,7 @@ export function createOperation(
 export function describeOperation(
   route: Route,
   operationId: string,
-  pathParameters: readonly Parameter[],
+  pathParameters: readonly ParameterObject[],
   context: OperationContext,
 ): OperationObject {
   const parts = {
@@ -81,10 +81,10 @@ function nameOfPart(desc: DescMessage, part: string): string {
   return field.fieldKind === "list" ? `the array of \`${field.jsonName}\`` : `\`${field.jsonName}\``;
 }
 
-function describeQuery(route: Route, context: OperationContext): Parameter[] {
+function describeQuery(route: Route, context: OperationContext): ParameterObject[] {
   const { method, variants } = route;
   const bound = boundPaths(route);
-  const found = new Map<string, Parameter>();
+  const found = new Map<string, ParameterObject>();
   for (const { body } of variants) {
     if (body !== "*") {
       const isBound = (path: string): boolean => path === body || bound.has(path);

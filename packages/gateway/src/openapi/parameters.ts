@@ -3,13 +3,13 @@ import type { Route } from "../routing/route.ts";
 import { enumNames, fieldRule, methodRule } from "../schema/rules.ts";
 import { describe } from "./comments.ts";
 import { fieldOf, type OperationContext } from "./context.ts";
-import type { Parameter, Schema } from "./document.ts";
+import type { ParameterObject, Schema } from "./document.ts";
 import { parameterFields, type ParameterField } from "./parameter-fields.ts";
 
 /** The header parameters: that of variants, those of fields, If-Match and If-None-Match. */
-export function headerParameters({ method, httpMethod }: Route, context: OperationContext): Parameter[] {
+export function headerParameters({ method, httpMethod }: Route, context: OperationContext): ParameterObject[] {
   const { variants, etag, ifMatch } = methodRule(method);
-  const parameters: Parameter[] = [];
+  const parameters: ParameterObject[] = [];
   if (variants !== undefined) {
     parameters.push({
       name: variants.header,
@@ -53,7 +53,7 @@ export function queryParameters(
   method: DescMethod,
   isBound: (path: string) => boolean,
   context: OperationContext,
-): Parameter[] {
+): ParameterObject[] {
   return parameterFields(method, { from: "query", isBound }, context)
     .filter(({ name }) => !context.ignoredQuery.includes(name))
     .map((each) => describeParameter("query", each, method, context));
@@ -64,7 +64,7 @@ function describeParameter(
   { name, field, style, schema: { description, ...schema } }: ParameterField,
   method: DescMethod,
   { schemas, comments, usesOf }: OperationContext,
-): Parameter {
+): ParameterObject {
   // A field of a message that is not sent is not missing.
   const isRequired = field.parent === method.input && schemas.isRequired(field, usesOf(method).request);
   return {

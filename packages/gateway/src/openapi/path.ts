@@ -2,13 +2,13 @@ import type { Route } from "../routing/route.ts";
 import type { Template, TemplateVariable } from "../routing/template.ts";
 import { describe } from "./comments.ts";
 import { fieldOf, type OperationContext } from "./context.ts";
-import type { Parameter, Schema } from "./document.ts";
+import type { ParameterObject, Schema } from "./document.ts";
 import { valuesOnly } from "./parameters.ts";
 
 export type DescribedPath = {
   /** The OpenAPI path, with a parameter for each wildcard. */
   readonly path: string;
-  readonly parameters: readonly Parameter[];
+  readonly parameters: readonly ParameterObject[];
 };
 
 /**
@@ -22,7 +22,7 @@ export function describePath(
   context: OperationContext,
 ): DescribedPath {
   const { request } = context.usesOf(method);
-  const parameters: Parameter[] = [];
+  const parameters: ParameterObject[] = [];
   const owners = template.variables.map((variable, index) => ({ variable, fields: pathFields[index] ?? [] }));
   const names = nameWildcards(template, bodies);
   const parts = template.segments.map((segment, index) =>

@@ -8,12 +8,12 @@ import type { SchemaUse } from "./components.ts";
 import { mergeContents, NDJSON_LINES, streamMediaType } from "./content.ts";
 import { NDJSON_TYPE } from "../protocols/rest/stream/framing.ts";
 import { boundPaths, fieldOf, type OperationContext, partialOf } from "./context.ts";
-import type { Content, MediaType, RequestBody, Schema } from "./document.ts";
+import type { Content, MediaType, RequestBodyObject, Schema } from "./document.ts";
 import { ignoreBodyValues } from "./parameters.ts";
 import { parameterFields } from "./parameter-fields.ts";
 
 /** Describes the request body of a route; undefined if it has none. */
-export function describeRequestBody(route: Route, context: OperationContext): RequestBody | undefined {
+export function describeRequestBody(route: Route, context: OperationContext): RequestBodyObject | undefined {
   const { method, variants } = route;
   const withBody = variants.filter(({ body }) => body !== "");
   if (withBody.length === 0) {

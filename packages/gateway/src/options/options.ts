@@ -203,7 +203,7 @@ export type GatewayOptions = {
 };
 
 /** The options with all defaults applied. */
-export type CompleteOptions = Required<
+export type CompleteGatewayOptions = Required<
   Omit<
     GatewayOptions,
     "requestGate" | "mapError" | "onError" | "shutdownSignal" | "cors" | "compression" | "streams" | "jsonOptions"
@@ -224,7 +224,7 @@ export type CompleteOptions = Required<
 export const MAX_TIMER_MS = 2_147_483_647;
 
 /** Applies the defaults to options that were checked. `methods` are the registered ones. */
-export function completeOptions(options: GatewayOptions, methods: readonly DescMethod[]): CompleteOptions {
+export function completeOptions(options: GatewayOptions, methods: readonly DescMethod[]): CompleteGatewayOptions {
   const compression = options.compression ?? true;
   return {
     routes: options.routes,
@@ -274,7 +274,7 @@ export function completeOptions(options: GatewayOptions, methods: readonly DescM
 }
 
 /** The options for a service or method, by those that it was registered with. */
-export function forRegistration<Options extends CompleteOptions>(
+export function forRegistration<Options extends CompleteGatewayOptions>(
   options: Options,
   {
     interceptors,

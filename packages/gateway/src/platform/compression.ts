@@ -2,7 +2,7 @@
 export type ContentEncoding = "br" | "gzip" | "zstd";
 
 /** The compression of one streamed body. */
-export type Compression = {
+export type StreamCompression = {
   /** Resolves with the complete compressed form of the chunk. */
   write(chunk: string | Uint8Array): Promise<Uint8Array>;
   /** Resolves with the final bytes, and frees the compressor. */

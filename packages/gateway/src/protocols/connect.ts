@@ -12,7 +12,7 @@ import type { GatewayRequest } from "../http/request.ts";
 import { addHeaders, type GatewayResponse } from "../http/response.ts";
 import type { Codec } from "./rpc/codec.ts";
 import {
-  type Compression,
+  type MessageCompression,
   compressMinBytes,
   messageTooLarge,
   requestCompression,
@@ -47,7 +47,7 @@ export function unaryError(
 
 /** The request message as received. */
 type EncodedMessage = {
-  readonly compression: Compression | undefined;
+  readonly compression: MessageCompression | undefined;
   readonly bytes: Uint8Array | Promise<Uint8Array>;
 };
 
@@ -104,7 +104,7 @@ function createConnectUnary(rpc: RpcMethod, invoke: Invoke, codec: Codec) {
   const succeed = (
     request: GatewayRequest,
     context: CallContext,
-    compression: Compression | undefined,
+    compression: MessageCompression | undefined,
     message: Message,
   ): GatewayResponse | Promise<GatewayResponse> => {
     const bytes = codec.encode(message);

@@ -9,7 +9,12 @@ import type { PerformCall } from "../call/runner.ts";
 import type { GatewayRequest } from "../http/request.ts";
 import { addHeaders, type GatewayResponse } from "../http/response.ts";
 import type { Codec } from "./rpc/codec.ts";
-import { type Compression, compressMinBytes, requestCompression, responseCompression } from "./rpc/compression.ts";
+import {
+  type MessageCompression,
+  compressMinBytes,
+  requestCompression,
+  responseCompression,
+} from "./rpc/compression.ts";
 import { envelopeBytes, openEnvelope } from "./rpc/envelope.ts";
 import { addTrailersOf, type EnvelopedProtocol, type RpcMethod, serveCalls, type ServeRpc } from "./rpc/method.ts";
 
@@ -51,7 +56,7 @@ export function createGrpcUnary(
   const succeed = (
     request: GatewayRequest,
     context: CallContext,
-    compression: Compression | undefined,
+    compression: MessageCompression | undefined,
     message: Message,
   ): GatewayResponse | Promise<GatewayResponse> => {
     const body = codec.envelope(message);

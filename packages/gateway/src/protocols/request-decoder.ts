@@ -5,7 +5,7 @@ import { compileRoutes } from "../routing/routes.ts";
 import type { HttpFormat, RequestFormat } from "../call/deferred.ts";
 import { checkOptions } from "../options/check-options.ts";
 import { gatewayOptionChecks } from "../options/option-checks.ts";
-import { completeOptions, type CompleteOptions, type GatewayOptions } from "../options/options.ts";
+import { completeOptions, type CompleteGatewayOptions, type GatewayOptions } from "../options/options.ts";
 import type { GatewayRequest } from "../http/request.ts";
 import { createCodecs } from "./rpc/codec.ts";
 
@@ -39,7 +39,7 @@ export function createRequestDecoder(
 
 function createHttpDecoder(
   method: DescMethod,
-  options: CompleteOptions,
+  options: CompleteGatewayOptions,
 ): (bytes: Uint8Array, format: HttpFormat) => Message | Promise<Message> {
   const operations = new Map(
     compileRoutes([method], options).map((route) => [

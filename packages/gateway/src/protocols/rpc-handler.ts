@@ -10,7 +10,7 @@ import { codeOfStatus } from "../errors/codes.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { GatewayRequest } from "../http/request.ts";
 import type { GatewayResponse } from "../http/response.ts";
-import { type CompleteOptions, forRegistration } from "../options/options.ts";
+import { type CompleteGatewayOptions, forRegistration } from "../options/options.ts";
 import { maxBodyBytesOf } from "../schema/rules.ts";
 import { connectStream, createConnectGet, createConnectPost, queryOf, type ServeGet } from "./connect.ts";
 import { createGrpcUnary, grpc } from "./grpc.ts";
@@ -39,7 +39,7 @@ type Handlers = {
 /** Compiles an RPC for the protocols of `options`. `openStreamsOf` returns the streams that a signal ends. */
 export function createRpcHandler(
   implementation: Implementation | StreamImplementation,
-  given: CompleteOptions,
+  given: CompleteGatewayOptions,
   openStreamsOf: OpenStreamsOf,
 ): RpcHandler {
   const options = forRegistration(given, implementation.options);
@@ -53,7 +53,7 @@ export function createRpcHandler(
 
 function createRpcMethod(
   { method, options: registration }: Implementation | StreamImplementation,
-  options: CompleteOptions,
+  options: CompleteGatewayOptions,
 ): RpcMethod {
   const { requestGate, mapError, reportError, readMaxBytes, deferred, maxTimeoutMs, errorDomain } = options;
   const maxBytes = maxBodyBytesOf(method, readMaxBytes);
@@ -78,7 +78,7 @@ function createRpcMethod(
 function createUnaryHandlers(
   rpc: RpcMethod,
   { method, call }: Implementation,
-  { interceptors, protocols }: CompleteOptions,
+  { interceptors, protocols }: CompleteGatewayOptions,
 ): Handlers {
   const invoke = createInvoke(method, call, interceptors);
   const codecs = [rpc.codecs.proto, rpc.codecs.json];
@@ -100,7 +100,7 @@ function createUnaryHandlers(
 function createStreamHandlers(
   rpc: RpcMethod,
   { kind, method, call }: StreamImplementation,
-  { interceptors, protocols }: CompleteOptions,
+  { interceptors, protocols }: CompleteGatewayOptions,
   openStreams: OpenStreams,
 ): Handlers {
   const invoke = createStreamInvoke(method, call, interceptors);

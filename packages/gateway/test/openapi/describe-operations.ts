@@ -3,7 +3,7 @@ import type { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import type { MethodRuleSchema } from "../../gen/flowgate/gateway/v1/annotations_pb.ts";
 import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { openapi, type OpenApiDocument, type OpenApiOptions, type GatewayOptions } from "../../src/index.ts";
-import type { OperationObject, Parameter } from "../../src/openapi/document.ts";
+import type { OperationObject, ParameterObject } from "../../src/openapi/document.ts";
 import { createMethod } from "../service.ts";
 
 export type Rule = MessageInitShape<typeof HttpRuleSchema>;
@@ -55,7 +55,7 @@ export function only(document: OpenApiDocument): OperationObject {
   return operation[1];
 }
 
-export const parametersOf = (document: OpenApiDocument, where: Parameter["in"]) =>
+export const parametersOf = (document: OpenApiDocument, where: ParameterObject["in"]) =>
   Object.fromEntries(
     (only(document).parameters ?? [])
       .filter((each) => each.in === where)

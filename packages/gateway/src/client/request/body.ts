@@ -6,7 +6,7 @@ import { boundFieldsOf, type Route, type Variant } from "../../routing/route.ts"
 import type { FieldPath } from "../../schema/field-path.ts";
 import { contentTypeOf, findRawBody, isFileField, type RawBody } from "../../schema/http-body.ts";
 import { methodRule } from "../../schema/rules.ts";
-import { createParameterWriter, formatParameters, type ParameterOptions } from "./parameters.ts";
+import { createParameterWriter, formatParameters, type ParameterWriterOptions } from "./parameters.ts";
 import { bindFields, type BoundFields } from "../../schema/bound-fields.ts";
 import { getField } from "../../schema/field-value.ts";
 
@@ -95,7 +95,7 @@ function remove(json: Record<string, unknown>, path: FieldPath): void {
  */
 function createMultipartWriter(
   desc: DescMessage,
-  options: ParameterOptions,
+  options: ParameterWriterOptions,
 ): (message: Message) => { readonly contentType: string; readonly body: Blob } {
   const files = desc.fields.filter((field) => isFileField(field) && !isBound(options.boundFields, field));
   const writeTexts = createParameterWriter(desc, {

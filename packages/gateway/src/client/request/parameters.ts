@@ -6,29 +6,32 @@ import type { BoundFields } from "../../schema/bound-fields.ts";
 import { hasParameterForm } from "../../schema/field-path.ts";
 import { getField } from "../../schema/field-value.ts";
 import { fieldRule } from "../../schema/rules.ts";
-import type { CompleteOptions } from "../options.ts";
+import type { CompleteTransportOptions } from "../options.ts";
 import { invalidArgument } from "./invalid-argument.ts";
 
 /** A name and a value, which are not percent-encoded. */
-export type Parameter = readonly [name: string, value: string];
+export type RequestParameter = readonly [name: string, value: string];
 
-export type ParameterOptions = {
+export type ParameterWriterOptions = {
   readonly from: "query" | "form";
   /** The fields that are in other parts of the request. */
   readonly boundFields: BoundFields;
   readonly maps: boolean;
-  readonly fieldMaskNames: CompleteOptions["query"]["fieldMaskNames"];
+  readonly fieldMaskNames: CompleteTransportOptions["query"]["fieldMaskNames"];
   readonly registry: Registry;
 };
 
 /** Adds the parameters of a message whose names begin with `prefix`. */
-type Writer = (message: Message & Record<string, unknown>, prefix: string, parameters: Parameter[]) => void;
+type Writer = (message: Message & Record<string, unknown>, prefix: string, parameters: RequestParameter[]) => void;
 
 /**
  * Compiles the parameters of a message's fields: all that are set and not bound to another part of the request. The writer throws
  * a ConnectError for a field that can't be a parameter.
  */
-export function createParameterWriter(desc: DescMessage, options: ParameterOptions): (message: Message) => Parameter[] {
+export function createParameterWriter(
+  desc: DescMessage,
+  options: ParameterWriterOptions,
+): (message: Message) => RequestParameter[] {
   const compiled = new Map<DescMessage, Writer>();
   /** A message without bound fields is compiled once and when it is first written, because it may contain itself. */
   const messageWriter = (each: DescMessage, boundFields: BoundFields | undefined): Writer => {
@@ -78,14 +81,14 @@ export function createParameterWriter(desc: DescMessage, options: ParameterOptio
   };
   const write = messageWriter(desc, options.boundFields);
   return (message) => {
-    const parameters: Parameter[] = [];
+    const parameters: RequestParameter[] = [];
     write(message, "", parameters);
     return parameters;
   };
 }
 
 /** Why a field can't be a parameter; undefined if it can. */
-function problemOf(field: DescField, { from, maps }: ParameterOptions): string | undefined {
+function problemOf(field: DescField, { from, maps }: ParameterWriterOptions): string | undefined {
   const inPart = from === "form" ? "in a form" : "in a query, and the rule binds it to no other part of the request";
   const typeName = field.message?.typeName;
   if (typeName === "google.api.HttpBody" || typeName === "google.protobuf.Any") {
@@ -103,7 +106,7 @@ function problemOf(field: DescField, { from, maps }: ParameterOptions): string |
   return undefined;
 }
 
-function createValueWriter(field: DescField, { from, fieldMaskNames, registry }: ParameterOptions): Writer {
+function createValueWriter(field: DescField, { from, fieldMaskNames, registry }: ParameterWriterOptions): Writer {
   const { jsonName } = field;
   if (
     field.message?.typeName === FieldMaskSchema.typeName &&
@@ -136,7 +139,7 @@ function createValueWriter(field: DescField, { from, fieldMaskNames, registry }:
 }
 
 /** Formats parameters as a query or a form. Throws a ConnectError for text that is not valid Unicode. */
-export function formatParameters(parameters: readonly Parameter[]): string {
+export function formatParameters(parameters: readonly RequestParameter[]): string {
   return parameters
     .map(([name, value]) => {
       try {

@@ -48,7 +48,7 @@ export function createStreamReader(
 async function* readJson(
   response: Response,
   chunks: AsyncIterable<Uint8Array>,
-  readDocument: (document: StreamDocument) => Message,
+  readDocument: (document: ReceivedDocument) => Message,
 ): AsyncGenerator<Message> {
   const contentType = response.headers.get("content-type") ?? "application/json";
   const splitter = createSplitter(contentType);
@@ -66,7 +66,7 @@ async function* readJson(
   }
 }
 
-function split(produce: () => StreamDocument[]): StreamDocument[] {
+function split(produce: () => ReceivedDocument[]): ReceivedDocument[] {
   try {
     return produce();
   } catch (cause) {
@@ -80,7 +80,7 @@ function createStreamDocumentReader(
   { responseBody }: Variant,
   document: DocumentReader,
   errors: ErrorReader,
-): (document: StreamDocument, response: Response) => Message {
+): (document: ReceivedDocument, response: Response) => Message {
   const field = method.output.fields.find(({ name }) => name === responseBody);
   const { fields } = (field === undefined ? method.output : field.message) ?? { fields: [] };
   const hasMember = (name: string): boolean => fields.some((each) => each.jsonName === name || each.name === name);
@@ -104,7 +104,7 @@ function createStreamDocumentReader(
 }
 
 /** The text of one message or error in a stream. */
-type StreamDocument = {
+type ReceivedDocument = {
   readonly text: string;
   readonly kind: "message" | "error";
   /** Whether `{"result": …}` and `{"error": …}` wrap the message or error; "unlessField": if the message has no field of that name. */
@@ -113,8 +113,8 @@ type StreamDocument = {
 
 /** Splits a text that arrives in pieces. Each function throws an Error if the text is not complete or not valid. */
 type Splitter = {
-  push(piece: string): StreamDocument[];
-  end(): StreamDocument[];
+  push(piece: string): ReceivedDocument[];
+  end(): ReceivedDocument[];
 };
 
 /** Creates the splitter for the Content-Type of a stream; undefined if it is not that of a stream of JSON. */
@@ -144,7 +144,7 @@ function eventSplitter(): Splitter {
 
 function lineSplitter(): Splitter {
   let rest = "";
-  const toDocuments = (lines: readonly string[]): StreamDocument[] =>
+  const toDocuments = (lines: readonly string[]): ReceivedDocument[] =>
     lines.filter((line) => line.trim() !== "").map((text) => ({ text, kind: "message", wrapping: "unlessField" }));
   return {
     push(piece) {
@@ -160,7 +160,7 @@ function lineSplitter(): Splitter {
 /** An array, as Google and Envoy send it, or a value each line, as grpc-gateway and ASP.NET Core do. */
 function valueSplitter(): Splitter {
   const values = createJsonValues();
-  const toDocument = (text: string): StreamDocument => ({
+  const toDocument = (text: string): ReceivedDocument => ({
     text,
     kind: "message",
     wrapping: values.isArray() ? "unlessField" : "always",

@@ -15,7 +15,7 @@ import {
   zstdCompress,
   zstdDecompress,
 } from "node:zlib";
-import type { Compression, ContentEncoding } from "../compression.ts";
+import type { StreamCompression, ContentEncoding } from "../compression.ts";
 
 /** The content codings that this runtime supports, in the order of preference for responses. */
 export const contentEncodings: readonly ContentEncoding[] = ["zstd", "br", "gzip"];
@@ -57,7 +57,7 @@ const streamCompressors: Readonly<Record<ContentEncoding, () => Transform>> = {
 };
 
 /** Opens a compression that flushes after each chunk. Undefined if this runtime has none. */
-export const openCompression: ((encoding: ContentEncoding) => Compression) | undefined = (encoding) => {
+export const openCompression: ((encoding: ContentEncoding) => StreamCompression) | undefined = (encoding) => {
   const stream = streamCompressors[encoding]();
   let compressed: Buffer[] = [];
   stream.on("data", (chunk: Buffer) => compressed.push(chunk));

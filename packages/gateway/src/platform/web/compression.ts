@@ -1,4 +1,4 @@
-import type { Compression, ContentEncoding } from "../compression.ts";
+import type { StreamCompression, ContentEncoding } from "../compression.ts";
 import { concatBytes } from "./bytes.ts";
 
 /** The content codings that this runtime supports, in the order of preference for responses. */
@@ -13,7 +13,7 @@ export async function compress(bytes: Uint8Array, _encoding: ContentEncoding): P
 }
 
 /** Opens a compression that flushes after each chunk. Undefined if this runtime has none: CompressionStream can't flush. */
-export const openCompression: ((encoding: ContentEncoding) => Compression) | undefined = undefined;
+export const openCompression: ((encoding: ContentEncoding) => StreamCompression) | undefined = undefined;
 
 /** Decompresses a body. Rejects with a RangeError if it is longer than `maxBytes`, and with another error if it is invalid. */
 export async function decompress(bytes: Uint8Array, _encoding: ContentEncoding, maxBytes: number): Promise<Uint8Array> {

@@ -6,7 +6,7 @@ import type { Route, Variant } from "../../routing/route.ts";
 import { findRawBody } from "../../schema/http-body.ts";
 import { createStreamResponder, type RespondStream } from "./stream/respond.ts";
 import type { OpenStreamsOf } from "../../call/shutdown.ts";
-import type { CompleteOptions } from "../../options/options.ts";
+import type { CompleteGatewayOptions } from "../../options/options.ts";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { RequestError } from "../../http/request-error.ts";
 import { JSON_TYPE, accepts } from "../../http/media-type.ts";
@@ -53,7 +53,7 @@ export function createNegotiation(
 }
 
 export type StreamNegotiationOptions = NegotiationOptions &
-  Pick<CompleteOptions, "streams" | "shutdownSignal"> & { readonly openStreamsOf: OpenStreamsOf };
+  Pick<CompleteGatewayOptions, "streams" | "shutdownSignal"> & { readonly openStreamsOf: OpenStreamsOf };
 
 /**
  * Compiles the negotiation for a server stream: the returned function selects the responder and thereby the format. It throws a

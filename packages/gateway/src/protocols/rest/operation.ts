@@ -8,12 +8,12 @@ import type { Invocation } from "../../call/runner.ts";
 import { createNegotiation } from "./negotiate.ts";
 import { createCallPipeline, type CallPipelineOptions } from "./pipeline.ts";
 import type { Implementation } from "../../call/implementations.ts";
-import type { CompleteOptions } from "../../options/options.ts";
+import type { CompleteGatewayOptions } from "../../options/options.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import type { Responder } from "./response/respond.ts";
 
 /** A compiled route with its implementation. */
-export type Operation = {
+export type ServedOperation = {
   /**
    * Responds to a request that matches the route. Never throws or rejects; returns a promise only if something has to be
    * awaited.
@@ -21,10 +21,14 @@ export type Operation = {
   run(request: GatewayRequest, pathVariables: readonly string[]): GatewayResponse | Promise<GatewayResponse>;
 };
 
-export type OperationOptions = CompleteOptions & CallPipelineOptions & { readonly openStreamsOf: OpenStreamsOf };
+export type OperationOptions = CompleteGatewayOptions & CallPipelineOptions & { readonly openStreamsOf: OpenStreamsOf };
 
 /** Compiles a unary RPC. It responds synchronously if possible, since each promise costs a turn of the microtask queue. */
-export function createOperation(implementation: Implementation, route: Route, options: OperationOptions): Operation {
+export function createOperation(
+  implementation: Implementation,
+  route: Route,
+  options: OperationOptions,
+): ServedOperation {
   const { method } = implementation;
   const invoke = createInvoke(method, implementation.call, options.interceptors);
   const select = createVariantSelector(

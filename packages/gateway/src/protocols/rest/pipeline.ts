@@ -10,7 +10,7 @@ import { codeOfStatus } from "../../errors/codes.ts";
 import { createErrorMapper } from "../../errors/map-error.ts";
 import { createRequestErrorResponder, type ErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
-import type { CompleteOptions } from "../../options/options.ts";
+import type { CompleteGatewayOptions } from "../../options/options.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import { formatTemplate } from "../../routing/template.ts";
 import { methodRule } from "../../schema/rules.ts";
@@ -22,7 +22,10 @@ export type CallPipeline = {
   errorResponse(error: unknown, invocation: Pick<Invocation, "request" | "context">): GatewayResponse;
 };
 
-export type CallPipelineOptions = Pick<CompleteOptions, "requestGate" | "mapError" | "reportError" | "maxTimeoutMs"> & {
+export type CallPipelineOptions = Pick<
+  CompleteGatewayOptions,
+  "requestGate" | "mapError" | "reportError" | "maxTimeoutMs"
+> & {
   readonly errorResponder: ErrorResponder;
   /** Undefined if compression is off. */
   readonly compressor: Compressor | undefined;

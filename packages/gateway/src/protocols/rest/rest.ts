@@ -9,8 +9,8 @@ import { createErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
 import type { Implementation, StreamImplementation } from "../../call/implementations.ts";
 import { createRouter } from "../../routing/router.ts";
-import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
-import { type CompleteOptions, forRegistration } from "../../options/options.ts";
+import { createOperation, type ServedOperation, type OperationOptions } from "./operation.ts";
+import { type CompleteGatewayOptions, forRegistration } from "../../options/options.ts";
 import { createReachableRegistry } from "../../schema/registry.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import { formatTemplate } from "../../routing/template.ts";
@@ -41,7 +41,7 @@ export type Rest = {
 /** Compiles the google.api.http rules. Throws an Error if a rule is invalid or not supported. */
 export function createRest(
   implementations: readonly (Implementation | StreamImplementation)[],
-  options: CompleteOptions,
+  options: CompleteGatewayOptions,
 ): Rest {
   const methods = implementations.map(({ method }) => method);
   const routes = compileRoutes(methods, options);
@@ -129,7 +129,7 @@ function compileOperation(
   implementation: Implementation | StreamImplementation | undefined,
   route: Route,
   options: OperationOptions,
-): Operation {
+): ServedOperation {
   try {
     if (implementation === undefined) {
       throw new Error("it has no implementation");
@@ -161,7 +161,7 @@ type Handle = RestMatch["respond"];
 function createMatches(
   method: DescMethod,
   template: string,
-  operation: Operation,
+  operation: ServedOperation,
 ): (httpMethod: string, pathVariables: readonly string[]) => RestMatch {
   const createMatch = (pathVariables: readonly string[], respond: Handle): RestMatch => ({
     kind: "rest",

@@ -12,7 +12,7 @@ import { createCallPipeline } from "./pipeline.ts";
 import { RequestError } from "../../http/request-error.ts";
 import { findRawBody } from "../../schema/http-body.ts";
 import type { StreamImplementation } from "../../call/implementations.ts";
-import type { Operation, OperationOptions } from "./operation.ts";
+import type { ServedOperation, OperationOptions } from "./operation.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import { maxBodyBytesOf, methodRule } from "../../schema/rules.ts";
 import { createRequestMessages } from "./stream/request-messages.ts";
@@ -42,7 +42,7 @@ export function createStreamOperation(
   implementation: StreamImplementation,
   route: Route,
   options: OperationOptions,
-): Operation {
+): ServedOperation {
   const { method, kind } = implementation;
   const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
   const select = createVariantSelector(

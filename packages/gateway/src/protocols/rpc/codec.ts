@@ -13,7 +13,7 @@ import { cacheFrozen } from "../../call/cache-frozen.ts";
 import { deferMessage } from "../../call/deferred.ts";
 import { getEncodedMessage } from "../../call/encoded-message.ts";
 import { createJsonCodec, type JsonCodecOptions } from "../../json/codec.ts";
-import { type Compression, undecodable } from "./compression.ts";
+import { type MessageCompression, undecodable } from "./compression.ts";
 import { compressedFlag, envelope } from "./envelope.ts";
 import { formatPath, type JsonPath } from "../../json/path.ts";
 import { RequestError } from "../../http/request-error.ts";
@@ -35,7 +35,7 @@ export type Codec = {
 };
 
 /** `bytes` are those that `encode` has returned for the message. */
-type Compress = (message: Message, bytes: Uint8Array, compression: Compression) => Promise<Uint8Array>;
+type Compress = (message: Message, bytes: Uint8Array, compression: MessageCompression) => Promise<Uint8Array>;
 
 export type Codecs = { readonly proto: Codec; readonly json: Codec };
 
@@ -81,7 +81,7 @@ function createCodec(name: Codec["name"], decode: Codec["decode"], encode: Codec
 
 /** Caches the compressed form of each frozen message in each coding. */
 function cacheCompressed(wrap: (compressed: Uint8Array) => Uint8Array): Compress {
-  const resultsOf = cacheFrozen(() => new Map<Compression, Promise<Uint8Array>>());
+  const resultsOf = cacheFrozen(() => new Map<MessageCompression, Promise<Uint8Array>>());
   return (message, bytes, compression) => {
     const results = resultsOf(message);
     const result = results.get(compression) ?? compression.compress(bytes).then(wrap);

@@ -5,7 +5,7 @@ import { RequestError } from "../../http/request-error.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 
 /** A compression of messages that this runtime supports. */
-export type Compression = {
+export type MessageCompression = {
   readonly name: string;
   compress(bytes: Uint8Array): Promise<Uint8Array>;
   /** Decompresses a message of the request to at most `maxBytes`. */
@@ -16,7 +16,7 @@ export type Compression = {
 export const compressMinBytes = 1024;
 
 /** By name, in order of preference: gzip first, which every client of the three protocols has. */
-const byName: ReadonlyMap<string, Compression> = new Map(
+const byName: ReadonlyMap<string, MessageCompression> = new Map(
   (["gzip", "br"] as const)
     .filter((name) => contentEncodings.includes(name))
     .map((name) => [
@@ -52,7 +52,7 @@ async function decompressTo(bytes: Uint8Array, name: "gzip" | "br", maxBytes: nu
 export function requestCompression(
   encoding: string | string[] | undefined | null,
   acceptHeader: string,
-): Compression | undefined {
+): MessageCompression | undefined {
   if (encoding === undefined || encoding === null || encoding === "" || encoding === "identity") {
     return undefined;
   }
@@ -68,8 +68,8 @@ export function requestCompression(
 /** The first supported compression in the client's list; without a list, that of its request. */
 export function responseCompression(
   accepted: string | string[] | undefined,
-  fallback: Compression | undefined,
-): Compression | undefined {
+  fallback: MessageCompression | undefined,
+): MessageCompression | undefined {
   if (accepted === undefined || accepted === "") {
     return fallback;
   }

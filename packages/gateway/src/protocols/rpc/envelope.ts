@@ -3,7 +3,7 @@ import { allocate } from "#platform/bytes";
 import { Accumulator } from "../../http/accumulator.ts";
 import { RequestError } from "../../http/request-error.ts";
 import type { GatewayRequest } from "../../http/request.ts";
-import { type Compression, messageTooLarge } from "./compression.ts";
+import { type MessageCompression, messageTooLarge } from "./compression.ts";
 
 /** Length of the prefix before each message, in all three protocols: one byte of flags, four bytes of length (big-endian). */
 export const envelopeBytes = 5;
@@ -34,7 +34,7 @@ export function envelope(flags: number, data: Uint8Array): Uint8Array {
 /** The single message of a request, decompressed. Throws if there is none or more than one, or it exceeds `maxBytes`. */
 export function openEnvelope(
   body: Uint8Array,
-  compression: Compression | undefined,
+  compression: MessageCompression | undefined,
   maxBytes: number,
   request: Reserving,
 ): Uint8Array | Promise<Uint8Array> {
@@ -55,7 +55,7 @@ export function openEnvelope(
 /** The messages of a streaming request, decompressed. */
 export async function* openEnvelopes(
   body: AsyncIterable<Uint8Array>,
-  compression: Compression | undefined,
+  compression: MessageCompression | undefined,
   maxBytes: number,
   request: Reserving,
 ): AsyncGenerator<Uint8Array> {
@@ -112,7 +112,7 @@ function readPrefix(bytes: Uint8Array, maxBytes: number): { flags: number; lengt
 function decompress(
   flags: number,
   data: Uint8Array,
-  compression: Compression | undefined,
+  compression: MessageCompression | undefined,
   maxBytes: number,
   request: Reserving,
 ): Uint8Array | Promise<Uint8Array> {

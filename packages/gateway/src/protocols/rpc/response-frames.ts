@@ -2,7 +2,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { CancellableIterator } from "../../call/cancellable-iterator.ts";
 import { done, PollableIterator } from "../../call/pollable-iterator.ts";
 import type { Codec } from "./codec.ts";
-import { type Compression, compressMinBytes } from "./compression.ts";
+import { type MessageCompression, compressMinBytes } from "./compression.ts";
 import { envelope } from "./envelope.ts";
 
 type EndHandlers = {
@@ -21,7 +21,7 @@ type Frame = IteratorResult<Uint8Array, undefined>;
 export class ResponseFrames extends PollableIterator<Uint8Array> {
   readonly #messages: CancellableIterator<Message>;
   readonly #codec: Codec;
-  readonly #compression: Compression | undefined;
+  readonly #compression: MessageCompression | undefined;
   readonly #handlers: EndHandlers;
   /** The frames before the next message: one that is not read yet, and the last one of the stream. */
   #ready: Frame | undefined;
@@ -36,7 +36,7 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
   constructor(
     messages: CancellableIterator<Message>,
     codec: Codec,
-    compression: Compression | undefined,
+    compression: MessageCompression | undefined,
     handlers: EndHandlers,
   ) {
     super();
@@ -130,7 +130,7 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
     return undefined;
   }
 
-  #compress(message: Message, bytes: Uint8Array, compression: Compression): void {
+  #compress(message: Message, bytes: Uint8Array, compression: MessageCompression): void {
     this.#isCompressing = true;
     this.#codec.compressEnvelope(message, bytes, compression).then(
       (value) => {

@@ -9,12 +9,12 @@ import { RequestError } from "../../http/request-error.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import type { GatewayResponse } from "../../http/response.ts";
 import type { Codec } from "./codec.ts";
-import { type Compression, requestCompression, responseCompression } from "./compression.ts";
+import { type MessageCompression, requestCompression, responseCompression } from "./compression.ts";
 import { envelopeBytes, openEnvelope, openEnvelopes } from "./envelope.ts";
 import { type EnvelopedProtocol, type RpcMethod, serveCalls, type ServeRpc } from "./method.ts";
 import { ResponseFrames } from "./response-frames.ts";
 
-export type StreamOptions = {
+export type RpcStreamOptions = {
   readonly invoke: InvokeStream;
   /** Server streaming: the request has exactly one message. */
   readonly hasSingleRequest: boolean;
@@ -24,7 +24,7 @@ export type StreamOptions = {
 /** Serves a streaming method over one protocol, in one message format. */
 export function createStream(
   rpc: RpcMethod,
-  { invoke, hasSingleRequest, openStreams }: StreamOptions,
+  { invoke, hasSingleRequest, openStreams }: RpcStreamOptions,
   protocol: EnvelopedProtocol,
   codec: Codec,
 ): ServeRpc {
@@ -33,12 +33,16 @@ export function createStream(
   const contentType = `application/${protocol.name}+${codec.name}`;
   const hasTrailers = protocol.name === "grpc";
 
-  const readSingle = async (request: GatewayRequest, compression: Compression | undefined): Promise<Message> => {
+  const readSingle = async (request: GatewayRequest, compression: MessageCompression | undefined): Promise<Message> => {
     const body = await request.readBody(maxBytes + envelopeBytes);
     return withReservation(await openEnvelope(body, compression, maxBytes, request), request, codec.decode);
   };
 
-  async function* readStream(request: GatewayRequest, context: CallContext, compression: Compression | undefined) {
+  async function* readStream(
+    request: GatewayRequest,
+    context: CallContext,
+    compression: MessageCompression | undefined,
+  ) {
     try {
       for await (const bytes of openEnvelopes(request.streamBody(), compression, maxBytes, request)) {
         yield codec.decode(bytes);

@@ -1,6 +1,6 @@
 import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { decodeLatin1 } from "#platform/bytes";
-import type { ParameterOptions } from "./parameter-name.ts";
+import type { ParameterBindingOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
 
 /** Reads an application/x-www-form-urlencoded document into a message. */
@@ -9,7 +9,7 @@ export type FormReader = (bytes: Uint8Array) => Message;
 export type FormOptions = {
   /** Ignores parameters that the message has no field for, instead of rejecting them. */
   readonly ignoreUnknown: boolean;
-  readonly parameters: Omit<ParameterOptions, "from">;
+  readonly parameters: Omit<ParameterBindingOptions, "from">;
 };
 
 /** Compiles a form reader. A form takes the same parameters as a query, and also the fields with the `no_query` option. */

@@ -6,7 +6,7 @@ import { findBinding, type BoundFields } from "../../../schema/bound-fields.ts";
 import type { TextReader } from "../../../json/plain-text-reading.ts";
 import { createTextReader } from "../../../json/text-reader.ts";
 
-export type ParameterOptions = {
+export type ParameterBindingOptions = {
   /** The origin of the parameters. Fields with the `no_query` option are not bound to a query. */
   readonly from: "query" | "form";
   /** What to do with a parameter that matches no field. */
@@ -126,7 +126,11 @@ export type Step = { readonly parameter: Parameter; readonly key: string | undef
  * Resolves a parameter's name, such as `a.b` or `labels[key]`. Returns undefined if the parameter is to be ignored;
  * throws a RequestError if it is to be rejected.
  */
-export function resolveParameter(root: MessageParameters, name: string, options: ParameterOptions): Target | undefined {
+export function resolveParameter(
+  root: MessageParameters,
+  name: string,
+  options: ParameterBindingOptions,
+): Target | undefined {
   let level = root;
   let boundFields: BoundFields | undefined = options.boundFields;
   let steps: Step[] | undefined;
@@ -217,7 +221,7 @@ function rejectUnknown(
   level: MessageParameters,
   boundFields: BoundFields | undefined,
   name: string,
-  { unknown, from }: ParameterOptions,
+  { unknown, from }: ParameterBindingOptions,
 ): undefined {
   if (unknown === "ignore") {
     return undefined;
@@ -236,7 +240,7 @@ function rejectUnknown(
   );
 }
 
-function rejectBound(path: string, source: string, repeatsInput: boolean, options: ParameterOptions): undefined {
+function rejectBound(path: string, source: string, repeatsInput: boolean, options: ParameterBindingOptions): undefined {
   // Clients know a header field by the header's name only, so its field name is an unknown parameter to them.
   if (options.bound === "ignore" || (source === "header" && options.unknown === "ignore")) {
     return undefined;

@@ -2,7 +2,7 @@ import { create, type DescField, type DescMessage, type Message } from "@bufbuil
 import {
   messageParameters,
   parameterError,
-  type ParameterOptions,
+  type ParameterBindingOptions,
   resolveParameter,
   type Step,
   type Target,
@@ -23,7 +23,7 @@ export type ParameterReader = (message: Message, text: string, start: number) =>
  * field takes one parameter for each item, in order; a map takes `m[key]=value` for each entry, or one JSON object;
  * Struct, Value and ListValue take JSON. Any other field, and any member of a oneof, can be set only once.
  */
-export function createParameterReader(desc: DescMessage, options: ParameterOptions): ParameterReader {
+export function createParameterReader(desc: DescMessage, options: ParameterBindingOptions): ParameterReader {
   const root = messageParameters(desc);
   const { ignored } = options;
   const hasIgnored = ignored.size > 0;
@@ -65,7 +65,7 @@ export function createParameterReader(desc: DescMessage, options: ParameterOptio
 
 type Fields = Message & Record<string, unknown>;
 
-type ValueOptions = Pick<ParameterOptions, "ignoreEnumCase" | "registry">;
+type ValueOptions = Pick<ParameterBindingOptions, "ignoreEnumCase" | "registry">;
 
 /** Parses `text` and sets the target's field. */
 function setParameter(root: Message, target: Target, text: string, options: ValueOptions): void {

@@ -5,7 +5,7 @@ import type { CompressionOptions } from "../../../options/options.ts";
 import { RequestError } from "../../../http/request-error.ts";
 import { mediaTypeOf } from "../../../http/media-type.ts";
 import { parseWeights } from "../../../http/weights.ts";
-import type { Compression, ContentEncoding } from "../../../platform/compression.ts";
+import type { StreamCompression, ContentEncoding } from "../../../platform/compression.ts";
 
 export type Compressor = {
   /** Throws a RequestError of status 406 if Accept-Encoding excludes all supported codings and identity. */
@@ -152,11 +152,11 @@ function chooseEncoding(acceptEncoding: string, encodings: readonly ContentEncod
  * consumed. `return` is passed on to `body` immediately, even while a chunk is awaited. An error of `body` is rethrown without
  * completing the compressed data. The compression is opened for the first chunk, and freed when the iteration ends.
  */
-function compressStream(body: AsyncIterable<string | Uint8Array>, open: () => Compression): AsyncIterable<Uint8Array> {
+function compressStream(body: AsyncIterable<string | Uint8Array>, open: () => StreamCompression): AsyncIterable<Uint8Array> {
   return {
     [Symbol.asyncIterator]() {
       const source = body[Symbol.asyncIterator]();
-      let compression: Compression | undefined;
+      let compression: StreamCompression | undefined;
       let isClosed = false;
       const close = (): void => {
         isClosed = true;

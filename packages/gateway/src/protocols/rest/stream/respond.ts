@@ -32,7 +32,7 @@ type StreamCall = {
 /** Resolves when the first message is available; rejects if an error occurs before, which is sent as a regular error response. */
 export type RespondStream = (call: StreamCall) => Promise<GatewayResponse>;
 
-export type StreamOptions = StreamFormats & {
+export type StreamResponseOptions = StreamFormats & {
   readonly onlyNdjson: boolean;
   readonly registry: Registry;
   readonly jsonOptions: CompleteJsonOptions;
@@ -48,7 +48,7 @@ const eventHeaders = { "cache-control": "no-cache", "x-accel-buffering": "no" };
 export function createStreamResponder(
   method: DescMethod,
   variant: Variant,
-  options: StreamOptions,
+  options: StreamResponseOptions,
 ): (accept: string | undefined) => RespondStream {
   if (methodRule(method).etag !== "") {
     throw new Error("a stream of responses can't have the option etag");

@@ -12,7 +12,7 @@ import type { CompleteOptions } from "./options.ts";
  * The code cache of one process of the flow runtime (child/code-cache.ts). It is passed as a file descriptor, which the process closes
  * before it runs flows: the next one executes what is in the file, so that flows must not be able to write it.
  */
-export type CodeCache = {
+export type CodeCacheFile = {
   /** Open for reading; open for writing, and empty, if there is no cache yet. */
   readonly fd: number;
   /** Must be called when the process has been started, whether or not that succeeded. */
@@ -29,7 +29,7 @@ type CodeCacheOptions = Pick<
 >;
 
 /** Undefined if there is none: a process is then started without it, only slower. */
-export function openCodeCache(options: CodeCacheOptions): CodeCache | undefined {
+export function openCodeCache(options: CodeCacheOptions): CodeCacheFile | undefined {
   const { codeCacheDir, dir, modulesDir, allow } = options;
   if (codeCacheDir === undefined || !existsSync(codeCacheDir)) {
     return undefined;
@@ -52,7 +52,7 @@ export function openCodeCache(options: CodeCacheOptions): CodeCache | undefined 
   return fd === undefined ? undefined : createRecording(fd, unfinished, file);
 }
 
-function createRecording(fd: number, unfinished: string, file: string): CodeCache {
+function createRecording(fd: number, unfinished: string, file: string): CodeCacheFile {
   let isPending = true;
   const end = (act: () => Promise<void>): void => {
     if (isPending) {

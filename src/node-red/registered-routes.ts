@@ -10,7 +10,7 @@ import { callerHeaders } from "../runtime/node-permissions.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { assertRunner, type Runner } from "../services/runner.ts";
 
-export type NodeRoutesOptions = {
+export type RegisteredRoutesOptions = {
   readonly runtime: Pick<Runtime, "connectAdmin">;
   readonly runner: Runner;
   readonly audit: Pick<AuditRecorder, "record">;
@@ -26,7 +26,7 @@ const authenticated: { readonly access: RouteAccess } = { access: { kind: "authe
  * The routes that nodes register, which the process of the flows serves. Flows can forge what it answers: so no request without a token
  * gets there, unless the service needs none, and no browser treats an answer as a page or keeps it.
  */
-export function addNodeRoutes(app: FastifyInstance, { runtime, runner, audit }: NodeRoutesOptions): void {
+export function addRegisteredRoutes(app: FastifyInstance, { runtime, runner, audit }: RegisteredRoutesOptions): void {
   app.register(async (nodes) => {
     nodes.removeAllContentTypeParsers();
     nodes.addContentTypeParser(/^/, { parseAs: "buffer", bodyLimit }, (_request, body, parsed) => parsed(null, body));
@@ -74,7 +74,7 @@ function checkOtherRoute(request: FastifyRequest, _reply: FastifyReply, done: (e
 async function forward(
   request: FastifyRequest,
   reply: FastifyReply,
-  runtime: NodeRoutesOptions["runtime"],
+  runtime: RegisteredRoutesOptions["runtime"],
 ): Promise<FastifyReply> {
   const response = await exchange(request, reply, runtime);
   const { statusCode = 502, headers } = response;
@@ -98,7 +98,7 @@ async function forward(
 function exchange(
   request: FastifyRequest,
   reply: FastifyReply,
-  runtime: NodeRoutesOptions["runtime"],
+  runtime: RegisteredRoutesOptions["runtime"],
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const connection = runtime.connectAdmin();

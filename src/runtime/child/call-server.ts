@@ -4,11 +4,11 @@ import type { Call, Reply } from "../messages.ts";
 import { maxLineChars } from "../output.ts";
 
 /** Does what a procedure asks for. The result must be JSON; `encodeValue` converts what is not. */
-export type Handler = (argument: never) => unknown;
+export type CallHandler = (argument: never) => unknown;
 
 /** Returns a function that executes calls by the name of their procedure, and sends the results. It never rejects. */
 export function createCallServer(
-  handlers: ReadonlyMap<string, Handler>,
+  handlers: ReadonlyMap<string, CallHandler>,
   send: (reply: Reply) => void,
 ): (call: Call, argument: Buffer) => Promise<void> {
   return async ({ id, procedure }, argument) => {
@@ -20,7 +20,7 @@ export function createCallServer(
   };
 }
 
-async function execute(handler: Handler | undefined, argument: Buffer): Promise<string> {
+async function execute(handler: CallHandler | undefined, argument: Buffer): Promise<string> {
   try {
     if (handler === undefined) {
       return JSON.stringify({ failure: "it does not have this procedure" });

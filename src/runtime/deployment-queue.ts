@@ -4,7 +4,7 @@ import { changedCredentials } from "../flows/credential-sets.ts";
 import type { Revision } from "../store/revision.ts";
 import { formatTraceparent } from "../telemetry/trace.ts";
 import { redactLine } from "./flow-log.ts";
-import type { Deploy, Deployed } from "./messages.ts";
+import type { Deploy, FlowsDeployed } from "./messages.ts";
 import { maxNameChars } from "./node-events.ts";
 import type { CompleteOptions } from "./options.ts";
 import { type DeploymentResult, type WaitOptions, pending } from "./runtime.ts";
@@ -206,7 +206,7 @@ export class AppliedDeployments {
 
 /** Why a deployment has failed, without secrets; undefined: it has not. */
 export function describeFailure(
-  { failure, failedNodes = [] }: Deployed,
+  { failure, failedNodes = [] }: FlowsDeployed,
   redact: CompleteOptions["redact"],
 ): string | undefined {
   if (failure !== undefined) {

@@ -38,12 +38,12 @@ export type PreparedDeployment = {
   /** The `base` of a PlanFlowsRequest; empty if there is none. */
   readonly base: string;
   /** The modules that the request names, which are validated when they are installed. */
-  readonly modules: readonly ModuleSpec[];
+  readonly modules: readonly RequestedModule[];
   readonly outcome: PreparedOutcome;
 };
 
 /** A module, with a version, range or tag. */
-export type ModuleSpec = {
+export type RequestedModule = {
   readonly name: string;
   readonly version: string;
   /** The hash that its tarball must have; undefined: any. */

@@ -65,20 +65,22 @@ export function formatOptionPath(path: JsonPath): string {
   return path.length === 0 ? "options" : formatPath(path);
 }
 
+const missing = "is missing";
+
 /** Messages of issues for which the schema has none. */
 function describeIssue(issue: { readonly code?: string; readonly input?: unknown }): string | undefined {
   if (issue.code !== "invalid_type") {
     return undefined;
   }
-  return issue.input === undefined ? "is missing" : "must be keys and values";
+  return issue.input === undefined ? missing : "must be keys and values";
 }
 
 function toProblems(issue: z.core.$ZodIssue): OptionsProblem[] {
   const path = issue.path.filter((step) => typeof step !== "symbol");
   if (issue.code !== "unrecognized_keys") {
     // The message of a schema applies to a missing value too, but does not mention that it is missing.
-    const isMissing = issue.code === "invalid_type" && issue.input === undefined && issue.message.startsWith("must ");
-    return [{ path, message: isMissing ? `is missing: it ${issue.message}` : issue.message }];
+    const isMissing = issue.code === "invalid_type" && issue.input === undefined && issue.message !== missing;
+    return [{ path, message: isMissing ? `${missing}: it ${issue.message}` : issue.message }];
   }
   const knownKeys = Object.keys(shapeAt(path));
   return issue.keys.map((key) => ({ path: [...path, key], message: "unknown key", knownKeys }));

@@ -1,9 +1,5 @@
 import { RequestError } from "../http/request-error.ts";
 
-export function bodyTooLarge(maxBytes: number): RequestError {
-  return new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);
-}
-
 export function incompleteBody(): RequestError {
   return new RequestError(400, "incomplete_body", "the connection was closed before the end of the body");
 }

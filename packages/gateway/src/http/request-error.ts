@@ -26,3 +26,10 @@ export class RequestError extends Error {
     this.repeatsInput = repeatsInput;
   }
 }
+
+/** The rejection of a body that exceeds the limit. */
+export class BodyTooLargeError extends RequestError {
+  constructor(maxBytes: number) {
+    super(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);
+  }
+}

@@ -7,7 +7,7 @@ import { createInvoke, createStreamInvoke } from "../call/invoke.ts";
 import type { OpenStreams, OpenStreamsOf } from "../call/shutdown.ts";
 import { createErrorMapper } from "../errors/map-error.ts";
 import { codeOfStatus } from "../errors/codes.ts";
-import { RequestError } from "../http/request-error.ts";
+import { BodyTooLargeError, RequestError } from "../http/request-error.ts";
 import type { GatewayRequest } from "../http/request.ts";
 import type { GatewayResponse } from "../http/response.ts";
 import { type CompleteGatewayOptions, forRegistration } from "../options/options.ts";
@@ -158,8 +158,7 @@ function toFailure(error: unknown): ConnectError {
 
 function connectErrorOf(error: RequestError, maxBytes: number, domain: string): ConnectError {
   // The body of a message is longer than the message: its limit is not that of the body.
-  const { message, reason, status } =
-    error.status === 413 && error.message.startsWith("the body is larger than") ? messageTooLarge(maxBytes) : error;
+  const { message, reason, status } = error instanceof BodyTooLargeError ? messageTooLarge(maxBytes) : error;
   const code = reason === "incomplete_body" ? Code.Canceled : codeOfStatus(status);
   return new ConnectError(message, code, undefined, [
     { desc: ErrorInfoSchema, value: { reason: reason ?? "invalid_argument", domain } },

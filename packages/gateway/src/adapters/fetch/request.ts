@@ -1,7 +1,8 @@
 import type { ContextValues } from "@connectrpc/connect";
 import { concatBytes } from "#platform/bytes";
 import type { GatewayRequest, RequestHeaders } from "../../http/request.ts";
-import { bodyAlreadyRead, bodyTooLarge, incompleteBody } from "../body-errors.ts";
+import { BodyTooLargeError } from "../../http/request-error.ts";
+import { bodyAlreadyRead, incompleteBody } from "../body-errors.ts";
 
 /** A class, since one is created for each request: methods on the prototype need no closures. */
 export class FetchGatewayRequest implements GatewayRequest {
@@ -55,12 +56,12 @@ export class FetchGatewayRequest implements GatewayRequest {
   async readBody(maxBytes: number): Promise<Uint8Array> {
     const length = this.headers["content-length"];
     if (length !== undefined && Number(length) > maxBytes) {
-      throw bodyTooLarge(maxBytes);
+      throw new BodyTooLargeError(maxBytes);
     }
     const bytes = length === undefined ? await this.#collectBody(maxBytes) : await this.#readAll();
     // A Request that no server has created can have another length than its header says.
     if (bytes.length > maxBytes) {
-      throw bodyTooLarge(maxBytes);
+      throw new BodyTooLargeError(maxBytes);
     }
     return bytes;
   }
@@ -102,7 +103,7 @@ export class FetchGatewayRequest implements GatewayRequest {
     for await (const chunk of this.streamBody()) {
       length += chunk.length;
       if (length > maxBytes) {
-        throw bodyTooLarge(maxBytes);
+        throw new BodyTooLargeError(maxBytes);
       }
       chunks.push(chunk);
     }

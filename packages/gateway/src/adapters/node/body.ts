@@ -2,7 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
 import { Accumulator } from "../../http/accumulator.ts";
 import { smallBodyBytes } from "../../http/request.ts";
-import { bodyTooLarge, incompleteBody } from "../body-errors.ts";
+import { BodyTooLargeError } from "../../http/request-error.ts";
+import { incompleteBody } from "../body-errors.ts";
 
 /** The source of a request body: an HTTP/1.1 request, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
@@ -39,7 +40,7 @@ export function readBody(
   reservation?: BodyReservation,
 ): Promise<Uint8Array> {
   if (length !== undefined && Number(length) > maxBytes) {
-    return Promise.reject(bodyTooLarge(maxBytes));
+    return Promise.reject(new BodyTooLargeError(maxBytes));
   }
   if (hasNoBody(source)) {
     return Promise.resolve(new Uint8Array());
@@ -63,7 +64,7 @@ export function readBody(
       }
       const needed = body.bytes + chunk.length;
       if (needed > maxBytes) {
-        stop(bodyTooLarge(maxBytes));
+        stop(new BodyTooLargeError(maxBytes));
         return;
       }
       body.append(chunk);

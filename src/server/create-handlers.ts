@@ -10,7 +10,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { type Tracing, activateTrace } from "../telemetry/trace.ts";
 import { createErrorLog, type Gate, toConnectError, toFailure } from "./pipeline/errors.ts";
 import { gatewayOptions } from "./pipeline/gateway-options.ts";
-import { createHealth, createHealthEndpoints, limitHealthWatches, type ReadinessOptions } from "./endpoints/health.ts";
+import { ProcessHealth, createHealthEndpoints, limitHealthWatches, type ReadinessOptions } from "./endpoints/health.ts";
 import type { ListenerOptions } from "./http/listener-options.ts";
 import { createMetricsEndpoint } from "./endpoints/metrics.ts";
 import { createRouter } from "./pipeline/router.ts";
@@ -53,11 +53,15 @@ export function createHandlers(
   isProxy: ListenerOptions["isProxy"],
 ) {
   const closing = new AbortController();
-  const health = createHealth(options);
+  const health = new ProcessHealth(options);
   const gateway = createGateway({
     ...gatewayOptions,
     routes: options.routes,
-    health: { serves: health.serves, onChange: health.onChange, admitWatch: limitHealthWatches(isProxy) },
+    health: {
+      serves: (service) => health.serves(service),
+      onChange: (changed) => health.onChange(changed),
+      admitWatch: limitHealthWatches(isProxy),
+    },
     reflection: options.reflection ?? false,
     requestGate: options.gate,
     interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],

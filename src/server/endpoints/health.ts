@@ -22,49 +22,49 @@ export type ReadinessOptions = {
 };
 
 /** The health of the process, for all protocols: ready, not ready, or draining. */
-export interface ProcessHealth {
-  /** The result of `ready`; never ready while draining. */
-  readiness(): Readiness;
-  readonly draining: boolean;
-  /** Makes everything permanently not ready, so that load balancers send calls elsewhere. */
-  drain(): void;
-  /** Whether a service can take calls; "" is the process as a whole. */
-  readonly serves: (service: string) => boolean;
-  /** Calls the listener after each change. */
-  readonly onChange: (listener: () => void) => void;
-}
-
-export function createHealth({ ready, onReadyChange }: ReadinessOptions): ProcessHealth {
-  const listeners: (() => void)[] = [];
-  let draining = false;
+export class ProcessHealth {
+  readonly #ready: ReadinessOptions["ready"];
+  readonly #listeners: (() => void)[] = [];
+  #isDraining = false;
   /** Cached until the next change, since every watch reads it after a change. */
-  let cached: Readiness | undefined;
-  const changed = (): void => {
-    cached = undefined;
-    listeners.forEach((listener) => listener());
-  };
-  onReadyChange?.(changed);
+  #cached: Readiness | undefined;
 
-  const readiness = (): Readiness => (draining ? { ...ready(), ready: false } : ready());
-  return {
-    readiness,
-    get draining() {
-      return draining;
-    },
-    drain() {
-      draining = true;
-      changed();
-    },
-    serves(service) {
-      cached ??= readiness();
-      const { ready, notServing } = cached;
-      if (service === "" || draining || notServing === undefined) {
-        return ready;
-      }
-      return !notServing.includes(service);
-    },
-    onChange: (listener) => void listeners.push(listener),
-  };
+  constructor({ ready, onReadyChange }: ReadinessOptions) {
+    this.#ready = ready;
+    onReadyChange?.(() => this.#changed());
+  }
+
+  /** The result of `ready`; never ready while draining. */
+  readiness(): Readiness {
+    return this.#isDraining ? { ...this.#ready(), ready: false } : this.#ready();
+  }
+
+  get draining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** Makes everything permanently not ready, so that load balancers send calls elsewhere. */
+  drain(): void {
+    this.#isDraining = true;
+    this.#changed();
+  }
+
+  /** Whether a service can take calls; "" is the process as a whole. */
+  serves(service: string): boolean {
+    this.#cached ??= this.readiness();
+    const { ready, notServing } = this.#cached;
+    return service === "" || this.#isDraining || notServing === undefined ? ready : !notServing.includes(service);
+  }
+
+  /** Calls the listener after each change. */
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  #changed(): void {
+    this.#cached = undefined;
+    this.#listeners.forEach((listener) => listener());
+  }
 }
 
 /** `/healthz` (liveness): the process serves requests. `/readyz` (readiness): it is ready and not draining. */

@@ -186,7 +186,7 @@ export const runtimeDefaults = {
 export function completeOptions(
   options: RuntimeOptions,
 ): Omit<CompleteOptions, "launcher"> & Pick<RuntimeOptions, "launcher"> {
-  const { http = defaultFlowSettings.http, modulesDir } = options;
+  const { http = defaultFlowSettings.http, modulesDir, moduleLists = { allow: ["*"], deny: [] } } = options;
   // The child has another working directory.
   const folders = http.static.map((folder) => ({ ...folder, path: resolve(folder.path) }));
   return {
@@ -196,8 +196,8 @@ export function completeOptions(
     unresponsiveMs: 2_000,
     modulesDir: undefined,
     disabled: keepLast(() => (modulesDir === undefined ? noneDisabled : readDisabled(modulesDir))),
-    moduleLists: { allow: ["*"], deny: [] },
-    functionLists: () => options.moduleLists ?? { allow: ["*"], deny: [] },
+    moduleLists,
+    functionLists: () => moduleLists,
     modulesProblem: () => undefined,
     codeCacheDir: undefined,
     maxOldSpaceMb: undefined,

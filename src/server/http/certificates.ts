@@ -20,14 +20,15 @@ export interface Certificates extends Disposable {
  * the previous certificate stays in use until they can.
  */
 export async function openCertificates(
-  options: CertificateOptions,
+  given: CertificateOptions,
   log: Logger,
   { pollIntervalMs = 1_000, nowMs = Date.now }: { pollIntervalMs?: number; nowMs?: () => number } = {},
 ): Promise<Certificates> {
+  const options: NamedOptions = { name: "tls", ...given };
+  const { name } = options;
   const listeners: ((next: SecureContextOptions) => void)[] = [];
   const first = await readCertificateFiles(options);
   let inUse = loadCertificate(first, options);
-  const { name = "tls" } = options;
   warnIfNotYetValid(name, inUse.certificate, log, nowMs());
   let handledFingerprint = fingerprintOf(first);
   let warnedMs = Number.NEGATIVE_INFINITY;
@@ -130,6 +131,8 @@ class CertificateError extends Error {
   }
 }
 
+type NamedOptions = CertificateOptions & { readonly name: string };
+
 /** The contents of the files. */
 type CertificateFiles = { readonly cert: string; readonly key: string; readonly ca: string | undefined };
 
@@ -138,8 +141,8 @@ async function readCertificateFiles({
   certFile,
   keyFile,
   clientCaFile,
-  name = "tls",
-}: CertificateOptions): Promise<CertificateFiles> {
+  name,
+}: NamedOptions): Promise<CertificateFiles> {
   // One after another, so that the error names the first of them.
   return {
     cert: await read(`${name}.certFile`, certFile),
@@ -165,10 +168,7 @@ function fingerprintOf(files: CertificateFiles): string {
 type LoadedCertificate = { readonly context: SecureContextOptions; readonly certificate: X509Certificate };
 
 /** Throws a CertificateError if the files can't be used together. */
-function loadCertificate(
-  { cert, key, ca }: CertificateFiles,
-  { name = "tls", minVersion }: CertificateOptions,
-): LoadedCertificate {
+function loadCertificate({ cert, key, ca }: CertificateFiles, { name, minVersion }: NamedOptions): LoadedCertificate {
   const [certificate] = parseCertificates(`${name}.certFile`, cert);
   if (!certificate.checkPrivateKey(parseKey(`${name}.keyFile`, key))) {
     throw new CertificateError(`${name}.keyFile`, `is not the key of the certificate in ${name}.certFile`);

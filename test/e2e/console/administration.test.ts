@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pack } from "../../modules/npm-registry.ts";
 import { nodesOf, templatesOf } from "../../modules/write-modules.ts";
-import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
+import { missingBrowser } from "../browser.ts";
 import { deploy, readRuntime } from "../deploy.ts";
 import { functionNode } from "../flow-builders.ts";
 import { bearer } from "../rest.ts";
@@ -32,32 +32,29 @@ function focused(page: Page): Promise<string> {
 }
 
 describe.skipIf(missingBrowser !== undefined)("the administration pages of the console", () => {
-  let browser: Browser;
   let service: Service;
   let headers: Record<string, string>;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([
-      openBrowser(),
-      startService({
-        config: {
-          adminAuth: { users: [user("admin", "*"), user("reader", "read")] },
-          roles: { "release-manager": ["read", "revisions.write"] },
-          modules: { deny: ["contrib-denied"] },
-          limits: { eventLoopDelayMs: 0 },
-        },
-      }),
-    ]);
+    service = await startService({
+      config: {
+        adminAuth: { users: [user("admin", "*"), user("reader", "read")] },
+        roles: { "release-manager": ["read", "revisions.write"] },
+        modules: { deny: ["contrib-denied"] },
+        limits: { eventLoopDelayMs: 0 },
+        runtime: { freshProcess: "never" },
+      },
+    });
     headers = bearer(await login(service, { username: "admin" }));
     await deploy(service, { flows }, "full", headers);
   });
-  afterAll(() => Promise.all([browser?.[Symbol.asyncDispose](), service?.[Symbol.asyncDispose]()]));
+  afterAll(() => service?.[Symbol.asyncDispose]());
 
   const status = async (token: string, path: string): Promise<number> =>
     (await service.send("GET", path, { headers: bearer(token) })).status;
 
   describe("tokens", () => {
     test("a token is created with chosen permissions, its secret is shown once, and it is revoked", async () => {
-      await using view = await Console.open(browser, service, { username: "admin", path: "/tokens" });
+      await using view = await Console.open(service, { username: "admin", path: "/tokens" });
       const { page } = view;
       await page.getByRole("button", { name: "Create a token" }).click();
       const dialog = page.getByRole("dialog");
@@ -96,7 +93,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
     test("all tokens of one user are revoked", async () => {
       const reader = { username: "reader", scope: "read" };
       const tokens = [await login(service, reader), await login(service, reader)];
-      await using view = await Console.open(browser, service, { username: "admin", path: "/tokens?user=reader" });
+      await using view = await Console.open(service, { username: "admin", path: "/tokens?user=reader" });
       const { page } = view;
       await page.getByRole("row").nth(2).waitFor();
       expect(await page.getByRole("cell", { name: "admin", exact: true }).count()).toBe(0);
@@ -109,7 +106,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
     });
 
     test("those who may only read are offered no change", async () => {
-      await using view = await Console.open(browser, service, { username: "reader", path: "/tokens" });
+      await using view = await Console.open(service, { username: "reader", path: "/tokens" });
       await view.page.getByRole("row").nth(1).waitFor();
       expect(await view.page.getByRole("button", { name: /Create|Revoke/ }).count()).toBe(0);
     });
@@ -117,7 +114,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
 
   describe("audit", () => {
     test("filters are in the address, and select entries", async () => {
-      await using view = await Console.open(browser, service, { username: "admin", path: "/audit?kind=deployment" });
+      await using view = await Console.open(service, { username: "admin", path: "/audit?kind=deployment" });
       const { page } = view;
       await page.getByRole("cell", { name: "Flows deployed or reloaded" }).first().waitFor();
       expect(await page.getByRole("cell", { name: "Signed in" }).count()).toBe(0);
@@ -134,7 +131,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
     });
 
     test("the log is verified, also against the head of an earlier check", async () => {
-      await using view = await Console.open(browser, service, { username: "admin", path: "/audit" });
+      await using view = await Console.open(service, { username: "admin", path: "/audit" });
       const { page } = view;
       await page.getByRole("button", { name: "Verify" }).click();
       const dialog = page.getByRole("dialog");
@@ -148,7 +145,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
     });
 
     test("the export is a file with what the API exports", async () => {
-      await using view = await Console.open(browser, service, { username: "admin", path: "/audit" });
+      await using view = await Console.open(service, { username: "admin", path: "/audit" });
       const { page } = view;
       await page.getByRole("button", { name: "Export" }).click();
       const downloading = page.waitForEvent("download");
@@ -178,7 +175,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
         manifest: { "node-red": { nodes: { all: "nodes.js" } } },
         files: { "nodes.js": nodesOf(["own"]), "nodes.html": templatesOf(["own"]) },
       });
-      await using view = await Console.open(browser, service, { username: "admin", path: "/modules" });
+      await using view = await Console.open(service, { username: "admin", path: "/modules" });
       const { page } = view;
       await page.getByRole("heading", { name: "Node types are missing" }).waitFor();
       await page.getByRole("button", { name: "Install", exact: true }).click();
@@ -208,7 +205,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
     });
 
     test("a module that the configuration denies is refused with the reason", async () => {
-      await using view = await Console.open(browser, service, { username: "admin", path: "/modules" });
+      await using view = await Console.open(service, { username: "admin", path: "/modules" });
       const { page } = view;
       await page.getByRole("button", { name: "Install", exact: true }).click();
       const dialog = page.getByRole("dialog");
@@ -220,14 +217,13 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
 
   describe("context", () => {
     test("a value is read when it is asked for, changed and deleted", async () => {
-      await using view = await Console.open(browser, service, { username: "admin", path: "/context" });
+      await using view = await Console.open(service, { username: "admin", path: "/context" });
       const { page } = view;
-      const read: string[] = [];
-      page.on("request", (request) => read.push(new URL(request.url()).pathname));
-      await page.reload();
       const global = page.getByRole("region", { name: "Keys of Global" });
       await page.getByRole("region", { name: "Keys of Counter" }).waitFor();
-      expect(read.filter((path) => path.endsWith("/GetContext"))).toEqual([]);
+      const paths = view.requests.map((url) => new URL(url).pathname);
+      expect(paths.filter((path) => path.endsWith("/ListContext"))).not.toEqual([]);
+      expect(paths.filter((path) => path.endsWith("/GetContext"))).toEqual([]);
       await global.getByRole("button", { name: "Show counter" }).click();
       await global.getByText(JSON.stringify(hostile)).waitFor();
 
@@ -251,7 +247,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
     });
 
     test("a value is set for a new key", async () => {
-      await using view = await Console.open(browser, service, { username: "admin", path: "/context" });
+      await using view = await Console.open(service, { username: "admin", path: "/context" });
       const { page } = view;
       await page.getByRole("button", { name: "Set a value" }).click();
       const dialog = page.getByRole("dialog");
@@ -265,7 +261,7 @@ describe.skipIf(missingBrowser !== undefined)("the administration pages of the c
   });
 
   test("the settings have the state of the service, and what the user may do", async () => {
-    await using view = await Console.open(browser, service, { username: "reader", path: "/settings" });
+    await using view = await Console.open(service, { username: "reader", path: "/settings" });
     const { page } = view;
     const permission = (name: string) =>
       page.getByRole("row").filter({ has: page.getByRole("cell", { name, exact: true }) });

@@ -1,6 +1,6 @@
 import axe from "axe-core";
 import type { Page } from "playwright-core";
-import type { Browser, Tab } from "../browser.ts";
+import { openBrowser, type Tab } from "../browser.ts";
 import type { Service } from "../service.ts";
 import { passwordOf } from "../users.ts";
 
@@ -13,15 +13,31 @@ export type Screen = {
 /** The narrowest screen for which the console is made. */
 export const phone = { viewport: { width: 390, height: 844 } } satisfies Screen;
 
+const desktop = { viewport: { width: 1280, height: 1000 } } satisfies Screen;
+
+/**
+ * Tabs that no test uses; the test files of a worker share them. Where their process has shown the console before, it takes half of the CPU
+ * time to load it. It remains as long as the tab is at an address of the same site, such as that of a picture.
+ */
+const idle: Tab[] = [];
+
+async function takeTab(): Promise<Tab> {
+  const tab = idle.pop();
+  return tab === undefined || tab.page.isClosed() ? (await openBrowser()).openTab() : tab;
+}
+
 /** The web console in a browser, used as by a person. */
 export class Console implements AsyncDisposable {
   readonly page: Page;
   readonly #tab: Tab;
   readonly #url: string;
+  /** The numbers of those of earlier tests in the tab. */
+  readonly #earlier: { readonly complaints: number; readonly requests: number };
 
   private constructor(tab: Tab, url: string) {
     this.#tab = tab;
     this.#url = url;
+    this.#earlier = { complaints: tab.complaints.length, requests: tab.requests.length };
     this.page = tab.page;
   }
 
@@ -30,17 +46,24 @@ export class Console implements AsyncDisposable {
    * which users sign in take as long to load as the console; `signIn` uses them.
    */
   static async open(
-    browser: Browser,
     { url }: Pick<Service, "url">,
-    { username, path = "", ...screen }: Screen & { readonly username?: string; readonly path?: string } = {},
+    {
+      username,
+      path = "",
+      viewport = desktop.viewport,
+      colorScheme = "light",
+    }: Screen & { readonly username?: string; readonly path?: string } = {},
   ): Promise<Console> {
-    const console = new Console(await browser.openTab(screen), url);
+    const console = new Console(await takeTab(), url);
     const { page } = console;
+    await page.context().clearCookies();
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme, reducedMotion: null });
     if (username !== undefined) {
       const form = { username, password: passwordOf(username) };
       const headers = { origin: new URL(url).origin };
       // Its response sets the cookie of the tab.
-      await page.request.post(`${url}/sign-in`, { form, headers, failOnStatusCode: true });
+      await page.request.post(`${url}/sign-in`, { form, headers, failOnStatusCode: true, maxRedirects: 0 });
     }
     await console.goto(path);
     if (username !== undefined) {
@@ -71,12 +94,13 @@ export class Console implements AsyncDisposable {
 
   /** What the browser has complained about, such as violations of the Content Security Policy; but not that no one was signed in. */
   get complaints(): readonly string[] {
-    return this.#tab.complaints.filter((complaint) => !complaint.includes("status of 401"));
+    const complaints = this.#tab.complaints.slice(this.#earlier.complaints);
+    return complaints.filter((complaint) => !complaint.includes("status of 401"));
   }
 
   /** The URLs of all requests. */
   get requests(): readonly string[] {
-    return this.#tab.requests;
+    return this.#tab.requests.slice(this.#earlier.requests);
   }
 
   /** What violates WCAG 2.2 AA on the page that is shown: the rules, with the elements. */
@@ -98,7 +122,13 @@ export class Console implements AsyncDisposable {
     );
   }
 
-  [Symbol.asyncDispose](): PromiseLike<void> {
-    return this.#tab[Symbol.asyncDispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.page.goto(`${this.#url}/console/icon.svg`);
+      idle.push(this.#tab);
+    } catch {
+      // The service is not there any more.
+      await this.#tab[Symbol.asyncDispose]();
+    }
   }
 }

@@ -79,7 +79,7 @@ async function writePictures(editor: Page, service: Service, browser: Browser): 
   if (pictures === undefined) {
     return;
   }
-  await using console = await Console.open(browser, service);
+  await using console = await Console.open(service);
   await mkdir(pictures, { recursive: true });
   for (const { id: tab } of tabs) {
     await console.goto(`/flows/${tab}`);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
+import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { type Node, functionNode, tab } from "../flow-builders.ts";
 import { bearer, json } from "../rest.ts";
@@ -27,22 +27,20 @@ const flows: Node[] = [
 
 describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
   let service: Service;
-  let browser: Browser;
   beforeAll(async () => {
-    const config = { adminAuth: { users: [user("admin", "*"), user("viewer", "read")] } };
-    [service, browser] = await Promise.all([startService({ config }), openBrowser()]);
+    const config = {
+      adminAuth: { users: [user("admin", "*"), user("viewer", "read")] },
+      runtime: { freshProcess: "never" },
+    };
+    service = await startService({ config });
     const headers = bearer(await login(service, { username: "admin" }));
     await deploy(service, { flows }, "full", { ...headers, "service-deployment-message": "First flows" });
   });
-  afterAll(async () => {
-    await Promise.all([service?.[Symbol.asyncDispose](), browser?.[Symbol.asyncDispose]()]);
-  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
 
-  test.each([
-    ["a desktop in light colors", {}],
-    ["a phone in dark colors", { ...phone, colorScheme: "dark" }],
-  ] as const)("finds a node, injects and shows what happens, on %s", async (_, screen) => {
-    await using console = await Console.open(browser, service, { ...screen, username: "admin", path: "/flows/orders" });
+  test("finds a node, injects and shows what happens, on a phone", async () => {
+    const screen = { ...phone, colorScheme: "dark" } as const;
+    await using console = await Console.open(service, { ...screen, username: "admin", path: "/flows/orders" });
     const { page } = console;
     const panel = page.getByRole("complementary", { name: "Node" });
 
@@ -80,7 +78,7 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
   });
 
   test("shows the debug messages of a node", async () => {
-    await using console = await Console.open(browser, service, { username: "admin", path: "/flows/orders?node=show" });
+    await using console = await Console.open(service, { username: "admin", path: "/flows/orders?node=show" });
     const { page } = console;
     await page.getByText("Those that the node sends").waitFor();
     const headers = bearer(await login(service, { username: "admin" }));
@@ -96,7 +94,7 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
   });
 
   test("selects the node that was clicked in the drawing", async () => {
-    await using console = await Console.open(browser, service, { username: "viewer", path: "/flows/other" });
+    await using console = await Console.open(service, { username: "viewer", path: "/flows/other" });
     const { page } = console;
     // All of the tab is in view, and its only node in the middle.
     await page.getByRole("application").click();
@@ -111,7 +109,7 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
   });
 
   test("paints nothing while nothing changes, and again when someone moves the drawing", async () => {
-    await using console = await Console.open(browser, service, { username: "viewer", path: "/flows/other" });
+    await using console = await Console.open(service, { username: "viewer", path: "/flows/other" });
     const { page } = console;
     const drawing = page.getByRole("application");
     await drawing.waitFor();
@@ -140,7 +138,7 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
   });
 
   test("disables a tab after a question, and enables it again", async () => {
-    await using console = await Console.open(browser, service, { username: "admin", path: "/flows/other" });
+    await using console = await Console.open(service, { username: "admin", path: "/flows/other" });
     const { page } = console;
     for (const [verb, next] of [
       ["Disable", "Enable"],
@@ -160,7 +158,7 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
       node.id === "price" ? { ...node, x: 360, y: 200 } : node.id === "start" ? { ...node, name: "begin" } : node,
     );
     const rev = await deploy(service, { flows: changed }, "full", headers);
-    await using console = await Console.open(browser, service, {
+    await using console = await Console.open(service, {
       username: "viewer",
       path: `/history/${rev}?view=picture`,
     });

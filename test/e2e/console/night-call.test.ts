@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
+import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { functionNode, type Node } from "../flow-builders.ts";
 import { bearer } from "../rest.ts";
@@ -47,10 +47,12 @@ function orders(charge: string): Node[] {
 
 describe.skipIf(missingBrowser !== undefined)("a call at night", () => {
   let service: Service;
-  let browser: Browser;
   beforeAll(async () => {
-    const config = { adminAuth: { users: [user("ada", "*"), user("bob", "*")] } };
-    [service, browser] = await Promise.all([startService({ config }), openBrowser()]);
+    const config = {
+      adminAuth: { users: [user("ada", "*"), user("bob", "*")] },
+      runtime: { freshProcess: "never" },
+    };
+    service = await startService({ config });
     const deployAs = async (username: string, message: string, charge: string): Promise<string> =>
       deploy(service, { flows: orders(charge) }, "full", {
         ...bearer(await login(service, { username })),
@@ -59,12 +61,10 @@ describe.skipIf(missingBrowser !== undefined)("a call at night", () => {
     await deployAs("ada", "Charge orders", "msg.payload = msg.payload.total;\nreturn msg;");
     await deployAs("bob", "Charge in cents", "const { total } = msg.order;\nmsg.payload = total * 100;\nreturn msg;");
   });
-  afterAll(async () => {
-    await Promise.all([service?.[Symbol.asyncDispose](), browser?.[Symbol.asyncDispose]()]);
-  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
 
   test("on a phone, the failing node and the change that caused it are found, and undone, in ten steps", async () => {
-    await using console = await Console.open(browser, service, { ...phone, colorScheme: "light" });
+    await using console = await Console.open(service, { ...phone, colorScheme: "light" });
     const { page } = console;
     let step = 0;
     const record = async (name: string): Promise<void> => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Browser, missingBrowser, openBrowser } from "../browser.ts";
+import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { functionNode } from "../flow-builders.ts";
 import { bearer } from "../rest.ts";
@@ -50,11 +50,10 @@ const flows = [
 
 describe.skipIf(missingBrowser !== undefined)("each page of the console", () => {
   let service: Service;
-  let browser: Browser;
   let rev: string;
   beforeAll(async () => {
     const config = { adminAuth: { users: [user("admin", "*"), user("viewer", "read")] } };
-    [service, browser] = await Promise.all([startService({ config }), openBrowser()]);
+    service = await startService({ config });
     const admin = { ...bearer(await login(service, {})), "service-deployment-message": html };
     rev = await deploy(service, { flows }, "full", admin);
     await service.send("POST", "/tokens", {
@@ -69,9 +68,7 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
       throw new Error(`the context was not written: ${written.body}`);
     }
   });
-  afterAll(async () => {
-    await Promise.all([service?.[Symbol.asyncDispose](), browser?.[Symbol.asyncDispose]()]);
-  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
 
   const paths = (): string[] => [
     "/no-such-page",
@@ -97,7 +94,7 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
 
   // Each page is shown once for both screens. Without motion, colours change at once.
   test("is accessible, fits, and shows hostile text as text, on a phone and on a desktop", async () => {
-    await using console = await Console.open(browser, service, { username: "admin", path: "/no-such-page" });
+    await using console = await Console.open(service, { username: "admin", path: "/no-such-page" });
     const { page } = console;
     for (const path of paths()) {
       for (const [at, [name, { viewport, colorScheme }]] of screens.entries()) {
@@ -116,10 +113,10 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
         expect([path, name, await page.evaluate("typeof hacked")]).toEqual([path, name, "undefined"]);
       }
     }
+    await console.goto(nodePath);
     for (const [, { viewport, colorScheme }] of screens) {
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      await console.goto(nodePath);
       await page.getByRole("complementary", { name: "Node" }).getByText(nodeId).waitFor();
       await page.getByText(html, { exact: false }).first().waitFor();
     }
@@ -127,7 +124,7 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
   });
 
   test("the first one loads at most 250 kB", async () => {
-    await using console = await Console.open(browser, service);
+    await using console = await Console.open(service);
     await console.signIn("admin");
     await console.page.getByRole("heading", { name: "Active revision" }).waitFor();
     const files = new Set(console.requests.filter((each) => each.includes("/console/assets/")));
@@ -140,14 +137,14 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
   });
 
   test("is found not to be accessible if it is not", async () => {
-    await using console = await Console.open(browser, service, { username: "admin" });
+    await using console = await Console.open(service, { username: "admin" });
     await console.page.locator("main h1").waitFor();
     await console.page.evaluate("document.querySelector('main').append(document.createElement('input'))");
     expect(await console.violations()).toEqual([expect.stringMatching(/^label: /)]);
   });
 
   test("shows no controls to someone who may only read", async () => {
-    await using console = await Console.open(browser, service, { username: "viewer" });
+    await using console = await Console.open(service, { username: "viewer" });
     const { page } = console;
     const navigation = page.getByRole("navigation", { name: "Pages" });
     await navigation.getByRole("link", { name: "History" }).waitFor();
@@ -159,7 +156,7 @@ describe.skipIf(missingBrowser !== undefined)("each page of the console", () => 
   });
 
   test("can be used with the keyboard alone", async () => {
-    await using console = await Console.open(browser, service, { username: "admin" });
+    await using console = await Console.open(service, { username: "admin" });
     const { page } = console;
     await page.locator("main h1").waitFor();
     await page.keyboard.press("Tab");

@@ -6,7 +6,7 @@ import { mountArguments } from "../../src/runtime/boundary-mounts.ts";
 import { type RuntimeOptions, runtimeDefaults } from "../../src/runtime/options.ts";
 import { createFolder } from "../store/builders.ts";
 import { isMissing } from "../e2e/program.ts";
-import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
+import { type OpenedRuntime, fixture, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape } from "./flow-builders.ts";
 
 const isRoot = process.geteuid?.() === 0;
@@ -91,8 +91,10 @@ describe.skipIf(skipsNamespaces)("a flow that may start processes, in namespaces
   });
 });
 
-test.skipIf(skipsNamespaces)("the processes of isolated flows are limited", async () => {
-  await using runtime = await shellUnderTest({ limits: { processes: 64 } });
+test.skipIf(skipsNamespaces)("isolated flows have the limits of runtime.limits", async () => {
+  await using runtime = await shellUnderTest({ limits: { processes: 64, openFiles: 300, fileSizeMb: 1 } });
+  expect(await run(runtime, "ulimit -n; ulimit -f; ulimit -c")).toBe("300\n2048\n0\n");
+  expect(await run(runtime, "head -c 2000000 /dev/zero > large; wc -c < large")).toMatch(/^1048576$/m);
   const before = await processesWith("471148");
   // Each line starts one process. The shell ends when it can't start more.
   const output = await run(runtime, "for i in $(seq 100); do sleep 471148 >/dev/null 2>&1 & done");
@@ -102,19 +104,13 @@ test.skipIf(skipsNamespaces)("the processes of isolated flows are limited", asyn
   expect(started.length).toBeLessThan(64);
 });
 
-test.skipIf(skipsNamespaces)("isolated flows have the other limits of runtime.limits", async () => {
-  await using runtime = await shellUnderTest({ limits: { openFiles: 300, fileSizeMb: 1 } });
-  expect(await run(runtime, "ulimit -n; ulimit -f; ulimit -c")).toBe("300\n2048\n0\n");
-  expect(await run(runtime, "head -c 2000000 /dev/zero > large; wc -c < large")).toMatch(/^1048576$/m);
-});
-
 test.skipIf(skipsNamespaces || !isRoot)("flows of a service that is root run as another user", async () => {
   await using runtime = await shellUnderTest({ user: 54_321 });
   expect(runtime.status().boundary).toMatchObject({ level: "namespaces", user: 54_321 });
   expect(await run(runtime, "id")).toBe("uid=54321 gid=54321 groups=54321\n");
   const dir = join(runtime.dataDir, "runtime");
   expect((await lstat(dir)).uid).toBe(54_321);
-  await using _ = await runtimeUnderTest({ dir, isolate: "off" });
+  await using _ = await runtimeUnderTest({ dir, isolate: "off", entry: fixture("ready") });
   expect((await lstat(dir)).uid).toBe(0);
 });
 
@@ -184,7 +180,7 @@ describe("without the programs that it needs", () => {
 
   test("flows run all the same by default, and the log says what is missing", async () => {
     vi.stubEnv("PATH", "/nonexistent");
-    await using runtime = await runtimeUnderTest();
+    await using runtime = await runtimeUnderTest({ entry: fixture("ready") });
     expect(runtime.status().boundary).toMatchObject({ level: "none" });
     await runtime.untilLogged(/^the flow runtime is not isolated by the operating system: bubblewrap/);
     await runtime.untilState("running");
@@ -192,7 +188,7 @@ describe("without the programs that it needs", () => {
 });
 
 test("a boundary can be switched off", async () => {
-  await using runtime = await runtimeUnderTest({ isolate: "off" });
+  await using runtime = await runtimeUnderTest({ isolate: "off", entry: fixture("ready") });
   expect(runtime.status().boundary).toMatchObject({ level: "none", message: "runtime.isolate is off" });
 });
 

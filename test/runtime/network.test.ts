@@ -176,18 +176,20 @@ describe("a flow", () => {
   ])(
     "can't connect to a port of the service with the %s node, and the log names the option",
     async (type, properties, config?: object) => {
+      // A denial is logged once per process, so that a loop of a flow does not fill the log.
+      const target = await openTarget();
+      protectedPorts.add(target.port);
       const text = JSON.stringify([
         tab("T"),
         injectOnce("i", "n"),
         { ...onTab("n"), wires: [[]], type, ...properties },
         ...(config === undefined ? [] : [{ id: "C", ...config }]),
-      ]).replaceAll("OWN", String(own.port));
-      // A denial is logged once per process, so that a loop of a flow does not fill the log.
-      await using fresh = await runtimeUnderTest({ protectedPorts });
-      await fresh.apply(revision(1, JSON.parse(text) as FlowNode[]), "full");
-      const entry = await fresh.untilLogged(/flows may not connect to .* port/);
-      expect(entry.message).toContain(`port ${own.port}: a port of the service`);
-      expect(own.connections).toBe(0);
+      ]).replaceAll("OWN", String(target.port));
+      await deploy(JSON.parse(text) as FlowNode[]);
+      const denial = `flows may not connect to .* port ${target.port}: a port of the service`;
+      await runtime.untilLogged(new RegExp(denial));
+      expect(target.connections).toBe(0);
+      target.server.close();
     },
   );
 

@@ -171,6 +171,7 @@ describe("by default a flow", () => {
     expect(await outcome(`load("process").chdir("..")`)).toEqual(denied);
     expect(await outcome(`load("process").binding("fs") && 1`)).toEqual(denied);
     expect(await outcome(`new (load("inspector").Session)().connect()`)).toEqual(denied);
+    expect(await outcome(`load("inspector").open(0)`)).toEqual(denied);
     expect(await outcome(`new (load("wasi").WASI)({ version: "preview1", preopens: { "/": "/" } }) && 1`)).toEqual(
       denied,
     );
@@ -221,6 +222,16 @@ describe("by default a flow", () => {
     expect(await event(`load("net").connect("mine.sock")`, "connect")).toBe("none");
   });
 
+  test("may not use file and exec nodes, and the log names the option that permits it", async () => {
+    const file = { ...onTab("file"), type: "file in", filename: "/etc/hostname", filenameType: "str" };
+    seq += 1;
+    const flows = [tab("T"), injectOnce("i", "file"), file, injectOnce("j", "exec"), exec("exec", "true")];
+    await runtime.apply(revision(seq, flows), "full");
+    const messageOf = (type: string) => runtime.entries.find(({ nodeType }) => nodeType === type)?.message;
+    await expect.poll(() => messageOf("file in")).toContain("The option runtime.allow.fileSystemRead permits it.");
+    await expect.poll(() => messageOf("exec")).toContain("The option runtime.allow.childProcess permits it.");
+  });
+
   test("has no Node IPC channel to the parent", async () => {
     expect(await outcome(`[typeof host.send, typeof host.channel, host.env.NODE_CHANNEL_FD ?? "none"]`)).toEqual({
       value: ["undefined", "undefined", "none"],
@@ -234,74 +245,73 @@ describe("by default a flow", () => {
   });
 });
 
-test.each([
-  ["to a directory outside", ".."],
-  ["to nothing outside", "../nothing"],
-])("flows do not run while their directory has a link %s", async (_, target) => {
+test("flows do not run while their directory has a link to a directory outside, or to nothing outside", async () => {
   await using runtime = await runtimeUnderTest(
     { active: async () => revision(1, []), restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 1 } },
     async (_modulesDir, userDir) => {
       await mkdir(`${userDir}/inside`, { recursive: true });
       await symlink("inside", `${userDir}/to-inside`);
-      await symlink(target, `${userDir}/to-outside`);
+      await symlink("..", `${userDir}/to-outside`);
     },
   );
+  const userDir = `${runtime.dataDir}/runtime`;
   await runtime.untilState("restarting");
   expect(runtime.status().message).toContain("the symbolic link to-outside in runtime.dir leads out of it: remove it");
-  await rm(`${runtime.dataDir}/runtime/to-outside`);
+  await symlink("../nothing", `${userDir}/to-nothing`);
+  await rm(`${userDir}/to-outside`);
+  await runtime.untilLogged(/the symbolic link to-nothing in runtime\.dir leads out of it: remove it/);
+  await rm(`${userDir}/to-nothing`);
   await runtime.untilState("running");
 });
 
-test("a link may lead to where flows may write", async () => {
-  await using other = await createFolder();
-  await using runtime = await runtimeUnderTest(
-    { allow: { fileSystemWrite: [other.path] } },
-    async (_modulesDir, userDir) => {
+describe("what the options allow", () => {
+  let other: Awaited<ReturnType<typeof createFolder>>;
+  let runtime: OpenedRuntime;
+  beforeAll(async () => {
+    other = await createFolder();
+    vi.stubEnv("FLOWGATE_TEST_SHARED", "shared");
+    const allow = {
+      childProcess: true,
+      worker: true,
+      env: ["FLOWGATE_TEST_SHARED"],
+      fileSystemRead: ["/proc"],
+      fileSystemWrite: [other.path],
+    };
+    runtime = await runtimeUnderTest({ allow }, async (_modulesDir, userDir) => {
       await mkdir(userDir, { recursive: true });
       await symlink(other.path, `${userDir}/shared`);
-    },
-  );
-  await runtime.untilState("running");
-  expect(runtime.status().message).toBeUndefined();
-});
-
-test("flows may do what the options allow", async () => {
-  vi.stubEnv("FLOWGATE_TEST_SHARED", "shared");
-  await using runtime = await runtimeUnderTest({
-    allow: { childProcess: true, worker: true, env: ["FLOWGATE_TEST_SHARED"], fileSystemRead: ["/proc"] },
+    });
+    vi.unstubAllEnvs();
   });
-  vi.unstubAllEnvs();
-  const code = `${escape} const load = (name) => host.getBuiltinModule(name);
-    new (load("worker_threads").Worker)("1", { eval: true });
-    load("fs").readFileSync("/proc/self/status");
-    msg.payload = load("child_process").execSync("echo $FLOWGATE_TEST_SHARED").toString();`;
-  await runtime.apply(revision(1, endpoint("/try", code)), "full");
-  expect(await runtime.get("/try")).toBe("shared\n");
-});
-
-test("file and exec nodes log the option that permits them", async () => {
-  await using runtime = await runtimeUnderTest();
-  const file = { ...onTab("file"), type: "file in", filename: "/etc/hostname", filenameType: "str" };
-  const flows = [tab("T"), injectOnce("i", "file"), file, injectOnce("j", "exec"), exec("exec", "true")];
-  await runtime.apply(revision(1, flows), "full");
-  const denied = /Access to this API has been restricted/;
-  const entries = [await runtime.untilLogged(denied, 1), await runtime.untilLogged(denied, 2)];
-  expect(Object.fromEntries(entries.map(({ nodeType, message }) => [nodeType, message]))).toEqual({
-    "file in": expect.stringContaining("The option runtime.allow.fileSystemRead permits it."),
-    exec: expect.stringContaining("The option runtime.allow.childProcess permits it."),
+  afterAll(async () => {
+    await runtime?.[Symbol.asyncDispose]();
+    await other?.[Symbol.asyncDispose]();
   });
-});
 
-test("the exec node runs if processes are allowed", async () => {
-  await using runtime = await runtimeUnderTest({ allow: { childProcess: true } });
-  const flows = [
-    tab("T"),
-    injectOnce("i", "exec"),
-    { ...exec("exec", "echo done in $BASH"), wires: [["f"], [], []] },
-    functionNode("f", { z: "T", func: "node.warn(msg.payload)" }),
-  ];
-  await runtime.apply(revision(1, flows), "full");
-  expect(await runtime.untilLogged(/done in \/bin\/bash/)).toMatchObject({ nodeId: "f" });
+  test("a link leads to where flows may write", async () => {
+    await runtime.untilState("running");
+    expect(runtime.status().message).toBeUndefined();
+  });
+
+  test("flows start processes and threads, and read files and variables", async () => {
+    const code = `${escape} const load = (name) => host.getBuiltinModule(name);
+      new (load("worker_threads").Worker)("1", { eval: true });
+      load("fs").readFileSync("/proc/self/status");
+      msg.payload = load("child_process").execSync("echo $FLOWGATE_TEST_SHARED").toString();`;
+    await runtime.apply(revision(1, endpoint("/try", code)), "nodes");
+    expect(await runtime.get("/try")).toBe("shared\n");
+  });
+
+  test("the exec node runs", async () => {
+    const flows = [
+      tab("T"),
+      injectOnce("i", "exec"),
+      { ...exec("exec", "echo done in $BASH"), wires: [["f"], [], []] },
+      functionNode("f", { z: "T", func: "node.warn(msg.payload)" }),
+    ];
+    await runtime.apply(revision(2, flows), "nodes");
+    expect(await runtime.untilLogged(/done in \/bin\/bash/)).toMatchObject({ nodeId: "f" });
+  });
 });
 
 test("processes that a flow spawned end with the child", async () => {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { hash } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
-import { mkdir, mkdtempDisposable, readFile, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -123,10 +123,10 @@ describe("a runtime", () => {
      msg.payload = found`,
   );
 
-  test("leaves a cache, which the next one uses; no flow has the file", async () => {
+  test("leaves a cache, which the next one uses, and starts if the file is no cache; no flow has it", async () => {
     await using folder = await createFolder();
     const inodes: number[] = [];
-    for (const start of ["first", "second"]) {
+    for (const start of ["without a cache", "with one", "with a file that is none"]) {
       await using runtime = await runtimeUnderTest({
         codeCacheDir: folder.path,
         active: async () => revision(1, openFiles),
@@ -137,14 +137,18 @@ describe("a runtime", () => {
         expect({ start, names }).toEqual({ start, names: [expect.stringMatching(/^flow-runtime-[\da-f]{16}$/)] });
         return names;
       });
-      const { ino, size, mode } = await stat(join(folder.path, files[0] ?? ""));
+      const file = join(folder.path, files[0] ?? "");
+      const { ino, size, mode } = await stat(file);
       expect([size > 1_000_000, mode & 0o777]).toEqual([true, 0o600]);
       inodes.push(ino);
       const open = JSON.parse(await runtime.get("/open")) as number[];
       expect(open.length).toBeGreaterThan(3);
       expect(open).not.toContain(ino);
+      if (start === "with one") {
+        await writeFile(file, Buffer.alloc(size));
+      }
     }
-    expect(inodes[1]).toBe(inodes[0]);
+    expect(new Set(inodes).size).toBe(1);
   });
 
   test("leaves none if it has added modules, whose code runs before flows", async () => {
@@ -172,27 +176,11 @@ describe("a runtime", () => {
     await eventually(async () => expect(await readdir(folder.path)).toEqual([]));
   });
 
-  test.each([
-    ["does not exist", async (path: string) => rm(path, { recursive: true })],
-    [
-      "has a file that is no cache",
-      async (path: string) => {
-        await using runtime = await runtimeUnderTest({ codeCacheDir: path });
-        await runtime.untilState("running");
-        await eventually(async () => {
-          const [name = ""] = await readdir(path);
-          expect(name).toMatch(/^flow-runtime-[\da-f]{16}$/);
-          await writeFile(join(path, name), Buffer.alloc(100));
-        });
-      },
-    ],
-  ])("starts if its folder %s", async (_what, prepare) => {
+  test("starts if its folder does not exist", async () => {
     await using folder = await createFolder();
-    const path = join(folder.path, "cache");
-    await mkdir(path);
-    await prepare(path);
-    await using runtime = await runtimeUnderTest({ codeCacheDir: path, active: async () => revision(1, openFiles) });
+    const codeCacheDir = join(folder.path, "cache");
+    await using runtime = await runtimeUnderTest({ codeCacheDir, entry: fixture("ready") });
     await runtime.untilState("running");
-    expect(await runtime.get("/open")).toMatch(/^\[/);
+    expect(runtime.status().message).toBeUndefined();
   });
 });

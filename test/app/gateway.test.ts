@@ -175,7 +175,7 @@ test("accepts partial options, and fills in the defaults", async () => {
   await using gateway = await openGateway({
     port: 0,
     dataDir: folder.path,
-    runtime: { port: 0 },
+    runtime: { mode: "none" },
     log: { level: "silent" },
   });
   expect(await (await fetch(`${gateway.url}/auth/login`)).json()).toEqual({});

@@ -6,7 +6,7 @@ import { eventually, type Service, startService } from "./service.ts";
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ config: { metrics: { nodes: true } } });
+  service = await startService({ config: { metrics: { nodes: true }, runtime: { freshProcess: "never" } } });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 

@@ -88,7 +88,7 @@ let port: number;
 beforeAll(async () => {
   collector = await openCollector();
   service = await startService({
-    config: { tracing: { endpoint: collector.endpoint, flows: true } },
+    config: { tracing: { endpoint: collector.endpoint, flows: true }, runtime: { freshProcess: "never" } },
     env: { OTEL_BSP_SCHEDULE_DELAY: "100" },
   });
   await deploy(service, { flows });

@@ -155,7 +155,11 @@ function isReordered(base: readonly string[], side: readonly string[]): boolean 
 }
 
 /** Finds changes of different nodes that are not valid, or not intended, together. */
-function findStructuralConflicts(states: Versions<NodeVersions>, merged: NodeVersions, budget: Budget): MergeConflict[] {
+function findStructuralConflicts(
+  states: Versions<NodeVersions>,
+  merged: NodeVersions,
+  budget: Budget,
+): MergeConflict[] {
   const conflicts: MergeConflict[] = [];
   for (const found of [
     findLostReferences(states, merged, "ours", "theirs"),

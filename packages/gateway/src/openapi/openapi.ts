@@ -3,7 +3,12 @@ import { collectImplementations } from "../call/implementations.ts";
 import { adapterOptionChecks, fastifyOptionChecks, fetchOptionChecks } from "../options/adapter-checks.ts";
 import { checkIsObject, checkOptions } from "../options/check-options.ts";
 import { gatewayOptionChecks } from "../options/option-checks.ts";
-import { completeOptions, type CompleteGatewayOptions, forRegistration, type GatewayOptions } from "../options/options.ts";
+import {
+  completeOptions,
+  type CompleteGatewayOptions,
+  forRegistration,
+  type GatewayOptions,
+} from "../options/options.ts";
 import type { Route } from "../routing/route.ts";
 import { createRouter } from "../routing/router.ts";
 import { compileRoutes, type Rule, rulesOf } from "../routing/routes.ts";

@@ -152,7 +152,10 @@ function chooseEncoding(acceptEncoding: string, encodings: readonly ContentEncod
  * consumed. `return` is passed on to `body` immediately, even while a chunk is awaited. An error of `body` is rethrown without
  * completing the compressed data. The compression is opened for the first chunk, and freed when the iteration ends.
  */
-function compressStream(body: AsyncIterable<string | Uint8Array>, open: () => StreamCompression): AsyncIterable<Uint8Array> {
+function compressStream(
+  body: AsyncIterable<string | Uint8Array>,
+  open: () => StreamCompression,
+): AsyncIterable<Uint8Array> {
   return {
     [Symbol.asyncIterator]() {
       const source = body[Symbol.asyncIterator]();

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { buildServer, findGo, installSuite, readFailures, startSuite } from "./suite.ts";
+import { go } from "../go.ts";
+import { buildServer, installSuite, readFailures, startSuite } from "./suite.ts";
 
-const go = findGo();
 if (go === undefined) {
   process.stderr.write("Connect's conformance suite is skipped: Go is not installed.\n");
 }
@@ -37,7 +37,7 @@ describe.skipIf(go === undefined)("Connect's conformance suite", () => {
     "%s passes, apart from the known failures",
     { timeout: 15 * minuteMs },
     async ([, server, cases, skipped], { signal }) => {
-      const program = await installSuite(go ?? "");
+      const program = await installSuite();
       const serverPath = await buildServer();
       const run = async (flags: readonly string[]) => {
         const suite = startSuite(program, serverPath, server, flags, signal);

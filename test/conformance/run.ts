@@ -2,18 +2,18 @@
 // `npm run conformance -- node --run 'Timeouts/**' --trace`. The servers are `flowgate` (default), `node` and `fastify` (the gateway
 // library alone), and `stock` (Connect's own adapter, to compare with).
 import { once } from "node:events";
-import { buildServer, findGo, installSuite, readFailures, serversUnderTest, startSuite } from "./suite.ts";
+import { go } from "../go.ts";
+import { buildServer, installSuite, readFailures, serversUnderTest, startSuite } from "./suite.ts";
 
 const args = process.argv.slice(2);
 const named = serversUnderTest.find((name) => name === args[0]);
 const server = named ?? "flowgate";
 const flags = named === undefined ? args : args.slice(1);
 
-const go = findGo();
 if (go === undefined) {
   throw new Error("Connect's conformance suite needs Go: https://go.dev/dl");
 }
-const program = await installSuite(go);
+const program = await installSuite();
 
 const end = new AbortController();
 process.once("SIGINT", () => end.abort());

@@ -1,9 +1,10 @@
-import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { build } from "rolldown";
+import { go, goEnvironment } from "../go.ts";
 
 /** The version of connectrpc.com/conformance, which test/proto/connectrpc comes from. */
 const version = "v1.0.7";
@@ -26,18 +27,13 @@ const flagsOf: Readonly<Record<ServerUnderTest, readonly string[]>> = {
   stock: ["--skip", "Server Message Size/**"],
 };
 
-/** The go command on the PATH, or at the location of go.dev's archive. */
-export function findGo(): string | undefined {
-  return ["go", "/usr/local/go/bin/go"].find((go) => spawnSync(go, ["version"]).status === 0);
-}
-
 /** Builds connectconformance unless it exists. Takes minutes without Go's caches. */
-export async function installSuite(go: string): Promise<string> {
+export async function installSuite(): Promise<string> {
   const folder = join(root, "node_modules/.cache/connectconformance", version);
   const program = join(folder, "connectconformance");
   if (!existsSync(program)) {
-    const build = spawn(go, ["install", `connectrpc.com/conformance/cmd/connectconformance@${version}`], {
-      env: { ...process.env, GOBIN: folder },
+    const build = spawn(go ?? "go", ["install", `connectrpc.com/conformance/cmd/connectconformance@${version}`], {
+      env: { ...process.env, ...goEnvironment, GOBIN: folder },
       stdio: "inherit",
     });
     const [status] = await once(build, "exit");

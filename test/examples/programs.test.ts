@@ -1,10 +1,9 @@
 import { writeFile } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, preview } from "vite";
 import { parse } from "yaml";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { findGo } from "../conformance/suite.ts";
 import { missingBrowser, openBrowser } from "../e2e/browser.ts";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint, type Node, tab } from "../e2e/flow-builders.ts";
@@ -12,13 +11,13 @@ import { isMissing } from "../e2e/program.ts";
 import { bearer, v2 } from "../e2e/rest.ts";
 import { type Service, startService } from "../e2e/service.ts";
 import { login, passwordOf, user } from "../e2e/users.ts";
+import { go, goEnvironment } from "../go.ts";
 import { codeBlocks, copyExample, type Example, readExample } from "./example.ts";
 import { execute, type Execution, succeed } from "./execute.ts";
 import { hasPython, openPython } from "./python.ts";
 
 // The programs of examples/, each with the same service.
 
-const go = findGo();
 const path = (name: string): string => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url));
 
 /** The page of examples/browser, as Vite serves it. */
@@ -112,11 +111,10 @@ describe.skipIf(isMissing("Go", go !== undefined))("Go", () => {
   beforeAll(async () => {
     example = await copyExample("go");
     program = join(example.folder, "deploy");
+    const options = { cwd: example.folder, env: goEnvironment };
     // Its plugins are tools of the module, which buf starts with the go in PATH.
-    const PATH = [dirname(go ?? ""), process.env["PATH"]].join(delimiter);
-    await succeed("buf", ["generate"], { cwd: example.folder, env: { PATH } });
-    // As for the clients of the gateway: Go's cache applies, and the linker takes less time.
-    await succeed(go ?? "", ["build", "-trimpath", "-ldflags=-s -w", "-o", program, "."], { cwd: example.folder });
+    await succeed("buf", ["generate"], options);
+    await succeed(go ?? "", ["build", "-o", program, "."], options);
   });
   afterAll(() => example?.[Symbol.asyncDispose]());
 

@@ -2,13 +2,16 @@ import { createFileRegistry, fromBinary, type FileRegistry } from "@bufbuild/pro
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../../../test/free-port.ts";
+import { go, goEnvironment } from "../../../../test/go.ts";
 
+const env = { ...process.env, ...goEnvironment };
 const module = "github.com/grpc-ecosystem/grpc-gateway/v2";
 const version = "v2.33.0";
 const root = join(import.meta.dirname, "../../../..");
@@ -22,17 +25,16 @@ export type GrpcGateway = AsyncDisposable & {
 
 /** Downloads, builds and starts the example. Returns the reason if that is not possible. */
 export async function openGrpcGateway(): Promise<GrpcGateway | string> {
-  const go = ["go", "/usr/local/go/bin/go"].find((command) => spawnSync(command, ["version"]).status === 0);
   if (go === undefined) {
     return "Go is not installed";
   }
-  const downloaded = spawnSync(go, ["mod", "download", "-json", `${module}@${version}`], { encoding: "utf8" });
+  const downloaded = spawnSync(go, ["mod", "download", "-json", `${module}@${version}`], { env, encoding: "utf8" });
   if (downloaded.status !== 0) {
     return "the module can't be downloaded";
   }
   const { Dir } = JSON.parse(downloaded.stdout) as { Dir: string };
-  const bin = join(root, "node_modules/.cache/grpc-gateway", version);
-  const failure = await buildPrograms(go, Dir, bin);
+  const bin = join(root, "node_modules/.cache/grpc-gateway", `${version}-addr`);
+  const failure = existsSync(bin) ? undefined : await buildPrograms(go, Dir, bin);
   if (failure !== undefined) {
     return `the module can't be built: ${failure}`;
   }
@@ -53,7 +55,10 @@ export async function openGrpcGateway(): Promise<GrpcGateway | string> {
   return { baseUrl: `http://127.0.0.1:${port}`, types, [Symbol.asyncDispose]: () => stop(children) };
 }
 
-/** The gateway listens on port 8080 of all interfaces, unless a flag is added to its source. Returns why it can't be built. */
+/**
+ * The gateway listens on port 8080 of all interfaces, unless a flag is added to its source. Returns why it can't be built. The programs are
+ * kept for the next run: with another change of the source, their folder has another name.
+ */
 async function buildPrograms(go: string, module: string, bin: string): Promise<string | undefined> {
   const copy = await mkdtemp(join(tmpdir(), "grpc-gateway-"));
   try {
@@ -66,12 +71,16 @@ async function buildPrograms(go: string, module: string, bin: string): Promise<s
       main,
       source.replace(/Addr: +":8080"/, "Addr: *addr").replace("func main() {", `${flag}\n\nfunc main() {`),
     );
-    await mkdir(bin, { recursive: true });
+    const part = `${bin}.part`;
+    await mkdir(part, { recursive: true });
     const programs = ["example-gateway-server", "example-grpc-server"].map((name) => `./examples/internal/cmd/${name}`);
-    // Without the paths of this copy in it, what is built remains in Go's cache for the next run.
-    const build = ["build", "-trimpath", "-o", `${bin}/`, ...programs];
-    const { status, stderr } = spawnSync(go, build, { cwd: copy, encoding: "utf8" });
-    return status === 0 ? undefined : stderr.split("\n").at(-2);
+    const build = ["build", "-o", `${part}/`, ...programs];
+    const { status, stderr } = spawnSync(go, build, { cwd: copy, env, encoding: "utf8" });
+    if (status !== 0) {
+      return stderr.split("\n").at(-2);
+    }
+    await rename(part, bin);
+    return undefined;
   } finally {
     await rm(copy, { recursive: true });
   }

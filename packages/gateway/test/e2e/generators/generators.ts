@@ -2,6 +2,7 @@ import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promis
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { succeed } from "../../../../../test/examples/execute.ts";
+import { goEnvironment as env } from "../../../../../test/go.ts";
 import { clients, modules, type Tools } from "./tools.ts";
 
 /** How to start a client, before the URL of the server. */
@@ -132,7 +133,7 @@ export const generators: readonly Generator[] = [
       await mkdir(join(folder, "gadgets"));
       const generator = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2";
       const settings = ["-generate", "types,client", "-package", "gadgets", "-o", join(folder, "gadgets/client.go")];
-      await succeed(tools.go, ["run", generator, ...settings, document]);
+      await succeed(tools.go, ["run", generator, ...settings, document], { env });
       return await compileGo(tools.go, folder);
     },
   },
@@ -187,8 +188,8 @@ export async function generateOgen(go: string, document: string, folder: string,
   await writeFile(join(folder, "openapi.json"), text);
   const generator = "github.com/ogen-go/ogen/cmd/ogen@v1.24.0";
   const settings = ["-config", "ogen.yml", "-package", name, "-target", name, "-loglevel", "error"];
-  await succeed(go, ["run", generator, ...settings, "openapi.json"], { cwd: folder });
-  await succeed(go, ["build", "-trimpath", `./${name}`], { cwd: folder });
+  await succeed(go, ["run", generator, ...settings, "openapi.json"], { cwd: folder, env });
+  await succeed(go, ["build", `./${name}`], { cwd: folder, env });
 }
 
 /** Compiles all files that openapi-generator has written. */
@@ -215,8 +216,7 @@ async function runNpm(npm: string, script: string, args: readonly string[]): Pro
 
 async function compileGo(go: string, folder: string): Promise<Command> {
   const program = join(folder, "client");
-  // Without symbols, which take the linker a third of its time, and without the path of the folder, so that Go's cache applies.
-  await succeed(go, ["build", "-trimpath", "-ldflags=-s -w", "-o", program, "."], { cwd: folder });
+  await succeed(go, ["build", "-o", program, "."], { cwd: folder, env });
   return [program, []];
 }
 

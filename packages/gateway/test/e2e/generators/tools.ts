@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { cp, readFile, rename, rm } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
-import { findGo } from "../../../../../test/conformance/suite.ts";
 import { execute, succeed } from "../../../../../test/examples/execute.ts";
+import { go } from "../../../../../test/go.ts";
 import { hasPython, InstallationError, openPython } from "../../../../../test/examples/python.ts";
 
 export const clients = join(import.meta.dirname, "clients");
@@ -36,7 +36,7 @@ export type Tools = {
 /** Finds the tools. Packages are installed in folders that are kept for the next run of the tests. */
 export async function findTools(): Promise<Tools> {
   const [python, jars, npm] = await Promise.all([installPython(), installJars(), installNpm()]);
-  return { python, openapiGenerator: await findJar(python), jars, go: findGo() ?? new Missing("Go is missing"), npm };
+  return { python, openapiGenerator: await findJar(python), jars, go: go ?? new Missing("Go is missing"), npm };
 }
 
 async function installPython(): Promise<Tool> {

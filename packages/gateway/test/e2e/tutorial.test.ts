@@ -74,12 +74,12 @@ describe.each([...(await Promise.all([findNode(22), findNode(24)])), thisNode])(
   "on Node $major",
   ({ path, missing }) => {
     test.skipIf(missing !== undefined).each([
-      ["the introduction", "@flowgate/gateway", "server.ts"],
-      ["the tutorial", "Tutorial", "server.ts"],
-      ["the example on node:http", "node:http", "node-http.ts"],
-    ])("%s: the commands print the documented output", async (_name, heading, file) => {
+      // The introduction changes a book.
+      ["the tutorial and the introduction", ["Tutorial", "@flowgate/gateway"], "server.ts"],
+      ["the example on node:http", ["node:http"], "node-http.ts"],
+    ])("%s: the commands print the documented output", async (_name, headings, file) => {
       await using server = await openListeningProgram(path, [file], { cwd: stage.empty, env });
-      for (const { command, response } of consoleBlocks(heading).flatMap(({ text }) => readCalls(text))) {
+      for (const { command, response } of headings.flatMap(readCallsOf)) {
         expect(`$ ${command}\n${await run(command, stage.empty, server.url)}`).toBe(`$ ${command}\n${response}`);
       }
     });
@@ -130,6 +130,8 @@ test("the package installs no other packages", async () => {
   const names = Object.keys(lock.packages).flatMap((path) => /(?<=node_modules\/).+$/.exec(path) ?? []);
   expect(new Set(names)).toEqual(new Set(["@bufbuild/protobuf", "@connectrpc/connect", "@flowgate/gateway"]));
 });
+
+const readCallsOf = (heading: string): Call[] => consoleBlocks(heading).flatMap(({ text }) => readCalls(text));
 
 /** Without what comments become: generated code has none. */
 function withoutDescriptions(value: object): unknown {

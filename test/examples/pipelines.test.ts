@@ -24,7 +24,11 @@ let readToken: string;
 
 beforeAll(async () => {
   service = await startService({
-    config: { adminAuth: { users: [user("admin", "*")] }, limits: { eventLoopDelayMs: 0 } },
+    config: {
+      adminAuth: { users: [user("admin", "*")] },
+      limits: { eventLoopDelayMs: 0 },
+      runtime: { freshProcess: "never" },
+    },
   });
   token = await login(service, {});
   readToken = await login(service, { scope: "flows.read" });

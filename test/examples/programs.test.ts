@@ -29,7 +29,12 @@ beforeAll(async () => {
   const [yaml = ""] = codeBlocks(await readExample("browser/README.md"), "yaml");
   const { cors } = parse(yaml.replace("http://localhost:5173", page.origin)) as object & { cors: object };
   service = await startService({
-    config: { adminAuth: { users: [user("admin", "*")] }, cors, limits: { eventLoopDelayMs: 0 } },
+    config: {
+      adminAuth: { users: [user("admin", "*")] },
+      cors,
+      limits: { eventLoopDelayMs: 0 },
+      runtime: { freshProcess: "never" },
+    },
   });
   token = await login(service, {});
 });

@@ -39,10 +39,10 @@ export function readOwnManifest(path: string): Fields {
 }
 
 /** The version of the flow runtime that is installed with the service. */
-export function readFlowRuntimeVersion(): string {
+export const readFlowRuntimeVersion = keepLast((): string => {
   const { version } = readOwnManifest(resolvePackage("@node-red/runtime/package.json"));
   return String(version);
-}
+});
 
 function readFields(path: string, maxBytes: number): Fields {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

@@ -83,3 +83,16 @@ test("the list of modules remains while it can't be read to disable one", async 
   );
   expect([printed, await readFile(manifest, "utf8")]).toEqual(["EMFILE", before]);
 });
+
+test("a process starts without its code cache while there are no file descriptors", async () => {
+  await using folder = await createFolder();
+  const printed = run(
+    `import { openCodeCache } from ${source("runtime/code-cache-file.ts")};
+    const open = () => openCodeCache({ codeCacheDir: folder, maxOldSpaceMb: 256, entry: new URL("file:///entry.js") });
+    open()?.discard();
+    const during = await withoutDescriptors(() => open() ?? "none");
+    console.log(JSON.stringify({ during }));`,
+    folder.path,
+  );
+  expect(printed).toEqual({ during: "none" });
+});

@@ -53,18 +53,34 @@ type Context = {
 };
 
 /** All that import a module; an import type has its source too. */
-type ImportNode = { readonly source?: { readonly value?: unknown } | null };
+type ImportNode = {
+  readonly type: string;
+  readonly source?: { readonly value?: unknown } | null;
+  readonly importKind?: string;
+  readonly exportKind?: string;
+};
 
 type Identifier = { readonly name?: unknown };
+
+function isType({ type, importKind, exportKind }: ImportNode): boolean {
+  return type === "TSImportType" || importKind === "type" || exportKind === "type";
+}
 
 const layersRule = {
   meta: { schema: [{ type: "string" }] },
   create(context: Context) {
     const file = relative(context.options[0], context.filename).replaceAll(sep, "/");
-    const check = ({ source }: ImportNode): void => {
-      const message = typeof source?.value === "string" ? findForbiddenImport(file, source.value) : undefined;
-      if (message !== undefined && source) {
-        context.report({ node: source, message });
+    const check = (node: ImportNode): void => {
+      const specifier = node.source?.value;
+      if (typeof specifier !== "string" || !node.source) {
+        return;
+      }
+      const loadsNodeRed = specifier.startsWith("@node-red/") && !isType(node) && isLayered(file) && !loaders.has(file);
+      const message = loadsNodeRed
+        ? `${file} must not load ${specifier}, see scripts/lint/layers.ts`
+        : findForbiddenImport(file, specifier);
+      if (message !== undefined) {
+        context.report({ node: node.source, message });
       }
     };
     return {

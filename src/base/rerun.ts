@@ -3,19 +3,19 @@
  * it, also if it fails.
  */
 export function createRerun(task: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined;
+  let ended: Promise<void> | undefined;
   let next: Promise<void> | undefined;
   return function run(): Promise<void> {
-    if (running === undefined) {
-      running = task().finally(() => (running = undefined));
-      return running;
+    if (ended === undefined) {
+      const running = task().finally(() => (ended = undefined));
+      ended = running.catch(() => {});
+      // A promise of its own, so that a failure that no caller handles is reported.
+      return running.then();
     }
-    next ??= running
-      .catch(() => {})
-      .then(() => {
-        next = undefined;
-        return run();
-      });
+    next ??= ended.then(() => {
+      next = undefined;
+      return run();
+    });
     return next;
   };
 }

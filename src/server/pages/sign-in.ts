@@ -240,8 +240,10 @@ function showError(
   }
   const status = known ?? (typeof statusCode === "number" ? statusCode : 500);
   const text = known === undefined ? "The request has failed." : (error as FlowgateError).message;
-  if (error instanceof FlowgateError) {
-    reply.headers(headersOf(error));
+  // Not the challenge, which a page can't answer.
+  const retryAfter = error instanceof FlowgateError ? headersOf(error)["retry-after"] : undefined;
+  if (retryAfter !== undefined) {
+    reply.header("retry-after", retryAfter);
   }
   const { cookies, path } = contextOf(request);
   if (cookies !== undefined && path.startsWith(signInPaths.callback)) {

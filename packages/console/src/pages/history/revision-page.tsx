@@ -235,6 +235,6 @@ function Difference({ revision: { rev, parent } }: { readonly revision: Revision
 const maxShownLength = 60;
 
 function describe({ rev, message, user }: Revision): string {
-  const short = message.length <= maxShownLength ? message : `${message.slice(0, maxMessageLength)}…`;
+  const short = message.length <= maxShownLength ? message : `${message.slice(0, maxShownLength)}…`;
   return [shortRev(rev), visibleText(short), visibleText(user)].filter((part) => part !== "").join(" · ");
 }

@@ -13,7 +13,7 @@ test("the reference has a row for every option, and for no other", async () => {
     ["AdapterOptions", "src/adapters/adapter.ts", "AdapterOptions"],
     ["FetchHandlerOptions", "src/adapters/fetch/handler.ts", "FetchHandlerOptions"],
     ["JsonOptions", "src/json/json-options.ts", "JsonOptions"],
-    ["CompressionOptions", "src/protocols/rest/response/compressor.ts", "CompressionOptions"],
+    ["CompressionOptions", "src/options/options.ts", "CompressionOptions"],
     ["CorsOptions", "src/http/cors.ts", "CorsOptions"],
     ["OpenApiOptions", "src/openapi/options.ts", "OpenApiOptions"],
     ["Parameters", "src/plugin/parameters.ts", "Parameters"],

@@ -26,7 +26,7 @@ import { accessRules, createRoutes } from "../services/api.ts";
 import { auditService } from "../services/audit.ts";
 import { authService } from "../services/auth.ts";
 import { contextService } from "../services/context.ts";
-import { catchUpInterceptor } from "../services/rest.ts";
+import { catchUpInterceptor } from "../services/catch-up.ts";
 import { eventsService } from "../services/events.ts";
 import { flowsService } from "../services/flows.ts";
 import { modulesService } from "../services/modules.ts";

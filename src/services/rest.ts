@@ -1,12 +1,10 @@
-import type { HandlerContext, Interceptor } from "@connectrpc/connect";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { ResponseFormat } from "../flows/analysis/messages.ts";
 import { originOf, peerKey } from "../auth/caller.ts";
 import type { Conditions } from "../deployments/deployment.ts";
 import { preconditionFailed } from "../deployments/errors.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Revision } from "../store/revision.ts";
-import type { FlowStore } from "../store/flow-store.ts";
-import type { Store } from "../store/store.ts";
 
 // In what calls over REST differ from those over RPC protocols. Everything else in services/ is the same for all protocols.
 
@@ -89,27 +87,4 @@ function matches(list: string, rev: string): boolean {
     throw new FlowgateError("invalid_argument", 'If-None-Match: must be * or a list of entity tags, such as "abc"');
   }
   return tags.some((tag) => tag === rev || tag.replace(/-[a-z]+$/, "") === rev);
-}
-
-/** The `rev` of a revision that the client knows. */
-const knownRevision = "service-known-revision";
-
-/**
- * Lets clients that move between replicas read their own writes: if a client knows another revision than the active one,
- * its call waits until this replica has read the newest one.
- */
-export function catchUpInterceptor(store: Pick<Store, "health"> & { readonly flows: FlowStore }): Interceptor {
-  return (next) => async (request) => {
-    const { header } = request;
-    const { rev } = store.flows.active();
-    const known = header.get(knownRevision);
-    const cached = header.get("if-none-match");
-    if (known !== null && known !== rev) {
-      await store.flows.catchUp();
-    } else if (cached !== null && !cached.includes(rev) && store.health().isUsable) {
-      // Without the database, the flows in memory are the best answer to a conditional request.
-      await store.flows.catchUp().catch(() => {});
-    }
-    return next(request);
-  };
 }

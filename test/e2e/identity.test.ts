@@ -283,8 +283,8 @@ describe("behind a trusted proxy", () => {
   });
 
   test("failed logins are counted by the nearest forwarded address, not by those that a client has sent", async () => {
-    const attempt = async (at: number): Promise<number> => {
-      const from = `192.0.2.${at}, 198.51.100.1`;
+    const attempt = async (at: number, nearest = "198.51.100.1"): Promise<number> => {
+      const from = `192.0.2.${at}, ${nearest}`;
       const body = new URLSearchParams(tokenParameters({ username: from, password: "wrong" })).toString();
       return (await service.send("POST", "/auth/token", { headers: { ...form, "x-forwarded-for": from }, body }))
         .status;
@@ -293,5 +293,6 @@ describe("behind a trusted proxy", () => {
       expect(await attempt(at)).toBe(400);
     }
     expect(await attempt(50)).toBe(429);
+    expect(await attempt(50, "198.51.100.2")).toBe(400);
   });
 });

@@ -473,6 +473,16 @@ test("without users, tools need no token, and a replica without flows answers wh
   ).toBe(403);
 });
 
+test("without users, a port that is read-only has an anonymous user who may only read", async () => {
+  const nodeRed = { port: 0, editor: "read-only" };
+  await using service = await startToolService({ config: { ...withoutRuntime, nodeRed } });
+  const { user: anonymous } = (await service.sendTool("GET", "/settings")).json() as { user: { permissions: unknown } };
+  expect(anonymous).toMatchObject({ anonymous: true });
+  expect(anonymous.permissions).not.toBe("*");
+  expect((await service.sendTool("GET", "/flows")).status).toBe(200);
+  expect((await service.sendTool("POST", "/flows", { headers: json, body: "[]" })).status).toBe(401);
+});
+
 test("with TLS, the listener has it too, and names its own origin", async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-tools-"));
   const authority = createAuthority();

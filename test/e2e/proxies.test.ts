@@ -40,12 +40,12 @@ const hasBoth = plainNames.every((name) => programs[name]);
 
 /**
  * How a proxy connects to the service does not depend on how the client has connected, so that each side is tested once: clients with TLS
- * before a service without it, as is most common, and the reverse.
+ * before a service without it, as is most common, and the reverse. gRPC needs HTTP/2, which Envoy offers over TLS only.
  */
 const clientsBefore: Record<Name, Record<"plain" | "tls", string[]>> = {
   nginx: { plain: ["HTTP/1.1 over TLS", "HTTP/2 over TLS"], tls: ["HTTP/1.1", "h2c"] },
   HAProxy: { plain: ["HTTP/1.1 over TLS", "HTTP/2 over TLS"], tls: ["HTTP/1.1", "h2c"] },
-  Envoy: { plain: ["HTTP/2 over TLS"], tls: ["HTTP/1.1 over TLS"] },
+  Envoy: { plain: ["HTTP/1.1 over TLS"], tls: ["HTTP/1.1 over TLS", "HTTP/2 over TLS"] },
 };
 
 let directory: string;

@@ -40,6 +40,14 @@ test("npm start builds new sources, again if they change, once for two at once, 
   expect(second).toMatchObject(started);
   expect(await readdir(checkout.builds)).toHaveLength(unfinished.length + 1);
   expect(await checkout.start()).toEqual({ ...started, stderr: "" });
+
+  // Nor a finished build of other sources.
+  await checkout.change();
+  const rebuilding = checkout.spawn();
+  const [printed] = (await once(rebuilding.stderr, "data")) as [Buffer];
+  expect(printed.toString()).toBe(building);
+  rebuilding.kill("SIGKILL");
+  await once(rebuilding, "exit");
 });
 
 test("npm start needs the development packages", async () => {

@@ -10,13 +10,13 @@ const idle: ChildProcess[] = [];
 
 /**
  * Runs flowgate like `runCli`, in a process that has run other commands before: it has loaded their modules, which takes most of the
- * time of a command. Not for the service, and not for what belongs to a process: signals, terminals, variables that Node reads at its start.
+ * time of a command. Not for a service that starts, and not for what belongs to a process: signals, terminals, variables that Node reads at its start.
  */
 export async function runCommand(
   args: readonly string[],
   { input = "", env = {}, cwd }: Partial<Pick<Command, "input" | "cwd">> & { env?: Record<string, string> } = {},
 ): Promise<Outcome> {
-  const host = idle.pop() ?? startHost();
+  const host = takeIdle() ?? startHost();
   const ended = new AbortController();
   const { signal } = ended;
   try {
@@ -33,6 +33,15 @@ export async function runCommand(
   } finally {
     ended.abort();
   }
+}
+
+/** One that a command has ended is left out. */
+function takeIdle(): ChildProcess | undefined {
+  let host = idle.pop();
+  while (host?.connected === false) {
+    host = idle.pop();
+  }
+  return host;
 }
 
 function startHost(): ChildProcess {

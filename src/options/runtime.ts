@@ -67,7 +67,7 @@ export const runtime = z.strictObject({
   freshProcess: oneOf(["never", "full", "always"])
     .default(runtimeDefaults.freshProcess)
     .describe(
-      "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. A process in which no node has run is not replaced. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second, flooded the log, used up their share of the connections and calls of the service, or failed too many logins.",
+      "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. A process in which no node has run is not replaced. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second (even if they recovered or were started again), flooded the log or the channel to the service, used up their share of the connections and calls of the service, or failed too many logins. Their nodes then get half a second to close, and the log has the reason.",
     ),
   isolate: oneOf(["auto", "required", "off", "node", "tab"])
     .default(runtimeDefaults.isolate)

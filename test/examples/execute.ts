@@ -7,7 +7,7 @@ export type Execution = { readonly code: number | null; readonly stdout: string;
 type Surroundings = {
   readonly cwd?: string;
   /** Besides PATH and HOME. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
 };
 
 /** Runs a program, and waits for its exit. */

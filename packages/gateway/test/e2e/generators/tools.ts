@@ -95,8 +95,8 @@ async function install(manifest: string, command: string, args: readonly string[
     const part = `${folder}.part`;
     await rm(part, { recursive: true, force: true });
     await cp(manifest, join(part, manifest.endsWith("pom.xml") ? "pom.xml" : "package.json"));
-    // npm is started by the Node.js that runs the tests.
-    const env = { PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter) };
+    // With the user's settings of networks and certificates. npm is started by the Node.js that runs the tests.
+    const env = { ...process.env, PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter) };
     const { code, stdout, stderr } = await execute(command, args, { cwd: part, env });
     if (code !== 0) {
       return new Missing(`${command} can't install packages: ${stdout}${stderr}`);

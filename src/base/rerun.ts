@@ -10,7 +10,7 @@ export function createRerun(task: () => Promise<void>): () => Promise<void> {
       const running = task().finally(() => (ended = undefined));
       ended = running.catch(() => {});
       // A promise of its own, so that a failure that no caller handles is reported.
-      return running.then();
+      return running.then(() => {});
     }
     next ??= ended.then(() => {
       next = undefined;

@@ -173,10 +173,13 @@ describe("proposals", () => {
     const deployed = await runCommand(["deploy", change], write);
     expect(deployed.code).toBe(1);
     expect(deployed.stderr).toContain(
-      'The deployment would change the tab "Invoices" ("t"), which needs the approval of a second person (approvals.required): propose it with flowgate propose',
+      'The deployment would change the tab "Invoices" ("t"), which needs the approval of a second person (approvals.required): propose it, for example with flowgate propose',
     );
     const imported = await runCommand(["import", folder.path, "--yes"], write);
-    expect([imported.code, imported.stderr]).toEqual([1, expect.stringContaining("propose it with flowgate propose")]);
+    expect([imported.code, imported.stderr]).toEqual([
+      1,
+      expect.stringContaining("propose it, for example with flowgate propose"),
+    ]);
   });
 });
 

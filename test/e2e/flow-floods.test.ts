@@ -48,7 +48,7 @@ const flows: Node[] = [
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ config: { live: { journal: { size: 1 } } } });
+  service = await startService({ config: { live: { journal: { size: 100 } } } });
   await deploy(service, { flows });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
@@ -109,7 +109,7 @@ test("of many statuses, the last one is shown", async () => {
   expect(count(events.seen, "nodeStatus").events).toBeLessThan(total / 10);
 });
 
-test("each message is counted, and the journal stays within its size", async () => {
+test("each message is counted, and the journal has little of the floods", async () => {
   await eventually(async () => {
     const reply = await service.send("GET", "/runtime/nodes?node=debug");
     expect(reply.json()).toMatchObject({ nodes: [{ nodeId: "debug", messages: total }] });
@@ -122,6 +122,6 @@ test("each message is counted, and the journal stays within its size", async () 
     bytes += reply.body.length;
     ({ nextPageToken: pageToken } = reply.json() as { nextPageToken?: string });
   }
-  // The JSON of an event is larger than what is recorded. Without a limit it would be over 4 MiB.
-  expect(bytes).toBeLessThan(3 * 1024 * 1024);
+  // The warnings and entries alone are 40 MB of text, which the journal could have.
+  expect(bytes).toBeLessThan(8 * 1024 * 1024);
 });

@@ -48,10 +48,7 @@ function orders(charge: string): Node[] {
 describe.skipIf(missingBrowser !== undefined)("a call at night", () => {
   let service: Service;
   beforeAll(async () => {
-    const config = {
-      adminAuth: { users: [user("ada", "*"), user("bob", "*")] },
-      runtime: { freshProcess: "never" },
-    };
+    const config = { adminAuth: { users: [user("ada", "*"), user("bob", "*")] } };
     service = await startService({ config });
     const deployAs = async (username: string, message: string, charge: string): Promise<string> =>
       deploy(service, { flows: orders(charge) }, "full", {

@@ -188,11 +188,13 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
 
 /**
  * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the process of the flows, and the service from within
- * its executable. `resolve-package.ts` only resolves names. No other file loads Node-RED in any way.
+ * its executable; of Node-RED, the service loads only the function that writes the templates of subflows (`palette/modules.ts`).
+ * `resolve-package.ts` only resolves names. No other file loads Node-RED in any way.
  */
 export const loaders: ReadonlySet<string> = new Set([
   "src/base/resolve-package.ts",
   "src/runtime/child/node-red.ts",
+  "src/node-red/palette/modules.ts",
   "src/cli/executable.ts",
 ]);
 

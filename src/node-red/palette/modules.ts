@@ -1,3 +1,5 @@
+import { createRequire } from "node:module";
+import { resolvePackage } from "../../base/resolve-package.ts";
 import { glob, readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import semver from "semver";
@@ -11,7 +13,6 @@ import { readManifest } from "../../runtime/manifest.ts";
 import type { ModuleLists } from "../../runtime/messages.ts";
 import type { CatalogFiles } from "./catalogs.ts";
 import { nothingUnlessScarce, readText } from "../../modules/read-text.ts";
-import { createSubflowTemplate } from "./subflow-template.ts";
 import { type Template, parseTemplate } from "./template.ts";
 
 /** Where modules of nodes are, and which of them are loaded. */
@@ -217,7 +218,7 @@ class PaletteReader {
     }
     const subflows = (await readSubflows(moduleDir, file)).filter(({ type }) => !set.types.includes(type));
     const types = subflows.map(({ type }) => type);
-    const main = subflows.map(createSubflowTemplate).at(-1) ?? set.main;
+    const main = subflows.map(({ definition }) => createSubflowTemplate(definition)).at(-1) ?? set.main;
     if (types.length === 0 || main === undefined || main.length > this.#bytesLeft) {
       return set;
     }
@@ -292,4 +293,17 @@ async function findExamples(moduleDir: string): Promise<string | undefined> {
     return dir;
   }
   return undefined;
+}
+
+type SubflowPart = { readonly register: (id: string, subflow: object) => { readonly config: string } };
+
+/** The template of the nodes of a subflow, by Node-RED's own function, which starts nothing; undefined: it is malformed. */
+function createSubflowTemplate(definition: object): string | undefined {
+  const load = createRequire(resolvePackage("@node-red/runtime"));
+  const { register } = load("@node-red/registry/lib/subflow") as SubflowPart;
+  try {
+    return register("", definition).config;
+  } catch {
+    return undefined;
+  }
 }

@@ -254,6 +254,26 @@ describe("a running child", () => {
     expect(dropped()).toBeGreaterThan(1_000);
   });
 
+  test("the errors of a node are reported before its stop, also those that repeat earlier ones", async () => {
+    // Stops when the deployment begins, until when it reports an error every few milliseconds.
+    const repeat = functionNode("again", {
+      z: "T",
+      func: "",
+      initialize: `context.timer = setInterval(() => node.error("same"), 3);`,
+    });
+    const from = await run([tab("T"), { ...repeat, finalize: "clearInterval(context.timer);" }]);
+    await observed.until((all) => countErrors(all.slice(from)) > 1);
+    const stopped = await run([tab("T"), functionNode("again", { z: "T", func: "node.done();" })]);
+    const isOfNode = ({ nodeId }: NodeEvent): boolean => nodeId === "again";
+    await observed.until((all) => ofKind(all.slice(stopped), "stopped").some(isOfNode));
+    // Reports have an order, so what was held back would come before this.
+    await run(endpoint("/last", `node.warn("last");`));
+    await runtime.get("/last");
+    await observed.until((all) => ofKind(all, "error").some(({ message }) => message === "last"));
+    const events = observed.events.slice(from).filter(isOfNode);
+    expect(events.slice(events.findIndex(({ kind }) => kind === "stopped"))).toMatchObject([{ kind: "stopped" }]);
+  });
+
   test("long texts are shortened, and marked", async () => {
     const code = `node.error("\\u0001".repeat(100000)); node.status("x".repeat(100000)); msg.payload = "";`;
     const from = await run(endpoint("/long", code));

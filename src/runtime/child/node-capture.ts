@@ -1,6 +1,7 @@
 import type { ParentChannel } from "../channel.ts";
 import {
   type NodeDebug,
+  type NodeError,
   type NodeErrorLevel,
   type NodeEvent,
   type NodeStatus,
@@ -112,31 +113,25 @@ export class NodeCapture {
     const locate = this.#locator.locate.bind(this.#locator);
     const stopped = [...this.#stopped].slice(0, maxReported);
     const statuses = [...this.#statuses].slice(0, maxReported);
-    const { errors, dropped } = this.#errors.take(nowMs, all);
-    const others: NodeEvent[] = [
-      ...errors.map((error) => {
-        const message = shorten(error.message, 6_000);
-        const stack = shorten(error.stack ?? "", 8_000);
-        return {
-          ...error,
-          message: message.text,
-          ...(stack.text !== "" && { stack: stack.text }),
-          ...((message.truncated || stack.truncated) && { truncated: true }),
-        };
-      }),
-      ...this.#debug,
-    ];
-    const events: NodeEvent[] = [
+    const ended = this.#errors.takeEnded();
+    // A node that has started again is reported after its stop.
+    const areStopsLeft = stopped.length < this.#stopped.size && !all;
+    const { errors, dropped } = areStopsLeft ? { errors: [], dropped: 0 } : this.#errors.take(nowMs, all);
+    const counts = areStopsLeft ? [] : this.#counters.take(nowMs);
+    const others: NodeEvent[] = [...errors.map(shortenError), ...this.#debug];
+    const { packed, count } = packEvents([
+      ...ended.map(shortenError),
       ...stopped.map((id): NodeEvent => ({ kind: "stopped", ...locate(id) })),
       ...statuses.map(([id, status]): NodeEvent => ({ kind: "status", ...locate(id), ...status })),
       ...others,
-      ...this.#counters.take(nowMs),
-    ];
-    const { packed, count } = packEvents(events);
-    stopped.slice(0, count).forEach((id) => this.#stopped.delete(id));
-    statuses.slice(0, Math.max(0, count - stopped.length)).forEach(([id]) => this.#statuses.delete(id));
+      ...counts,
+    ]);
+    const countAfter = (...before: readonly (readonly unknown[])[]): number =>
+      Math.max(0, count - before.reduce((sum, { length }) => sum + length, 0));
+    stopped.slice(0, countAfter(ended)).forEach((id) => this.#stopped.delete(id));
+    statuses.slice(0, countAfter(ended, stopped)).forEach(([id]) => this.#statuses.delete(id));
     this.#dropped.error += dropped;
-    for (const event of others.slice(Math.max(0, count - stopped.length - statuses.length))) {
+    for (const event of [...ended.slice(count), ...others.slice(countAfter(ended, stopped, statuses))]) {
       this.#drop(event);
     }
     this.#debug = [];
@@ -277,6 +272,7 @@ export class NodeCapture {
     const stop = (id: string): void => {
       if (counters.remove(id) && this.#stopped.size < maxWaiting) {
         this.#stopped.add(id);
+        this.#errors.end(id);
         this.#schedule();
       }
     };
@@ -301,6 +297,17 @@ export class NodeCapture {
       }
     };
   }
+}
+
+function shortenError(error: NodeError): NodeError {
+  const message = shorten(error.message, 6_000);
+  const stack = shorten(error.stack ?? "", 8_000);
+  return {
+    ...error,
+    message: message.text,
+    ...(stack.text !== "" && { stack: stack.text }),
+    ...((message.truncated || stack.truncated) && { truncated: true }),
+  };
 }
 
 /** What the debug node sends. */

@@ -8,7 +8,7 @@ type Occurrence = {
   readonly caught: boolean;
 };
 
-type Repeated = { readonly error: NodeError; count: number; sentMs: number };
+type Repeated = { readonly id: string; readonly error: NodeError; count: number; sentMs: number };
 
 /** The time between two reports of the same error. */
 const repeatMs = 1_000;
@@ -29,6 +29,9 @@ const callerFrames = 20;
 export class NodeErrors {
   readonly #locate: (id: string) => NodeRef;
   readonly #known = new Map<string, Repeated>();
+  /** The keys of `#known` by node. */
+  readonly #keys = new Map<string, Set<string>>();
+  #ended: NodeError[] = [];
   #new = 0;
   /** The occurrences that were not reported yet. */
   #pending = 0;
@@ -66,12 +69,34 @@ export class NodeErrors {
       count: 1,
       ...(caught && { caught }),
     };
-    this.#known.set(key, { error, count: 1, sentMs: -Infinity });
+    this.#known.set(key, { id, error, count: 1, sentMs: -Infinity });
+    const keys = this.#keys.get(id) ?? new Set();
+    this.#keys.set(id, keys.add(key));
+  }
+
+  /** The node was stopped. The next errors of this id are new ones, of a node that was started since. */
+  end(id: string): void {
+    for (const key of this.#keys.get(id) ?? []) {
+      const repeated = this.#known.get(key);
+      if (repeated !== undefined && repeated.count > 0) {
+        this.#ended.push({ ...repeated.error, count: repeated.count });
+      }
+      this.#known.delete(key);
+    }
+    this.#keys.delete(id);
+  }
+
+  /** Removes and returns what is left of nodes that were stopped. */
+  takeEnded(): readonly NodeError[] {
+    const ended = this.#ended;
+    this.#ended = [];
+    this.#pending -= ended.reduce((sum, { count }) => sum + count, 0);
+    return ended;
   }
 
   /**
-   * Removes and returns what has to be reported now, in the order of first occurrence, and how many were dropped. `all`: also repetitions of
-   * errors that were reported just now; the next ones are new errors.
+   * Removes and returns what has to be reported now of other nodes, in the order of first occurrence, and how many were dropped. `all`: also
+   * repetitions of errors that were reported just now; the next ones are new errors.
    */
   take(nowMs: number, all = false): { readonly errors: readonly NodeError[]; readonly dropped: number } {
     const errors: NodeError[] = [];
@@ -81,7 +106,7 @@ export class NodeErrors {
         continue;
       }
       if (repeated.count === 0) {
-        this.#known.delete(key);
+        this.#forget(repeated.id, key);
       } else {
         errors.push({ ...repeated.error, count: repeated.count });
         this.#pending -= repeated.count;
@@ -91,11 +116,21 @@ export class NodeErrors {
     }
     if (all) {
       this.#known.clear();
+      this.#keys.clear();
     }
     const dropped = this.#dropped;
     this.#new = 0;
     this.#dropped = 0;
     return { errors, dropped };
+  }
+
+  #forget(id: string, key: string): void {
+    const keys = this.#keys.get(id);
+    keys?.delete(key);
+    if (keys?.size === 0) {
+      this.#keys.delete(id);
+    }
+    this.#known.delete(key);
   }
 }
 

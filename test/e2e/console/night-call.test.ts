@@ -48,7 +48,10 @@ function orders(charge: string): Node[] {
 describe.skipIf(missingBrowser !== undefined)("a call at night", () => {
   let service: Service;
   beforeAll(async () => {
-    const config = { adminAuth: { users: [user("ada", "*"), user("bob", "*")] } };
+    const config = {
+      adminAuth: { users: [user("ada", "*"), user("bob", "*")] },
+      runtime: { freshProcess: "never" },
+    };
     service = await startService({ config });
     const deployAs = async (username: string, message: string, charge: string): Promise<string> =>
       deploy(service, { flows: orders(charge) }, "full", {

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setImmediate, setTimeout as delay } from "node:timers/promises";
 import {
@@ -27,29 +28,33 @@ export type Flood = {
   readonly isOneStream?: boolean;
 };
 
-/** Repeats small frames, so that a chunk has some kilobytes. */
 const repeat = (count: number, make: (at: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
+/** The same small frames again and again, in chunks of tens of kilobytes, which cost the client little. */
+const same = (frames: Buffer): Flood["next"] => {
+  const chunk = repeat(4_000, () => frames);
+  return () => chunk;
+};
 const streamOf = (at: number): number => 2 * at + 1;
 const ending = flag.endStream | flag.endHeaders;
 
 const fast: Readonly<Record<string, Flood>> = {
-  "HTTP/2 PING": { open: openRaw2, next: () => repeat(200, () => frame(type.ping, 0, 0, Buffer.alloc(8))) },
-  "HTTP/2 SETTINGS": { open: openRaw2, next: () => repeat(200, () => frame(type.settings, 0, 0)) },
-  "HTTP/2 WINDOW_UPDATE": { open: openRaw2, next: () => repeat(200, () => frame(type.windowUpdate, 0, 0, uint32(1))) },
+  "HTTP/2 PING": { open: openRaw2, next: same(frame(type.ping, 0, 0, Buffer.alloc(8))) },
+  "HTTP/2 SETTINGS": { open: openRaw2, next: same(frame(type.settings, 0, 0)) },
+  "HTTP/2 WINDOW_UPDATE": { open: openRaw2, next: same(frame(type.windowUpdate, 0, 0, uint32(1))) },
   "HTTP/2 PRIORITY": {
     open: openRaw2,
-    next: () => repeat(200, () => frame(type.priority, 0, 1, Buffer.from([0, 0, 0, 0, 1]))),
+    next: same(frame(type.priority, 0, 1, Buffer.from([0, 0, 0, 0, 1]))),
   },
   "HTTP/2 frames of an unknown type": {
     open: openRaw2,
-    next: () => repeat(200, () => frame(0x42, 0, 0, Buffer.alloc(8))),
+    next: same(frame(0x42, 0, 0, Buffer.alloc(8))),
   },
-  "HTTP/2 empty DATA": { open: openRaw2, first: post(1), next: () => repeat(100, () => frame(type.data, 0, 1)) },
+  "HTTP/2 empty DATA": { open: openRaw2, first: post(1), next: same(frame(type.data, 0, 1)) },
   "HTTP/2 CONTINUATION": {
     open: openRaw2,
     first: frame(type.headers, flag.endStream, 1, headerBlock("GET")),
-    next: () => repeat(10, () => frame(type.continuation, 0, 1, Buffer.from([0, 1, 0x61, 1, 0x62]))),
+    next: same(frame(type.continuation, 0, 1, Buffer.from([0, 1, 0x61, 1, 0x62]))),
   },
   "HTTP/2 rapid reset": {
     open: openRaw2,
@@ -146,7 +151,7 @@ export async function flood(
   raw.write(first ?? "");
   while (!isEnded() && elapsedMs() < limitMs) {
     if (!socket.write(next(at++))) {
-      await untilDrained(socket);
+      await untilDrained(socket, limitMs - elapsedMs());
     }
     await (everyMs === undefined ? setImmediate() : delay(everyMs));
   }
@@ -157,13 +162,17 @@ export async function flood(
   };
 }
 
-/** Resolves after some time anyway, since a service may never read again. */
-async function untilDrained(socket: Socket): Promise<void> {
-  const drained = Promise.withResolvers<void>();
-  const done = () => drained.resolve();
-  socket.once("drain", done).once("close", done);
-  await Promise.race([drained.promise, delay(100)]);
-  socket.off("drain", done).off("close", done);
+/** Resolves after `limitMs` anyway, since a service may never read again. */
+async function untilDrained(socket: Socket, limitMs: number): Promise<void> {
+  const waiting = new AbortController();
+  await Promise.race([
+    once(socket, "drain", waiting),
+    once(socket, "close", waiting),
+    delay(limitMs, undefined, waiting),
+  ]).catch(() => {
+    // The connection was reset, which ends the flood.
+  });
+  waiting.abort();
 }
 
 /** A blocked stream of HTTP/2 is reset, while its connection stays. Another one may have been served before. */

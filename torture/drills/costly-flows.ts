@@ -27,7 +27,7 @@ export const costlyFlows: Drill = {
     "gRPC-Web, and revisions of such flows are compared, four at a time, for ten minutes. Meanwhile an operator " +
     "deploys flows of these shapes, and others that conflict with them, with and without a merge, and corrections, each within two seconds. The heap of the " +
     "service is limited to 512 MiB; its process may take 1 GiB. The CPU time of the event loop is measured in the process, so that waiting for a core does not " +
-    "count; in small size it may compute for 250 ms, an answer may take 15 s and a correction 10 s. The controls are a service that computes on the event loop for " +
+    "count; in small size it may compute for 250 ms, an answer or a correction may take 40 s. The controls are a service that computes on the event loop for " +
     "each plan, and one without a time limit whose comparisons never end.",
   async run(context) {
     const { createFolder, pick, progress, size } = context;
@@ -97,8 +97,8 @@ const ended = "the service has ended";
 /** Small sizes also run on machines that are busy with other work. */
 const stallWithinMs = { quick: 250, full: 50 } satisfies Record<Size, number>;
 /** The limit of the service is 5 s; sending and receiving megabytes takes time as well. */
-const readWithinMs = { quick: 15_000, full: 6_000 } satisfies Record<Size, number>;
-const correctWithinMs = { quick: 10_000, full: 2_000 } satisfies Record<Size, number>;
+const readWithinMs = { quick: 40_000, full: 6_000 } satisfies Record<Size, number>;
+const correctWithinMs = { quick: 40_000, full: 2_000 } satisfies Record<Size, number>;
 const minimumDone = { quick: 20, full: 300 } satisfies Record<Size, number>;
 const answerWithinMs = { deployment: 40_000 };
 const maxMiB = 1_024;

@@ -15,52 +15,76 @@ const maxTokens = 10_000;
  * Like the store, it also returns expired tokens. When the cache is full, the oldest entry is evicted.
  */
 export function openTokenCache(store: TokenStore, limit = maxTokens): Tokens & Disposable {
-  const cache = new Map<string, StoredToken>();
-  let revocations = 0;
-  const subscription = store.onRevoked((hash) => {
-    revocations += 1;
-    if (hash === undefined) {
-      cache.clear();
-    } else {
-      cache.delete(keyOf(hash));
-    }
-  });
+  return new TokenCache(store, limit);
+}
 
-  async function findInStore(hash: Uint8Array, key: string): Promise<StoredToken | undefined> {
-    const revocationsBefore = revocations;
-    const token = await store.find(hash);
+class TokenCache implements Tokens, Disposable {
+  readonly #store: TokenStore;
+  readonly #limit: number;
+  readonly #cache = new Map<string, StoredToken>();
+  readonly #subscription: Disposable;
+  #revocations = 0;
+
+  constructor(store: TokenStore, limit: number) {
+    this.#store = store;
+    this.#limit = limit;
+    this.#subscription = store.onRevoked((hash) => {
+      this.#revocations += 1;
+      if (hash === undefined) {
+        this.#cache.clear();
+      } else {
+        this.#cache.delete(keyOf(hash));
+      }
+    });
+  }
+
+  insert(...call: Parameters<TokenStore["insert"]>): ReturnType<TokenStore["insert"]> {
+    return this.#store.insert(...call);
+  }
+
+  find(hash: Uint8Array): StoredToken | undefined | Promise<StoredToken | undefined> {
+    const key = keyOf(hash);
+    const known = this.#store.isCurrent() ? this.#cache.get(key) : undefined;
+    return known ?? this.#findInStore(hash, key);
+  }
+
+  findStored(hash: Uint8Array): Promise<StoredToken | undefined> {
+    const key = keyOf(hash);
+    this.#cache.delete(key);
+    return this.#findInStore(hash, key);
+  }
+
+  remove(...call: Parameters<TokenStore["remove"]>): ReturnType<TokenStore["remove"]> {
+    return this.#store.remove(...call);
+  }
+
+  removeExpired(nowMs: number): ReturnType<TokenStore["removeExpired"]> {
+    return this.#store.removeExpired(nowMs);
+  }
+
+  async updateSession(change: Parameters<TokenStore["updateSession"]>[0]): Promise<boolean> {
+    const isUpdated = await this.#store.updateSession(change);
+    this.#cache.delete(keyOf(change.hash));
+    return isUpdated;
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription[Symbol.dispose]();
+  }
+
+  async #findInStore(hash: Uint8Array, key: string): Promise<StoredToken | undefined> {
+    const revocationsBefore = this.#revocations;
+    const token = await this.#store.find(hash);
     // The token may have been revoked in the meantime.
-    if (token !== undefined && revocations === revocationsBefore) {
-      cache.set(key, token);
-      const [oldest] = cache.keys();
-      if (cache.size > limit && oldest !== undefined) {
-        cache.delete(oldest);
+    if (token !== undefined && this.#revocations === revocationsBefore) {
+      this.#cache.set(key, token);
+      const [oldest] = this.#cache.keys();
+      if (this.#cache.size > this.#limit && oldest !== undefined) {
+        this.#cache.delete(oldest);
       }
     }
     return token;
   }
-
-  return {
-    insert: (...call) => store.insert(...call),
-    find(hash) {
-      const key = keyOf(hash);
-      const known = store.isCurrent() ? cache.get(key) : undefined;
-      return known ?? findInStore(hash, key);
-    },
-    remove: (selector, entry) => store.remove(selector, entry),
-    findStored(hash) {
-      const key = keyOf(hash);
-      cache.delete(key);
-      return findInStore(hash, key);
-    },
-    removeExpired: (nowMs) => store.removeExpired(nowMs),
-    async updateSession(change) {
-      const isUpdated = await store.updateSession(change);
-      cache.delete(keyOf(change.hash));
-      return isUpdated;
-    },
-    [Symbol.dispose]: () => subscription[Symbol.dispose](),
-  };
 }
 
 function keyOf(hash: Uint8Array): string {

@@ -50,18 +50,65 @@ type RecorderOptions = {
  * With several replicas, a failure of any of them is recorded at once, unless it hands the flows over to another one, and `running` when all that run flows run the revision:
  * it must not hide that another one has failed.
  */
-export function openOutcomeRecorder({
-  store,
-  runtime,
-  cluster,
-  desired,
-  onRecorded,
-  log,
-}: RecorderOptions): OutcomeRecorder {
-  /** Writes one after another, so that the last outcome is kept. */
-  let queue: Promise<void> = Promise.resolve();
+export function openOutcomeRecorder(options: RecorderOptions): OutcomeRecorder {
+  return new StoredOutcomes(options);
+}
 
-  async function write(rev: string, outcome: RevisionOutcome): Promise<void> {
+class StoredOutcomes implements OutcomeRecorder {
+  readonly #options: RecorderOptions;
+  readonly #subscriptions = new DisposableStack();
+  /** Writes one after another, so that the last outcome is kept. */
+  #queue: Promise<void> = Promise.resolve();
+  /** The newest result, while other replicas do not run its revision. */
+  #heldBack: RevisionResult | undefined;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    // An earlier process may have ended before it recorded that.
+    void this.recordStop();
+    this.#subscriptions.use(
+      options.store.onRevision(({ isOwn }) => {
+        if (isOwn) {
+          void this.recordStop();
+        }
+      }),
+    );
+    this.#subscriptions.use(
+      options.runtime.onResult((result) => {
+        this.#heldBack = result;
+        this.#recordWhenAllRun();
+      }),
+    );
+    if (options.cluster !== undefined) {
+      this.#subscriptions.use(options.cluster.onChange(() => this.#recordWhenAllRun()));
+    }
+  }
+
+  record(rev: string, outcome: RevisionOutcome): Promise<void> {
+    const { log } = this.#options;
+    this.#queue = this.#queue
+      .then(() => this.#write(rev, outcome))
+      .catch((err: unknown) => log.warn({ err, rev }, "the outcome of a deployment could not be recorded"));
+    return this.#queue;
+  }
+
+  async recordStop(): Promise<void> {
+    const { store, desired } = this.#options;
+    if (!desired.current().isStarted) {
+      await this.record(store.active().rev, toOutcome(stopped));
+    }
+  }
+
+  flush(): Promise<void> {
+    return this.#queue;
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscriptions.dispose();
+  }
+
+  async #write(rev: string, outcome: RevisionOutcome): Promise<void> {
+    const { store, desired, onRecorded } = this.#options;
     const entry = await store.findEntry(rev);
     // The flows are started again with each start of the service.
     if (entry === undefined || isSame(entry.outcome, outcome)) {
@@ -82,24 +129,15 @@ export function openOutcomeRecorder({
     }
   }
 
-  function record(rev: string, outcome: RevisionOutcome): Promise<void> {
-    queue = queue
-      .then(() => write(rev, outcome))
-      .catch((err: unknown) => log.warn({ err, rev }, "the outcome of a deployment could not be recorded"));
-    return queue;
-  }
-
-  /** The newest result, while other replicas do not run its revision. */
-  let heldBack: RevisionResult | undefined;
-
-  function recordWhenAllRun(): void {
+  #recordWhenAllRun(): void {
+    const { cluster, desired } = this.#options;
     if (!desired.current().isStarted) {
-      heldBack = undefined;
+      this.#heldBack = undefined;
     }
-    if (heldBack === undefined) {
+    if (this.#heldBack === undefined) {
       return;
     }
-    const { revision, result } = heldBack;
+    const { revision, result } = this.#heldBack;
     const replicas = cluster?.replicas() ?? [];
     const others = runnersOf(replicas).filter(({ isSelf }) => !isSelf);
     const isFinal =
@@ -107,51 +145,19 @@ export function openOutcomeRecorder({
         ? others.every((replica) => runs(replica, revision))
         : !handsOverAfter(result, replicas, revision.seq);
     if (isFinal) {
-      heldBack = undefined;
-      void record(revision.rev, named(toOutcome(result)));
+      this.#heldBack = undefined;
+      void this.record(revision.rev, this.#named(toOutcome(result)));
     }
   }
 
   /** With the name of this replica, if there can be others. */
-  function named(outcome: RevisionOutcome): RevisionOutcome {
+  #named(outcome: RevisionOutcome): RevisionOutcome {
+    const { cluster } = this.#options;
     const { state, message = state === "running" ? undefined : state } = outcome;
     return cluster === undefined || message === undefined
       ? outcome
       : { ...outcome, message: ofSelf(cluster.replicas(), message) };
   }
-
-  async function recordStop(): Promise<void> {
-    if (!desired.current().isStarted) {
-      await record(store.active().rev, toOutcome(stopped));
-    }
-  }
-
-  // An earlier process may have ended before it recorded that.
-  void recordStop();
-  const subscriptions = new DisposableStack();
-  subscriptions.use(
-    store.onRevision(({ isOwn }) => {
-      if (isOwn) {
-        void recordStop();
-      }
-    }),
-  );
-  subscriptions.use(
-    runtime.onResult((result) => {
-      heldBack = result;
-      recordWhenAllRun();
-    }),
-  );
-  if (cluster !== undefined) {
-    subscriptions.use(cluster.onChange(recordWhenAllRun));
-  }
-
-  return {
-    record,
-    recordStop,
-    flush: () => queue,
-    [Symbol.dispose]: () => subscriptions.dispose(),
-  };
 }
 
 export function toOutcome(result: DeploymentResult): RevisionOutcome {

@@ -46,15 +46,120 @@ type LabelValues = {
 };
 
 export function createMetrics(options: LabelValues & { readonly version: string }): Metrics {
-  const registry = new Registry();
-  const processRegistry = processMetrics();
-  const buildInfo = { version: options.version, node: process.versions.node };
-  registerSamples(registry, {
-    name: "flowgate_build_info",
-    help: "Always 1. The labels are the versions of the service and of Node.js.",
-    type: "gauge",
-    values: () => [{ labels: buildInfo, value: 1 }],
-  });
+  return new RegisteredMetrics(options);
+}
+
+class RegisteredMetrics implements Metrics {
+  readonly observer: Observer;
+  readonly stores: StoreMetrics;
+  readonly #registry = new Registry();
+  readonly #processRegistry = processMetrics();
+  /** Concurrent scrapes share one result, since rendering is slow. */
+  #text: Promise<string> | undefined;
+
+  constructor({ version, ...values }: LabelValues & { readonly version: string }) {
+    this.observer = createObserver(this.#registry, values);
+    this.stores = createStoreMetrics(this.#registry);
+    registerSamples(this.#registry, {
+      name: "flowgate_build_info",
+      help: "Always 1. The labels are the versions of the service and of Node.js.",
+      type: "gauge",
+      values: () => [{ labels: { version, node: process.versions.node }, value: 1 }],
+    });
+  }
+
+  watchRuntime(states: readonly string[], read: () => RuntimeReading): void {
+    registerSamples(this.#registry, {
+      name: "flowgate_runtime_state",
+      help: "1 for the current state of the flow runtime, 0 for the others.",
+      type: "gauge",
+      values() {
+        const now = read().state;
+        return states.map((state) => ({ labels: { state }, value: state === now ? 1 : 0 }));
+      },
+    });
+    registerSamples(this.#registry, {
+      name: "flowgate_runtime_restarts_total",
+      help: "Unexpected exits of the runtime process, each followed by a restart.",
+      type: "counter",
+      values: () => [{ value: read().restarts }],
+    });
+    registerSamples(this.#registry, {
+      name: "flowgate_runtime_heartbeat_age_seconds",
+      help: "Time since the last heartbeat of the runtime process, which sends four per second; 0 while the flows are stopped.",
+      type: "gauge",
+      values: () => [{ value: read().heartbeatAgeMs / 1000 }],
+    });
+  }
+
+  watchReplicas(states: readonly string[], read: () => readonly string[]): void {
+    registerSamples(this.#registry, {
+      name: "flowgate_replicas",
+      help: "Replicas that use the store, by the state of their flow runtime.",
+      type: "gauge",
+      values() {
+        const now = read();
+        return states.map((state) => ({ labels: { state }, value: now.filter((one) => one === state).length }));
+      },
+    });
+  }
+
+  watchFlows(flows: FlowReading, hasNodes: boolean): void {
+    registerFlows(this.#registry, flows, hasNodes);
+  }
+
+  watchConnections(count: () => number | Promise<number>): void {
+    registerSamples(this.#registry, {
+      name: "flowgate_connections",
+      help: "Open connections to the API.",
+      type: "gauge",
+      values: async () => [{ value: await count() }],
+    });
+  }
+
+  watchJournal(dropped: () => number): void {
+    registerSamples(this.#registry, {
+      name: "flowgate_journal_dropped_events_total",
+      help: "Events that could not be recorded in the journal.",
+      type: "counter",
+      values: () => [{ value: dropped() }],
+    });
+  }
+
+  countWebhooks(targets: readonly string[], outcomes: readonly string[]): (target: string, outcome: string) => void {
+    const deliveries = new Counter({
+      name: "flowgate_webhook_deliveries_total",
+      help: "Attempts to deliver an event to a webhook, by target (its index in webhooks.targets) and outcome. Only with targets.",
+      labelNames: ["target", "outcome"],
+      registers: [this.#registry],
+    });
+    targets.forEach((target) => outcomes.forEach((outcome) => deliveries.inc({ target, outcome }, 0)));
+    return (target, outcome) => deliveries.inc({ target, outcome });
+  }
+
+  watchCertificate(notAfterMs: () => number): void {
+    registerSamples(this.#registry, {
+      name: "flowgate_certificate_not_after_seconds",
+      help: "Expiry of the current certificate, in Unix time.",
+      type: "gauge",
+      values: () => [{ value: notAfterMs() / 1000 }],
+    });
+  }
+
+  text(): Promise<string> {
+    return (this.#text ??= this.#render());
+  }
+
+  async #render(): Promise<string> {
+    try {
+      return `${await this.#registry.metrics()}\n${await this.#processRegistry.metrics()}`;
+    } finally {
+      this.#text = undefined;
+    }
+  }
+}
+
+function createObserver(registry: Registry, values: LabelValues): Observer {
   const deploymentLabels = { labelNames: ["type", "outcome"], registers: [registry] };
   const deployments = new Counter({
     ...deploymentLabels,
@@ -67,136 +172,40 @@ export function createMetrics(options: LabelValues & { readonly version: string 
     help: "Time from the start of a deployment to its response: validation, commit, and start in the runtime.",
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
   });
-  const shed = new Counter({
-    name: "flowgate_calls_shed_total",
-    help: "Calls rejected because the service is overloaded, by reason.",
-    labelNames: ["reason"],
-    registers: [registry],
-  });
-  const limited = new Counter({
-    name: "flowgate_limits_exceeded_total",
-    help: "Connections and calls ended because they exceeded a limit, by limit.",
-    labelNames: ["limit"],
-    registers: [registry],
-  });
-  const tlsFailures = createTlsFailures(registry, options.tlsFailures);
-  for (const type of options.deploymentTypes) {
+  for (const type of values.deploymentTypes) {
     for (const outcome of deploymentMetricOutcomes) {
       deployments.inc({ type, outcome }, 0);
     }
   }
-  options.sheddingReasons.forEach((reason) => shed.inc({ reason }, 0));
-  options.limits.forEach((limit) => limited.inc({ limit }, 0));
-
-  // Concurrent scrapes share one result, since rendering is slow.
-  let text: Promise<string> | undefined;
-  const render = async (): Promise<string> => {
-    try {
-      return `${await registry.metrics()}\n${await processRegistry.metrics()}`;
-    } finally {
-      text = undefined;
-    }
+  const count = (name: string, help: string, label: string, known: readonly string[]): ((value: string) => void) => {
+    const counter = new Counter({ name, help, labelNames: [label], registers: [registry] });
+    known.forEach((value) => counter.inc({ [label]: value }, 0));
+    return (value) => counter.inc({ [label]: value });
   };
-
+  const tlsFailures = values.tlsFailures;
   return {
-    observer: {
-      ...createRequestMetrics(registry),
-      callShed: (reason) => shed.inc({ reason }),
-      limitReached: (limit) => limited.inc({ limit }),
-      tlsHandshakeFailed: (reason) => tlsFailures?.inc({ reason }),
-      deployed(type, outcome, seconds) {
-        deployments.inc({ type, outcome });
-        durations.observe({ type, outcome }, seconds);
-      },
+    ...createRequestMetrics(registry),
+    callShed: count(
+      "flowgate_calls_shed_total",
+      "Calls rejected because the service is overloaded, by reason.",
+      "reason",
+      values.sheddingReasons,
+    ),
+    limitReached: count(
+      "flowgate_limits_exceeded_total",
+      "Connections and calls ended because they exceeded a limit, by limit.",
+      "limit",
+      values.limits,
+    ),
+    tlsHandshakeFailed:
+      tlsFailures === undefined
+        ? () => {}
+        : count("flowgate_tls_handshake_failures_total", "Failed TLS handshakes, by reason.", "reason", tlsFailures),
+    deployed(type, outcome, seconds) {
+      deployments.inc({ type, outcome });
+      durations.observe({ type, outcome }, seconds);
     },
-    stores: createStoreMetrics(registry),
-    watchRuntime: (states, read) => registerRuntime(registry, states, read),
-    watchReplicas(states, read) {
-      registerSamples(registry, {
-        name: "flowgate_replicas",
-        help: "Replicas that use the store, by the state of their flow runtime.",
-        type: "gauge",
-        values() {
-          const now = read();
-          return states.map((state) => ({ labels: { state }, value: now.filter((one) => one === state).length }));
-        },
-      });
-    },
-    watchFlows: (flows, hasNodes) => registerFlows(registry, flows, hasNodes),
-    watchConnections(count) {
-      registerSamples(registry, {
-        name: "flowgate_connections",
-        help: "Open connections to the API.",
-        type: "gauge",
-        values: async () => [{ value: await count() }],
-      });
-    },
-    watchJournal(dropped) {
-      registerSamples(registry, {
-        name: "flowgate_journal_dropped_events_total",
-        help: "Events that could not be recorded in the journal.",
-        type: "counter",
-        values: () => [{ value: dropped() }],
-      });
-    },
-    countWebhooks(targets, outcomes) {
-      const deliveries = new Counter({
-        name: "flowgate_webhook_deliveries_total",
-        help: "Attempts to deliver an event to a webhook, by target (its index in webhooks.targets) and outcome. Only with targets.",
-        labelNames: ["target", "outcome"],
-        registers: [registry],
-      });
-      targets.forEach((target) => outcomes.forEach((outcome) => deliveries.inc({ target, outcome }, 0)));
-      return (target, outcome) => deliveries.inc({ target, outcome });
-    },
-    watchCertificate(notAfterMs) {
-      registerSamples(registry, {
-        name: "flowgate_certificate_not_after_seconds",
-        help: "Expiry of the current certificate, in Unix time.",
-        type: "gauge",
-        values: () => [{ value: notAfterMs() / 1000 }],
-      });
-    },
-    text: () => (text ??= render()),
   };
-}
-
-function createTlsFailures(registry: Registry, reasons: readonly string[] | undefined): Counter | undefined {
-  if (reasons === undefined) {
-    return undefined;
-  }
-  const failures = new Counter({
-    name: "flowgate_tls_handshake_failures_total",
-    help: "Failed TLS handshakes, by reason.",
-    labelNames: ["reason"],
-    registers: [registry],
-  });
-  reasons.forEach((reason) => failures.inc({ reason }, 0));
-  return failures;
-}
-
-function registerRuntime(registry: Registry, states: readonly string[], read: () => RuntimeReading): void {
-  registerSamples(registry, {
-    name: "flowgate_runtime_state",
-    help: "1 for the current state of the flow runtime, 0 for the others.",
-    type: "gauge",
-    values() {
-      const now = read().state;
-      return states.map((state) => ({ labels: { state }, value: state === now ? 1 : 0 }));
-    },
-  });
-  registerSamples(registry, {
-    name: "flowgate_runtime_restarts_total",
-    help: "Unexpected exits of the runtime process, each followed by a restart.",
-    type: "counter",
-    values: () => [{ value: read().restarts }],
-  });
-  registerSamples(registry, {
-    name: "flowgate_runtime_heartbeat_age_seconds",
-    help: "Time since the last heartbeat of the runtime process, which sends four per second; 0 while the flows are stopped.",
-    type: "gauge",
-    values: () => [{ value: read().heartbeatAgeMs / 1000 }],
-  });
 }
 
 let registry: Registry | undefined;

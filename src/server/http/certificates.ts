@@ -20,96 +20,124 @@ export interface Certificates extends Disposable {
  * the previous certificate stays in use until they can.
  */
 export async function openCertificates(
-  given: CertificateOptions,
+  options: CertificateOptions,
   log: Logger,
-  { pollIntervalMs = 1_000, nowMs = Date.now }: { pollIntervalMs?: number; nowMs?: () => number } = {},
+  { pollIntervalMs = 1_000, nowMs = Date.now }: Timing = {},
 ): Promise<Certificates> {
-  const options: NamedOptions = { name: "tls", ...given };
-  const { name } = options;
-  const listeners: ((next: SecureContextOptions) => void)[] = [];
-  const first = await readCertificateFiles(options);
-  let inUse = loadCertificate(first, options);
-  warnIfNotYetValid(name, inUse.certificate, log, nowMs());
-  let handledFingerprint = fingerprintOf(first);
-  let warnedMs = Number.NEGATIVE_INFINITY;
+  const named: NamedOptions = { name: "tls", ...options };
+  return new WatchedCertificates(named, await readCertificateFiles(named), log, { pollIntervalMs, nowMs });
+}
+
+class WatchedCertificates implements Certificates {
+  readonly #options: NamedOptions;
+  readonly #log: Logger;
+  readonly #nowMs: () => number;
+  readonly #listeners: ((next: SecureContextOptions) => void)[] = [];
+  readonly #subscriptions = new DisposableStack();
+  #inUse: LoadedCertificate;
+  #handledFingerprint: string;
+  #warnedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    options: NamedOptions,
+    first: CertificateFiles,
+    log: Logger,
+    { pollIntervalMs, nowMs }: Required<Timing>,
+  ) {
+    this.#options = options;
+    this.#log = log;
+    this.#nowMs = nowMs;
+    this.#inUse = loadCertificate(first, options);
+    this.#handledFingerprint = fingerprintOf(first);
+    this.#warnIfNotYetValid();
+    this.#warnBeforeExpiry();
+    const fingerprint = (): Promise<string> =>
+      readCertificateFiles(options).then(fingerprintOf, (error: CertificateError) => error.message);
+    this.#subscriptions.use(
+      createPolledWatch(this.#handledFingerprint, fingerprint, pollIntervalMs).start(async (found) => {
+        // Otherwise `reload` was called since.
+        if (found !== this.#handledFingerprint) {
+          this.#handledFingerprint = found;
+          await this.reload();
+        }
+      }),
+    );
+    const timer = setInterval(() => this.#warnBeforeExpiry(), pollIntervalMs).unref();
+    this.#subscriptions.defer(() => clearInterval(timer));
+  }
+
+  current(): SecureContextOptions {
+    return this.#inUse.context;
+  }
+
+  notAfterMs(): number {
+    return this.#inUse.certificate.validToDate.getTime();
+  }
+
+  onChange(listener: (next: SecureContextOptions) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  async reload(): Promise<void> {
+    try {
+      this.#apply(await readCertificateFiles(this.#options));
+    } catch (error) {
+      if (!(error instanceof CertificateError)) {
+        throw error;
+      }
+      this.#log.error({ reason: error.message }, "the certificate files can't be used: the previous ones stay in use");
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscriptions.dispose();
+  }
+
+  #apply(files: CertificateFiles): void {
+    this.#handledFingerprint = fingerprintOf(files);
+    const next = loadCertificate(files, this.#options);
+    if (hasExpired(next.certificate, this.#nowMs())) {
+      throw new CertificateError(
+        `${this.#options.name}.certFile`,
+        `the certificate expired on ${next.certificate.validTo}: renew it`,
+      );
+    }
+    this.#inUse = next;
+    for (const listener of this.#listeners) {
+      listener(next.context);
+    }
+    const { validTo, fingerprint256 } = next.certificate;
+    this.#log.info({ validTo, fingerprint256 }, "the certificate files were reloaded: new connections use them");
+    this.#warnIfNotYetValid();
+  }
+
+  #warnIfNotYetValid(): void {
+    const { validFrom, validFromDate } = this.#inUse.certificate;
+    if (validFromDate.getTime() > this.#nowMs()) {
+      const message = "the certificate is not valid yet, clients will reject it";
+      this.#log.warn({ validFrom }, `${this.#options.name}.certFile: ${message}`);
+    }
+  }
 
   /** Warns at most once a day, in case the automatic renewal has failed. */
-  const warnBeforeExpiry = (): void => {
-    const { validTo, validFromDate, validToDate } = inUse.certificate;
-    const remainingMs = validToDate.getTime() - nowMs();
+  #warnBeforeExpiry(): void {
+    const nowMs = this.#nowMs();
+    const { validTo, validFromDate, validToDate } = this.#inUse.certificate;
+    const remainingMs = validToDate.getTime() - nowMs;
     // Short-lived certificates are renewed late in their validity.
     const noticeMs = Math.min(14 * dayMs, (validToDate.getTime() - validFromDate.getTime()) / 3);
-    if (remainingMs < noticeMs && nowMs() - warnedMs >= dayMs) {
-      warnedMs = nowMs();
+    if (remainingMs < noticeMs && nowMs - this.#warnedMs >= dayMs) {
+      this.#warnedMs = nowMs;
       const message =
         remainingMs > 0
           ? "the certificate expires soon: renew it"
           : "the certificate has expired, clients will reject it: renew it";
-      log.warn({ validTo }, `${name}.certFile: ${message}`);
+      this.#log.warn({ validTo }, `${this.#options.name}.certFile: ${message}`);
     }
-  };
-  warnBeforeExpiry();
-
-  const apply = (files: CertificateFiles): void => {
-    handledFingerprint = fingerprintOf(files);
-    const next = loadCertificate(files, options);
-    if (hasExpired(next.certificate, nowMs())) {
-      throw new CertificateError(
-        `${name}.certFile`,
-        `the certificate expired on ${next.certificate.validTo}: renew it`,
-      );
-    }
-    inUse = next;
-    for (const listener of listeners) {
-      listener(inUse.context);
-    }
-    const { validTo, fingerprint256 } = inUse.certificate;
-    log.info({ validTo, fingerprint256 }, "the certificate files were reloaded: new connections use them");
-    warnIfNotYetValid(name, inUse.certificate, log, nowMs());
-  };
-  const logUnusable = (error: unknown): void => {
-    if (!(error instanceof CertificateError)) {
-      throw error;
-    }
-    log.error({ reason: error.message }, "the certificate files can't be used: the previous ones stay in use");
-  };
-
-  const reload = (): Promise<void> => readCertificateFiles(options).then(apply).catch(logUnusable);
-  const fingerprint = (): Promise<string> =>
-    readCertificateFiles(options).then(fingerprintOf, (error: CertificateError) => error.message);
-  const watch = createPolledWatch(handledFingerprint, fingerprint, pollIntervalMs).start(async (found) => {
-    // Otherwise `reload` was called since.
-    if (found !== handledFingerprint) {
-      handledFingerprint = found;
-      await reload();
-    }
-  });
-  const expiryTimer = setInterval(warnBeforeExpiry, pollIntervalMs).unref();
-
-  return {
-    current: () => inUse.context,
-    notAfterMs: () => inUse.certificate.validToDate.getTime(),
-    onChange: (listener) => void listeners.push(listener),
-    reload,
-    [Symbol.dispose]() {
-      watch[Symbol.dispose]();
-      clearInterval(expiryTimer);
-    },
-  };
+  }
 }
 
 const dayMs = 86_400_000;
-
-function warnIfNotYetValid(
-  name: string,
-  { validFrom, validFromDate }: X509Certificate,
-  log: Logger,
-  nowMs: number,
-): void {
-  if (validFromDate.getTime() > nowMs) {
-    log.warn({ validFrom }, `${name}.certFile: the certificate is not valid yet, clients will reject it`);
-  }
-}
 
 export type CertificateOptions = {
   /** The option that has these, in messages. Defaults to `tls`. */
@@ -130,6 +158,8 @@ class CertificateError extends Error {
     this.name = "CertificateError";
   }
 }
+
+type Timing = { readonly pollIntervalMs?: number; readonly nowMs?: () => number };
 
 type NamedOptions = CertificateOptions & { readonly name: string };
 

@@ -1,32 +1,89 @@
 import http, { type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { closeGracefully, type HttpProtocol } from "./connection.ts";
+import { type AcceptedConnection, closeGracefully, type HttpProtocol } from "./connection.ts";
 import { formatErrorResponse } from "./error-response.ts";
 import { type ExchangeHandler, expectationError, repeatedFieldError } from "./exchange.ts";
 import {
+  type CheckHttp1Connection,
   createHttp1Connection,
   createHttp1Limits,
   currentExchange,
   endWhenIdle,
   hasEarlierExchanges,
   type Http1Connection,
+  type Http1ServerState,
   limitOf,
 } from "./http1-connection.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 
 /** HTTP/1.1. Its server listens on the port of both protocols. */
-export function createHttp1(
-  handler: ExchangeHandler,
-  options: ListenerOptions,
-): HttpProtocol & { server: http.Server } {
-  const connections = new Map<Socket, Http1Connection>();
-  let isClosing = false;
+export class Http1 implements HttpProtocol {
+  readonly server: http.Server;
+  readonly #handler: ExchangeHandler;
+  readonly #options: ListenerOptions;
+  readonly #connections = new Map<Socket, Http1Connection>();
+  /** Node's own handler of new connections. */
+  readonly #accept: (this: http.Server, socket: Socket) => void;
+  readonly #check: CheckHttp1Connection;
+  readonly #state: Http1ServerState = {
+    isLastResponse: () => this.#isClosing || this.#options.drainSignal.aborted,
+    isClosing: () => this.#isClosing,
+    reject: (error, socket) => this.#reject(error, socket),
+  };
+  #isClosing = false;
 
-  const serve = (request: http.IncomingMessage, response: http.ServerResponse, expectsContinue: boolean): void => {
+  constructor(handler: ExchangeHandler, options: ListenerOptions) {
+    this.#handler = handler;
+    this.#options = options;
+    this.#check = createHttp1Limits(options, this.#state.reject);
+    this.server = createNodeServer(options);
+    this.server.on("request", (request, response) => this.#handle(request, response, false));
+    this.server.on("checkContinue", (request, response) => this.#handle(request, response, true));
+    this.server.on("checkExpectation", (request, response) => this.#handle(request, response, false));
+    this.server.on("clientError", (error, socket) => this.#handleClientError(error, socket as Socket));
+    this.#accept = takeConnectionListener(this.server);
+  }
+
+  serve(socket: Socket, origin: AcceptedConnection): void {
+    const connection = createHttp1Connection(socket, origin, this.#state);
+    this.#connections.set(socket, connection);
+    socket.once("close", () => this.#connections.delete(socket));
+    // Node calls this after a response that ends the connection, even if the request was not read completely.
+    socket.destroySoon = () => closeGracefully(socket);
+    this.#accept.call(this.server, socket);
+    if (this.#isClosing) {
+      endWhenIdle(socket, connection);
+    }
+  }
+
+  retire(socket: Socket): void {
+    const connection = this.#connections.get(socket);
+    if (connection !== undefined) {
+      connection.isRetired = true;
+    }
+  }
+
+  enforceLimits(nowMs: number): void {
+    for (const [socket, connection] of this.#connections) {
+      this.#check(socket, connection, nowMs);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    // Requests that have already arrived are read first, which takes up to two turns of the event loop.
+    await setImmediate();
+    await setImmediate();
+    for (const [socket, connection] of this.#connections) {
+      endWhenIdle(socket, connection);
+    }
+  }
+
+  #handle(request: http.IncomingMessage, response: http.ServerResponse, expectsContinue: boolean): void {
     const { socket } = request;
-    const connection = connections.get(socket);
+    const connection = this.#connections.get(socket);
     // A request without any response was not processed, and the client may retry it elsewhere.
     if (connection === undefined || connection.isEnded) {
       return;
@@ -35,32 +92,17 @@ export function createHttp1(
     connection.exchanges.push(exchange);
     connection.served++;
     // Node emits all pipelined requests that have arrived, without a limit on pending responses.
-    if (connection.exchanges.length > options.callsPerConnection) {
-      options.onLimit("callsPerConnection");
+    if (connection.exchanges.length > this.#options.callsPerConnection) {
+      this.#options.onLimit("callsPerConnection");
       socket.destroy();
       return;
     }
+    const handler = this.#handler;
     handler(exchange, repeatedFieldError(request.rawHeaders) ?? expectationError(request.headers));
-  };
+  }
 
-  const reject = (error: NodeJS.ErrnoException, socket: Socket): void => {
-    const current = currentExchange(connections.get(socket));
-    const status = rejectConnection(error, socket, current?.response);
-    if (status !== undefined) {
-      if (current?.observer === undefined) {
-        options.onMalformed(status);
-      } else {
-        current.observer.interrupted(status);
-      }
-    }
-  };
-
-  const server = createNodeServer(options);
-  server.on("request", (request, response) => serve(request, response, false));
-  server.on("checkContinue", (request, response) => serve(request, response, true));
-  server.on("checkExpectation", (request, response) => serve(request, response, false));
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    const connection = connections.get(socket as Socket);
+  #handleClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const connection = this.#connections.get(socket);
     // The client sends nothing more, or not in time; earlier responses may take as long as they need.
     const cannotWait = error.code === "ERR_HTTP_REQUEST_TIMEOUT" || socket.readableEnded;
     if (connection?.malformed !== undefined && !cannotWait) {
@@ -69,58 +111,28 @@ export function createHttp1(
     }
     const limit = limitOf(error, currentExchange(connection));
     if (limit !== undefined) {
-      options.onLimit(limit);
+      this.#options.onLimit(limit);
     }
     if (connection === undefined || !socket.writable || !hasEarlierExchanges(connection)) {
-      reject(error, socket as Socket);
+      this.#reject(error, socket);
     } else if (cannotWait) {
       socket.destroy();
     } else {
       connection.malformed = error;
     }
-  });
-  const serveHttp1 = takeConnectionListener(server);
+  }
 
-  const check = createHttp1Limits(options, reject);
-  const state = {
-    isLastResponse: () => isClosing || options.drainSignal.aborted,
-    isClosing: () => isClosing,
-    reject,
-  };
-  return {
-    server,
-    serve(socket, origin) {
-      const connection = createHttp1Connection(socket, origin, state);
-      connections.set(socket, connection);
-      socket.once("close", () => connections.delete(socket));
-      // Node calls this after a response that ends the connection, even if the request was not read completely.
-      socket.destroySoon = () => closeGracefully(socket);
-      serveHttp1.call(server, socket);
-      if (isClosing) {
-        endWhenIdle(socket, connection);
+  #reject(error: NodeJS.ErrnoException, socket: Socket): void {
+    const current = currentExchange(this.#connections.get(socket));
+    const status = rejectConnection(error, socket, current?.response);
+    if (status !== undefined) {
+      if (current?.observer === undefined) {
+        this.#options.onMalformed(status);
+      } else {
+        current.observer.interrupted(status);
       }
-    },
-    retire(socket) {
-      const connection = connections.get(socket);
-      if (connection !== undefined) {
-        connection.isRetired = true;
-      }
-    },
-    enforceLimits(nowMs) {
-      for (const [socket, connection] of connections) {
-        check(socket, connection, nowMs);
-      }
-    },
-    async close() {
-      isClosing = true;
-      // Requests that have already arrived are read first, which takes up to two turns of the event loop.
-      await setImmediate();
-      await setImmediate();
-      for (const [socket, connection] of connections) {
-        endWhenIdle(socket, connection);
-      }
-    },
-  };
+    }
+  }
 }
 
 /** Removes Node's own handler of new connections, and returns it to be called when the protocol of one was detected. */

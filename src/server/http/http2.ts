@@ -4,21 +4,56 @@ import { type AcceptedConnection, gracefulCloseMs, type HttpProtocol } from "./c
 import { type ExchangeHandler, expectationError, repeatedFieldError } from "./exchange.ts";
 import { createHttp2Connection, type Http2Connection, retireConnection } from "./http2-connection.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
-import { createHttp2Limits } from "./http2-limits.ts";
+import { type CheckHttp2Connection, createHttp2Limits } from "./http2-limits.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { errorResponse } from "./error-response.ts";
 
 /** HTTP/2, on connections whose protocol has already been detected. */
-export function createHttp2(handler: ExchangeHandler, options: ListenerOptions): HttpProtocol {
-  const connections = new Map<Socket, Http2Connection>();
-  const check = createHttp2Limits(options);
-  let isClosing = false;
-  let server: http2.Http2Server | undefined;
+export class Http2 implements HttpProtocol {
+  readonly #handler: ExchangeHandler;
+  readonly #options: ListenerOptions;
+  readonly #connections = new Map<Socket, Http2Connection>();
+  readonly #check: CheckHttp2Connection;
+  #isClosing = false;
+  #server: http2.Http2Server | undefined;
 
-  const open = (session: http2.ServerHttp2Session, socket: Socket, origin: AcceptedConnection): void => {
-    const connection = createHttp2Connection(session, socket, origin, options.overheadBytesPerSecond);
-    connections.set(socket, connection);
-    socket.once("close", () => connections.delete(socket));
+  constructor(handler: ExchangeHandler, options: ListenerOptions) {
+    this.#handler = handler;
+    this.#options = options;
+    this.#check = createHttp2Limits(options);
+  }
+
+  serve(socket: Socket, origin: AcceptedConnection): void {
+    const server = (this.#server ??= createNodeServer(this.#options));
+    const onSession = (session: http2.ServerHttp2Session): void => this.#open(session, socket, origin);
+    server.once("session", onSession);
+    server.emit("connection", socket);
+    server.off("session", onSession);
+  }
+
+  retire(socket: Socket): void {
+    const connection = this.#connections.get(socket);
+    if (connection !== undefined) {
+      void retireConnection(connection);
+    }
+  }
+
+  enforceLimits(nowMs: number): void {
+    for (const [socket, connection] of this.#connections) {
+      this.#check(socket, connection, nowMs);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await Promise.all([...this.#connections.values()].map(retireConnection));
+  }
+
+  #open(session: http2.ServerHttp2Session, socket: Socket, origin: AcceptedConnection): void {
+    const handler = this.#handler;
+    const connection = createHttp2Connection(session, socket, origin, this.#options.overheadBytesPerSecond);
+    this.#connections.set(socket, connection);
+    socket.once("close", () => this.#connections.delete(socket));
     session.once("close", () => {
       // A client may keep the connection open after GOAWAY.
       const timer = setTimeout(() => socket.destroy(), gracefulCloseMs);
@@ -40,35 +75,10 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
       );
     });
     session.setLocalWindowSize(1024 * 1024);
-    if (isClosing) {
+    if (this.#isClosing) {
       void retireConnection(connection);
     }
-  };
-
-  return {
-    serve(socket, origin) {
-      server ??= createNodeServer(options);
-      const onSession = (session: http2.ServerHttp2Session): void => open(session, socket, origin);
-      server.once("session", onSession);
-      server.emit("connection", socket);
-      server.off("session", onSession);
-    },
-    retire(socket) {
-      const connection = connections.get(socket);
-      if (connection !== undefined) {
-        void retireConnection(connection);
-      }
-    },
-    enforceLimits(nowMs) {
-      for (const [socket, connection] of connections) {
-        check(socket, connection, nowMs);
-      }
-    },
-    async close() {
-      isClosing = true;
-      await Promise.all([...connections.values()].map(retireConnection));
-    },
-  };
+  }
 }
 
 /** node:http2 is loaded for it, which takes 25 ms of CPU time. */

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeBlocks } from "../../../../test/examples/example.ts";
 import { hasPython, InstallationError, openPython } from "../../../../test/examples/python.ts";
 import { succeed } from "../../../../test/examples/execute.ts";
+import { missingProtoFiles } from "./googleapis/compile-protos.ts";
 import { openGoogleServer, type GoogleServer } from "./gapic-python/server.ts";
 
 const folder = join(import.meta.dirname, "gapic-python");
@@ -12,6 +13,9 @@ const folder = join(import.meta.dirname, "gapic-python");
 async function findPython(): Promise<{ readonly program: string } | string> {
   if (!hasPython) {
     return "Python's venv is missing";
+  }
+  if (missingProtoFiles !== undefined) {
+    return missingProtoFiles;
   }
   try {
     return { program: await openPython(join(folder, "requirements.txt")) };

@@ -1,16 +1,13 @@
-import { createFileRegistry, fromBinary, type FileRegistry } from "@bufbuild/protobuf";
-import { FileDescriptorSetSchema, timestampFromMs, type FieldMask, type Timestamp } from "@bufbuild/protobuf/wkt";
+import type { FileRegistry } from "@bufbuild/protobuf";
+import { timestampFromMs, type FieldMask, type Timestamp } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { createNodeHandler } from "../../../src/adapters/node/index.ts";
 import { presets } from "../../../src/index.ts";
 import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
-
-const modules = join(import.meta.dirname, "../../../../../node_modules");
+import { compileFiles } from "../googleapis/compile-protos.ts";
 
 /** A server of two of Google's APIs, with the preset for their clients. */
 export type GoogleServer = AsyncDisposable & {
@@ -20,7 +17,7 @@ export type GoogleServer = AsyncDisposable & {
 };
 
 export async function openGoogleServer(): Promise<GoogleServer> {
-  const types = compileTypes();
+  const types = compileFiles(["google/cloud/secretmanager/v1", "google/firestore/v1"]);
   const requests: string[] = [];
   const handle = createNodeHandler({
     ...presets.google,
@@ -44,15 +41,6 @@ export async function openGoogleServer(): Promise<GoogleServer> {
       await once(server, "close");
     },
   };
-}
-
-/** Compiles the .proto files of the two APIs, which an npm package of Google's contains. */
-function compileTypes(): FileRegistry {
-  const paths = ["google/cloud/secretmanager/v1", "google/firestore/v1"].flatMap((path) => ["--path", path]);
-  const args = ["build", "--as-file-descriptor-set", "--exclude-source-info", "--output=-", ...paths];
-  const cwd = join(modules, "google-proto-files");
-  const set = execFileSync(join(modules, ".bin/buf"), args, { cwd, maxBuffer: 64 * 1024 * 1024 });
-  return createFileRegistry(fromBinary(FileDescriptorSetSchema, set));
 }
 
 type Fields = Record<string, unknown>;

@@ -85,6 +85,15 @@ describe.skipIf(missingBrowser !== undefined)("the session of the console", () =
     expect(tab.complaints).toEqual([]);
   });
 
+  test.each(["/flows", "/logs"])("does not ask for the states of nodes where no flows run: %s", async (path) => {
+    await using tab = await Console.open(service, { username: "admin", path: "/history" });
+    await Promise.all([tab.page.waitForResponse(/\/GetRuntime$/), tab.goto(path)]);
+    // By a link, before which the page has sent its requests.
+    await tab.page.getByRole("link", { name: "History" }).first().click();
+    await tab.page.getByRole("heading", { name: "History" }).waitFor();
+    expect(tab.requests.filter((url) => url.endsWith("/ListNodeStatuses"))).toEqual([]);
+  });
+
   test("shows a tab whose id has a slash, below a proxy that decodes paths", async () => {
     const flows = [{ id: "a/b", type: "tab", label: "Orders" }];
     await deploy(service, { flows }, "full", bearer(await login(service, { username: "admin" })));

@@ -36,12 +36,12 @@ type Changes = {
   readonly lastErrors: Map<string, LastError>;
 };
 
-/** The states of the nodes of a tab, kept up to date by events. `tab` is undefined for a subflow, whose instances can be anywhere. */
-export function useNodeStates(tab: string | undefined, isPermitted: boolean): NodeStates {
+/** The states of the nodes of a tab, kept up to date by events. `tab` is undefined for a subflow, whose instances can be anywhere. `isKnown`: to this replica. */
+export function useNodeStates(tab: string | undefined, isKnown: boolean): NodeStates {
   const { data, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(
     RuntimeService.method.listNodeStatuses,
     { tab: tab ?? "", pageSize: 1000, pageToken: "" },
-    { ...byPage, enabled: isPermitted, refetchInterval: refreshMs },
+    { ...byPage, enabled: isKnown, refetchInterval: refreshMs },
   );
   const pages = data?.pages;
   useEffect(() => {
@@ -49,7 +49,7 @@ export function useNodeStates(tab: string | undefined, isPermitted: boolean): No
       void fetchNextPage();
     }
   }, [hasNextPage, isFetching, pages, fetchNextPage]);
-  const summary = useTabErrors(isPermitted);
+  const summary = useTabErrors(isKnown);
   const changes = useChanges(pages);
   return useMemo(
     () =>
@@ -63,11 +63,11 @@ export function useNodeStates(tab: string | undefined, isPermitted: boolean): No
 }
 
 /** The errors of all tabs, which the states of one tab do not have. */
-function useTabErrors(isPermitted: boolean): readonly FlowState[] | undefined {
+function useTabErrors(isKnown: boolean): readonly FlowState[] | undefined {
   const { data } = useInfiniteQuery(
     RuntimeService.method.listNodeStatuses,
     { failing: true, pageSize: 1, pageToken: "" },
-    { ...byPage, getNextPageParam: () => undefined, enabled: isPermitted, refetchInterval: refreshMs },
+    { ...byPage, getNextPageParam: () => undefined, enabled: isKnown, refetchInterval: refreshMs },
   );
   return data?.pages[0]?.flows;
 }

@@ -7,7 +7,6 @@ import {
   type Revision,
   RevisionsService,
   RuntimeService,
-  RuntimeState,
   SettingsService,
 } from "@flowgate/client";
 import { useEvents, useIsLive } from "../../api/live.tsx";
@@ -24,6 +23,7 @@ import { Link } from "wouter";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/overview.ts";
 import { Fact } from "../../components/fact.tsx";
+import { runsFlows } from "../../components/runs-flows.ts";
 import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
 import { Time } from "../../components/time.tsx";
 
@@ -46,7 +46,7 @@ export function OverviewPage(): ReactNode {
     { state: ProposalState.OPEN, pageSize: 100 },
     { enabled: can("proposals.read") },
   );
-  const isUp = runtime.data?.started === true && runsFlows(runtime.data.runtime?.state);
+  const isUp = runtime.data !== undefined && runsFlows(runtime.data);
   const nodes = useQuery(
     RuntimeService.method.listNodeStatuses,
     { failing: true, pageSize: maxFailingNodes },
@@ -87,10 +87,6 @@ export function OverviewPage(): ReactNode {
       </Result>
     </Page>
   );
-}
-
-function runsFlows(state: RuntimeState | undefined): boolean {
-  return state !== RuntimeState.STANDBY && state !== RuntimeState.DISABLED && state !== RuntimeState.STOPPED;
 }
 
 const settleMs = 2_500;

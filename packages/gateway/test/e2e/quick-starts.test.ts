@@ -171,7 +171,7 @@ describe("the buf.yaml for a project with googleapis", () => {
     await writeFile(join(project, "buf.yaml"), local);
     for (const file of ["annotations", "http"].map((each) => `google/api/${each}.proto`)) {
       await mkdir(dirname(join(project, "googleapis", file)), { recursive: true });
-      await cp(join(root, "node_modules/google-proto-files", file), join(project, "googleapis", file));
+      await cp(join(root, "packages/gateway/proto", file), join(project, "googleapis", file));
     }
     const proto = "node_modules/@flowgate/gateway/proto";
     await cp(join(root, "packages/gateway/proto"), join(project, proto), { recursive: true });

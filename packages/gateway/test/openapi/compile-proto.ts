@@ -9,7 +9,7 @@ import { FileDescriptorSetSchema, type FileDescriptorSet } from "@bufbuild/proto
 const root = resolve(import.meta.dirname, "../../../..");
 
 /** The folders of the files that a .proto can import. */
-const sources = ["packages/gateway/proto", "node_modules/google-proto-files"].map((folder) => join(root, folder));
+const sources = [join(root, "packages/gateway/proto"), join(import.meta.dirname, "proto")];
 
 /** Compiles the text of a .proto, which can import files of google/api. */
 export async function compileProto(text: string): Promise<FileDescriptorSet> {

@@ -163,7 +163,7 @@ describe("a running child", () => {
     const finalize = `let a;\nthrow new Error("end");`;
     const from = await run([tab("T"), { ...functionNode("f", { z: "T" }), finalize }]);
     await run([]);
-    const events = await observed.until((all) => countErrors(all.slice(from)) > 0);
+    const events = await observed.until((all) => ofKind(all.slice(from), "stopped").length > 0);
     expect(ofKind(events.slice(from), "error")).toMatchObject([
       { nodeId: "f", flowLabel: "tab T", message: "Error: end", line: 2, column: 7 },
     ]);
@@ -255,7 +255,7 @@ describe("a running child", () => {
   });
 
   test("the errors of a node are reported before its stop, also those that repeat earlier ones", async () => {
-    // Stops when the deployment begins, until when it reports an error every few milliseconds.
+    // Reports an error every few milliseconds until a deployment stops it.
     const repeat = functionNode("again", {
       z: "T",
       func: "",
@@ -266,12 +266,40 @@ describe("a running child", () => {
     const stopped = await run([tab("T"), functionNode("again", { z: "T", func: "node.done();" })]);
     const isOfNode = ({ nodeId }: NodeEvent): boolean => nodeId === "again";
     await observed.until((all) => ofKind(all.slice(stopped), "stopped").some(isOfNode));
-    // Reports have an order, so what was held back would come before this.
+    // A deployment ends with a report of everything, before which this is.
     await run(endpoint("/last", `node.warn("last");`));
     await runtime.get("/last");
     await observed.until((all) => ofKind(all, "error").some(({ message }) => message === "last"));
     const events = observed.events.slice(from).filter(isOfNode);
     expect(events.slice(events.findIndex(({ kind }) => kind === "stopped"))).toMatchObject([{ kind: "stopped" }]);
+  });
+
+  test("the errors of nodes that replace many others are reported after the stops of those", async () => {
+    const ids = Array.from({ length: 350 }, (_, at) => `n${at}`);
+    const change = (id: string, name: string): FlowNode => ({
+      ...onTab(id),
+      type: "change",
+      name,
+      rules: [],
+      wires: [[]],
+    });
+    const once = { ...onTab("i"), type: "inject", once: true, onceDelay: 0.1, props: [], wires: [ids] };
+    const from = await run([tab("T"), once, ...ids.map((id) => change(id, "before"))]);
+    const counted = (): number =>
+      new Set(ofKind(observed.events.slice(from), "counts").map(({ nodeId }) => nodeId)).size;
+    await observed.until(() => counted() > ids.length);
+    // Among the first and the last, whichever order they are stopped in: more stops than one report contains.
+    const failing = [...ids.slice(0, 30), ...ids.slice(-30)];
+    const fail = (id: string): FlowNode => functionNode(id, { z: "T", initialize: `node.error("after");` });
+    const stopped = await run([tab("T"), ...ids.map((id) => (failing.includes(id) ? fail(id) : change(id, "after")))]);
+    const isOf = (kind: NodeEvent["kind"]) => (event: NodeEvent) => event.kind === kind && ids.includes(event.nodeId);
+    const events = (
+      await observed.until((all) => all.slice(stopped).filter(isOf("error")).length === failing.length)
+    ).slice(stopped);
+    for (const id of failing) {
+      const kinds = events.filter(({ nodeId, kind }) => nodeId === id && kind !== "counts").map(({ kind }) => kind);
+      expect([id, kinds]).toEqual([id, ["stopped", "error"]]);
+    }
   });
 
   test("long texts are shortened, and marked", async () => {

@@ -114,17 +114,17 @@ export class NodeCapture {
     const stopped = [...this.#stopped].slice(0, maxReported);
     const statuses = [...this.#statuses].slice(0, maxReported);
     const ended = this.#errors.takeEnded();
-    // A node that has started again is reported after its stop.
-    const areStopsLeft = stopped.length < this.#stopped.size && !all;
-    const { errors, dropped } = areStopsLeft ? { errors: [], dropped: 0 } : this.#errors.take(nowMs, all);
-    const counts = areStopsLeft ? [] : this.#counters.take(nowMs);
+    // What happens to a node that has started again is reported after its stop, which may be one of the next report.
+    const next = new Set([...this.#stopped].slice(maxReported));
+    const isHeld = next.has.bind(next);
+    const { errors, dropped } = this.#errors.take(nowMs, all, isHeld);
     const others: NodeEvent[] = [...errors.map(shortenError), ...this.#debug];
     const { packed, count } = packEvents([
       ...ended.map(shortenError),
       ...stopped.map((id): NodeEvent => ({ kind: "stopped", ...locate(id) })),
       ...statuses.map(([id, status]): NodeEvent => ({ kind: "status", ...locate(id), ...status })),
       ...others,
-      ...counts,
+      ...this.#counters.take(nowMs, isHeld),
     ]);
     const countAfter = (...before: readonly (readonly unknown[])[]): number =>
       Math.max(0, count - before.reduce((sum, { length }) => sum + length, 0));
@@ -270,15 +270,19 @@ export class NodeCapture {
     }
     const counters = this.#counters;
     const stop = (id: string): void => {
+      this.#errors.end(id);
       if (counters.remove(id) && this.#stopped.size < maxWaiting) {
         this.#stopped.add(id);
-        this.#errors.end(id);
         this.#schedule();
       }
     };
     node.close = function (removed) {
-      stop(this.id);
-      return close.call(this, removed);
+      try {
+        return close.call(this, removed);
+      } finally {
+        // Errors of its handlers are those of the node that ends, unless they wait for something.
+        stop(this.id);
+      }
     };
     // Flows pass an error to others, which contain them.
     let current: object | undefined;

@@ -74,8 +74,11 @@ export class NodeCounters {
     return this.#counters.delete(id);
   }
 
-  /** Removes and returns what has to be reported now. What is lost of it is part of the next report of the node. */
-  take(nowMs: number): NodeCounts[] {
+  /**
+   * Removes and returns what has to be reported now. What is lost of it is part of the next report of the node. `isHeld`: whether a node
+   * has to wait.
+   */
+  take(nowMs: number, isHeld: (id: string) => boolean): NodeCounts[] {
     if (!this.#isUrgent && nowMs - this.#reportedMs < reportMs) {
       return [];
     }
@@ -83,6 +86,10 @@ export class NodeCounters {
     this.#reportedMs = nowMs;
     return this.#changed.splice(0, maxReported).flatMap((counter) => {
       const { id, messages, errors, warnings, lastMessageMs } = counter;
+      if (isHeld(id)) {
+        this.#changed.push(counter);
+        return [];
+      }
       counter.isChanged = false;
       if (this.#counters.get(id) !== counter) {
         return [];

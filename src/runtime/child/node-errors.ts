@@ -41,7 +41,7 @@ export class NodeErrors {
     this.#locate = locate;
   }
 
-  /** Whether `take` would return anything, now or later. */
+  /** Whether `take` or `takeEnded` would return anything, now or later. */
   get isPending(): boolean {
     return this.#pending > 0 || this.#dropped > 0;
   }
@@ -60,7 +60,6 @@ export class NodeErrors {
       return;
     }
     this.#new += 1;
-    this.#pending += 1;
     const error: NodeError = {
       kind: "error",
       ...this.#locate(id),
@@ -70,6 +69,7 @@ export class NodeErrors {
       ...(caught && { caught }),
     };
     this.#known.set(key, { id, error, count: 1, sentMs: -Infinity });
+    this.#pending += 1;
     const keys = this.#keys.get(id) ?? new Set();
     this.#keys.set(id, keys.add(key));
   }
@@ -96,27 +96,28 @@ export class NodeErrors {
 
   /**
    * Removes and returns what has to be reported now of other nodes, in the order of first occurrence, and how many were dropped. `all`: also
-   * repetitions of errors that were reported just now; the next ones are new errors.
+   * repetitions of errors that were reported just now; the next ones are new errors. `isHeld`: whether a node has to wait.
    */
-  take(nowMs: number, all = false): { readonly errors: readonly NodeError[]; readonly dropped: number } {
+  take(
+    nowMs: number,
+    all: boolean,
+    isHeld: (id: string) => boolean,
+  ): { readonly errors: readonly NodeError[]; readonly dropped: number } {
     const errors: NodeError[] = [];
     for (const [key, repeated] of this.#known) {
-      const isDue = nowMs - repeated.sentMs >= repeatMs;
-      if (!isDue && !(all && repeated.count > 0)) {
+      const { id, error, count, sentMs } = repeated;
+      if ((!all && nowMs - sentMs < repeatMs) || isHeld(id)) {
         continue;
       }
-      if (repeated.count === 0) {
-        this.#forget(repeated.id, key);
-      } else {
-        errors.push({ ...repeated.error, count: repeated.count });
-        this.#pending -= repeated.count;
+      if (count > 0) {
+        errors.push({ ...error, count });
+        this.#pending -= count;
         repeated.count = 0;
         repeated.sentMs = nowMs;
       }
-    }
-    if (all) {
-      this.#known.clear();
-      this.#keys.clear();
+      if (all || count === 0) {
+        this.#forget(id, key);
+      }
     }
     const dropped = this.#dropped;
     this.#new = 0;

@@ -178,4 +178,14 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
     expect(await console.violations()).toEqual([]);
     expect(console.complaints).toEqual([]);
   });
+  test("shows no errors of flows that were stopped", async () => {
+    const headers = bearer(await login(service, { username: "admin" }));
+    await using console = await Console.open(service, { username: "viewer", path: "/flows/other" });
+    const failing = console.page.getByRole("link", { name: /Orders.*error/ });
+    expect((await service.send("POST", "/runtime/nodes/start:inject", { headers })).status).toBe(200);
+    await failing.waitFor();
+    expect((await service.send("POST", "/runtime:stop", { headers })).status).toBe(200);
+    await failing.waitFor({ state: "detached" });
+    expect(console.complaints).toEqual([]);
+  });
 });

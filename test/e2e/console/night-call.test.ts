@@ -50,6 +50,7 @@ describe.skipIf(missingBrowser !== undefined)("a call at night", () => {
   beforeAll(async () => {
     const config = {
       adminAuth: { users: [user("ada", "*"), user("bob", "*")] },
+      // A process that keeps what was reported of the node before.
       runtime: { freshProcess: "never" },
     };
     service = await startService({ config });

@@ -1,7 +1,15 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { type FlowState, LogLevel, type NodeErrorEvent, type NodeState, RuntimeService } from "@flowgate/client";
+import {
+  type FlowState,
+  type GetRuntimeResponse,
+  LogLevel,
+  type NodeErrorEvent,
+  type NodeState,
+  RuntimeService,
+} from "@flowgate/client";
 import { type EventOf, useEvents } from "../../api/live.tsx";
+import { runsFlows } from "../../components/runtime.ts";
 import { byPage } from "../../components/table.tsx";
 import type { NodeStatus } from "../../flow-view/overlays.ts";
 
@@ -36,40 +44,48 @@ type Changes = {
   readonly lastErrors: Map<string, LastError>;
 };
 
-/** The states of the nodes of a tab, kept up to date by events. `tab` is undefined for a subflow, whose instances can be anywhere. `isKnown`: to this replica. */
-export function useNodeStates(tab: string | undefined, isKnown: boolean): NodeStates {
+/**
+ * The states of the nodes of a tab, kept up to date by events. `tab` is undefined for a subflow, whose instances can be anywhere. Where
+ * another replica runs the flows, they are those of events alone.
+ */
+export function useNodeStates(tab: string | undefined, runtime: GetRuntimeResponse | undefined): NodeStates {
+  const isHere = runsFlows(runtime);
+  const isStopped = runtime?.started === false;
   const { data, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(
     RuntimeService.method.listNodeStatuses,
     { tab: tab ?? "", pageSize: 1000, pageToken: "" },
-    { ...byPage, enabled: isKnown, refetchInterval: refreshMs },
+    { ...byPage, enabled: isHere, refetchInterval: refreshMs },
   );
-  const pages = data?.pages;
+  // Another object for each time that the flows run here or elsewhere: changes before it are void.
+  const pages = useMemo(() => (isHere ? data?.pages : undefined) ?? [], [isHere, data?.pages]);
   useEffect(() => {
-    if (hasNextPage && !isFetching && (pages?.length ?? 0) < maxPages) {
+    if (isHere && hasNextPage && !isFetching && pages.length < maxPages) {
       void fetchNextPage();
     }
-  }, [hasNextPage, isFetching, pages, fetchNextPage]);
-  const summary = useTabErrors(isKnown);
+  }, [isHere, hasNextPage, isFetching, pages, fetchNextPage]);
+  const summary = useTabErrors(isHere);
   const changes = useChanges(pages);
   return useMemo(
     () =>
-      combine(
-        (pages ?? []).flatMap(({ nodes }) => nodes),
-        summary,
-        changes,
-      ),
-    [pages, summary, changes],
+      isStopped
+        ? combine([], undefined, noChanges())
+        : combine(
+            pages.flatMap(({ nodes }) => nodes),
+            summary,
+            changes,
+          ),
+    [isStopped, pages, summary, changes],
   );
 }
 
 /** The errors of all tabs, which the states of one tab do not have. */
-function useTabErrors(isKnown: boolean): readonly FlowState[] | undefined {
+function useTabErrors(isHere: boolean): readonly FlowState[] | undefined {
   const { data } = useInfiniteQuery(
     RuntimeService.method.listNodeStatuses,
     { failing: true, pageSize: 1, pageToken: "" },
-    { ...byPage, getNextPageParam: () => undefined, enabled: isKnown, refetchInterval: refreshMs },
+    { ...byPage, getNextPageParam: () => undefined, enabled: isHere, refetchInterval: refreshMs },
   );
-  return data?.pages[0]?.flows;
+  return isHere ? data?.pages[0]?.flows : undefined;
 }
 
 /** The changes since the states were read, which `since` stands for. */

@@ -13,7 +13,7 @@ import { visibleText } from "../../components/visible-text.ts";
 import { type FlowContainer, type FlowNodes, parseFlowNodes } from "../../flow-view/flow-nodes.ts";
 import { FlowView } from "../../flow-view/flow-view.tsx";
 import type { Overlays } from "../../flow-view/overlays.ts";
-import { useRunsFlows } from "../../components/runs-flows.ts";
+import { useRuntime } from "../../components/runtime.ts";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/flows.ts";
 import { NodePanel } from "./node-panel.tsx";
@@ -54,7 +54,7 @@ function Flows({ flows }: { readonly flows: ActiveFlows }): ReactNode {
   const selected = new URLSearchParams(location.search).get("node") ?? undefined;
   const first = nodes.containers[0];
   const container = path === "" ? (containerOf(nodes, selected) ?? first) : nodes.container(path ?? "");
-  const states = useNodeStates(container?.kind === "tab" ? container.id : undefined, useRunsFlows(can("runtime.read")));
+  const states = useNodeStates(container?.kind === "tab" ? container.id : undefined, useRuntime(can("runtime.read")));
   const [query, setQuery] = useState("");
   const found = useFound(nodes, query);
   if (first === undefined) {

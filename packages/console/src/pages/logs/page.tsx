@@ -6,7 +6,7 @@ import { download } from "../../components/download.ts";
 import { type Filters, SelectFilter, TextFilter, TimeFilter, useFilters } from "../../components/filters.tsx";
 import { Problem } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
-import { useRunsFlows } from "../../components/runs-flows.ts";
+import { runsFlows, useRuntime } from "../../components/runtime.ts";
 import { useSession } from "../../session.tsx";
 import { texts as app } from "../../texts/app.ts";
 import { texts } from "../../texts/logs.ts";
@@ -205,7 +205,7 @@ function useTabs(selected: string, seen: readonly Event[]): { value: string; lab
   const { data } = useQuery(
     RuntimeService.method.listNodeStatuses,
     { pageSize: 1 },
-    { enabled: useRunsFlows(can("runtime.read")), retry: false },
+    { enabled: runsFlows(useRuntime(can("runtime.read"))), retry: false },
   );
   return useMemo(() => {
     const labels = new Map<string, string>(selected === "" ? [] : [[selected, selected]]);

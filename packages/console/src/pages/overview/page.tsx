@@ -23,7 +23,7 @@ import { Link } from "wouter";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/overview.ts";
 import { Fact } from "../../components/fact.tsx";
-import { runsFlows } from "../../components/runs-flows.ts";
+import { runsFlows } from "../../components/runtime.ts";
 import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
 import { Time } from "../../components/time.tsx";
 
@@ -46,7 +46,7 @@ export function OverviewPage(): ReactNode {
     { state: ProposalState.OPEN, pageSize: 100 },
     { enabled: can("proposals.read") },
   );
-  const isUp = runtime.data !== undefined && runsFlows(runtime.data);
+  const isUp = runsFlows(runtime.data);
   const nodes = useQuery(
     RuntimeService.method.listNodeStatuses,
     { failing: true, pageSize: maxFailingNodes },

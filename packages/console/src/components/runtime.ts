@@ -1,0 +1,23 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { type GetRuntimeResponse, RuntimeService, RuntimeState } from "@flowgate/client";
+
+/** As `ListNodeStatuses` rejects. */
+const idleStates: ReadonlySet<RuntimeState> = new Set([
+  RuntimeState.STANDBY,
+  RuntimeState.DISABLED,
+  RuntimeState.STOPPED,
+]);
+
+/** For what has no events. */
+const pollMs = 15_000;
+
+/** Whether the replica runs the flows: the others don't know the states of their nodes. */
+export function runsFlows(runtime: GetRuntimeResponse | undefined): boolean {
+  return runtime?.started === true && !idleStates.has(runtime.runtime?.state ?? RuntimeState.UNSPECIFIED);
+}
+
+/** The runtime of the replica that is asked; undefined until it is known, and for callers who may not read it. */
+export function useRuntime(isPermitted: boolean): GetRuntimeResponse | undefined {
+  const { data } = useQuery(RuntimeService.method.getRuntime, {}, { enabled: isPermitted, refetchInterval: pollMs });
+  return isPermitted ? data : undefined;
+}

@@ -19,7 +19,7 @@ export const memory: Drill = {
     "60 clients with the permission to deploy send gzip bodies of 16 KB that hold 16 MB of JSON, again and again, to a service whose heap is limited to " +
     "512 MiB, so that its budget is 256 MiB. The highest resident memory, as the kernel records it, may exceed that from before by no more than the budget. Each " +
     "body has to be answered: as too large, or with 503 and Retry-After. Meanwhile operators deploy corrections over TCP and over the Unix socket, each within two " +
-    "seconds. Within a minute after the attack, no more than 128 MiB of the difference may be left. The control is a service with a budget of 16 GiB.",
+    "seconds, or a minute in small size. Within a minute after the attack, no more than 128 MiB of the difference may be left. The control is a service with a budget of 16 GiB.",
   async run(context) {
     const { createFolder, pick, progress, size } = context;
     const corrections: Correction[] = [];

@@ -31,9 +31,9 @@ export const protocolFloods: Drill = {
     for (let round = 0; round < pick(1, 20); round++) {
       context.progress(`round ${round + 1}`);
       // Apart: the fast ones take the places of calls in flight that one client may have, and what is rejected holds nothing.
-      for (const names of [slowFloods, fastFloods]) {
+      for (const { names, withinMs } of kinds) {
         await untilAccepting(service);
-        rounds.push(await floodOnce(service, names, pick(1, 4), endedWithinMs));
+        rounds.push(await floodOnce(service, names, pick(1, 4), withinMs));
       }
     }
     const correction = await correct(way, [tab("T")]);
@@ -63,8 +63,11 @@ export const protocolFloods: Drill = {
   },
 };
 
-/** A service without limits would not end them ever. How soon it does depends on how fast it can read them, on the machine. */
-const endedWithinMs = 120_000;
+/** Slow ones are ended by timeouts; how soon fast ones are depends on how fast the machine can read them. */
+const kinds = [
+  { names: slowFloods, withinMs: 15_000 },
+  { names: fastFloods, withinMs: 120_000 },
+];
 
 const config = { adminAuth: { users: [user("admin", "*")] }, runtime: { mode: "none" }, log: { level: "error" } };
 const timeouts = {
@@ -72,6 +75,9 @@ const timeouts = {
   headersTimeoutMs: 1_000,
   stallTimeoutMs: 1_000,
   anonymousStallTimeoutMs: 1_000,
+  // By which other limits would end what theirs does not.
+  idleTimeoutMs: 600_000,
+  requestTimeoutMs: 600_000,
 };
 
 type Round = {

@@ -2,6 +2,7 @@
 import { followVariant } from "./follow-variant.js";
 import { guardFlows } from "./guard-flows.js";
 import { listContents } from "./contents.js";
+import { resolveParts } from "./resolve-parts.js";
 
 const description = JSON.parse(await (await fetch("openapi.json")).text(), showAlternatives);
 description.servers = [{ url: new URL(".", location.href).href }];
@@ -28,7 +29,7 @@ const ui = SwaggerUIBundle({
     return request;
   },
   defaultModelsExpandDepth: 0,
-  plugins: [followVariant, guardFlows(description), omitEmptyScope, focusLogin],
+  plugins: [resolveParts, followVariant, guardFlows(description), omitEmptyScope, focusLogin],
   onComplete: () => ui.initOAuth({ clientId: "service-admin" }),
 });
 

@@ -159,7 +159,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   });
   afterAll(() => Promise.all([browser?.[Symbol.asyncDispose](), service?.[Symbol.asyncDispose]()]));
 
-  // One page, as Swagger UI takes seconds to load, and a part of one for each operation that it shows for the first time.
+  // One page, as Swagger UI takes seconds to load.
   test("fits on a phone, and shows all kinds of parameters and bodies, without warnings and external requests", async () => {
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
@@ -209,7 +209,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
     });
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
-    // All operations would take most of the time: Swagger UI reads the whole document for each one that is opened.
+    // All operations would take most of the time: Swagger UI compares all of them again with each change.
     const shown = ["FlowsService_GetFlows", "FlowsService_SetFlows", "TokensService_RevokeTokens"];
     const reduced = reduceTo(shown, await readDocument());
     await page.route("**/openapi.json", async (route) =>

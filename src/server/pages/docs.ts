@@ -33,7 +33,7 @@ const swaggerDir = dirname(findPackageJSON("swagger-ui-dist", import.meta.url) ?
 
 const signInLink = '<a id="sign-in" href="sign-in?return=/docs">Sign in</a>';
 
-const pageFiles = ["start.js", "contents.js", "follow-variant.js", "guard-flows.js", "style.css"];
+const pageFiles = ["start.js", "resolve-parts.js", "contents.js", "follow-variant.js", "guard-flows.js", "style.css"];
 const swaggerFiles = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];
 
 const types = {

@@ -37,6 +37,7 @@ const files = [
   ["/docs/contents.js", "text/javascript; charset=utf-8"],
   ["/docs/follow-variant.js", "text/javascript; charset=utf-8"],
   ["/docs/guard-flows.js", "text/javascript; charset=utf-8"],
+  ["/docs/resolve-parts.js", "text/javascript; charset=utf-8"],
   ["/docs/style.css", "text/css; charset=utf-8"],
   ["/docs/swagger-ui.css", "text/css; charset=utf-8"],
   ["/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8"],

@@ -15,15 +15,28 @@ const fillBody = (Original, system) => (properties) => {
   const { React } = system;
   const { specPath, isExecute } = properties;
   const isDeployment = deployment.every((part, at) => specPath.get(at + 1) === part);
+  const [active, setActive] = React.useState();
   React.useEffect(() => {
     if (isDeployment && isExecute) {
-      void fillDeployment(system);
+      void readDeployment(system).then(setActive);
     }
   }, [isDeployment, isExecute]);
+  // After the page has shown the example for the headers, which would replace it.
+  React.useEffect(() => {
+    if (active !== undefined) {
+      setBody(system, active.body);
+    }
+  }, [active]);
   return React.createElement(Original, properties);
 };
 
-async function fillDeployment({ authSelectors, oas3Actions, specActions, specSelectors }) {
+function setBody({ oas3Actions }, value) {
+  oas3Actions.setRequestBodyValue({ pathMethod: deployment, value });
+}
+
+/** Sets the headers, and returns what is active as a body; an object, as it is another one each time. */
+async function readDeployment(system) {
+  const { authSelectors, specActions, specSelectors } = system;
   const parameters = specSelectors.specResolvedSubtree(["paths", ...deployment, "parameters"]);
   const setHeader = (name, value) => {
     const parameter = parameters.find((each) => each.get("name") === name);
@@ -32,17 +45,14 @@ async function fillDeployment({ authSelectors, oas3Actions, specActions, specSel
   setHeader("Service-API-Version", "v2");
   // Restarts nothing if nothing is changed.
   setHeader("Service-Deployment-Type", "nodes");
-  const setBody = (value) => oas3Actions.setRequestBodyValue({ pathMethod: deployment, value });
-  setBody("");
+  setBody(system, "");
   const authorized = authSelectors.authorized();
   const token = authorized?.getIn(["login", "token", "access_token"]) ?? authorized?.getIn(["token", "value"]);
   const response = await fetch("flows", {
     headers: { "Service-API-Version": "v2", ...(token && { Authorization: `Bearer ${token}` }) },
   });
   // Without permission to read the flows, the body remains empty, which is rejected.
-  if (response.ok) {
-    setBody(JSON.stringify(await response.json(), undefined, 2));
-  }
+  return { body: response.ok ? JSON.stringify(await response.json(), undefined, 2) : "" };
 }
 
 const confirmed =

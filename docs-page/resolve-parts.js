@@ -8,34 +8,36 @@ export function resolveParts({ fn: { resolveSubtree } }) {
   };
 }
 
-/** The document with one part, and what this refers to, directly or by others. */
+/** The document with the path item or component that is at a path or contains it, and those that it refers to, directly or by others. */
 function reduceTo(path, document) {
+  if (path.length === 0) {
+    return document;
+  }
   const reduced = { ...document, paths: {}, components: {} };
-  const pointers = new Set([formatPointer(path)]);
+  const parts = new Set([formatPart(path)]);
   // Those that are added are visited too.
-  for (const pointer of pointers) {
-    const keys = parsePointer(pointer);
-    const part = keys.reduce((parent, key) => parent?.[key], document);
-    if (part !== undefined) {
-      set(reduced, keys, part);
-      for (const [, reference] of JSON.stringify(part).matchAll(/"#(\/[^"]*)"/g)) {
-        pointers.add(decodeURIComponent(reference));
+  for (const part of parts) {
+    const keys = JSON.parse(part);
+    const value = keys.reduce((parent, key) => parent?.[key], document);
+    if (value !== undefined) {
+      set(reduced, keys, value);
+      for (const [, pointer] of JSON.stringify(value).matchAll(/"\$ref":"#(\/[^"]*)"/g)) {
+        parts.add(formatPart(parsePointer(pointer)));
       }
     }
   }
   return reduced;
 }
 
-/** RFC 6901. */
-function formatPointer(keys) {
-  return keys.map((key) => `/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+/** `["paths", path]`, or `["components", kind, name]`. */
+function formatPart(keys) {
+  return JSON.stringify(keys.slice(0, keys[0] === "components" ? 3 : 2));
 }
 
+/** RFC 6901, section 6. */
 function parsePointer(pointer) {
-  return pointer
-    .split("/")
-    .slice(1)
-    .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const keys = decodeURIComponent(pointer).split("/").slice(1);
+  return keys.map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
 function set(target, [key, ...rest], value) {

@@ -163,7 +163,9 @@ describe("a running child", () => {
     const finalize = `let a;\nthrow new Error("end");`;
     const from = await run([tab("T"), { ...functionNode("f", { z: "T" }), finalize }]);
     await run([]);
-    const events = await observed.until((all) => ofKind(all.slice(from), "stopped").length > 0);
+    const events = await observed.until((all) =>
+      ofKind(all.slice(from), "stopped").some(({ nodeId }) => nodeId === "f"),
+    );
     expect(ofKind(events.slice(from), "error")).toMatchObject([
       { nodeId: "f", flowLabel: "tab T", message: "Error: end", line: 2, column: 7 },
     ]);
@@ -266,7 +268,7 @@ describe("a running child", () => {
     const stopped = await run([tab("T"), functionNode("again", { z: "T", func: "node.done();" })]);
     const isOfNode = ({ nodeId }: NodeEvent): boolean => nodeId === "again";
     await observed.until((all) => ofKind(all.slice(stopped), "stopped").some(isOfNode));
-    // A deployment ends with a report of everything, before which this is.
+    // A deployment ends with a report of what was held back, which comes before this.
     await run(endpoint("/last", `node.warn("last");`));
     await runtime.get("/last");
     await observed.until((all) => ofKind(all, "error").some(({ message }) => message === "last"));

@@ -82,14 +82,13 @@ export class NodeCounters {
     if (!this.#isUrgent && nowMs - this.#reportedMs < reportMs) {
       return [];
     }
-    this.#isUrgent = false;
+    const held = this.#changed.filter(({ id }) => isHeld(id));
+    const reported = this.#changed.filter(({ id }) => !isHeld(id));
+    this.#changed = [...reported.splice(maxReported), ...held];
+    this.#isUrgent &&= held.length > 0;
     this.#reportedMs = nowMs;
-    return this.#changed.splice(0, maxReported).flatMap((counter) => {
+    return reported.flatMap((counter) => {
       const { id, messages, errors, warnings, lastMessageMs } = counter;
-      if (isHeld(id)) {
-        this.#changed.push(counter);
-        return [];
-      }
       counter.isChanged = false;
       if (this.#counters.get(id) !== counter) {
         return [];

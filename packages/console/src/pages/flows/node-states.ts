@@ -51,18 +51,18 @@ type Changes = {
 export function useNodeStates(tab: string | undefined, runtime: GetRuntimeResponse | undefined): NodeStates {
   const isHere = runsFlows(runtime);
   const isStopped = runtime?.started === false;
-  const { data, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery(
+  const { data, hasNextPage, isFetching, isFetchNextPageError, fetchNextPage } = useInfiniteQuery(
     RuntimeService.method.listNodeStatuses,
     { tab: tab ?? "", pageSize: 1000, pageToken: "" },
     { ...byPage, enabled: isHere, refetchInterval: refreshMs },
   );
-  // Another object for each time that the flows run here or elsewhere: changes before it are void.
-  const pages = useMemo(() => (isHere ? data?.pages : undefined) ?? [], [isHere, data?.pages]);
+  // Another object when the flows start or stop, here or elsewhere: changes before it are void.
+  const pages = useMemo(() => (isHere && !isStopped && data?.pages) || [], [isHere, isStopped, data?.pages]);
   useEffect(() => {
-    if (isHere && hasNextPage && !isFetching && pages.length < maxPages) {
+    if (isHere && hasNextPage && !isFetching && !isFetchNextPageError && pages.length < maxPages) {
       void fetchNextPage();
     }
-  }, [isHere, hasNextPage, isFetching, pages, fetchNextPage]);
+  }, [isHere, hasNextPage, isFetching, isFetchNextPageError, pages, fetchNextPage]);
   const summary = useTabErrors(isHere);
   const changes = useChanges(pages);
   return useMemo(

@@ -7,7 +7,7 @@ import { missingBrowser, openBrowser } from "./browser.ts";
 import { CookieBrowser, type Visit } from "./cookie-browser.ts";
 import { Editor } from "./editor.ts";
 import { bearer, form, json, send } from "./rest.ts";
-import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
+import { eventually, onBusyMachine, type Service, startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, tokenParameters, user } from "./users.ts";
 
 const audience = "https://flows.example";
@@ -33,7 +33,10 @@ async function start(
 ): Promise<Service> {
   const adminAuth = { signIn: { url: api }, users, issuers: [issuerOf(provider)] };
   const nodeRed = { port: Number(new URL(editor).port), editor: true, url: editor };
-  return startService({ port: Number(new URL(api).port), config: { ...withoutRuntime, adminAuth, nodeRed } });
+  return startService({
+    port: Number(new URL(api).port),
+    config: { ...withoutRuntime, ...onBusyMachine, adminAuth, nodeRed },
+  });
 }
 
 const freeUrl = async () => `http://127.0.0.1:${await freePort()}`;

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,9 +10,15 @@ import { json, v2 } from "./rest.ts";
 import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 
 /** Whether strace can be attached to other processes, which containers may forbid. */
-function canTrace(): boolean {
-  const { pid } = spawn("sleep", ["0.3"]);
-  return spawnSync("strace", ["-p", String(pid)]).status === 0;
+async function canTrace(): Promise<boolean> {
+  const traced = spawn("sleep", ["60"]);
+  const strace = spawn("strace", ["-p", String(traced.pid)], { stdio: ["ignore", "ignore", "pipe"] });
+  const lines = createInterface(strace.stderr);
+  const ended = once(strace, "close").then(() => [""]);
+  // It says so, or why it can't. Rejects if it is not installed.
+  const [line] = await Promise.race([once(lines, "line"), ended]).catch(() => [""]);
+  traced.kill();
+  return String(line).includes("attached");
 }
 
 /** Makes each fsync of the write-ahead log fail until it is disposed. */
@@ -45,7 +51,7 @@ async function untilReady(service: Service): Promise<void> {
   await eventually(async () => expect((await service.send("GET", "/readyz")).status).toBe(200));
 }
 
-describe.skipIf(isMissing("failing disks (strace)", canTrace()))("a deployment whose fsync fails", () => {
+describe.skipIf(isMissing("failing disks (strace)", await canTrace()))("a deployment whose fsync fails", () => {
   const failed = {
     status: 503,
     body: {

@@ -33,6 +33,9 @@ export type ServiceOptions = {
 /** Configuration for tests that need no flow runtime, whose start takes as much CPU as that of the service. */
 export const withoutRuntime = { runtime: { mode: "none" } } as const;
 
+/** The service and a browser may get little of a busy machine's CPU: that is no overload, for which calls would be rejected. */
+export const onBusyMachine = { limits: { eventLoopDelayMs: 0 } } as const;
+
 /** A running service, with the command line of a user. */
 export type Service = AsyncDisposable & {
   readonly url: string;

@@ -58,7 +58,8 @@ export class Console implements AsyncDisposable {
     const { page } = console;
     await page.context().clearCookies();
     await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme, reducedMotion: null });
+    // Colours that fade in would have too little contrast meanwhile.
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     if (username !== undefined) {
       const form = { username, password: passwordOf(username) };
       const headers = { origin: new URL(url).origin };

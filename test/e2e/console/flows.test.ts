@@ -3,7 +3,7 @@ import { missingBrowser } from "../browser.ts";
 import { deploy } from "../deploy.ts";
 import { type Node, functionNode, tab } from "../flow-builders.ts";
 import { bearer, json } from "../rest.ts";
-import { type Service, startService } from "../service.ts";
+import { onBusyMachine, type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -29,6 +29,7 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
   let service: Service;
   beforeAll(async () => {
     const config = {
+      ...onBusyMachine,
       adminAuth: { users: [user("admin", "*"), user("viewer", "read")] },
       runtime: { freshProcess: "never" },
     };
@@ -178,6 +179,7 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
     expect(await console.violations()).toEqual([]);
     expect(console.complaints).toEqual([]);
   });
+
   test("shows no errors of flows that were stopped", async () => {
     const headers = bearer(await login(service, { username: "admin" }));
     await using console = await Console.open(service, { username: "viewer", path: "/flows/other" });

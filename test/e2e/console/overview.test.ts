@@ -5,7 +5,7 @@ import { tryDeploy } from "../deploy.ts";
 import { endpoint, type Node, tab } from "../flow-builders.ts";
 import { createDatabase } from "../../postgres/postgres.ts";
 import { bearer, json } from "../rest.ts";
-import { type Service, startService, withoutRuntime } from "../service.ts";
+import { onBusyMachine, type Service, startService, withoutRuntime } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 
@@ -23,7 +23,7 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
     const users = [user("ada", "*"), user("viewer", ["runtime.read", "settings.read"])];
     const port = await freePort();
     const signIn = { url: `http://127.0.0.1:${port}` };
-    const config = { adminAuth: { signIn, users }, runtime: { freshProcess: "never" } };
+    const config = { ...onBusyMachine, adminAuth: { signIn, users }, runtime: { freshProcess: "never" } };
     service = await startService({ port, config });
     headers = bearer(await login(service, { username: "ada" }));
   });
@@ -122,7 +122,12 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
 
   test("a replica that is lost is an alert until someone dismisses it", async () => {
     await using database = await createDatabase();
-    const config = { ...withoutRuntime, store: database.url, credentialSecret: "a secret that both replicas share" };
+    const config = {
+      ...withoutRuntime,
+      ...onBusyMachine,
+      store: database.url,
+      credentialSecret: "a secret that both replicas share",
+    };
     await using one = await startService({ config });
     await using other = await startService({ config });
     await using console = await Console.open(one);

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
 import { bearer, json, v2 } from "./rest.ts";
-import { type Service, startService, withoutRuntime } from "./service.ts";
+import { onBusyMachine, type Service, startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, user } from "./users.ts";
 
 if (missingBrowser !== undefined) {
@@ -147,8 +147,7 @@ async function readBrightness(page: Page): Promise<{ page: number; text: number 
   return { page: background, text };
 }
 
-/** The browser and the service may get little of a busy machine's CPU: that is no overload here. */
-const config = { ...withoutRuntime, limits: { eventLoopDelayMs: 0 } };
+const config = { ...withoutRuntime, ...onBusyMachine };
 
 describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   let browser: Browser;
@@ -209,7 +208,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
     });
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
-    // All operations would take most of the time: Swagger UI compares all of them again with each change.
+    // With all operations, Swagger UI takes longer.
     const shown = ["FlowsService_GetFlows", "FlowsService_SetFlows", "TokensService_RevokeTokens"];
     const reduced = reduceTo(shown, await readDocument());
     await page.route("**/openapi.json", async (route) =>

@@ -111,12 +111,13 @@ export class NodeCapture {
     this.#timer = undefined;
     const nowMs = performance.now();
     const locate = this.#locator.locate.bind(this.#locator);
-    const stopped = [...this.#stopped].slice(0, maxReported);
+    const stops = [...this.#stopped];
+    const stopped = stops.slice(0, maxReported);
     const statuses = [...this.#statuses].slice(0, maxReported);
     const ended = this.#errors.takeEnded();
     // What happens to a node that has started again is reported after its stop, which may be one of the next report.
-    const next = new Set([...this.#stopped].slice(maxReported));
-    const isHeld = next.has.bind(next);
+    const later = new Set(stops.slice(maxReported));
+    const isHeld = later.has.bind(later);
     const { errors, dropped } = this.#errors.take(nowMs, all, isHeld);
     const others: NodeEvent[] = [...errors.map(shortenError), ...this.#debug];
     const { packed, count } = packEvents([

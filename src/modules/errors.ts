@@ -8,6 +8,9 @@ const networkCodes =
   /^(?:ECONN\w+|ENOTFOUND|EAI_AGAIN|E?TIMEDOUT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ERR_SOCKET_TIMEOUT|FETCH_ERROR|E5\d\d|E429|EPIPE)$/;
 const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO/;
 
+/** Where a module is what a request is about, that the registry does not have it is the same as that it is not there. */
+export type AbsentReason = "not_found" | "module_failed";
+
 const unchanged = "The modules remain as they were";
 const noSpace = "there is no space left on the disk";
 
@@ -18,11 +21,14 @@ export function explainFullDisk(error: unknown, name: string): FlowgateError | u
     : undefined;
 }
 
-/** What a caller can know of a failure of npm: neither paths and URLs of its output, nor credentials in them. */
+/**
+ * What a caller can know of a failure of npm: neither paths and URLs of its output, nor credentials in them. `absent` is the reason if the
+ * registry does not have the package of this name; one that it requires is always `module_failed`.
+ */
 export function explainNpmError(
   { code, output }: NpmError,
   name: string,
-  { timeoutMs, sizeMb }: { readonly timeoutMs: number; readonly sizeMb: number },
+  { timeoutMs, sizeMb, absent }: { readonly timeoutMs: number; readonly sizeMb: number; readonly absent: AbsentReason },
 ): FlowgateError {
   if (code === "timeout") {
     return new FlowgateError(
@@ -36,7 +42,8 @@ export function explainNpmError(
   if (networkCodes.test(code) || certificateCodes.test(code)) {
     return new FlowgateError("registry_unavailable", `${name}: the registry can't be reached (${code}). ${unchanged}`);
   }
-  return new FlowgateError("module_failed", `${name}: ${reasonOf(code, output, sizeMb)}. ${unchanged}`);
+  const reason = code === "E404" && absentIn(output) === name ? absent : "module_failed";
+  return new FlowgateError(reason, `${name}: ${reasonOf(code, output, sizeMb)}. ${unchanged}`);
 }
 
 const failures: ReadonlySet<string> = new Set([
@@ -51,6 +58,18 @@ export function isModuleFailure(error: unknown): error is FlowgateError {
   return error instanceof FlowgateError && failures.has(error.reason);
 }
 
+/** What the registry does not have; undefined: that is not what has failed. */
+export function explainAbsent({ code, output }: Pick<NpmError, "code" | "output">): string | undefined {
+  switch (code) {
+    case "E404":
+      return `the registry has no package ${absentIn(output) ?? "of this name"}`;
+    case "ETARGET":
+      return `the registry has no version ${specIn(output)}`;
+    default:
+      return undefined;
+  }
+}
+
 function reasonOf(code: string, output: string, sizeMb: number): string {
   switch (code) {
     case "missing":
@@ -59,10 +78,6 @@ function reasonOf(code: string, output: string, sizeMb: number): string {
       return `the modules would take more than ${sizeMb} MiB (modules.sizeMb)`;
     case "git":
       return "a package requires another one from a git repository, which is not installed";
-    case "E404":
-      return `the registry has no package ${namedIn(output, /'((?:@[\w.~-]+\/)?[\w.~-]+)@[^']*' (?:is not in|could not be found)/) ?? "of this name"}`;
-    case "ETARGET":
-      return `the registry has no version ${specIn(output)}`;
     case "E401":
     case "E403":
     case "ENEEDAUTH":
@@ -77,12 +92,16 @@ function reasonOf(code: string, output: string, sizeMb: number): string {
     case "EDQUOT":
       return noSpace;
     default:
-      return `npm has failed${code === "" ? "" : ` (${code})`}; the log of the service has its output`;
+      return (
+        explainAbsent({ code, output }) ??
+        `npm has failed${code === "" ? "" : ` (${code})`}; the log of the service has its output`
+      );
   }
 }
 
-function namedIn(output: string, pattern: RegExp): string | undefined {
-  const found = pattern.exec(output)?.[1];
+/** The package that the registry does not have. */
+function absentIn(output: string): string | undefined {
+  const found = /'((?:@[\w.~-]+\/)?[\w.~-]+)@[^']*' (?:is not in|could not be found)/.exec(output)?.[1];
   return found !== undefined && isModuleName(found) ? found : undefined;
 }
 

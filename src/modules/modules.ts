@@ -7,7 +7,7 @@ import type { ModuleLists } from "../runtime/messages.ts";
 import { listAdditions, modulesDirName, previousModulesDir } from "../runtime/folders.ts";
 import { type InstalledModule, ModuleCatalog, readCoreModule, readInstalledModules } from "./catalog.ts";
 import { type Staging, cacheName, changeInPlace, changeModules, removeLeftovers, stagingPrefix } from "./change.ts";
-import { explainFullDisk, explainNpmError } from "./errors.ts";
+import { type AbsentReason, explainFullDisk, explainNpmError } from "./errors.ts";
 import { openFolderRegistry } from "./folder-registry.ts";
 import { type Installation, installPackages, uninstallPackages } from "./install.ts";
 import { coreModule } from "./core-nodes.ts";
@@ -111,7 +111,10 @@ export class Modules implements AsyncDisposable {
     return readDisabled(join(this.#options.dataDir, modulesDirName)).sets;
   }
 
-  /** Installs a module, or another version of it. Throws `invalid_argument`, `module_refused`, and as `#change` does. */
+  /**
+   * Installs a module, or another version of it. Throws `invalid_argument`, `module_refused`, `not_found` if the registry does not have it, and as
+   * `#change` does.
+   */
   async install(request: InstallRequest): Promise<Installed> {
     const source = await parseRequest(request);
     const { name, version = "latest" } = source;
@@ -124,6 +127,7 @@ export class Modules implements AsyncDisposable {
       [subject],
       (onStep) => this.#install([source], { onStep, prefersCache: false }, async (result) => result),
       ({ installed }) => installed,
+      "not_found",
     );
     return { ...installation, previousVersion: previous?.version };
   }
@@ -239,6 +243,7 @@ export class Modules implements AsyncDisposable {
     subjects: readonly Subject[],
     work: (onStep: (step: string) => void) => Promise<T>,
     installedOf: (result: T) => readonly InstalledModule[] = () => [],
+    absent: AbsentReason = "module_failed",
   ): Promise<T> {
     if (this.#closing.signal.aborted) {
       throw new FlowgateError("unavailable", "the service is stopping");
@@ -266,7 +271,7 @@ export class Modules implements AsyncDisposable {
       report("done", "", installedOf(result));
       return result;
     } catch (error) {
-      const failure = this.#explain(error, subjects);
+      const failure = this.#explain(error, subjects, absent);
       report("failed", failure instanceof FlowgateError ? failure.message : "internal error");
       throw failure;
     } finally {
@@ -274,7 +279,7 @@ export class Modules implements AsyncDisposable {
     }
   }
 
-  #explain(error: unknown, subjects: readonly Subject[]): unknown {
+  #explain(error: unknown, subjects: readonly Subject[], absent: AbsentReason): unknown {
     const [first, ...others] = subjects;
     const names =
       others.length === 0 ? first?.name : subjects.map(({ name, version }) => `${name}@${version}`).join(", ");
@@ -285,7 +290,7 @@ export class Modules implements AsyncDisposable {
       npmCode: error.code,
       npmOutput: error.output.slice(-maxOutputChars),
     });
-    return explainNpmError(error, names ?? "", this.#options);
+    return explainNpmError(error, names ?? "", { ...this.#options, absent });
   }
 
   async #openRegistry() {

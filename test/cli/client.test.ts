@@ -148,7 +148,7 @@ test("reads flows, one flow, a revision and settings", async () => {
   expect(await readdir(runtimeDir)).toEqual([]);
   const entries = await json(["audit", "list"]);
   expect(JSON.stringify(entries)).toContain('"detail":"files removed"');
-  expect(await run(["get", "flow", "none"])).toEqual(failure('There is no flow "none": no tab has this id.'));
+  expect(await run(["get", "flow", "none"])).toEqual(failure('there is no flow "none": no tab has this id.'));
 });
 
 test("prints YAML", async () => {

@@ -37,7 +37,7 @@ test.each<[string, RequestListener, string]>([
   [
     "too much load",
     answer(503, { ...json, "retry-after": "60" }, JSON.stringify({ code: "unavailable", message: "busy" })),
-    "is not available. Busy. Try again in 60 s.",
+    "is not available: busy. Try again in 60 s.",
   ],
   [
     "control characters",

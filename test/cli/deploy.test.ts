@@ -438,7 +438,7 @@ test("ends although the server has not read flows that are too large", async () 
   expect(await runCli(["deploy", "flows.json"], { env: env(), cwd: folder.path })).toEqual({
     code: 1,
     stdout: "",
-    stderr: "flowgate: The request message is larger than 16777216 bytes.\n",
+    stderr: "flowgate: the request message is larger than 16777216 bytes.\n",
   });
 });
 

@@ -67,7 +67,7 @@ test("lists the nodes where several have the name, and explains where none has",
   expect(await flowgate("inject", "never")).toEqual({
     code: 1,
     stdout: "",
-    stderr: 'flowgate: There is no node "never" in the active flows.\n',
+    stderr: 'flowgate: there is no node "never" in the active flows.\n',
   });
   expect(await flowgate("inject", "i-1", "--message", "[]")).toEqual({
     code: 1,

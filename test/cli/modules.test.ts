@@ -101,7 +101,8 @@ test("a failed installation leaves the modules as they were", async () => {
   await run(path, "install", ["contrib-plain"]);
   const before = await readFile(join(path, "modules/package-lock.json"), "utf8");
   for (const [name, message] of [
-    ["absent", "npm could not change the modules, which remain as they were:"],
+    ["moment-absent", "flowgate: the registry has no package moment-absent. The modules remain as they were.\n"],
+    ["contrib-plain@7", "flowgate: the registry has no version 7 of contrib-plain. The modules remain as they were.\n"],
     ["contrib-git", "from a git repository, which is not used unless --allow-git is given"],
     ["contrib-url", "contrib-url requires @scope/library, which does not come from a registry"],
   ] as const) {

@@ -146,7 +146,7 @@ describe("proposals", () => {
     const { code, stderr } = await flowgate("bob", "proposal", "approve", id, "--yes");
     expect(code).toBe(3);
     expect(stderr).toMatch(
-      /^flowgate: Proposal [\da-f]+: its base was replaced, the active revision is "\S+": propose the change again/,
+      /^flowgate: proposal [\da-f]+: its base was replaced, the active revision is "\S+": propose the change again/,
     );
     expect((await flowgate("bob", "proposal", "list", "--state", "stale")).stdout).toContain(id);
   });

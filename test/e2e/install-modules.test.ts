@@ -252,8 +252,8 @@ describe("a service with a registry", () => {
     ],
     [
       { name: "contrib-absent" },
-      400,
-      "module_failed",
+      404,
+      "not_found",
       "contrib-absent: the registry has no package contrib-absent. The modules remain as they were",
     ],
     [
@@ -429,8 +429,26 @@ describe("a service with a registry", () => {
     expect(await flowgate("remove", "contrib-one")).toMatchObject({ code: 0, stdout: "Removed contrib-one 2.0.0.\n" });
     expect(await flowgate("remove", "contrib-one")).toMatchObject({
       code: 1,
-      stderr: 'flowgate: Name: no module "contrib-one" is installed.\n',
+      stderr: 'flowgate: name: no module "contrib-one" is installed.\n',
     });
+    // Names remain as they were written.
+    for (const [name, problem] of [
+      [
+        "contrib-denied",
+        " may not be installed: modules.allow and modules.deny of the configuration say which modules may be.",
+      ],
+      [
+        "node-red-contrib-nowhere",
+        ": the registry has no package node-red-contrib-nowhere. The modules remain as they were.",
+      ],
+      ["@scope/no-where", ": the registry has no package @scope/no-where. The modules remain as they were."],
+      [
+        "contrib-no-file",
+        ' is malformed: it has no file for its nodes "all". It is not installed, and the modules remain as they were.',
+      ],
+    ] as const) {
+      expect(await flowgate("install", name)).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${name}${problem}\n` });
+    }
     const flag = await flowgate("install", "contrib-script", "--allow-scripts", "contrib-script");
     expect(flag.code).toBe(1);
     expect(flag.stderr).toContain("--allow-scripts is for modules in a data directory");
@@ -550,7 +568,7 @@ test("installs from a folder of packages, with the versions that are there", asy
     });
   }
   expect(await versions(service)).toEqual(["contrib-four@4.0.0", "contrib-one@2.0.0"]);
-  expect(await send(service, "POST", "/modules", { name: "broken" })).toMatchObject({ status: 400 });
+  expect(await send(service, "POST", "/modules", { name: "broken" })).toMatchObject({ status: 404 });
   expect(await readFile(join(service.dataDir, "modules/package-lock.json"), "utf8")).not.toContain("127.0.0.1");
 });
 

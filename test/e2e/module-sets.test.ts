@@ -145,6 +145,19 @@ describe("a deployment with modules", () => {
     expect(upgrade.text).toContain("module: contrib-one@2.0.0 instead of 1.0.0, for one\n");
   });
 
+  test("of one that the registry does not have is refused", async () => {
+    const absent = { name: "node-red-contrib-absent", version: "1.0.0" };
+    const reply = await setFlows(service, { flows, modules: [absent] });
+    expect([reply.status, reply.json()]).toEqual([
+      400,
+      {
+        code: "module_failed",
+        message:
+          "node-red-contrib-absent: the registry has no package node-red-contrib-absent. The modules remain as they were",
+      },
+    ]);
+  });
+
   test("undo and restore bring modules back, also without the registry, and a comparison says so", async () => {
     const first = await activeRev(service);
     const second = await deploy(service, { flows, modules: one("2.0.0") });

@@ -148,7 +148,7 @@ test("the list has the same nodes, types and states", async () => {
 test("what differs is documented", async () => {
   expect(await ofService(["projects"])).toContain("flowgate history");
   expect(await ofService(["install", "no-such-package"])).toContain(
-    "400: no-such-package: the registry has no package",
+    "404: no-such-package: the registry has no package no-such-package",
   );
   expect(await ofNodeRed(["install", "no-such-package"])).toContain("404: Module not found");
   expect(await ofService(["install", "no-nodes"])).toContain("no-nodes");

@@ -93,7 +93,7 @@ async function explainReason(reason: Reason, error: ConnectError, connection: Co
     case "temporarily_unavailable":
       return `${server}: ${message}${retryAfter(error)}`;
     case "misdirected_request":
-      return `${server} does not accept this host name. ${message}`;
+      return `${server} does not accept this host name: ${message}`;
     case "internal":
       return `${server}: ${message} The log of the service has the cause.`;
     default:
@@ -129,12 +129,12 @@ function explainCode(error: ConnectError, { server, timeoutMs }: Connection): st
       return `${server} did not answer ${limit}. Check that it is reachable, or wait longer with --timeout.`;
     }
     case Code.Unauthenticated:
-      return `${server} requires a login. ${message} Log in with: flowgate login --server ${server}`;
+      return `${server} requires a login: ${message} Log in with: flowgate login --server ${server}`;
     case Code.Unavailable:
     case Code.ResourceExhausted:
-      return `${server} is not available. ${message}${retryAfter(error)}`;
+      return `${server} is not available: ${message}${retryAfter(error)}`;
     case Code.Unimplemented:
-      return `${server} does not know this operation: it is not Flowgate, or an older version. ${message} Check the URL, and the version with: flowgate get settings --server ${server}`;
+      return `${server} does not know this operation, since it is not Flowgate, or an older version: ${message} Check the URL, and the version with: flowgate get settings --server ${server}`;
     default:
       return `${server}: ${message}`;
   }
@@ -145,10 +145,10 @@ function retryAfter({ metadata }: ConnectError): string {
   return seconds !== null && /^\d{1,9}$/.test(seconds) ? ` Try again in ${seconds} s.` : " Try again later.";
 }
 
-/** The message with a capital letter and a full stop. */
+/** The message with a full stop. Its first letter remains as it is: it may be that of a name. */
 function sentence({ rawMessage }: ConnectError): string {
   const text = printable(rawMessage === "" ? "the server gave no reason" : rawMessage);
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /** Explains why there is no response of Flowgate. Undefined: there is one, or the error has no known cause. */

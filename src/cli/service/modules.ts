@@ -3,7 +3,7 @@ import { isAbsolute, join } from "node:path";
 import { FlowgateError } from "../../errors.ts";
 import { type Staging, cacheName, changeModules } from "../../modules/change.ts";
 import { explainReserved } from "../../modules/core-nodes.ts";
-import { explainFullDisk } from "../../modules/errors.ts";
+import { explainAbsent, explainFullDisk } from "../../modules/errors.ts";
 import { openFolderRegistry } from "../../modules/folder-registry.ts";
 import { type PackageSource, installPackages, uninstallPackages } from "../../modules/install.ts";
 import { NpmError, type NpmOptions, createNpm } from "../../modules/npm.ts";
@@ -176,6 +176,10 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
 
 /** With the output of npm, unlike for callers of the service: this is its operator. */
 function explainNpm({ code, output }: NpmError): string {
+  const absent = explainAbsent({ code, output });
+  if (absent !== undefined) {
+    return `${absent}. The modules remain as they were.`;
+  }
   if (code === "missing") {
     return "npm is not installed on this machine, and modules are installed with it: install it, such as with Node.js, and try again.";
   }

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { flag, text, wholeNumber } from "./values.ts";
+import { flag, port, text, wholeNumber } from "./values.ts";
 
 const key = /^[A-Za-z]\w{0,99}$/;
 const notAName = "must be a name of letters, digits and _";
@@ -27,8 +27,6 @@ const ownSettings: ReadonlyMap<string, string> = new Map([
   ["flowFile", "is not used: flows are in the store"],
   ["credentialSecret", "is the option credentialSecret"],
   ["adminAuth", "is the option adminAuth"],
-  ["uiPort", "is the option runtime.port"],
-  ["uiHost", "is the option runtime.host"],
   ["https", "is the option runtime.http.tls"],
   ["httpNodeRoot", "is the option runtime.http.root"],
   ["httpNodeAuth", "is the option runtime.http.auth"],
@@ -55,6 +53,10 @@ const ownSettings: ReadonlyMap<string, string> = new Map([
 /** What nodes read of Node-RED's settings, under its names: these, and any others of JSON, which nodes of modules may use. */
 export const nodeSettings = z
   .object({
+    uiPort: port
+      .optional()
+      .describe("The port that nodes find in `RED.settings.uiPort`, such as that of a proxy. Absent: `runtime.port`."),
+    uiHost: text.optional().describe("The same for `RED.settings.uiHost`. Absent: `runtime.host`."),
     functionExternalModules: flag
       .optional()
       .describe("Whether function nodes may load installed modules by their *Setup* tab. Absent: they may."),

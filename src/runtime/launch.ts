@@ -65,6 +65,8 @@ export function loadModulesMessage(
 export function initializeMessage(options: CompleteOptions): Initialize {
   const {
     dir,
+    host,
+    port,
     modulesDir,
     moduleLists,
     functionLists,
@@ -97,7 +99,7 @@ export function initializeMessage(options: CompleteOptions): Initialize {
     }),
     ...(disabled.sets.length > 0 && { disabledSets: disabled.sets }),
     nodeCloseTimeoutMs,
-    settings: { contextStorage, http, globalContext, nodeSettings },
+    settings: { contextStorage, http, globalContext, nodeSettings: { uiHost: host, uiPort: port, ...nodeSettings } },
     logLevel,
     worker: allow.worker,
     network,

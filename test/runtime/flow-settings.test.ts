@@ -1,3 +1,5 @@
+import { cp } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 import { credentials, revision, runtimeUnderTest } from "./builders.ts";
@@ -29,6 +31,21 @@ test("flows find the values of the configuration in the global context, and node
   const statusOf = async (length: number) =>
     (await fetch(url, { method: "POST", headers, body: JSON.stringify("x".repeat(length).split("")) })).status;
   expect([await statusOf(10), await statusOf(2_000)]).toEqual([200, 500]);
+});
+
+test("the port and host that nodes find can be set, as those of a proxy", async () => {
+  await using runtime = await runtimeUnderTest(
+    { nodeSettings: { uiPort: 443, uiHost: "flows.example" } },
+    async (modulesDir) => {
+      const source = new URL("../fixtures/e2e/node-red-contrib-say", import.meta.url);
+      await cp(source, join(modulesDir, "node_modules", "node-red-contrib-say"), { recursive: true });
+    },
+  );
+  const [tabNode, input, code, output] = endpoint("/port", "return msg;");
+  const say = { id: "say", type: "say", z: tabNode?.id, x: 1, y: 1, wires: [[output?.id]] };
+  const flows = [tabNode, input, { ...code, wires: [["say"]] }, say, output] as FlowNode[];
+  await runtime.apply(revision(1, flows), "full");
+  expect(JSON.parse(await runtime.get("/port"))).toEqual({ uiPort: 443, uiHost: "flows.example" });
 });
 
 test("flows read the environment variables of their subflow, group and tab, and secret ones", async () => {

@@ -106,6 +106,8 @@ const log = createRuntimeLog(
 let initialized: Promise<FlowPort> | undefined;
 let openedPort: FlowPort | undefined;
 let moduleLoader: ModuleLoader | undefined;
+/** What nodes read as `RED.settings`. */
+let settings: { uiPort?: unknown } = {};
 
 async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
   switch (message.kind) {
@@ -178,7 +180,7 @@ async function initialize(message: Initialize): Promise<FlowPort> {
   process.env["HOME"] ??= message.userDir;
   const permitModules = loadModulesFrom(message);
   deployer.disableSets(message.disabledSets ?? []);
-  const settings = createSettings(message, {
+  settings = createSettings(message, {
     storageModule: deployer.storageModule,
     logHandler: log.handle,
     contextStorage: stores.configure(message.settings.contextStorage),
@@ -232,6 +234,8 @@ async function openPort(message: Listen, values: Buffer): Promise<void> {
     exitAfter({ kind: "listen-failed", address, code: code ?? reason });
     return;
   }
+  // A free port was selected.
+  settings.uiPort ||= httpPort;
   parent.send({ kind: "ready", httpPort, ...(await readNodeTypes()) });
 }
 

@@ -118,7 +118,7 @@ function observeNodes(flows: FlowEvents, hub: EventHub): NodeObserver {
   return {
     onEvents: (events) => flows.publishNodes(events),
     onEnd: () => flows.end(),
-    wantsDebug: () => hub.wants("debug"),
+    wantsDebug: () => hub.wantsDebug,
     onDemand: (listener) => hub.onDemand(listener),
   };
 }

@@ -110,6 +110,7 @@ const eventKinds = [
   "token",
   "users",
   "proposal",
+  "editor_message",
 ] as const;
 
 /** The most severe one first. */
@@ -152,7 +153,9 @@ export function addEventFlags(command: Command, kinds: readonly (typeof eventKin
 }
 
 /** The kinds that the service records. */
-export const recordedKinds = eventKinds.filter((kind) => kind !== "node_status" && kind !== "debug");
+export const recordedKinds = eventKinds.filter(
+  (kind) => kind !== "node_status" && kind !== "debug" && kind !== "editor_message",
+);
 
 const secondsOf = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 

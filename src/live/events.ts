@@ -23,6 +23,7 @@ const selectable: readonly { readonly kind: EventKind; readonly case: EventCase;
   { kind: EventKind.TOKEN, case: "token", name: "token" },
   { kind: EventKind.USERS, case: "users", name: "users" },
   { kind: EventKind.PROPOSAL, case: "proposal", name: "proposal" },
+  { kind: EventKind.EDITOR_MESSAGE, case: "editorMessage", name: "editor_message" },
 ];
 
 /** All kinds but those that describe the stream itself. */
@@ -38,8 +39,16 @@ export function nameOfCase(kind: Event["kind"]["case"]): string {
   return selectable.find((each) => each.case === kind)?.name ?? "";
 }
 
+/** The kinds that the flow runtime reports only while they are wanted. They contain the data that flows process. */
+const debugCases: ReadonlySet<EventCase> = new Set(["debug", "editorMessage"]);
+
 /** All kinds that cost the flow runtime nothing. */
-export const withoutDebug: ReadonlySet<EventCase> = eventCases.difference(new Set<EventCase>(["debug"]));
+export const withoutDebug: ReadonlySet<EventCase> = eventCases.difference(debugCases);
+
+/** Whether a filter selects kinds that are reported only then. */
+export function wantsDebug({ cases }: Pick<EventFilter, "cases">): boolean {
+  return !cases.isDisjointFrom(debugCases);
+}
 
 /** The kinds that the journal records. The others would be too many. */
 export const recordedCases: ReadonlySet<EventCase> = new Set([
@@ -59,7 +68,7 @@ export const recordedNames: readonly string[] = selectable
   .map(({ name }) => name);
 
 /** The kinds of which a stream may lack some if there are too many for all streams. */
-export const lossyCases: ReadonlySet<EventCase> = new Set(["nodeStatus", "debug", "log"]);
+export const lossyCases: ReadonlySet<EventCase> = new Set(["nodeStatus", "debug", "log", "editorMessage"]);
 
 /** Which events a stream or a list has. */
 export type EventFilter = {
@@ -140,6 +149,8 @@ export function stateKey({ kind, runtime, rev, nodeId, subflowPath }: Event): st
       return `runtime ${runtime}`;
     case "nodeStatus":
       return `status ${runtime} ${[...subflowPath, nodeId].join("/")}`;
+    case "editorMessage":
+      return `editor ${runtime} ${kind.value.topic}`;
     default:
       return undefined;
   }
@@ -147,7 +158,10 @@ export function stateKey({ kind, runtime, rev, nodeId, subflowPath }: Event): st
 
 /** Whether the event says that there is no state any more. */
 export function isCleared({ kind }: Event): boolean {
-  return kind.case === "nodeStatus" && kind.value.text === "" && kind.value.fill === "" && kind.value.shape === "";
+  return (
+    (kind.case === "nodeStatus" && kind.value.text === "" && kind.value.fill === "" && kind.value.shape === "") ||
+    (kind.case === "editorMessage" && !kind.value.retained)
+  );
 }
 
 /** The characters of a node's ids and names. */

@@ -3,6 +3,7 @@ import { enumValue } from "../base/enums.ts";
 import type { LogEntry } from "../runtime/messages.ts";
 import {
   type DroppedEvents,
+  type EditorMessage,
   type NodeDebug,
   type NodeError,
   type NodeEvents,
@@ -20,12 +21,13 @@ import { type EventCase, type EventInit, charsOfNode } from "./events.ts";
 import { FlowBudget, type Rates } from "./flow-budget.ts";
 import type { EventHub } from "./hub.ts";
 import { NodeStates, keyOfNode } from "./node-states.ts";
-import { type Redactor, redactNode } from "./redactor.ts";
+import { type Redactor, redactJson, redactNode } from "./redactor.ts";
 
 const droppedCases: Readonly<Record<keyof DroppedEvents, EventCase>> = {
   status: "nodeStatus",
   error: "nodeError",
   debug: "debug",
+  editor: "editorMessage",
 };
 
 export type FlowEventsOptions = {
@@ -63,6 +65,12 @@ export class FlowEvents implements Disposable {
     charsOf: charsOfStatus,
   });
   #retry: NodeJS.Timeout | undefined;
+  /** The retained messages to editors, as JSON, by topic. */
+  readonly #retained = new BoundedMap<string>({
+    maxEntries: 100,
+    maxBytes: 2 * 1024 * 1024,
+    charsOf: ({ length }) => length,
+  });
 
   constructor(options: FlowEventsOptions) {
     this.#options = options;
@@ -101,6 +109,9 @@ export class FlowEvents implements Disposable {
         case "debug":
           this.#publishDebug(event);
           break;
+        case "editor":
+          this.#publishEditorMessage(event);
+          break;
         case "counts":
           this.nodes.setCounts(redactNode(this.#options.redactor(), event), event);
           break;
@@ -120,8 +131,13 @@ export class FlowEvents implements Disposable {
         this.#options.hub.publish({ rev: this.#options.rev(), ...node, subflowPath, kind });
       }
     }
+    // Other replicas know of them too.
+    for (const [topic] of this.#retained.entries()) {
+      this.#options.hub.publish({ kind: { case: "editorMessage", value: { topic } } });
+    }
+    this.#retained.clear();
     this.nodes.clear();
-    this.#options.hub.forgetStatuses();
+    this.#options.hub.forgetFlows();
   }
 
   /** Counts events that were dropped, here or before. */
@@ -205,6 +221,38 @@ export class FlowEvents implements Disposable {
         truncated,
       },
     });
+  }
+
+  #publishEditorMessage({ topic: original, json, retained = false }: EditorMessage): void {
+    if (!this.#budget.take("editorMessage", original.length + json.length)) {
+      this.drop("editorMessage");
+      return;
+    }
+    const topic = this.#redact(original, maxNameChars);
+    const data = this.#redactData(json);
+    if (data === undefined) {
+      this.drop("editorMessage");
+      return;
+    }
+    if (!retained) {
+      this.#retained.delete(topic);
+    }
+    // Beyond the limits, editors that subscribe later do not receive it.
+    const value = { topic, data, retained: retained && this.#retained.set(topic, data) };
+    this.#options.hub.publish({ rev: this.#options.rev(), kind: { case: "editorMessage", value } });
+  }
+
+  /** Undefined: it is no JSON. */
+  #redactData(json: string): string | undefined {
+    try {
+      return JSON.stringify(redactJson(this.#options.redactor(), JSON.parse(json), false).json);
+    } catch (error) {
+      // Flows have written it, or nested it too deeply.
+      if (error instanceof SyntaxError || error instanceof RangeError) {
+        return undefined;
+      }
+      throw error;
+    }
   }
 
   /** Publishes an event with so many characters, besides those of its node, if the budget permits, which stands for `count` of them. Returns its node. */

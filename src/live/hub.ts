@@ -113,6 +113,11 @@ export class EventHub implements EventFeed {
     return this.#ring.wants(kind);
   }
 
+  /** Whether a stream has events that the flow runtime reports only then. */
+  get wantsDebug(): boolean {
+    return this.#ring.wantsDebug;
+  }
+
   /** Calls the listener when a stream was opened or has ended. */
   onDemand(listener: () => void): Disposable {
     return this.#ring.onDemand(listener);
@@ -136,9 +141,10 @@ export class EventHub implements EventFeed {
     }
   }
 
-  /** Forgets the statuses of the nodes of this process, whose flows have ended. */
-  forgetStatuses(): void {
-    this.forget(({ kind, runtime }) => kind.case === "nodeStatus" && runtime === this.runtime);
+  /** Forgets what the flows of this process have set, which have ended. */
+  forgetFlows(): void {
+    const isOfFlows = ({ kind }: Event): boolean => kind.case === "nodeStatus" || kind.case === "editorMessage";
+    this.forget((event) => isOfFlows(event) && event.runtime === this.runtime);
   }
 
   hasAllAfter(seq: number): boolean {

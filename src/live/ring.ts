@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
 import { createListeners } from "../base/listeners.ts";
-import { type EventCase, type EventFilter, type EventInit, sizeOf } from "./events.ts";
+import { type EventCase, type EventFilter, type EventInit, sizeOf, wantsDebug } from "./events.ts";
 import { formatPosition } from "./position.ts";
 import { type StreamEntry, EventStream, type Lead, type StreamSource } from "./stream.ts";
 
@@ -128,6 +128,11 @@ export class EventRing implements StreamSource {
   /** Whether a stream has events of this kind. */
   wants(kind: EventCase): boolean {
     return this.#streams.values().some(({ filter }) => filter.cases.has(kind));
+  }
+
+  /** Whether a stream has events that the flow runtime reports only then. */
+  get wantsDebug(): boolean {
+    return this.#streams.values().some(({ filter }) => wantsDebug(filter));
   }
 
   /** Calls the listener when a stream was opened or has ended. */

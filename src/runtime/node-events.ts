@@ -59,6 +59,37 @@ export type NodeDebug = NodeRef & {
   readonly truncated?: boolean;
 };
 
+/** What a module has published for its part in Node-RED's editor. It is about no node. */
+export type EditorMessage = {
+  readonly kind: "editor";
+  readonly topic: string;
+  readonly json: string;
+  /** Whether editors that subscribe to the topic later receive it too, until there is another one. */
+  readonly retained?: boolean;
+};
+
+/**
+ * Whether modules may publish under a topic. The other ones are those of the service, and notifications with which the editor does more than
+ * show their text.
+ */
+export function isModuleTopic(topic: string): boolean {
+  return (
+    topic.length <= maxNameChars &&
+    !/^(?:$|debug$|hb$|(?:status|multiplayer|event-log)(?:\/|$))/.test(topic) &&
+    (!/^notification(?:\/|$)/.test(topic) || isModuleNotification(topic))
+  );
+}
+
+function isModuleNotification(topic: string): boolean {
+  const [, id] = /^notification\/([a-z][\w-]*)$/i.exec(topic) ?? [];
+  return (
+    id !== undefined &&
+    !/^(?:(?:runtime|flowgate)-.*|flows-run-state|node|plugin|project-update|restart-required|update-available)$/.test(
+      id,
+    )
+  );
+}
+
 /** What has happened to a node since it was started. */
 export type NodeCounts = NodeRef & {
   readonly kind: "counts";
@@ -72,10 +103,10 @@ export type NodeCounts = NodeRef & {
 /** A node was stopped, so that its counts are void. */
 type NodeStopped = NodeRef & { readonly kind: "stopped" };
 
-export type NodeEvent = NodeStatus | NodeError | NodeDebug | NodeCounts | NodeStopped;
+export type NodeEvent = NodeStatus | NodeError | NodeDebug | NodeCounts | NodeStopped | EditorMessage;
 
 /** The kinds of which some can be missing. */
-const droppableKinds = ["status", "error", "debug"] as const;
+const droppableKinds = ["status", "error", "debug", "editor"] as const;
 
 export type DroppedEvents = Readonly<Partial<Record<(typeof droppableKinds)[number], number>>>;
 
@@ -92,7 +123,7 @@ export interface NodeObserver {
   onEvents(events: NodeEvents): void;
   /** The process has ended, and with it what is known of its nodes. */
   onEnd(): void;
-  /** Whether debug messages are reported. */
+  /** Whether debug messages, and those of modules to editors, are reported. */
   wantsDebug(): boolean;
   /** Calls the listener when `wantsDebug` may have changed. Disposing ends the subscription. */
   onDemand(listener: () => void): Disposable;
@@ -104,6 +135,9 @@ export type Redact = (text: string, isCut: boolean) => string;
 /** The size of a message, in bytes of JSON, and of one event in it. */
 export const maxMessageBytes = 60 * 1024;
 export const maxTextBytes = 16 * 1024;
+
+/** The JSON of an editor message, such as a small image, within that of an event. */
+export const maxEditorBytes = 48 * 1024;
 
 export const maxNameChars = 256;
 export const maxStatusChars = 1_000;
@@ -127,6 +161,9 @@ export function parseNodeEvents({ events, dropped }: Fields): NodeEvents | undef
 function parseNodeEvent(value: unknown): NodeEvent | undefined {
   if (!isFields(value)) {
     return undefined;
+  }
+  if (value["kind"] === "editor") {
+    return parseEditorMessage(value);
   }
   const ref = parseNodeRef(value);
   const { nodeId, ...others } = ref;
@@ -168,6 +205,15 @@ function parseNodeEvent(value: unknown): NodeEvent | undefined {
     default:
       return undefined;
   }
+}
+
+function parseEditorMessage({ topic, json, retained }: Fields): EditorMessage | undefined {
+  if (typeof topic !== "string" || typeof json !== "string" || json.length > maxEditorBytes) {
+    return undefined;
+  }
+  return isModuleTopic(topic)
+    ? { kind: "editor", topic: topic.toWellFormed(), json, ...(retained === true && { retained }) }
+    : undefined;
 }
 
 function parseNodeError(node: NodeRef, value: Fields): NodeError | undefined {

@@ -9,12 +9,19 @@ declare module "@node-red/util" {
       readonly types?: readonly string[];
       readonly modules?: readonly { readonly module: string; readonly error: string }[];
     };
+    /** Whether editors that connect later receive it too. */
+    readonly retain?: boolean;
   };
 
   const util: {
     init(settings: object): void;
     events: {
       on(event: "runtime-event", listener: (event: RuntimeEvent) => void): void;
+      /** A module has published something for editors, who receive it by topic. */
+      on(
+        event: "comms",
+        listener: (event: { readonly topic?: unknown; readonly data?: unknown; readonly retain?: unknown }) => void,
+      ): void;
       /** After the flows of a deployment were stopped. Not emitted if a node type or module is missing. */
       on(event: "flows:starting", listener: () => void): void;
       on(event: "type-registered", listener: (type: string) => void): void;
@@ -45,6 +52,11 @@ declare module "@node-red/util" {
     util: {
       /** Parses a property expression. Throws if it is not valid. */
       normalisePropertyExpression(expression: string): readonly (string | number)[];
+      /** Encodes the value of a debug message as the editor receives it. */
+      encodeObject(
+        message: { readonly msg: unknown },
+        options: { readonly maxLength: number },
+      ): { readonly format: string; readonly msg: unknown };
     };
   };
   export default util;

@@ -5,7 +5,15 @@ import { originOf, principalKey } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
 import type { OpenCalls } from "../auth/open-calls.ts";
 import { allows } from "../auth/permissions.ts";
-import { type EventCase, type EventFilter, eventCases, identify, matches, readFilter } from "../live/events.ts";
+import {
+  type EventCase,
+  type EventFilter,
+  eventCases,
+  identify,
+  matches,
+  readFilter,
+  wantsDebug,
+} from "../live/events.ts";
 import type { EventFeed, JoinedFeed } from "../live/feed.ts";
 import { type Journal, recordedBetween } from "../live/journal.ts";
 import { latestSeq, parsePosition, positionBefore } from "../live/position.ts";
@@ -81,7 +89,7 @@ function startOf(watch: Watch): WatchStart {
 }
 
 function lacksDebug({ feed, filter }: Watch, afterSeq: number): boolean {
-  return filter.cases.has("debug") && afterSeq < feed.debugSeq;
+  return wantsDebug(filter) && afterSeq < feed.debugSeq;
 }
 
 /** Another replica may have published events since the last one of this service, but none in the future. */
@@ -113,10 +121,11 @@ function leadWhenReady(watch: Watch, ready: Promise<void>): Lead {
 /** The kinds that require a permission besides `events.read`, since they contain the data that flows process. */
 const guarded: readonly { readonly kind: EventKind; readonly case: EventCase; readonly permission: string }[] = [
   { kind: EventKind.DEBUG, case: "debug", permission: "debug.read" },
+  { kind: EventKind.EDITOR_MESSAGE, case: "editorMessage", permission: "debug.read" },
   { kind: EventKind.LOG, case: "log", permission: "logs.read" },
 ];
 
-/** The kinds that the caller may read. Throws if the request selects another one. */
+/** The kinds that the caller may read, without those for editors. Throws if the request selects another one. */
 function allowedCases(
   { audit }: Pick<EventsServiceOptions, "audit">,
   { kinds }: Pick<WatchEventsRequest, "kinds">,
@@ -129,7 +138,7 @@ function allowedCases(
     audit.record({ kind: "permission_denied", origin: originOf(context), detail: refused.permission });
     throw insufficientScope(refused.permission, context.requestHeader.has("authorization"));
   }
-  return eventCases.difference(new Set(forbidden.map((each) => each.case)));
+  return eventCases.difference(new Set<EventCase>(["editorMessage", ...forbidden.map((each) => each.case)]));
 }
 
 /** The position after which the stream begins; undefined: now, with the current state before. */

@@ -45,6 +45,43 @@ test("each thing that happens to a node is an event with the node's place", () =
   ]);
 });
 
+test("what a module publishes for editors is an event without values of credentials, and a state if it is retained", () => {
+  const { flows, events, hub, publish } = start();
+  const data = (all: readonly Event[]) =>
+    all.map(({ kind }) => kind.case === "editorMessage" && [kind.value.topic, kind.value.data, kind.value.retained]);
+  publish(
+    { kind: "editor", topic: "say/hunter2", json: `{"password":"hunter2","n":[1,"<b>"]}` },
+    { kind: "editor", topic: "kept", json: "1", retained: true },
+    { kind: "editor", topic: "kept too", json: "1", retained: true },
+    { kind: "editor", topic: "kept", json: "2", retained: true },
+    { kind: "editor", topic: "forged", json: "no JSON" },
+    { kind: "editor", topic: "forged", json: "[".repeat(40_000) + "]".repeat(40_000) },
+  );
+  expect(data(events)).toEqual([
+    ["say/[redacted]", `{"password":"[redacted]","n":[1,"<b>"]}`, false],
+    ["kept", "1", true],
+    ["kept too", "1", true],
+    ["kept", "2", true],
+  ]);
+  expect(data(hub.states())).toEqual([
+    ["kept too", "1", true],
+    ["kept", "2", true],
+  ]);
+  publish({ kind: "editor", topic: "kept too", json: "3" });
+  expect(data(hub.states())).toEqual([["kept", "2", true]]);
+  flows.end();
+  expect(hub.states()).toEqual([]);
+  expect(data(events.slice(-1))).toEqual([["kept", "", false]]);
+});
+
+test("at most 100 messages to editors are retained", () => {
+  const { hub, publish } = start({ rates: { events: unlimited, chars: unlimited } });
+  for (let at = 0; at < 200; at += 1) {
+    publish({ kind: "editor", topic: `t${at}`, json: "1", retained: true });
+  }
+  expect(hub.states()).toHaveLength(100);
+});
+
 test("a log entry is an event, except errors and warnings of nodes, which are reported as such", () => {
   const { flows, events } = start();
   flows.publishLog({ level: "error", message: "1/0", ...node });

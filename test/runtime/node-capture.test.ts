@@ -1,3 +1,5 @@
+import { cp } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createListeners } from "../../src/base/listeners.ts";
 import type { FlowNode } from "../../src/flows/configuration.ts";
@@ -59,6 +61,11 @@ function ofKind<Kind extends NodeEvent["kind"]>(
   kind: Kind,
 ): Extract<NodeEvent, { kind: Kind }>[] {
   return events.filter((event): event is Extract<NodeEvent, { kind: Kind }> => event.kind === kind);
+}
+
+/** Empty: it is about no node. */
+function idOf(event: NodeEvent): string {
+  return event.kind === "editor" ? "" : event.nodeId;
 }
 
 /** The number of errors and warnings that were reported. */
@@ -266,7 +273,7 @@ describe("a running child", () => {
     const from = await run([tab("T"), { ...repeat, finalize: "clearInterval(context.timer);" }]);
     await observed.until((all) => countErrors(all.slice(from)) > 1);
     const stopped = await run([tab("T"), functionNode("again", { z: "T", func: "node.done();" })]);
-    const isOfNode = ({ nodeId }: NodeEvent): boolean => nodeId === "again";
+    const isOfNode = (event: NodeEvent): boolean => idOf(event) === "again";
     await observed.until((all) => ofKind(all.slice(stopped), "stopped").some(isOfNode));
     // A deployment ends with a report of what was held back, which comes before this.
     await run(endpoint("/last", `node.warn("last");`));
@@ -294,12 +301,12 @@ describe("a running child", () => {
     const failing = [...ids.slice(0, 30), ...ids.slice(-30)];
     const fail = (id: string): FlowNode => functionNode(id, { z: "T", initialize: `node.error("after");` });
     const stopped = await run([tab("T"), ...ids.map((id) => (failing.includes(id) ? fail(id) : change(id, "after")))]);
-    const isOf = (kind: NodeEvent["kind"]) => (event: NodeEvent) => event.kind === kind && ids.includes(event.nodeId);
+    const isOf = (kind: NodeEvent["kind"]) => (event: NodeEvent) => event.kind === kind && ids.includes(idOf(event));
     const events = (
       await observed.until((all) => all.slice(stopped).filter(isOf("error")).length === failing.length)
     ).slice(stopped);
     for (const id of failing) {
-      const kinds = events.filter(({ nodeId, kind }) => nodeId === id && kind !== "counts").map(({ kind }) => kind);
+      const kinds = events.filter((event) => idOf(event) === id && event.kind !== "counts").map(({ kind }) => kind);
       expect([id, kinds]).toEqual([id, ["stopped", "error"]]);
     }
   });
@@ -320,7 +327,7 @@ describe("a running child", () => {
     const flows = endpoint("/status", `node.status({ text: "on", fill: "green", shape: "dot" });`);
     const from = await run(flows);
     await runtime.get("/status");
-    const isOfNode = ({ nodeId }: NodeEvent): boolean => nodeId === "/status-function";
+    const isOfNode = (event: NodeEvent): boolean => idOf(event) === "/status-function";
     await observed.until((all) => ofKind(all.slice(from), "counts").some(isOfNode));
     const stopped = await run([]);
     const events = await observed.until((all) => ofKind(all.slice(stopped), "stopped").some(isOfNode));
@@ -335,8 +342,78 @@ describe("a running child", () => {
   });
 
   test("what an editor alone has to know is not reported", () => {
-    expect(observed.events.filter(({ nodeId }) => nodeId === "")).toEqual([]);
+    expect(observed.events.filter((event) => idOf(event) === "")).toEqual([]);
     expect(runtime.entries.filter(({ message }) => /unencrypted/i.test(message))).toEqual([]);
+  });
+});
+
+describe("what modules publish for editors", () => {
+  let observed: Observed;
+  let runtime: OpenedRuntime;
+  beforeAll(async () => {
+    observed = observe();
+    runtime = await runtimeUnderTest({ nodes: observed }, async (modulesDir) => {
+      const source = new URL("../fixtures/e2e/node-red-contrib-say", import.meta.url);
+      await cp(source, join(modulesDir, "node_modules", "node-red-contrib-say"), { recursive: true });
+    });
+    const code = `const { all, many = 0, long = 0 } = msg.req.query;
+      msg.published = JSON.parse(all);
+      for (let at = 0; at < many; at += 1) msg.published.push({ topic: "many/" + at, data: at });
+      if (long > 0) msg.published.unshift({ topic: "long", data: "x".repeat(long) });
+      return msg;`;
+    const [tabNode, input, fn, output] = endpoint("/say", code);
+    const node = { id: "say", type: "say", z: tabNode?.id, x: 1, y: 1, wires: [[output?.id]] };
+    await runtime.apply(revision(1, [tabNode, input, { ...fn, wires: [["say"]] }, node, output] as FlowNode[]), "full");
+  });
+  afterAll(() => runtime?.[Symbol.asyncDispose]());
+
+  const say = (all: readonly object[], more = "") =>
+    runtime.get(`/say?all=${encodeURIComponent(JSON.stringify(all))}${more}`);
+  const untilTopic = async (topic: string) =>
+    ofKind(await observed.until((all) => ofKind(all, "editor").some((event) => event.topic === topic)), "editor");
+
+  test("is reported while someone wants it, and if it is retained or replaces what is", async () => {
+    const kept = { topic: "kept", data: { a: 1 }, retain: true };
+    await say([{ topic: "unwanted", data: 1 }, kept, { topic: "kept", data: 2 }]);
+    await untilTopic("kept");
+    observed.setDebug(true);
+    const notification = { event: { id: "own", payload: { text: "t" } } };
+    await say([{ topic: "none" }, { topic: "deep/topic", data: ["<b>", null] }, notification]);
+    expect(await untilTopic("notification/own")).toEqual([
+      { kind: "editor", topic: "kept", json: `{"a":1}`, retained: true },
+      { kind: "editor", topic: "kept", json: "2" },
+      { kind: "editor", topic: "none", json: "null" },
+      { kind: "editor", topic: "deep/topic", json: `["<b>",null]` },
+      { kind: "editor", topic: "notification/own", json: `{"text":"t"}` },
+    ]);
+    observed.setDebug(false);
+  });
+
+  test("is counted if it is too long, or too much at once, and not reported under topics of the service", async () => {
+    observed.setDebug(true);
+    const from = observed.events.length;
+    const dropped = (): number => observed.batches.reduce((sum, batch) => sum + (batch.dropped?.editor ?? 0), 0);
+    const reserved = [
+      "",
+      "hb",
+      "multiplayer/init",
+      "event-log/x",
+      "notification/runtime-deploy",
+      "notification/node/added",
+    ];
+    await say([...reserved, "x".repeat(300)].map((topic) => ({ topic, data: 1, retain: true })));
+    await say([], "&many=150");
+    await observed.until(() => dropped() > 0);
+    await say([{ topic: "last" }], "&long=49152");
+    await untilTopic("last");
+    await observed.until(() => ofKind(observed.events.slice(from), "editor").length + dropped() === 150 + 2);
+    const topics = ofKind(observed.events.slice(from), "editor").map(({ topic }) => topic);
+    expect(topics.filter((topic) => !/^(?:many\/\d+|last)$/.test(topic))).toEqual([]);
+  });
+
+  test("can name the port of HTTP-in nodes, as RED.settings has it", async () => {
+    const { httpPort } = runtime.status();
+    expect(JSON.parse(await say([]))).toEqual({ uiPort: httpPort, uiHost: "127.0.0.1" });
   });
 });
 
@@ -367,14 +444,17 @@ test("events that a flow forges are checked and shortened", async () => {
       { kind: "status", nodeId: "a", text: long, subflowPath: [1, "s"] },
       { kind: "status", nodeId: 1 },
       { kind: "more", nodeId: "a" },
+      { kind: "editor", topic: "notification/runtime-deploy", json: "{}" },
+      { kind: "editor", topic: "long", json: "x".repeat(50_000) },
+      { kind: "editor", topic: 1, json: "1" },
       "text",
     ],
   };
   const code = `${escape} host.getBuiltinModule("fs").writeSync(${messageFd}, ${JSON.stringify(`${JSON.stringify(forged)}\n`)});`;
   await runtime.apply(revision(1, endpoint("/forge", code)), "full");
   void runtime.get("/forge").catch(() => {});
-  const events = await observed.until((all) => all.some(({ nodeId }) => nodeId === "a"));
-  const batch = observed.batches.find(({ events: all }) => all.some(({ nodeId }) => nodeId === "a"));
+  const events = await observed.until((all) => all.some((event) => idOf(event) === "a"));
+  const batch = observed.batches.find(({ events: all }) => all.some((event) => idOf(event) === "a"));
   expect(batch?.dropped).toEqual({ error: 0, debug: 2 ** 32 - 1, status: 3 });
   const name = "x".repeat(256);
   expect(batch?.events).toEqual([

@@ -21,14 +21,14 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/events.proto.
  */
 export const file_flowgate_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("ChhmbG93Z2F0ZS92MS9ldmVudHMucHJvdG8SC2Zsb3dnYXRlLnYxIuQBChJXYXRjaEV2ZW50c1JlcXVlc3QSJQoFa2luZHMYASADKA4yFi5mbG93Z2F0ZS52MS5FdmVudEtpbmQSCwoDdGFiGAIgASgJEgwKBG5vZGUYAyABKAkSJAoFbGV2ZWwYBCABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBINCgVhZnRlchgFIAEoCRIsCg1sYXN0X2V2ZW50X2lkGAYgASgJQhXa47KsCg8KDUxhc3QtRXZlbnQtSUQSKQoFc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrAGCgVFdmVudBIKCgJpZBgBIAEoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdydW50aW1lGAMgASgJEgsKA3JldhgEIAEoCRIPCgdub2RlX2lkGAUgASgJEhEKCW5vZGVfdHlwZRgGIAEoCRIRCglub2RlX25hbWUYByABKAkSDwoHZmxvd19pZBgIIAEoCRISCgpmbG93X2xhYmVsGAkgASgJEhQKDHN1YmZsb3dfcGF0aBgKIAMoCRIyCgpkZXBsb3ltZW50GBQgASgLMhwuZmxvd2dhdGUudjEuRGVwbG95bWVudEV2ZW50SAASNwoNcnVudGltZV9zdGF0ZRgVIAEoCzIeLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZUV2ZW50SAASMwoLbm9kZV9zdGF0dXMYFiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlU3RhdHVzRXZlbnRIABIxCgpub2RlX2Vycm9yGBcgASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnRIABIoCgVkZWJ1ZxgYIAEoCzIXLmZsb3dnYXRlLnYxLkRlYnVnRXZlbnRIABIkCgNsb2cYGSABKAsyFS5mbG93Z2F0ZS52MS5Mb2dFdmVudEgAEioKBm1vZHVsZRgaIAEoCzIYLmZsb3dnYXRlLnYxLk1vZHVsZUV2ZW50SAASKAoFdG9rZW4YGyABKAsyFy5mbG93Z2F0ZS52MS5Ub2tlbkV2ZW50SAASKAoFdXNlcnMYHCABKAsyFy5mbG93Z2F0ZS52MS5Vc2Vyc0V2ZW50SAASMAoMc25hcHNob3RfZW5kGB0gASgLMhguZmxvd2dhdGUudjEuU25hcHNob3RFbmRIABInCgdkcm9wcGVkGB4gASgLMhQuZmxvd2dhdGUudjEuRHJvcHBlZEgAEikKCGJvb2ttYXJrGB8gASgLMhUuZmxvd2dhdGUudjEuQm9va21hcmtIABIuCghwcm9wb3NhbBggIAEoCzIaLmZsb3dnYXRlLnYxLlByb3Bvc2FsRXZlbnRIAEIGCgRraW5kItgBCg9EZXBsb3ltZW50RXZlbnQSLwoHb3V0Y29tZRgBIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEg8KB2ZhaWx1cmUYAiABKAkSDAoEdXNlchgDIAEoCRISCgp0b2tlbl9uYW1lGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSKQoEdHlwZRgGIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg4KBnBhcmVudBgHIAEoCRIVCg1taXNzaW5nX3R5cGVzGAggAygJIp0BChFSdW50aW1lU3RhdGVFdmVudBIoCgVzdGF0ZRgBIAEoDjIZLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZRIPCgdtZXNzYWdlGAIgASgJEi8KBnJlYXNvbhgDIAEoDjIfLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZVJlYXNvbhIMCgRsaW5lGAQgASgNEg4KBmNvbHVtbhgFIAEoDSI8Cg9Ob2RlU3RhdHVzRXZlbnQSDAoEdGV4dBgBIAEoCRIMCgRmaWxsGAIgASgJEg0KBXNoYXBlGAMgASgJIqYBCg5Ob2RlRXJyb3JFdmVudBIkCgVsZXZlbBgBIAEoDjIVLmZsb3dnYXRlLnYxLkxvZ0xldmVsEg8KB21lc3NhZ2UYAiABKAkSDQoFc3RhY2sYAyABKAkSDAoEbGluZRgEIAEoDRIOCgZjb2x1bW4YBSABKA0SDQoFY291bnQYBiABKA0SDgoGY2F1Z2h0GAcgASgIEhEKCXRydW5jYXRlZBgIIAEoCCJfCgpEZWJ1Z0V2ZW50Eg0KBXRvcGljGAEgASgJEhAKCHByb3BlcnR5GAIgASgJEg4KBmZvcm1hdBgDIAEoCRINCgV2YWx1ZRgEIAEoCRIRCgl0cnVuY2F0ZWQYBSABKAgiUAoITG9nRXZlbnQSJAoFbGV2ZWwYASABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAIgASgJEg0KBWNvdW50GAMgASgNIlwKC01vZHVsZUV2ZW50EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDQoFc3RhdGUYBCABKAkSDwoHbWVzc2FnZRgFIAEoCSI7CgpUb2tlbkV2ZW50Eg4KBmFjdGlvbhgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEgwKBHVzZXIYAyABKAkiLAoKVXNlcnNFdmVudBIOCgZhY3Rpb24YASABKAkSDgoGZGV0YWlsGAIgASgJIp4BCg1Qcm9wb3NhbEV2ZW50EgoKAmlkGAEgASgJEikKBXN0YXRlGAIgASgOMhouZmxvd2dhdGUudjEuUHJvcG9zYWxTdGF0ZRIMCgR1c2VyGAMgASgJEhIKCnRva2VuX25hbWUYBCABKAkSEwoLcHJvcG9zZWRfYnkYBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIOCgZyZWFzb24YByABKAkiDQoLU25hcHNob3RFbmQihgEKB0Ryb3BwZWQSDQoFY291bnQYASABKA0SLgoFa2luZHMYAiADKAsyHy5mbG93Z2F0ZS52MS5Ecm9wcGVkLktpbmRzRW50cnkSDgoGcmVhc29uGAMgASgJGiwKCktpbmRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASIKCghCb29rbWFyayrNAwoJRXZlbnRLaW5kEhoKFkVWRU5UX0tJTkRfVU5TUEVDSUZJRUQQABItChVFVkVOVF9LSU5EX0RFUExPWU1FTlQQARoS2uOyrAoMCgpkZXBsb3ltZW50EjMKGEVWRU5UX0tJTkRfUlVOVElNRV9TVEFURRACGhXa47KsCg8KDXJ1bnRpbWVfc3RhdGUSLwoWRVZFTlRfS0lORF9OT0RFX1NUQVRVUxADGhPa47KsCg0KC25vZGVfc3RhdHVzEi0KFUVWRU5UX0tJTkRfTk9ERV9FUlJPUhAEGhLa47KsCgwKCm5vZGVfZXJyb3ISIwoQRVZFTlRfS0lORF9ERUJVRxAFGg3a47KsCgcKBWRlYnVnEh8KDkVWRU5UX0tJTkRfTE9HEAYaC9rjsqwKBQoDbG9nEiUKEUVWRU5UX0tJTkRfTU9EVUxFEAcaDtrjsqwKCAoGbW9kdWxlEiMKEEVWRU5UX0tJTkRfVE9LRU4QCBoN2uOyrAoHCgV0b2tlbhIjChBFVkVOVF9LSU5EX1VTRVJTEAkaDdrjsqwKBwoFdXNlcnMSKQoTRVZFTlRfS0lORF9QUk9QT1NBTBAKGhDa47KsCgoKCHByb3Bvc2FsKvkBCghMb2dMZXZlbBIZChVMT0dfTEVWRUxfVU5TUEVDSUZJRUQQABIiCg9MT0dfTEVWRUxfRkFUQUwQARoN2uOyrAoHCgVmYXRhbBIiCg9MT0dfTEVWRUxfRVJST1IQAhoN2uOyrAoHCgVlcnJvchIgCg5MT0dfTEVWRUxfV0FSThADGgza47KsCgYKBHdhcm4SIAoOTE9HX0xFVkVMX0lORk8QBBoM2uOyrAoGCgRpbmZvEiIKD0xPR19MRVZFTF9ERUJVRxAFGg3a47KsCgcKBWRlYnVnEiIKD0xPR19MRVZFTF9UUkFDRRAGGg3a47KsCgcKBXRyYWNlKscCChJSdW50aW1lU3RhdGVSZWFzb24SJAogUlVOVElNRV9TVEFURV9SRUFTT05fVU5TUEVDSUZJRUQQABIxChxSVU5USU1FX1NUQVRFX1JFQVNPTl9CTE9DS0VEEAEaD9rjsqwKCQoHYmxvY2tlZBI9CiJSVU5USU1FX1NUQVRFX1JFQVNPTl9PVVRfT0ZfTUVNT1JZEAIaFdrjsqwKDwoNb3V0X29mX21lbW9yeRIxChxSVU5USU1FX1NUQVRFX1JFQVNPTl9DUkFTSEVEEAMaD9rjsqwKCQoHY3Jhc2hlZBIvChtSVU5USU1FX1NUQVRFX1JFQVNPTl9LSUxMRUQQBBoO2uOyrAoICgZraWxsZWQSNQoeUlVOVElNRV9TVEFURV9SRUFTT05fU0FGRV9NT0RFEAUaEdrjsqwKCwoJc2FmZV9tb2RlMqwBCg1FdmVudHNTZXJ2aWNlEpoBCgtXYXRjaEV2ZW50cxIfLmZsb3dnYXRlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoSLmZsb3dnYXRlLnYxLkV2ZW50IlSQAgHCghkNGgtldmVudHMucmVhZILT5JMCCRIHL2V2ZW50c9rjsqwKKzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgARiCgoCaWQSBGtpbmQwAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_flowgate_v1_flows, file_flowgate_v1_proposals, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChhmbG93Z2F0ZS92MS9ldmVudHMucHJvdG8SC2Zsb3dnYXRlLnYxIuQBChJXYXRjaEV2ZW50c1JlcXVlc3QSJQoFa2luZHMYASADKA4yFi5mbG93Z2F0ZS52MS5FdmVudEtpbmQSCwoDdGFiGAIgASgJEgwKBG5vZGUYAyABKAkSJAoFbGV2ZWwYBCABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBINCgVhZnRlchgFIAEoCRIsCg1sYXN0X2V2ZW50X2lkGAYgASgJQhXa47KsCg8KDUxhc3QtRXZlbnQtSUQSKQoFc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIusGCgVFdmVudBIKCgJpZBgBIAEoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdydW50aW1lGAMgASgJEgsKA3JldhgEIAEoCRIPCgdub2RlX2lkGAUgASgJEhEKCW5vZGVfdHlwZRgGIAEoCRIRCglub2RlX25hbWUYByABKAkSDwoHZmxvd19pZBgIIAEoCRISCgpmbG93X2xhYmVsGAkgASgJEhQKDHN1YmZsb3dfcGF0aBgKIAMoCRIyCgpkZXBsb3ltZW50GBQgASgLMhwuZmxvd2dhdGUudjEuRGVwbG95bWVudEV2ZW50SAASNwoNcnVudGltZV9zdGF0ZRgVIAEoCzIeLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZUV2ZW50SAASMwoLbm9kZV9zdGF0dXMYFiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlU3RhdHVzRXZlbnRIABIxCgpub2RlX2Vycm9yGBcgASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnRIABIoCgVkZWJ1ZxgYIAEoCzIXLmZsb3dnYXRlLnYxLkRlYnVnRXZlbnRIABIkCgNsb2cYGSABKAsyFS5mbG93Z2F0ZS52MS5Mb2dFdmVudEgAEioKBm1vZHVsZRgaIAEoCzIYLmZsb3dnYXRlLnYxLk1vZHVsZUV2ZW50SAASKAoFdG9rZW4YGyABKAsyFy5mbG93Z2F0ZS52MS5Ub2tlbkV2ZW50SAASKAoFdXNlcnMYHCABKAsyFy5mbG93Z2F0ZS52MS5Vc2Vyc0V2ZW50SAASMAoMc25hcHNob3RfZW5kGB0gASgLMhguZmxvd2dhdGUudjEuU25hcHNob3RFbmRIABInCgdkcm9wcGVkGB4gASgLMhQuZmxvd2dhdGUudjEuRHJvcHBlZEgAEikKCGJvb2ttYXJrGB8gASgLMhUuZmxvd2dhdGUudjEuQm9va21hcmtIABIuCghwcm9wb3NhbBggIAEoCzIaLmZsb3dnYXRlLnYxLlByb3Bvc2FsRXZlbnRIABI5Cg5lZGl0b3JfbWVzc2FnZRghIAEoCzIfLmZsb3dnYXRlLnYxLkVkaXRvck1lc3NhZ2VFdmVudEgAQgYKBGtpbmQi2AEKD0RlcGxveW1lbnRFdmVudBIvCgdvdXRjb21lGAEgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSDwoHZmFpbHVyZRgCIAEoCRIMCgR1c2VyGAMgASgJEhIKCnRva2VuX25hbWUYBCABKAkSDwoHbWVzc2FnZRgFIAEoCRIpCgR0eXBlGAYgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDgoGcGFyZW50GAcgASgJEhUKDW1pc3NpbmdfdHlwZXMYCCADKAkinQEKEVJ1bnRpbWVTdGF0ZUV2ZW50EigKBXN0YXRlGAEgASgOMhkuZmxvd2dhdGUudjEuUnVudGltZVN0YXRlEg8KB21lc3NhZ2UYAiABKAkSLwoGcmVhc29uGAMgASgOMh8uZmxvd2dhdGUudjEuUnVudGltZVN0YXRlUmVhc29uEgwKBGxpbmUYBCABKA0SDgoGY29sdW1uGAUgASgNIjwKD05vZGVTdGF0dXNFdmVudBIMCgR0ZXh0GAEgASgJEgwKBGZpbGwYAiABKAkSDQoFc2hhcGUYAyABKAkipgEKDk5vZGVFcnJvckV2ZW50EiQKBWxldmVsGAEgASgOMhUuZmxvd2dhdGUudjEuTG9nTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCRINCgVzdGFjaxgDIAEoCRIMCgRsaW5lGAQgASgNEg4KBmNvbHVtbhgFIAEoDRINCgVjb3VudBgGIAEoDRIOCgZjYXVnaHQYByABKAgSEQoJdHJ1bmNhdGVkGAggASgIIl8KCkRlYnVnRXZlbnQSDQoFdG9waWMYASABKAkSEAoIcHJvcGVydHkYAiABKAkSDgoGZm9ybWF0GAMgASgJEg0KBXZhbHVlGAQgASgJEhEKCXRydW5jYXRlZBgFIAEoCCJDChJFZGl0b3JNZXNzYWdlRXZlbnQSDQoFdG9waWMYASABKAkSDAoEZGF0YRgCIAEoCRIQCghyZXRhaW5lZBgDIAEoCCJQCghMb2dFdmVudBIkCgVsZXZlbBgBIAEoDjIVLmZsb3dnYXRlLnYxLkxvZ0xldmVsEg8KB21lc3NhZ2UYAiABKAkSDQoFY291bnQYAyABKA0iXAoLTW9kdWxlRXZlbnQSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg4KBmFjdGlvbhgDIAEoCRINCgVzdGF0ZRgEIAEoCRIPCgdtZXNzYWdlGAUgASgJIjsKClRva2VuRXZlbnQSDgoGYWN0aW9uGAEgASgJEg8KB3N1YmplY3QYAiABKAkSDAoEdXNlchgDIAEoCSIsCgpVc2Vyc0V2ZW50Eg4KBmFjdGlvbhgBIAEoCRIOCgZkZXRhaWwYAiABKAkingEKDVByb3Bvc2FsRXZlbnQSCgoCaWQYASABKAkSKQoFc3RhdGUYAiABKA4yGi5mbG93Z2F0ZS52MS5Qcm9wb3NhbFN0YXRlEgwKBHVzZXIYAyABKAkSEgoKdG9rZW5fbmFtZRgEIAEoCRITCgtwcm9wb3NlZF9ieRgFIAEoCRIPCgdtZXNzYWdlGAYgASgJEg4KBnJlYXNvbhgHIAEoCSINCgtTbmFwc2hvdEVuZCKGAQoHRHJvcHBlZBINCgVjb3VudBgBIAEoDRIuCgVraW5kcxgCIAMoCzIfLmZsb3dnYXRlLnYxLkRyb3BwZWQuS2luZHNFbnRyeRIOCgZyZWFzb24YAyABKAkaLAoKS2luZHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIgoKCEJvb2ttYXJrKoQECglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEi0KFUVWRU5UX0tJTkRfREVQTE9ZTUVOVBABGhLa47KsCgwKCmRlcGxveW1lbnQSMwoYRVZFTlRfS0lORF9SVU5USU1FX1NUQVRFEAIaFdrjsqwKDwoNcnVudGltZV9zdGF0ZRIvChZFVkVOVF9LSU5EX05PREVfU1RBVFVTEAMaE9rjsqwKDQoLbm9kZV9zdGF0dXMSLQoVRVZFTlRfS0lORF9OT0RFX0VSUk9SEAQaEtrjsqwKDAoKbm9kZV9lcnJvchIjChBFVkVOVF9LSU5EX0RFQlVHEAUaDdrjsqwKBwoFZGVidWcSHwoORVZFTlRfS0lORF9MT0cQBhoL2uOyrAoFCgNsb2cSJQoRRVZFTlRfS0lORF9NT0RVTEUQBxoO2uOyrAoICgZtb2R1bGUSIwoQRVZFTlRfS0lORF9UT0tFThAIGg3a47KsCgcKBXRva2VuEiMKEEVWRU5UX0tJTkRfVVNFUlMQCRoN2uOyrAoHCgV1c2VycxIpChNFVkVOVF9LSU5EX1BST1BPU0FMEAoaENrjsqwKCgoIcHJvcG9zYWwSNQoZRVZFTlRfS0lORF9FRElUT1JfTUVTU0FHRRALGhba47KsChAKDmVkaXRvcl9tZXNzYWdlKvkBCghMb2dMZXZlbBIZChVMT0dfTEVWRUxfVU5TUEVDSUZJRUQQABIiCg9MT0dfTEVWRUxfRkFUQUwQARoN2uOyrAoHCgVmYXRhbBIiCg9MT0dfTEVWRUxfRVJST1IQAhoN2uOyrAoHCgVlcnJvchIgCg5MT0dfTEVWRUxfV0FSThADGgza47KsCgYKBHdhcm4SIAoOTE9HX0xFVkVMX0lORk8QBBoM2uOyrAoGCgRpbmZvEiIKD0xPR19MRVZFTF9ERUJVRxAFGg3a47KsCgcKBWRlYnVnEiIKD0xPR19MRVZFTF9UUkFDRRAGGg3a47KsCgcKBXRyYWNlKscCChJSdW50aW1lU3RhdGVSZWFzb24SJAogUlVOVElNRV9TVEFURV9SRUFTT05fVU5TUEVDSUZJRUQQABIxChxSVU5USU1FX1NUQVRFX1JFQVNPTl9CTE9DS0VEEAEaD9rjsqwKCQoHYmxvY2tlZBI9CiJSVU5USU1FX1NUQVRFX1JFQVNPTl9PVVRfT0ZfTUVNT1JZEAIaFdrjsqwKDwoNb3V0X29mX21lbW9yeRIxChxSVU5USU1FX1NUQVRFX1JFQVNPTl9DUkFTSEVEEAMaD9rjsqwKCQoHY3Jhc2hlZBIvChtSVU5USU1FX1NUQVRFX1JFQVNPTl9LSUxMRUQQBBoO2uOyrAoICgZraWxsZWQSNQoeUlVOVElNRV9TVEFURV9SRUFTT05fU0FGRV9NT0RFEAUaEdrjsqwKCwoJc2FmZV9tb2RlMqwBCg1FdmVudHNTZXJ2aWNlEpoBCgtXYXRjaEV2ZW50cxIfLmZsb3dnYXRlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoSLmZsb3dnYXRlLnYxLkV2ZW50IlSQAgHCghkNGgtldmVudHMucmVhZILT5JMCCRIHL2V2ZW50c9rjsqwKKzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgARiCgoCaWQSBGtpbmQwAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_flowgate_v1_flows, file_flowgate_v1_proposals, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.WatchEventsRequest
  */
 export type WatchEventsRequest = Message<"flowgate.v1.WatchEventsRequest"> & {
   /**
-   * Only events of these kinds; by default all that the caller may read. `snapshot_end`, `dropped` and `bookmark` are always sent.
+   * Only events of these kinds; by default all that the caller may read, except `editor_message`. `snapshot_end`, `dropped` and `bookmark` are always sent.
    *
    * @generated from field: repeated flowgate.v1.EventKind kinds = 1;
    */
@@ -237,6 +237,12 @@ export type Event = Message<"flowgate.v1.Event"> & {
      */
     value: ProposalEvent;
     case: "proposal";
+  } | {
+    /**
+     * @generated from field: flowgate.v1.EditorMessageEvent editor_message = 33;
+     */
+    value: EditorMessageEvent;
+    case: "editorMessage";
   } | { case: undefined; value?: undefined };
 };
 
@@ -480,7 +486,9 @@ export type DebugEvent = Message<"flowgate.v1.DebugEvent"> & {
   format: string;
 
   /**
-   * JSON for objects and arrays, text for other values.
+   * JSON for objects and arrays, text for other values. In the JSON, what JSON lacks is an object with `"__enc__": true`, its `type`, such as
+   * "undefined", "number" (NaN, Infinity), "bigint", "function", "map", "set", "regexp" or "error", and its `data`, as Node-RED's editor
+   * receives it.
    *
    * @generated from field: string value = 4;
    */
@@ -500,6 +508,41 @@ export type DebugEvent = Message<"flowgate.v1.DebugEvent"> & {
  */
 export const DebugEventSchema: GenMessage<DebugEvent> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_events, 6);
+
+/**
+ * A module has published data for its part in Node-RED's editor (`RED.comms.publish`).
+ *
+ * @generated from message flowgate.v1.EditorMessageEvent
+ */
+export type EditorMessageEvent = Message<"flowgate.v1.EditorMessageEvent"> & {
+  /**
+   * Such as "image-output".
+   *
+   * @generated from field: string topic = 1;
+   */
+  topic: string;
+
+  /**
+   * JSON; empty if there is none.
+   *
+   * @generated from field: string data = 2;
+   */
+  data: string;
+
+  /**
+   * Whether editors that subscribe to the topic later receive it too.
+   *
+   * @generated from field: bool retained = 3;
+   */
+  retained: boolean;
+};
+
+/**
+ * Describes the message flowgate.v1.EditorMessageEvent.
+ * Use `create(EditorMessageEventSchema)` to create a new message.
+ */
+export const EditorMessageEventSchema: GenMessage<EditorMessageEvent> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_events, 7);
 
 /**
  * A log entry of the flow runtime, or one of a node that is no error or warning.
@@ -530,7 +573,7 @@ export type LogEvent = Message<"flowgate.v1.LogEvent"> & {
  * Use `create(LogEventSchema)` to create a new message.
  */
 export const LogEventSchema: GenMessage<LogEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 7);
+  messageDesc(file_flowgate_v1_events, 8);
 
 /**
  * A module of nodes was installed, updated, removed, enabled or disabled, or this makes progress or has failed.
@@ -573,7 +616,7 @@ export type ModuleEvent = Message<"flowgate.v1.ModuleEvent"> & {
  * Use `create(ModuleEventSchema)` to create a new message.
  */
 export const ModuleEventSchema: GenMessage<ModuleEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 8);
+  messageDesc(file_flowgate_v1_events, 9);
 
 /**
  * A named token was created, or tokens were revoked.
@@ -608,7 +651,7 @@ export type TokenEvent = Message<"flowgate.v1.TokenEvent"> & {
  * Use `create(TokenEventSchema)` to create a new message.
  */
 export const TokenEventSchema: GenMessage<TokenEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 9);
+  messageDesc(file_flowgate_v1_events, 10);
 
 /**
  * Changed users took effect, or were rejected.
@@ -634,7 +677,7 @@ export type UsersEvent = Message<"flowgate.v1.UsersEvent"> & {
  * Use `create(UsersEventSchema)` to create a new message.
  */
 export const UsersEventSchema: GenMessage<UsersEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 10);
+  messageDesc(file_flowgate_v1_events, 11);
 
 /**
  * A deployment was proposed, or a proposal was approved, rejected or withdrawn. The event is about the revision that the approval has
@@ -694,7 +737,7 @@ export type ProposalEvent = Message<"flowgate.v1.ProposalEvent"> & {
  * Use `create(ProposalEventSchema)` to create a new message.
  */
 export const ProposalEventSchema: GenMessage<ProposalEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 11);
+  messageDesc(file_flowgate_v1_events, 12);
 
 /**
  * @generated from message flowgate.v1.SnapshotEnd
@@ -707,7 +750,7 @@ export type SnapshotEnd = Message<"flowgate.v1.SnapshotEnd"> & {
  * Use `create(SnapshotEndSchema)` to create a new message.
  */
 export const SnapshotEndSchema: GenMessage<SnapshotEnd> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 12);
+  messageDesc(file_flowgate_v1_events, 13);
 
 /**
  * Events that are missing at this position of the stream.
@@ -743,7 +786,7 @@ export type Dropped = Message<"flowgate.v1.Dropped"> & {
  * Use `create(DroppedSchema)` to create a new message.
  */
 export const DroppedSchema: GenMessage<Dropped> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 13);
+  messageDesc(file_flowgate_v1_events, 14);
 
 /**
  * @generated from message flowgate.v1.Bookmark
@@ -756,7 +799,7 @@ export type Bookmark = Message<"flowgate.v1.Bookmark"> & {
  * Use `create(BookmarkSchema)` to create a new message.
  */
 export const BookmarkSchema: GenMessage<Bookmark> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 14);
+  messageDesc(file_flowgate_v1_events, 15);
 
 /**
  * @generated from enum flowgate.v1.EventKind
@@ -816,6 +859,11 @@ export const EventKind = {
    * @generated from enum value: EVENT_KIND_PROPOSAL = 10;
    */
   PROPOSAL: 10,
+
+  /**
+   * @generated from enum value: EVENT_KIND_EDITOR_MESSAGE = 11;
+   */
+  EDITOR_MESSAGE: 11,
 } as const;
 
 /**
@@ -953,8 +1001,8 @@ export const EventsService: GenService<{
   /**
    * Sends the current state as events, then `snapshot_end`, then every event from then on. With `after`, sends what came after that event
    * instead of the current state. Events that can't be sent, since they are no longer known or the client reads too slowly, are counted by
-   * `dropped`. A `bookmark` is sent at least every 30 seconds. Events of the kind `debug` also require the permission debug.read, those of the
-   * kind `log` logs.read.
+   * `dropped`. A `bookmark` is sent at least every 30 seconds. Events of the kinds `debug` and `editor_message` also require the permission
+   * debug.read, those of the kind `log` logs.read.
    *
    * @generated from rpc flowgate.v1.EventsService.WatchEvents
    */

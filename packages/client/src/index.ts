@@ -18,6 +18,7 @@ export {
   SetContextResponseSchema,
 } from "../gen/flowgate/v1/context_pb.ts";
 export {
+  type DebugEvent,
   type DeploymentEvent,
   type Event,
   EventKind,
@@ -145,5 +146,6 @@ export {
   TokensService,
 } from "../gen/flowgate/v1/tokens_pb.ts";
 export { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+export { formatDebugValue } from "./debug-value.ts";
 export { NodeJsonError, nodeCredentialsFromJson, nodeFromJson, nodeToJson } from "./node-json.ts";
 export { retryInterceptor, type RetryOptions } from "./retry.ts";

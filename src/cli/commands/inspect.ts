@@ -72,7 +72,9 @@ export function defineInspectCommands(root: Command): void {
     summary: "show the messages of debug nodes",
     description:
       "Show the messages that debug nodes receive from now on, until Ctrl-C. They are not recorded. Requires the permission debug.read.",
-    details: streamDetails,
+    details: `${streamDetails}
+
+What JSON lacks is shown as in JavaScript: undefined, NaN, 123n, Map(1) {"a" => 1}. With -o json, values have Node-RED's encoding.`,
     examples: {
       "flowgate debug": "of all debug nodes",
       "flowgate debug -f 'after parsing'": "of one, by its name",

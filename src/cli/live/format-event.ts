@@ -2,6 +2,7 @@ import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import {
   DeploymentOutcomeSchema,
   type Event,
+  formatDebugValue,
   LogLevel,
   LogLevelSchema,
   ProposalState,
@@ -95,15 +96,19 @@ function describe({ kind, rev }: Event): Described | undefined {
       };
     }
     case "debug": {
-      const { topic, property, format, value, truncated } = kind.value;
+      const { topic, property, format, truncated } = kind.value;
       const name = property === "" ? "msg" : `msg.${property}`;
       const type = format === "" ? "" : ` (${format})`;
       return {
         label: "debug",
         style: "cyan",
-        text: `${topic === "" ? "" : `${topic} `}${name}${type}: ${value}`,
+        text: `${topic === "" ? "" : `${topic} `}${name}${type}: ${formatDebugValue(kind.value)}`,
         note: noteOf([truncated && shortened]),
       };
+    }
+    case "editorMessage": {
+      const { topic, data } = kind.value;
+      return { label: "editor", text: `${topic}: ${data}` };
     }
     case "log": {
       const { level, message, count } = kind.value;

@@ -1,7 +1,15 @@
 import type { Logger } from "pino";
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
 import type { Replica } from "../../store/cluster.ts";
-import { type EventFilter, type EventInit, eventCases, identify, stateKey, withoutDebug } from "../events.ts";
+import {
+  type EventFilter,
+  type EventInit,
+  eventCases,
+  identify,
+  stateKey,
+  wantsDebug,
+  withoutDebug,
+} from "../events.ts";
 import type { EventFeed } from "../feed.ts";
 import type { EventHub } from "../hub.ts";
 import type { Journal } from "../journal.ts";
@@ -167,7 +175,7 @@ export class ReplicaView implements EventFeed, Disposable {
       new ReplicaLink({
         connect: () => this.#options.connect(replica),
         afterSeq: sinceSeq,
-        wantsDebug: this.#ring.wants("debug"),
+        wantsDebug: this.#ring.wantsDebug,
         onStart: (afterSeq, since) => {
           const isFirst = member.started(afterSeq);
           member.received(afterSeq);
@@ -192,18 +200,18 @@ export class ReplicaView implements EventFeed, Disposable {
 
   /** A stream that nothing reads, so that the hub knows which of its events are wanted. */
   #openDemand(): EventStream {
-    return this.#options.hub.watch({ cases: this.#ring.wants("debug") ? eventCases : withoutDebug });
+    return this.#options.hub.watch({ cases: this.#ring.wantsDebug ? eventCases : withoutDebug });
   }
 
   #updateDemand(): void {
-    const wantsDebug = this.#ring.wants("debug");
-    if (wantsDebug !== this.#demand.filter.cases.has("debug")) {
+    const isWanted = this.#ring.wantsDebug;
+    if (isWanted !== wantsDebug(this.#demand.filter)) {
       this.#demand.end();
       this.#demand = this.#openDemand();
       const received = Array.from(this.#members, ({ lastSeq }) => lastSeq);
-      this.#debugSeq = wantsDebug ? Math.max(this.#options.sinceSeq, ...received) : Number.MAX_SAFE_INTEGER;
+      this.#debugSeq = isWanted ? Math.max(this.#options.sinceSeq, ...received) : Number.MAX_SAFE_INTEGER;
       for (const { link } of this.#members) {
-        link.setDebug(wantsDebug);
+        link.setDebug(isWanted);
       }
     }
   }

@@ -37,9 +37,11 @@ export function toMessages(event: Event, revisionUrl?: RevisionUrl): CommsMessag
       return silentStates.has(kind.value.state)
         ? []
         : [{ topic: "notification/runtime-state", data: toState(kind.value) }];
+    case "editorMessage":
+      return toModuleMessage(kind.value);
     case "dropped": {
-      const { debug = 0, nodeError = 0 } = kind.value.kinds;
-      const count = debug + nodeError;
+      const { debug = 0, nodeError = 0, editorMessage = 0 } = kind.value.kinds;
+      const count = debug + nodeError + editorMessage;
       return count === 0 ? [] : [{ topic: "debug", data: toWarning(`${count} messages are missing here`) }];
     }
     default:
@@ -70,12 +72,13 @@ function sourceOf(event: Event): object {
 const structured = /^(?:Object$|array|set|map|boolean$|number$)|error|Array\b/i;
 
 function toDebug(event: Event, { topic, property, format, value, truncated }: ValueOf<"debug">): object {
-  const isText = truncated && structured.test(format) && !isJson(value);
+  const mayBeBroken = truncated || value.includes("[redacted]");
+  const isText = mayBeBroken && structured.test(format) && !isJson(value);
   return {
     ...sourceOf(event),
     ...(topic !== "" && { topic }),
     ...(property !== "" && { property }),
-    msg: value,
+    msg: format === "bigint" ? { __enc__: true, type: "bigint", data: value } : value,
     format: isText ? `string[${value.length}]` : format,
   };
 }
@@ -158,6 +161,32 @@ const failureTexts: ReadonlyMap<DeploymentOutcome, string> = new Map([
 
 const failureTimeoutMs = 15_000;
 
+/**
+ * Data for the part of a module in the editor, as it was published. Of a notification, only what is shown: the editor takes its members for
+ * options of its translation, and its text for HTML.
+ */
+function toModuleMessage({ topic, data }: ValueOf<"editorMessage">): CommsMessage[] {
+  if (data === "") {
+    // The flows that had published something have ended.
+    return [];
+  }
+  const value: unknown = JSON.parse(data);
+  if (!topic.startsWith("notification/")) {
+    return [{ topic, data: value }];
+  }
+  const { text, type, timeout } = Object(value) as Readonly<Record<"text" | "type" | "timeout", unknown>>;
+  const shownType = notificationTypes.find((known) => known === type) ?? "warning";
+  const shownMs = typeof timeout === "number" && timeout > 0 ? timeout : undefined;
+  if (typeof text !== "string" || text === "") {
+    // Closes the one before.
+    return [{ topic, data: {} }];
+  }
+  // The key of a text in the catalog of a module, which comes from its files.
+  const isKey = /^[\w@/-]+(?::|\.)[\w.-]+$/.test(text);
+  const notification = toNotification(shownType, escapeHtml(text), shownMs);
+  return [{ topic, data: isKey ? { ...notification, text } : notification }];
+}
+
 /** Why flows have failed is part of the event of their deployment, and another replica runs those of one on standby. */
 const silentStates: ReadonlySet<RuntimeState> = new Set([
   RuntimeState.FAILED,
@@ -189,7 +218,9 @@ function toState({ state, message }: ValueOf<"runtimeState">): object {
  * A text of ours, as HTML. The editor looks its key up in its translations, which do not have it, and then replaces references in the text;
  * the escaped text contains none.
  */
-function toNotification(type: "error" | "warning" | "success", html: string, timeout?: number): object {
+function toNotification(type: (typeof notificationTypes)[number], html: string, timeout?: number): object {
   const defaultValue = html.replaceAll(/[$_]/g, (char) => `&#${char.charCodeAt(0)};`);
   return { type, text: "notification.flowgate", defaultValue, ...(timeout !== undefined && { timeout }) };
 }
+
+const notificationTypes = ["error", "warning", "success", "compact"] as const;

@@ -62,6 +62,8 @@ export class CommsSession {
   /** The newest revision that the client knows of. */
   #rev: string | undefined;
   #hasDebug = false;
+  /** Tests of the topics that it has subscribed to. */
+  readonly #topics = new Map<string, TopicTest>();
   readonly #login: NodeJS.Timeout;
   /** Ends the session with its token. */
   #call: Disposable | undefined;
@@ -202,6 +204,9 @@ export class CommsSession {
       return;
     }
     this.#follow(new Set(shownCases));
+    if (this.#mayDebug) {
+      this.#follow(new Set(["editorMessage"]));
+    }
     this.#resources.use(this.#options.palette.subscribe((message) => this.#send([message])));
   }
 
@@ -210,8 +215,11 @@ export class CommsSession {
       this.#hasDebug = true;
       this.#follow(new Set(["debug"]));
     }
-    const isRetained = createTopicTest(topic);
-    const states = this.#feed?.states().filter(this.#options.isShown) ?? [];
+    const isRetained = this.#topics.get(topic) ?? createTopicTest(topic);
+    if (this.#topics.size < maxTopics) {
+      this.#topics.set(topic, isRetained);
+    }
+    const states = this.#feed?.states().filter((event) => this.#isShown(event)) ?? [];
     this.#send(states.flatMap((event) => toMessages(event)).filter((message) => isRetained(message.topic)));
   }
 
@@ -225,7 +233,7 @@ export class CommsSession {
     void (async () => {
       try {
         for await (const event of stream) {
-          if (this.#options.isShown(event) || event.kind.case === "dropped") {
+          if (this.#isShown(event) || event.kind.case === "dropped") {
             this.#send(this.#toNews(event));
           }
           await this.#untilRead();
@@ -235,6 +243,15 @@ export class CommsSession {
         this.close();
       }
     })();
+  }
+
+  /** What modules publish is the data of flows, and can be long: it is sent to those who have asked for it. */
+  #isShown(event: Event): boolean {
+    const { kind } = event;
+    const isWanted =
+      kind.case !== "editorMessage" ||
+      (this.#mayDebug && this.#topics.values().some((isSubscribed) => isSubscribed(kind.value.topic)));
+    return isWanted && this.#options.isShown(event);
   }
 
   /** A deployment is news once, while its outcome can change several times. */
@@ -295,6 +312,9 @@ export class CommsSession {
 
 const maxReceiving = 100;
 
+/** The topics that are remembered of one client. */
+const maxTopics = 200;
+
 /** RFC 6455, section 7.4.1, and the registry of codes. */
 const normalClosure = 1000;
 const policyViolation = 1008;
@@ -312,9 +332,23 @@ function parseMessage(text: string): ClientMessage {
   }
 }
 
-/** Whether a topic is one that a client subscribes to: the same one, or one below it if that ends with `/#`. */
-function createTopicTest(subscribed: string): (topic: string) => boolean {
-  return subscribed.endsWith("/#")
-    ? (topic) => topic === subscribed.slice(0, -2) || topic.startsWith(subscribed.slice(0, -1))
-    : (topic) => topic === subscribed;
+type TopicTest = (topic: string) => boolean;
+
+/**
+ * Whether a topic is one that a client subscribes to: the same one, in which `+` stands for any level, or one below it if that ends with `/#`.
+ */
+function createTopicTest(subscribed: string): TopicTest {
+  const isBelow = subscribed.endsWith("/#");
+  const levels = (isBelow ? subscribed.slice(0, -2) : subscribed).split("/");
+  if (!levels.includes("+")) {
+    const own = levels.join("/");
+    return (topic) => topic === own || (isBelow && topic.startsWith(`${own}/`));
+  }
+  return (topic) => {
+    const given = topic.split("/");
+    return (
+      (isBelow ? given.length >= levels.length : given.length === levels.length) &&
+      levels.every((level, at) => level === "+" || level === given[at])
+    );
+  };
 }

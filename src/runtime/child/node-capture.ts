@@ -1,10 +1,13 @@
 import type { ParentChannel } from "../channel.ts";
 import {
+  type EditorMessage,
   type NodeDebug,
   type NodeError,
   type NodeErrorLevel,
   type NodeEvent,
   type NodeStatus,
+  isModuleTopic,
+  maxEditorBytes,
   maxNameChars,
   maxStatusChars,
 } from "../node-events.ts";
@@ -20,8 +23,11 @@ import type { NodeRed } from "./node-red.ts";
 /** The time in which events are collected. */
 const flushMs = 100;
 
-/** The debug messages that are reported at once. */
-const maxDebug = 100;
+/** The debug messages and editor messages that are reported at once. */
+const maxMessages = 100;
+
+/** The topics of which the retained message is known. */
+const maxTopics = 1_000;
 
 /** The nodes of which a status or a stop can wait to be reported. */
 const maxWaiting = 10_000;
@@ -47,7 +53,7 @@ type CaptureOptions = {
 type StatusFields = Pick<NodeStatus, "text" | "fill" | "shape">;
 
 /**
- * Reports what happens to nodes: statuses and debug messages as the runtime sends them to an editor, errors and warnings, whether or not a
+ * Reports what happens to nodes: statuses, debug messages and those of modules as the runtime sends them to an editor, errors and warnings, whether or not a
  * catch node receives them, and counts. It reports in batches, and no more than the parent reads; what is dropped is counted.
  */
 export class NodeCapture {
@@ -60,8 +66,9 @@ export class NodeCapture {
   /** The nodes whose last status was not cleared. */
   readonly #shown = new Set<string>();
   readonly #stopped = new Set<string>();
-  #debug: NodeDebug[] = [];
-  #dropped = { status: 0, error: 0, debug: 0 };
+  #messages: (NodeDebug | EditorMessage)[] = [];
+  readonly #retained = new Set<string>();
+  #dropped = noneDropped();
   #wantsDebug = false;
   #timer: NodeJS.Timeout | undefined;
   /** The messages that were not written to the pipe yet. */
@@ -90,6 +97,10 @@ export class NodeCapture {
         this.#setStatus(String(id), {});
       }
     });
+    util.events.on("comms", ({ topic, data, retain }) => this.#addEditorMessage(topic, data, retain === true));
+    util.events.on("runtime-event", ({ id, payload = {}, retain }) =>
+      this.#addEditorMessage(`notification/${id}`, payload, retain === true),
+    );
     util.hooks.add("onReceive.flowgate", ({ destination }) => this.#counters.countMessage(destination.id));
     this.#intercept(onSkipped);
   }
@@ -119,7 +130,7 @@ export class NodeCapture {
     const later = new Set(stops.slice(maxReported));
     const isHeld = later.has.bind(later);
     const { errors, dropped } = this.#errors.take(nowMs, all, isHeld);
-    const others: NodeEvent[] = [...errors.map(shortenError), ...this.#debug];
+    const others: NodeEvent[] = [...errors.map(shortenError), ...this.#messages];
     const { packed, count } = packEvents([
       ...ended.map(shortenError),
       ...stopped.map((id): NodeEvent => ({ kind: "stopped", ...locate(id) })),
@@ -135,7 +146,7 @@ export class NodeCapture {
     for (const event of [...ended.slice(count), ...others.slice(countAfter(ended, stopped, statuses))]) {
       this.#drop(event);
     }
-    this.#debug = [];
+    this.#messages = [];
     this.#send(packed);
     if (this.#isPending) {
       this.#schedule();
@@ -146,7 +157,7 @@ export class NodeCapture {
     return (
       this.#stopped.size > 0 ||
       this.#statuses.size > 0 ||
-      this.#debug.length > 0 ||
+      this.#messages.length > 0 ||
       this.#errors.isPending ||
       this.#counters.isPending
     );
@@ -155,15 +166,15 @@ export class NodeCapture {
   #drop(event: NodeEvent): void {
     if (event.kind === "error") {
       this.#dropped.error += event.count;
-    } else if (event.kind === "debug") {
-      this.#dropped.debug += 1;
+    } else if (event.kind === "debug" || event.kind === "editor") {
+      this.#dropped[event.kind] += 1;
     }
   }
 
   #send(packed: readonly string[][]): void {
     const dropped = Object.fromEntries(Object.entries(this.#dropped).filter(([, count]) => count > 0));
     const hasDropped = Object.keys(dropped).length > 0;
-    this.#dropped = { status: 0, error: 0, debug: 0 };
+    this.#dropped = noneDropped();
     const messages = packed.length === 0 && hasDropped ? [[]] : packed;
     for (const [index, events] of messages.entries()) {
       this.#unsent += 1;
@@ -239,14 +250,15 @@ export class NodeCapture {
       return;
     }
     this.#schedule();
-    if (this.#debug.length >= maxDebug) {
+    if (this.#messages.length >= maxMessages) {
       this.#dropped.debug += 1;
       return;
     }
-    const { id, topic, property, format, msg } = data;
-    const value = shorten(typeof msg === "string" ? msg : formatLogged(msg));
+    const { id, topic, property } = data;
+    const { format, text } = this.#encode(data);
+    const value = shorten(text);
     const isCut = Number(/\[(\d+)\]$/.exec(String(format))?.[1] ?? 0) > maxDebugLength;
-    this.#debug.push({
+    this.#messages.push({
       kind: "debug",
       ...this.#locator.locate(id),
       ...textField("topic", topic),
@@ -255,6 +267,37 @@ export class NodeCapture {
       value: value.text,
       ...((value.truncated || isCut) && { truncated: true }),
     });
+  }
+
+  /** Must not throw, as above. One that is not retained is needed only while an editor is open, or if it replaces a retained one. */
+  #addEditorMessage(topic: unknown, data: unknown, retained: boolean): void {
+    if (typeof topic !== "string" || !isModuleTopic(topic)) {
+      return;
+    }
+    const isReplaced = this.#retained.delete(topic);
+    if (retained && this.#retained.size < maxTopics) {
+      this.#retained.add(topic);
+    }
+    if (!retained && !isReplaced && !this.#wantsDebug) {
+      return;
+    }
+    this.#schedule();
+    const json = toJson(data);
+    if (json === undefined || this.#messages.length >= maxMessages) {
+      this.#dropped.editor += 1;
+    } else {
+      this.#messages.push({ kind: "editor", topic, json, ...(retained && { retained }) });
+    }
+  }
+
+  /** The value as text. Modules can publish debug messages too, with values of any type. */
+  #encode({ format, msg }: DebugData): { readonly format: unknown; readonly text: string } {
+    if (typeof msg === "string") {
+      return { format, text: msg };
+    }
+    const encoded = readBigInt(msg) ?? this.#nodeRed.util.util.encodeObject({ msg }, { maxLength: maxDebugLength });
+    const text = typeof encoded.msg === "string" ? encoded.msg : (readBigInt(encoded.msg)?.msg ?? formatLogged(msg));
+    return { format: encoded.format, text };
   }
 
   /** Observes what the runtime reports to nobody. */
@@ -304,6 +347,20 @@ export class NodeCapture {
   }
 }
 
+function noneDropped(): Record<"status" | "error" | "debug" | "editor", number> {
+  return { status: 0, error: 0, debug: 0, editor: 0 };
+}
+
+/** Undefined: it is too long, or can't be written as JSON. */
+function toJson(data: unknown): string | undefined {
+  try {
+    const json = JSON.stringify(data ?? null) ?? "null";
+    return shorten(json, maxEditorBytes).truncated ? undefined : json.toWellFormed();
+  } catch {
+    return undefined;
+  }
+}
+
 function shortenError(error: NodeError): NodeError {
   const message = shorten(error.message, 6_000);
   const stack = shorten(error.stack ?? "", 8_000);
@@ -317,6 +374,12 @@ function shortenError(error: NodeError): NodeError {
 
 /** What the debug node sends. */
 type DebugData = Readonly<Partial<Record<"level" | "id" | "topic" | "property" | "format" | "msg", unknown>>>;
+
+/** Node-RED encodes a BigInt as an object, and all other values as text. */
+function readBigInt(value: unknown): { readonly format: string; readonly msg: string } | undefined {
+  const { __enc__: isEncoded, type, data } = Object(value) as Readonly<Record<"__enc__" | "type" | "data", unknown>>;
+  return isEncoded === true && type === "bigint" ? { format: type, msg: String(data) } : undefined;
+}
 
 function readStatus(data: unknown): StatusFields {
   const { text, fill, shape } = data as Readonly<Record<string, unknown>>;

@@ -72,6 +72,27 @@ const cases: readonly (readonly [kind: KindInit, source: Partial<EventInit>, sho
     "runtime     [replica-2]  restarting: a flow blocked it",
   ],
   [
+    { case: "debug", value: { format: "bigint", value: "123", property: "payload" } },
+    { ...greet, nodeType: "debug" },
+    "debug       greet (debug) · Invoices  msg.payload (bigint): 123n",
+  ],
+  [
+    {
+      case: "debug",
+      value: {
+        format: "Object",
+        value: '{"big":{"__enc__":true,"type":"bigint","data":"5"},"none":{"__enc__":true,"type":"undefined"}}',
+      },
+    },
+    { ...greet, nodeType: "debug" },
+    'debug       greet (debug) · Invoices  msg (Object): {"big":5n,"none":undefined}',
+  ],
+  [
+    { case: "editorMessage", value: { topic: "say/preview", data: '{"text":"hello"}' } },
+    {},
+    'editor      say/preview: {"text":"hello"}',
+  ],
+  [
     { case: "nodeStatus", value: { fill: "red", shape: "ring", text: "disconnected" } },
     { ...greet, nodeType: "mqtt in", nodeName: "" },
     "status      mqtt in 7f3a1c8e · Invoices  [red ring] disconnected",
@@ -218,8 +239,8 @@ test("events are JSON objects of one line each, as the REST API has them", async
     .map((line) => JSON.parse(line) as JsonObject);
   const isShown = ({ kind }: EventInit): boolean => kind?.case !== "bookmark";
   expect(parsed.map(({ id }) => id)).toEqual(events.filter(isShown).map(({ id }) => id));
-  expect(parsed[8]).toEqual({
-    id: "id-8",
+  expect(parsed[11]).toEqual({
+    id: "id-11",
     time: "2026-03-01T09:30:00.250Z",
     rev: "4fGx0aQzW5",
     ...greet,
@@ -262,11 +283,11 @@ test("logs are the same lines, the last ones with the oldest first", async () =>
 test.each([
   ["what was recorded, without the entries of the list and those before it", ["-n", "3"], []],
   // The current state is left out.
-  ["what was recorded, if the list is empty", ["--level", "trace"], ["id-16", "id-17", "id-18", "id-20"]],
+  ["what was recorded, if the list is empty", ["--level", "trace"], ["id-19", "id-20", "id-21", "id-23"]],
 ])("logs -f continues after %s", async (_, flags, followed) => {
   positions.length = 0;
   const { stdout } = await runCommand(["logs", "-f", "-o", "json", ...flags], { env });
-  expect(positions).toEqual(["id-20"]);
+  expect(positions).toEqual(["id-23"]);
   const ids = stdout
     .trimEnd()
     .split("\n")

@@ -82,6 +82,33 @@ test.each<[string, Init, object[]]>([
     [{ topic: "debug", data: { id: "n", z: "t", path: "t", name: "My node", msg: "[1,2]", format: "array[2000]" } }],
   ],
   [
+    "a value whose JSON was redacted within a number",
+    { ...node, kind: { case: "debug", value: { format: "Object", value: `{"pin":[redacted]}` } } },
+    [
+      {
+        topic: "debug",
+        data: { id: "n", z: "t", path: "t", name: "My node", msg: `{"pin":[redacted]}`, format: "string[18]" },
+      },
+    ],
+  ],
+  [
+    "a BigInt",
+    { ...node, kind: { case: "debug", value: { format: "bigint", value: "123" } } },
+    [
+      {
+        topic: "debug",
+        data: {
+          id: "n",
+          z: "t",
+          path: "t",
+          name: "My node",
+          msg: { __enc__: true, type: "bigint", data: "123" },
+          format: "bigint",
+        },
+      },
+    ],
+  ],
+  [
     "an error",
     { ...node, kind: { case: "nodeError", value: { level: LogLevel.ERROR, message: "<b>no</b>", count: 3 } } },
     [
@@ -160,6 +187,61 @@ test.each<[string, Init, object[]]>([
   ],
   ["flows on standby", { kind: { case: "runtimeState", value: { state: RuntimeState.STANDBY } } }, []],
   ["flows that have failed", { kind: { case: "runtimeState", value: { state: RuntimeState.FAILED } } }, []],
+  [
+    "data of a module, as it is",
+    { kind: { case: "editorMessage", value: { topic: "say/x", data: `{"html":"<img src=x onerror=alert(1)>"}` } } },
+    [{ topic: "say/x", data: { html: "<img src=x onerror=alert(1)>" } }],
+  ],
+  ["data of a module whose flows have ended", { kind: { case: "editorMessage", value: { topic: "say/x" } } }, []],
+  [
+    "a notification of a module, without options of the translation",
+    {
+      kind: {
+        case: "editorMessage",
+        value: {
+          topic: "notification/say",
+          data: JSON.stringify({
+            text: "<img src=x onerror=alert(1)> __evil__ $t(x)",
+            evil: "<script>",
+            type: "x onclick=",
+            interpolation: { escapeValue: false },
+            defaultValue: "<b>",
+            timeout: "now",
+          }),
+        },
+      },
+    },
+    [
+      {
+        topic: "notification/say",
+        data: {
+          type: "warning",
+          text: "notification.flowgate",
+          defaultValue: "&#60;img src=x onerror=alert(1)&#62; &#95;&#95;evil&#95;&#95; &#36;t(x)",
+        },
+      },
+    ],
+  ],
+  [
+    "a notification of a module by the key of its text",
+    {
+      kind: {
+        case: "editorMessage",
+        value: { topic: "notification/say", data: `{"text":"contrib/say:say.done","type":"success","timeout":500}` },
+      },
+    },
+    [
+      {
+        topic: "notification/say",
+        data: { type: "success", text: "contrib/say:say.done", defaultValue: "contrib/say:say.done", timeout: 500 },
+      },
+    ],
+  ],
+  [
+    "a notification that closes the one before",
+    { kind: { case: "editorMessage", value: { topic: "notification/say", data: "null" } } },
+    [{ topic: "notification/say", data: {} }],
+  ],
   [
     "missing messages",
     {

@@ -119,6 +119,41 @@ test("without users, a client gets the states of what it subscribes to, and then
   expect(client.auth).toEqual([]);
 });
 
+test("a client gets what modules have published under the topics that it has subscribed to", async () => {
+  await using server = await start({ configured: users });
+  const publish = (topic: string, retained = false) =>
+    server.hub.publish({ kind: { case: "editorMessage", value: { topic, data: `"${topic}"`, retained } } });
+  publish("say/kept", true);
+  publish("say/before");
+  publish("other/kept", true);
+  using client = await connect(server.url);
+  using viewer = await connect(server.url);
+  client.send({ auth: await server.issue("ada") });
+  viewer.send({ auth: await server.issue("viewer") });
+  for (const { send } of [client, viewer]) {
+    send({ subscribe: "say/#" });
+    send({ subscribe: "a/+/c" });
+    send({ subscribe: "status/#" });
+  }
+  await client.untilTopic("say/kept");
+  await viewer.until(() => viewer.auth.length > 0);
+  for (const topic of ["say", "saying", "other", "a/b/c", "a/b/c/d", "a/c", "notification/say", "say/last"]) {
+    publish(topic);
+  }
+  server.hub.publish(status("end", "1"));
+  await client.untilTopic("say/last");
+  await viewer.untilTopic("status/end");
+  expect(client.messages.map(({ topic }) => topic).filter((topic) => topic !== "status/end")).toEqual([
+    "say/kept",
+    "say",
+    "a/b/c",
+    "say/last",
+  ]);
+  expect(client.messages[0]).toEqual({ topic: "say/kept", data: "say/kept" });
+  // It is the data of messages, as that of debug nodes.
+  expect(viewer.messages.map(({ topic }) => topic)).toEqual(["status/end"]);
+});
+
 test("with users, the first message must have a valid token", async () => {
   await using server = await start({ configured: users });
   for (const first of [{ subscribe: "status/#" }, { auth: "x".repeat(43) }, { auth: "" }, "no JSON", "[]"]) {

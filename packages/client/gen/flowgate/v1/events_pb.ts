@@ -18,14 +18,14 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/events.proto.
  */
 export const file_flowgate_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("ChhmbG93Z2F0ZS92MS9ldmVudHMucHJvdG8SC2Zsb3dnYXRlLnYxIs0BChJXYXRjaEV2ZW50c1JlcXVlc3QSJQoFa2luZHMYASADKA4yFi5mbG93Z2F0ZS52MS5FdmVudEtpbmQSCwoDdGFiGAIgASgJEgwKBG5vZGUYAyABKAkSJAoFbGV2ZWwYBCABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBINCgVhZnRlchgFIAEoCRIVCg1sYXN0X2V2ZW50X2lkGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKwBgoFRXZlbnQSCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcnVudGltZRgDIAEoCRILCgNyZXYYBCABKAkSDwoHbm9kZV9pZBgFIAEoCRIRCglub2RlX3R5cGUYBiABKAkSEQoJbm9kZV9uYW1lGAcgASgJEg8KB2Zsb3dfaWQYCCABKAkSEgoKZmxvd19sYWJlbBgJIAEoCRIUCgxzdWJmbG93X3BhdGgYCiADKAkSMgoKZGVwbG95bWVudBgUIAEoCzIcLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRFdmVudEgAEjcKDXJ1bnRpbWVfc3RhdGUYFSABKAsyHi5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGVFdmVudEgAEjMKC25vZGVfc3RhdHVzGBYgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50SAASMQoKbm9kZV9lcnJvchgXIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50SAASKAoFZGVidWcYGCABKAsyFy5mbG93Z2F0ZS52MS5EZWJ1Z0V2ZW50SAASJAoDbG9nGBkgASgLMhUuZmxvd2dhdGUudjEuTG9nRXZlbnRIABIqCgZtb2R1bGUYGiABKAsyGC5mbG93Z2F0ZS52MS5Nb2R1bGVFdmVudEgAEigKBXRva2VuGBsgASgLMhcuZmxvd2dhdGUudjEuVG9rZW5FdmVudEgAEigKBXVzZXJzGBwgASgLMhcuZmxvd2dhdGUudjEuVXNlcnNFdmVudEgAEjAKDHNuYXBzaG90X2VuZBgdIAEoCzIYLmZsb3dnYXRlLnYxLlNuYXBzaG90RW5kSAASJwoHZHJvcHBlZBgeIAEoCzIULmZsb3dnYXRlLnYxLkRyb3BwZWRIABIpCghib29rbWFyaxgfIAEoCzIVLmZsb3dnYXRlLnYxLkJvb2ttYXJrSAASLgoIcHJvcG9zYWwYICABKAsyGi5mbG93Z2F0ZS52MS5Qcm9wb3NhbEV2ZW50SABCBgoEa2luZCLYAQoPRGVwbG95bWVudEV2ZW50Ei8KB291dGNvbWUYASABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIPCgdmYWlsdXJlGAIgASgJEgwKBHVzZXIYAyABKAkSEgoKdG9rZW5fbmFtZRgEIAEoCRIPCgdtZXNzYWdlGAUgASgJEikKBHR5cGUYBiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIOCgZwYXJlbnQYByABKAkSFQoNbWlzc2luZ190eXBlcxgIIAMoCSKdAQoRUnVudGltZVN0YXRlRXZlbnQSKAoFc3RhdGUYASABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSDwoHbWVzc2FnZRgCIAEoCRIvCgZyZWFzb24YAyABKA4yHy5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGVSZWFzb24SDAoEbGluZRgEIAEoDRIOCgZjb2x1bW4YBSABKA0iPAoPTm9kZVN0YXR1c0V2ZW50EgwKBHRleHQYASABKAkSDAoEZmlsbBgCIAEoCRINCgVzaGFwZRgDIAEoCSKmAQoOTm9kZUVycm9yRXZlbnQSJAoFbGV2ZWwYASABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAIgASgJEg0KBXN0YWNrGAMgASgJEgwKBGxpbmUYBCABKA0SDgoGY29sdW1uGAUgASgNEg0KBWNvdW50GAYgASgNEg4KBmNhdWdodBgHIAEoCBIRCgl0cnVuY2F0ZWQYCCABKAgiXwoKRGVidWdFdmVudBINCgV0b3BpYxgBIAEoCRIQCghwcm9wZXJ0eRgCIAEoCRIOCgZmb3JtYXQYAyABKAkSDQoFdmFsdWUYBCABKAkSEQoJdHJ1bmNhdGVkGAUgASgIIlAKCExvZ0V2ZW50EiQKBWxldmVsGAEgASgOMhUuZmxvd2dhdGUudjEuTG9nTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDSJcCgtNb2R1bGVFdmVudBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDgoGYWN0aW9uGAMgASgJEg0KBXN0YXRlGAQgASgJEg8KB21lc3NhZ2UYBSABKAkiOwoKVG9rZW5FdmVudBIOCgZhY3Rpb24YASABKAkSDwoHc3ViamVjdBgCIAEoCRIMCgR1c2VyGAMgASgJIiwKClVzZXJzRXZlbnQSDgoGYWN0aW9uGAEgASgJEg4KBmRldGFpbBgCIAEoCSKeAQoNUHJvcG9zYWxFdmVudBIKCgJpZBgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmZsb3dnYXRlLnYxLlByb3Bvc2FsU3RhdGUSDAoEdXNlchgDIAEoCRISCgp0b2tlbl9uYW1lGAQgASgJEhMKC3Byb3Bvc2VkX2J5GAUgASgJEg8KB21lc3NhZ2UYBiABKAkSDgoGcmVhc29uGAcgASgJIg0KC1NuYXBzaG90RW5kIoYBCgdEcm9wcGVkEg0KBWNvdW50GAEgASgNEi4KBWtpbmRzGAIgAygLMh8uZmxvd2dhdGUudjEuRHJvcHBlZC5LaW5kc0VudHJ5Eg4KBnJlYXNvbhgDIAEoCRosCgpLaW5kc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiCgoIQm9va21hcmsqnQIKCUV2ZW50S2luZBIaChZFVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVRVZFTlRfS0lORF9ERVBMT1lNRU5UEAESHAoYRVZFTlRfS0lORF9SVU5USU1FX1NUQVRFEAISGgoWRVZFTlRfS0lORF9OT0RFX1NUQVRVUxADEhkKFUVWRU5UX0tJTkRfTk9ERV9FUlJPUhAEEhQKEEVWRU5UX0tJTkRfREVCVUcQBRISCg5FVkVOVF9LSU5EX0xPRxAGEhUKEUVWRU5UX0tJTkRfTU9EVUxFEAcSFAoQRVZFTlRfS0lORF9UT0tFThAIEhQKEEVWRU5UX0tJTkRfVVNFUlMQCRIXChNFVkVOVF9LSU5EX1BST1BPU0FMEAoqoQEKCExvZ0xldmVsEhkKFUxPR19MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0xPR19MRVZFTF9GQVRBTBABEhMKD0xPR19MRVZFTF9FUlJPUhACEhIKDkxPR19MRVZFTF9XQVJOEAMSEgoOTE9HX0xFVkVMX0lORk8QBBITCg9MT0dfTEVWRUxfREVCVUcQBRITCg9MT0dfTEVWRUxfVFJBQ0UQBirrAQoSUnVudGltZVN0YXRlUmVhc29uEiQKIFJVTlRJTUVfU1RBVEVfUkVBU09OX1VOU1BFQ0lGSUVEEAASIAocUlVOVElNRV9TVEFURV9SRUFTT05fQkxPQ0tFRBABEiYKIlJVTlRJTUVfU1RBVEVfUkVBU09OX09VVF9PRl9NRU1PUlkQAhIgChxSVU5USU1FX1NUQVRFX1JFQVNPTl9DUkFTSEVEEAMSHwobUlVOVElNRV9TVEFURV9SRUFTT05fS0lMTEVEEAQSIgoeUlVOVElNRV9TVEFURV9SRUFTT05fU0FGRV9NT0RFEAUyWgoNRXZlbnRzU2VydmljZRJJCgtXYXRjaEV2ZW50cxIfLmZsb3dnYXRlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoSLmZsb3dnYXRlLnYxLkV2ZW50IgOQAgEwAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows, file_flowgate_v1_proposals, file_flowgate_v1_settings, file_google_protobuf_timestamp]);
+  fileDesc("ChhmbG93Z2F0ZS92MS9ldmVudHMucHJvdG8SC2Zsb3dnYXRlLnYxIs0BChJXYXRjaEV2ZW50c1JlcXVlc3QSJQoFa2luZHMYASADKA4yFi5mbG93Z2F0ZS52MS5FdmVudEtpbmQSCwoDdGFiGAIgASgJEgwKBG5vZGUYAyABKAkSJAoFbGV2ZWwYBCABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBINCgVhZnRlchgFIAEoCRIVCg1sYXN0X2V2ZW50X2lkGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLrBgoFRXZlbnQSCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcnVudGltZRgDIAEoCRILCgNyZXYYBCABKAkSDwoHbm9kZV9pZBgFIAEoCRIRCglub2RlX3R5cGUYBiABKAkSEQoJbm9kZV9uYW1lGAcgASgJEg8KB2Zsb3dfaWQYCCABKAkSEgoKZmxvd19sYWJlbBgJIAEoCRIUCgxzdWJmbG93X3BhdGgYCiADKAkSMgoKZGVwbG95bWVudBgUIAEoCzIcLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRFdmVudEgAEjcKDXJ1bnRpbWVfc3RhdGUYFSABKAsyHi5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGVFdmVudEgAEjMKC25vZGVfc3RhdHVzGBYgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50SAASMQoKbm9kZV9lcnJvchgXIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50SAASKAoFZGVidWcYGCABKAsyFy5mbG93Z2F0ZS52MS5EZWJ1Z0V2ZW50SAASJAoDbG9nGBkgASgLMhUuZmxvd2dhdGUudjEuTG9nRXZlbnRIABIqCgZtb2R1bGUYGiABKAsyGC5mbG93Z2F0ZS52MS5Nb2R1bGVFdmVudEgAEigKBXRva2VuGBsgASgLMhcuZmxvd2dhdGUudjEuVG9rZW5FdmVudEgAEigKBXVzZXJzGBwgASgLMhcuZmxvd2dhdGUudjEuVXNlcnNFdmVudEgAEjAKDHNuYXBzaG90X2VuZBgdIAEoCzIYLmZsb3dnYXRlLnYxLlNuYXBzaG90RW5kSAASJwoHZHJvcHBlZBgeIAEoCzIULmZsb3dnYXRlLnYxLkRyb3BwZWRIABIpCghib29rbWFyaxgfIAEoCzIVLmZsb3dnYXRlLnYxLkJvb2ttYXJrSAASLgoIcHJvcG9zYWwYICABKAsyGi5mbG93Z2F0ZS52MS5Qcm9wb3NhbEV2ZW50SAASOQoOZWRpdG9yX21lc3NhZ2UYISABKAsyHy5mbG93Z2F0ZS52MS5FZGl0b3JNZXNzYWdlRXZlbnRIAEIGCgRraW5kItgBCg9EZXBsb3ltZW50RXZlbnQSLwoHb3V0Y29tZRgBIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEg8KB2ZhaWx1cmUYAiABKAkSDAoEdXNlchgDIAEoCRISCgp0b2tlbl9uYW1lGAQgASgJEg8KB21lc3NhZ2UYBSABKAkSKQoEdHlwZRgGIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg4KBnBhcmVudBgHIAEoCRIVCg1taXNzaW5nX3R5cGVzGAggAygJIp0BChFSdW50aW1lU3RhdGVFdmVudBIoCgVzdGF0ZRgBIAEoDjIZLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZRIPCgdtZXNzYWdlGAIgASgJEi8KBnJlYXNvbhgDIAEoDjIfLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZVJlYXNvbhIMCgRsaW5lGAQgASgNEg4KBmNvbHVtbhgFIAEoDSI8Cg9Ob2RlU3RhdHVzRXZlbnQSDAoEdGV4dBgBIAEoCRIMCgRmaWxsGAIgASgJEg0KBXNoYXBlGAMgASgJIqYBCg5Ob2RlRXJyb3JFdmVudBIkCgVsZXZlbBgBIAEoDjIVLmZsb3dnYXRlLnYxLkxvZ0xldmVsEg8KB21lc3NhZ2UYAiABKAkSDQoFc3RhY2sYAyABKAkSDAoEbGluZRgEIAEoDRIOCgZjb2x1bW4YBSABKA0SDQoFY291bnQYBiABKA0SDgoGY2F1Z2h0GAcgASgIEhEKCXRydW5jYXRlZBgIIAEoCCJfCgpEZWJ1Z0V2ZW50Eg0KBXRvcGljGAEgASgJEhAKCHByb3BlcnR5GAIgASgJEg4KBmZvcm1hdBgDIAEoCRINCgV2YWx1ZRgEIAEoCRIRCgl0cnVuY2F0ZWQYBSABKAgiQwoSRWRpdG9yTWVzc2FnZUV2ZW50Eg0KBXRvcGljGAEgASgJEgwKBGRhdGEYAiABKAkSEAoIcmV0YWluZWQYAyABKAgiUAoITG9nRXZlbnQSJAoFbGV2ZWwYASABKA4yFS5mbG93Z2F0ZS52MS5Mb2dMZXZlbBIPCgdtZXNzYWdlGAIgASgJEg0KBWNvdW50GAMgASgNIlwKC01vZHVsZUV2ZW50EgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDQoFc3RhdGUYBCABKAkSDwoHbWVzc2FnZRgFIAEoCSI7CgpUb2tlbkV2ZW50Eg4KBmFjdGlvbhgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEgwKBHVzZXIYAyABKAkiLAoKVXNlcnNFdmVudBIOCgZhY3Rpb24YASABKAkSDgoGZGV0YWlsGAIgASgJIp4BCg1Qcm9wb3NhbEV2ZW50EgoKAmlkGAEgASgJEikKBXN0YXRlGAIgASgOMhouZmxvd2dhdGUudjEuUHJvcG9zYWxTdGF0ZRIMCgR1c2VyGAMgASgJEhIKCnRva2VuX25hbWUYBCABKAkSEwoLcHJvcG9zZWRfYnkYBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIOCgZyZWFzb24YByABKAkiDQoLU25hcHNob3RFbmQihgEKB0Ryb3BwZWQSDQoFY291bnQYASABKA0SLgoFa2luZHMYAiADKAsyHy5mbG93Z2F0ZS52MS5Ecm9wcGVkLktpbmRzRW50cnkSDgoGcmVhc29uGAMgASgJGiwKCktpbmRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASIKCghCb29rbWFyayq8AgoJRXZlbnRLaW5kEhoKFkVWRU5UX0tJTkRfVU5TUEVDSUZJRUQQABIZChVFVkVOVF9LSU5EX0RFUExPWU1FTlQQARIcChhFVkVOVF9LSU5EX1JVTlRJTUVfU1RBVEUQAhIaChZFVkVOVF9LSU5EX05PREVfU1RBVFVTEAMSGQoVRVZFTlRfS0lORF9OT0RFX0VSUk9SEAQSFAoQRVZFTlRfS0lORF9ERUJVRxAFEhIKDkVWRU5UX0tJTkRfTE9HEAYSFQoRRVZFTlRfS0lORF9NT0RVTEUQBxIUChBFVkVOVF9LSU5EX1RPS0VOEAgSFAoQRVZFTlRfS0lORF9VU0VSUxAJEhcKE0VWRU5UX0tJTkRfUFJPUE9TQUwQChIdChlFVkVOVF9LSU5EX0VESVRPUl9NRVNTQUdFEAsqoQEKCExvZ0xldmVsEhkKFUxPR19MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0xPR19MRVZFTF9GQVRBTBABEhMKD0xPR19MRVZFTF9FUlJPUhACEhIKDkxPR19MRVZFTF9XQVJOEAMSEgoOTE9HX0xFVkVMX0lORk8QBBITCg9MT0dfTEVWRUxfREVCVUcQBRITCg9MT0dfTEVWRUxfVFJBQ0UQBirrAQoSUnVudGltZVN0YXRlUmVhc29uEiQKIFJVTlRJTUVfU1RBVEVfUkVBU09OX1VOU1BFQ0lGSUVEEAASIAocUlVOVElNRV9TVEFURV9SRUFTT05fQkxPQ0tFRBABEiYKIlJVTlRJTUVfU1RBVEVfUkVBU09OX09VVF9PRl9NRU1PUlkQAhIgChxSVU5USU1FX1NUQVRFX1JFQVNPTl9DUkFTSEVEEAMSHwobUlVOVElNRV9TVEFURV9SRUFTT05fS0lMTEVEEAQSIgoeUlVOVElNRV9TVEFURV9SRUFTT05fU0FGRV9NT0RFEAUyWgoNRXZlbnRzU2VydmljZRJJCgtXYXRjaEV2ZW50cxIfLmZsb3dnYXRlLnYxLldhdGNoRXZlbnRzUmVxdWVzdBoSLmZsb3dnYXRlLnYxLkV2ZW50IgOQAgEwAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows, file_flowgate_v1_proposals, file_flowgate_v1_settings, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.WatchEventsRequest
  */
 export type WatchEventsRequest = Message<"flowgate.v1.WatchEventsRequest"> & {
   /**
-   * Only events of these kinds; by default all that the caller may read. `snapshot_end`, `dropped` and `bookmark` are always sent.
+   * Only events of these kinds; by default all that the caller may read, except `editor_message`. `snapshot_end`, `dropped` and `bookmark` are always sent.
    *
    * @generated from field: repeated flowgate.v1.EventKind kinds = 1;
    */
@@ -234,6 +234,12 @@ export type Event = Message<"flowgate.v1.Event"> & {
      */
     value: ProposalEvent;
     case: "proposal";
+  } | {
+    /**
+     * @generated from field: flowgate.v1.EditorMessageEvent editor_message = 33;
+     */
+    value: EditorMessageEvent;
+    case: "editorMessage";
   } | { case: undefined; value?: undefined };
 };
 
@@ -477,7 +483,9 @@ export type DebugEvent = Message<"flowgate.v1.DebugEvent"> & {
   format: string;
 
   /**
-   * JSON for objects and arrays, text for other values.
+   * JSON for objects and arrays, text for other values. In the JSON, what JSON lacks is an object with `"__enc__": true`, its `type`, such as
+   * "undefined", "number" (NaN, Infinity), "bigint", "function", "map", "set", "regexp" or "error", and its `data`, as Node-RED's editor
+   * receives it.
    *
    * @generated from field: string value = 4;
    */
@@ -497,6 +505,41 @@ export type DebugEvent = Message<"flowgate.v1.DebugEvent"> & {
  */
 export const DebugEventSchema: GenMessage<DebugEvent> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_events, 6);
+
+/**
+ * A module has published data for its part in Node-RED's editor (`RED.comms.publish`).
+ *
+ * @generated from message flowgate.v1.EditorMessageEvent
+ */
+export type EditorMessageEvent = Message<"flowgate.v1.EditorMessageEvent"> & {
+  /**
+   * Such as "image-output".
+   *
+   * @generated from field: string topic = 1;
+   */
+  topic: string;
+
+  /**
+   * JSON; empty if there is none.
+   *
+   * @generated from field: string data = 2;
+   */
+  data: string;
+
+  /**
+   * Whether editors that subscribe to the topic later receive it too.
+   *
+   * @generated from field: bool retained = 3;
+   */
+  retained: boolean;
+};
+
+/**
+ * Describes the message flowgate.v1.EditorMessageEvent.
+ * Use `create(EditorMessageEventSchema)` to create a new message.
+ */
+export const EditorMessageEventSchema: GenMessage<EditorMessageEvent> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_events, 7);
 
 /**
  * A log entry of the flow runtime, or one of a node that is no error or warning.
@@ -527,7 +570,7 @@ export type LogEvent = Message<"flowgate.v1.LogEvent"> & {
  * Use `create(LogEventSchema)` to create a new message.
  */
 export const LogEventSchema: GenMessage<LogEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 7);
+  messageDesc(file_flowgate_v1_events, 8);
 
 /**
  * A module of nodes was installed, updated, removed, enabled or disabled, or this makes progress or has failed.
@@ -570,7 +613,7 @@ export type ModuleEvent = Message<"flowgate.v1.ModuleEvent"> & {
  * Use `create(ModuleEventSchema)` to create a new message.
  */
 export const ModuleEventSchema: GenMessage<ModuleEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 8);
+  messageDesc(file_flowgate_v1_events, 9);
 
 /**
  * A named token was created, or tokens were revoked.
@@ -605,7 +648,7 @@ export type TokenEvent = Message<"flowgate.v1.TokenEvent"> & {
  * Use `create(TokenEventSchema)` to create a new message.
  */
 export const TokenEventSchema: GenMessage<TokenEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 9);
+  messageDesc(file_flowgate_v1_events, 10);
 
 /**
  * Changed users took effect, or were rejected.
@@ -631,7 +674,7 @@ export type UsersEvent = Message<"flowgate.v1.UsersEvent"> & {
  * Use `create(UsersEventSchema)` to create a new message.
  */
 export const UsersEventSchema: GenMessage<UsersEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 10);
+  messageDesc(file_flowgate_v1_events, 11);
 
 /**
  * A deployment was proposed, or a proposal was approved, rejected or withdrawn. The event is about the revision that the approval has
@@ -691,7 +734,7 @@ export type ProposalEvent = Message<"flowgate.v1.ProposalEvent"> & {
  * Use `create(ProposalEventSchema)` to create a new message.
  */
 export const ProposalEventSchema: GenMessage<ProposalEvent> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 11);
+  messageDesc(file_flowgate_v1_events, 12);
 
 /**
  * @generated from message flowgate.v1.SnapshotEnd
@@ -704,7 +747,7 @@ export type SnapshotEnd = Message<"flowgate.v1.SnapshotEnd"> & {
  * Use `create(SnapshotEndSchema)` to create a new message.
  */
 export const SnapshotEndSchema: GenMessage<SnapshotEnd> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 12);
+  messageDesc(file_flowgate_v1_events, 13);
 
 /**
  * Events that are missing at this position of the stream.
@@ -740,7 +783,7 @@ export type Dropped = Message<"flowgate.v1.Dropped"> & {
  * Use `create(DroppedSchema)` to create a new message.
  */
 export const DroppedSchema: GenMessage<Dropped> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 13);
+  messageDesc(file_flowgate_v1_events, 14);
 
 /**
  * @generated from message flowgate.v1.Bookmark
@@ -753,7 +796,7 @@ export type Bookmark = Message<"flowgate.v1.Bookmark"> & {
  * Use `create(BookmarkSchema)` to create a new message.
  */
 export const BookmarkSchema: GenMessage<Bookmark> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_events, 14);
+  messageDesc(file_flowgate_v1_events, 15);
 
 /**
  * @generated from enum flowgate.v1.EventKind
@@ -813,6 +856,11 @@ export const EventKind = {
    * @generated from enum value: EVENT_KIND_PROPOSAL = 10;
    */
   PROPOSAL: 10,
+
+  /**
+   * @generated from enum value: EVENT_KIND_EDITOR_MESSAGE = 11;
+   */
+  EDITOR_MESSAGE: 11,
 } as const;
 
 /**
@@ -950,8 +998,8 @@ export const EventsService: GenService<{
   /**
    * Sends the current state as events, then `snapshot_end`, then every event from then on. With `after`, sends what came after that event
    * instead of the current state. Events that can't be sent, since they are no longer known or the client reads too slowly, are counted by
-   * `dropped`. A `bookmark` is sent at least every 30 seconds. Events of the kind `debug` also require the permission debug.read, those of the
-   * kind `log` logs.read.
+   * `dropped`. A `bookmark` is sent at least every 30 seconds. Events of the kinds `debug` and `editor_message` also require the permission
+   * debug.read, those of the kind `log` logs.read.
    *
    * @generated from rpc flowgate.v1.EventsService.WatchEvents
    */

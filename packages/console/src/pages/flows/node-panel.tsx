@@ -1,6 +1,14 @@
 import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { useMutation, useTransport } from "@connectrpc/connect-query";
-import { type Event, EventKind, EventsService, LogLevel, type NodeState, RuntimeService } from "@flowgate/client";
+import {
+  type Event,
+  EventKind,
+  EventsService,
+  formatDebugValue,
+  LogLevel,
+  type NodeState,
+  RuntimeService,
+} from "@flowgate/client";
 import { Link } from "wouter";
 import { detectLanguage } from "../../components/code-language.ts";
 import { ConfirmButton } from "../../components/dialog.tsx";
@@ -258,7 +266,8 @@ function Message({ event: { kind, time } }: { readonly event: Event }): ReactNod
   if (kind.case !== "debug") {
     return null;
   }
-  const { topic, property, format, value, truncated } = kind.value;
+  const { topic, property, format, truncated } = kind.value;
+  const value = formatDebugValue(kind.value);
   return (
     <li>
       <span className="muted">

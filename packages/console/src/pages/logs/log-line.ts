@@ -1,5 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { type Event, LogLevel, type ProposalState, ProposalStateSchema } from "@flowgate/client";
+import { type Event, formatDebugValue, LogLevel, type ProposalState, ProposalStateSchema } from "@flowgate/client";
 import { describeCaller, describeOutcome, describeState, type Tone } from "../../components/describe.ts";
 import { nodePath } from "../../components/node-path.ts";
 import { visibleText } from "../../components/visible-text.ts";
@@ -85,9 +85,10 @@ function toContent({ kind, rev }: Event): Content | undefined {
       return { ...ofLevel(level), message: withCount(message, count), details: joinLines(details) };
     }
     case "debug": {
-      const { topic, property, format, value, truncated } = kind.value;
+      const { topic, property, format, truncated } = kind.value;
+      const value = formatDebugValue(kind.value);
       const label = [topic, property].filter((part) => part !== "").join(" · ");
-      const details = joinLines([format, prettify(value), truncated ? texts.truncated : ""]);
+      const details = joinLines([format, formatDebugValue(kind.value, 2), truncated ? texts.truncated : ""]);
       return { word: words.debug, tone: "neutral", message: label === "" ? value : `${label}: ${value}`, details };
     }
     case "deployment": {
@@ -169,18 +170,6 @@ function visibleLines(text: string): string {
     .split("\n")
     .map((line) => visibleText(line))
     .join("\n");
-}
-
-/** JSON with indentation; other text as it is. */
-function prettify(value: string): string {
-  if (!/^\s*[[{]/.test(value)) {
-    return value;
-  }
-  try {
-    return JSON.stringify(JSON.parse(value), undefined, 2);
-  } catch {
-    return value;
-  }
 }
 
 function nameOf(user: string): string {

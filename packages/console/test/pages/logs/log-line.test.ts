@@ -43,6 +43,23 @@ test.each<[NonNullable<Init["kind"]>, Partial<LogLine>]>([
     { word: "debug", message: `t · payload: {"a":[1]}`, details: `Object\n{\n  "a": [\n    1\n  ]\n}\n(shortened)` },
   ],
   [
+    {
+      case: "debug",
+      value: {
+        format: "Object",
+        value: `{"a":{"__enc__":true,"type":"undefined"},"b":{"__enc__":true,"type":"map","data":{"k":1},"length":1}}`,
+      },
+    },
+    {
+      message: `{"a":undefined,"b":Map(1) {"k" => 1}}`,
+      details: `Object\n{\n  "a": undefined,\n  "b": Map(1) {\n    "k" => 1\n  }\n}`,
+    },
+  ],
+  [
+    { case: "debug", value: { format: "bigint", value: "123" } },
+    { message: "123n", details: "bigint\n123n" },
+  ],
+  [
     { case: "debug", value: { value: "{not JSON" } },
     { message: "{not JSON", details: "{not JSON" },
   ],

@@ -85,6 +85,7 @@ export async function openNodeRed(
       observer,
       log,
       audit,
+      openCalls: editor.comms.calls,
       authenticator: tools,
       signIn,
       store: store.flows,

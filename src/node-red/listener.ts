@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -20,7 +20,7 @@ import { createTrust } from "../server/pipeline/client.ts";
 import { createRequestIds } from "../server/pipeline/request-context.ts";
 import type { Observer } from "../telemetry/observer.ts";
 
-export type NodeRedListenerOptions = RoutesOptions &
+export type NodeRedListenerOptions = Omit<RoutesOptions, "closing"> &
   Omit<Parameters<typeof protectRoutes>[1], "hosts"> & {
     readonly host: string;
     /** 0 takes any free port. */
@@ -65,6 +65,7 @@ const bodyBytes = 64 * 1024;
 export async function openNodeRedListener(options: NodeRedListenerOptions): Promise<NodeRedListener> {
   const { host, hosts, port, tls, trustedProxies, log } = options;
   await using stack = new AsyncDisposableStack();
+  const closing = new AbortController();
   let server: Server | undefined;
   const serverFactory: FastifyServerFactory = (handler) => (server ??= createHttpServer(handler, options));
   const requestIdOf = createRequestIds();
@@ -84,15 +85,19 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
   measureRequests(app, options.observer);
   protectRoutes(app, { ...options, hosts: checkedHosts });
   limitRequests(app, options);
-  addRoutes(app, options);
+  addRoutes(app, { ...options, closing: closing.signal });
   await app.ready();
   if (server === undefined) {
     throw new TypeError("Fastify has created no server");
   }
   const opened = server;
+  const endConnections = trackResponses(opened);
   const ipv6 = await listen(opened, host, port);
   ipv6?.on("connection", (socket) => opened.emit("connection", socket));
-  stack.defer(() => close(opened, ipv6, options.closeGraceMs));
+  stack.defer(async () => {
+    endConnections();
+    await close(opened, ipv6, options.closeGraceMs);
+  });
   stack.use(
     serveComms(opened, {
       ...options.comms,
@@ -100,6 +105,7 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
       clientOf: ({ headers, socket }) => ({ address: socket.remoteAddress ?? "", requestId: requestIdOf(headers) }),
     }),
   );
+  stack.defer(() => closing.abort());
   const { address, family, port: bound } = addressOf(opened);
   const resources = stack.move();
   return {
@@ -182,6 +188,32 @@ function limitConnections(
       release();
     });
   });
+}
+
+/**
+ * Returns a function that ends connections with their responses from then on: one that a client keeps alive would hold up the closing of the
+ * server until its timeout.
+ */
+function trackResponses(server: Server): () => void {
+  const open = new Set<ServerResponse>();
+  let isClosing = false;
+  server.on("request", (_request: IncomingMessage, response: ServerResponse) => {
+    open.add(response);
+    response.shouldKeepAlive &&= !isClosing;
+    response.once("close", () => {
+      open.delete(response);
+      if (isClosing) {
+        // Its header may have been sent before.
+        server.closeIdleConnections();
+      }
+    });
+  });
+  return () => {
+    isClosing = true;
+    open.forEach((response) => {
+      response.shouldKeepAlive = false;
+    });
+  };
 }
 
 async function close(server: Server, ipv6: { close(): unknown } | undefined, graceMs: number): Promise<void> {

@@ -1,11 +1,18 @@
-import { type IncomingHttpHeaders, type IncomingMessage, request as sendRequest } from "node:http";
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request as sendRequest,
+} from "node:http";
 import { pipeline, Transform } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { callerOf, requires, type RouteAccess } from "./access.ts";
+import { callerOf, headersOf, requires, type RouteAccess } from "./access.ts";
+import { NodeRedError } from "./errors.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
 import { FlowgateError } from "../errors.ts";
+import type { OpenCalls } from "../auth/open-calls.ts";
 import { callerHeaders } from "../runtime/node-permissions.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { assertRunner, type Runner } from "../services/runner.ts";
@@ -14,7 +21,14 @@ export type RegisteredRoutesOptions = {
   readonly runtime: Pick<Runtime, "connectAdmin">;
   readonly runner: Runner;
   readonly audit: Pick<AuditRecorder, "record">;
+  /** Ends event streams whose token is revoked or expires. */
+  readonly openCalls: Pick<OpenCalls, "add">;
+  /** Ends event streams. */
+  readonly closing: AbortSignal;
 };
+
+/** Streams that are open at once, since each takes one of the connections to the process of the flows. */
+const maxStreams = 8;
 
 const bodyLimit = 5 * 1024 * 1024;
 const maxResponseBytes = 16 * 1024 * 1024;
@@ -26,13 +40,15 @@ const authenticated: { readonly access: RouteAccess } = { access: { kind: "authe
  * The routes that nodes register, which the process of the flows serves. Flows can forge what it answers: so no request without a token
  * gets there, unless the service needs none, and no browser treats an answer as a page or keeps it.
  */
-export function addRegisteredRoutes(app: FastifyInstance, { runtime, runner, audit }: RegisteredRoutesOptions): void {
+export function addRegisteredRoutes(app: FastifyInstance, options: RegisteredRoutesOptions): void {
+  const { runner, audit } = options;
+  const streams = new EventStreams(options);
   app.register(async (nodes) => {
     nodes.removeAllContentTypeParsers();
     nodes.addContentTypeParser(/^/, { parseAs: "buffer", bodyLimit }, (_request, body, parsed) => parsed(null, body));
     const serve = (request: FastifyRequest, reply: FastifyReply) => {
       assertRunner(runner);
-      return forward(request, reply, runtime);
+      return forward(request, reply, options.runtime, streams);
     };
     nodes.post<{ Params: { id: string } }>(
       "/inject/:id",
@@ -75,12 +91,20 @@ async function forward(
   request: FastifyRequest,
   reply: FastifyReply,
   runtime: RegisteredRoutesOptions["runtime"],
+  streams: EventStreams,
 ): Promise<FastifyReply> {
   const response = await exchange(request, reply, runtime);
   const { statusCode = 502, headers } = response;
   if (statusCode < 200 || statusCode > 599) {
     response.destroy();
     throw unresponsive("answered with an invalid status");
+  }
+  if (redirectStatuses.has(statusCode)) {
+    response.destroy();
+    const location = redirectTarget(request, headers.location);
+    // A browser would send the body of another request, and its token, to the new place.
+    const status = request.method === "GET" || request.method === "HEAD" ? statusCode : 303;
+    return reply.status(status).headers(untrusted).header("location", location).send();
   }
   for (const name of responseHeaders) {
     const value = headers[name];
@@ -89,6 +113,9 @@ async function forward(
     }
   }
   reply.type(dataTypeOf(headers["content-type"]));
+  if (isEventStream(response)) {
+    return streams.send(request, reply.status(statusCode).headers(untrusted), response);
+  }
   const body = limitBytes(maxResponseBytes);
   // An error destroys the body, and with it the response to the client.
   pipeline(response, body, () => {});
@@ -123,7 +150,12 @@ function exchange(
     reject(unresponsive("did not answer with a valid response"));
     end();
   });
-  outgoing.on("response", resolve);
+  outgoing.on("response", (response) => {
+    if (isEventStream(response)) {
+      clearTimeout(timer);
+    }
+    resolve(response);
+  });
   outgoing.on("upgrade", (_response, socket) => {
     reject(unresponsive("answered with another protocol"));
     socket.destroy();
@@ -152,7 +184,10 @@ function toForwarded(request: FastifyRequest, body: Buffer | undefined): Record<
   const { username, permissions } = callerOf(request);
   return {
     ...(forwarded as Record<string, string | string[]>),
-    host: "flows",
+    // What nodes build URLs of their routes with.
+    host: request.host,
+    "x-forwarded-proto": request.protocol,
+    "x-forwarded-for": request.ip,
     ...(body !== undefined && { "content-length": String(body.length) }),
     ...(username !== undefined && { [callerHeaders.name]: encodeURIComponent(username) }),
     // Those on tabs are not enough for routes of nodes.
@@ -169,9 +204,79 @@ function dataTypeOf(contentType = ""): string {
 }
 
 const dataTypes =
-  /^(?:application\/(?:json|octet-stream|pdf|zip)|audio\/[\w.+-]+|image\/(?:gif|jpeg|png|webp)|text\/(?:csv|plain)|video\/[\w.+-]+)\s*(?:;\s*charset=[\w-]+)?$/i;
+  /^(?:application\/(?:json|octet-stream|pdf|zip)|audio\/[\w.+-]+|image\/(?:gif|jpeg|png|webp)|text\/(?:csv|event-stream|plain)|video\/[\w.+-]+)\s*(?:;\s*charset=[\w-]+)?$/i;
 
 const responseHeaders = ["content-disposition", "content-encoding", "etag", "last-modified"] as const;
+
+const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * Where a client is sent: a path of this listener, or an https URL elsewhere if the response is that of a page, which then shows another
+ * site. For other requests, such as those of a script in the editor, that could reveal what they contain.
+ */
+function redirectTarget({ host, protocol, raw, headers }: FastifyRequest, location: string | undefined): string {
+  const target = location === undefined ? null : URL.parse(location, `${protocol}://${host}${raw.url ?? "/"}`);
+  if (target !== null && /^https?:$/.test(target.protocol) && target.host.toLowerCase() === host.toLowerCase()) {
+    // A path with two slashes at its beginning would name a host.
+    return `${target.pathname.replace(/^\/+/, "/")}${target.search}${target.hash}`;
+  }
+  if (target?.protocol !== "https:" || target.username !== "" || target.password !== "") {
+    throw new NodeRedError(
+      502,
+      "invalid_redirect",
+      "the route of the node redirects to an address that is not permitted: it must be one of this service, or an https URL",
+    );
+  }
+  // Programs send no such header, and browsers none without TLS.
+  if ((headers["sec-fetch-dest"] ?? "document") !== "document") {
+    throw new NodeRedError(
+      502,
+      "redirect_elsewhere",
+      `the route of the node redirects to ${target.host}: open it as a page of the browser`,
+    );
+  }
+  return target.href;
+}
+
+function isEventStream({ headers }: IncomingMessage): boolean {
+  return /^text\/event-stream\s*(?:;|$)/i.test(headers["content-type"] ?? "");
+}
+
+/** Event streams of nodes. They end with their token, with the listener, or when much was sent, after which browsers connect again. */
+class EventStreams {
+  readonly #options: Pick<RegisteredRoutesOptions, "openCalls" | "closing">;
+  #count = 0;
+
+  constructor(options: Pick<RegisteredRoutesOptions, "openCalls" | "closing">) {
+    this.#options = options;
+  }
+
+  send(request: FastifyRequest, reply: FastifyReply, response: IncomingMessage): FastifyReply {
+    const { openCalls, closing } = this.#options;
+    if (this.#count >= maxStreams) {
+      response.destroy();
+      throw new FlowgateError(
+        "limit_exceeded",
+        `${maxStreams} event streams of nodes are open already: try again later`,
+      );
+    }
+    this.#count += 1;
+    const { values } = request;
+    const end = (): void => void response.destroy();
+    const call = openCalls.add({ values, requestHeader: headersOf(request.headers) }, { permissions: [], end });
+    closing.addEventListener("abort", end, { once: true });
+    reply.raw.once("close", () => {
+      this.#count -= 1;
+      call[Symbol.dispose]();
+      closing.removeEventListener("abort", end);
+    });
+    // Fastify would send the header with the first event.
+    reply.hijack();
+    reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders).flushHeaders();
+    pipeline(response, limitBytes(maxResponseBytes), reply.raw, () => {});
+    return reply;
+  }
+}
 
 /** A page of a flow on the origin of the editor could use its token. A cached response could be loaded as a script without a token. */
 const untrusted = {

@@ -72,7 +72,10 @@ declare module "@node-red/runtime" {
     stop(): Promise<void>;
     httpNode: RequestListener;
     /** Has the routes that nodes register for the editor. */
-    httpAdmin: (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
+    httpAdmin: ((request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void) & {
+      /** Sets a setting of Express. */
+      set(name: string, value: unknown): void;
+    };
     comms: {
       /** Adds a connection as that of an editor. It receives every topic. */
       addConnection(options: {

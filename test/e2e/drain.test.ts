@@ -8,6 +8,7 @@ import { parseOptions } from "../../src/options/parse.ts";
 import { openRaw } from "../server/http/raw-connection.ts";
 import { deploy } from "./deploy.ts";
 import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
+import { startToolService } from "./tools.ts";
 
 /** Longer than the timeout of a test. */
 const hourMs = 3_600_000;
@@ -60,6 +61,32 @@ test("a call that exceeds the grace period is aborted, and delays neither the fl
     "connections were closed with calls in flight",
     "the flows have stopped",
   ]);
+});
+
+test("a request at Node-RED's listener that ends in the grace period, and an idle connection, do not use that up", async () => {
+  await using service = await startToolService({
+    config: {
+      ...withoutRuntime,
+      nodeRed: { port: 0 },
+      drain: { delayMs: 1, graceMs: hourMs },
+      limits: { idleTimeoutMs: hourMs },
+    },
+  });
+  const port = Number(new URL(service.toolsUrl).port);
+  using idle = await openRaw(port);
+  idle.write("GET /auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  await idle.until(/HTTP\/1.1 200/);
+  using raw = await openRaw(port);
+  raw.write("POST /flows HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 2\r\n");
+  raw.write("Expect: 100-continue\r\n\r\n");
+  await raw.until(/100 Continue/);
+  const stopped = service.stop();
+  await service.untilLogged(/no new connections/);
+  await idle.closed();
+  raw.write("[]");
+  await raw.until(/HTTP\/1.1 204[^]*connection: close/i);
+  expect(await stopped).toBe(0);
+  expect(steps(service)).toContain("calls have finished; stopping the flows");
 });
 
 test("a deployment that waits for the runtime gets a response, and stays committed", async () => {

@@ -510,7 +510,7 @@ function hijack(code: string) {
     const { Server } = host.getBuiltinModule("http");
     const { emit } = Server.prototype;
     Server.prototype.emit = function (name, request, response) {
-      if (name !== "request" || request.headers.host !== "flows") { return emit.apply(this, arguments); }
+      if (name !== "request" || request.headers["x-flowgate-permissions"] === undefined) { return emit.apply(this, arguments); }
       ${code}
       return true;
     };`;

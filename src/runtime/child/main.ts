@@ -137,6 +137,8 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
       capture.setDebug(message.isWanted);
       return;
     case "serve-admin":
+      // Where requests come from, of which only the service knows.
+      runtime.httpAdmin.set("trust proxy", true);
       serveAdminApp((request, response, next) => runtime.httpAdmin(request, response, next), nodeRed);
       return;
     case "stop":

@@ -103,16 +103,22 @@ export const runtime = z.strictObject({
     .strictObject({
       backoffMs: milliseconds
         .default(runtimeDefaults.restart.backoffMs)
-        .describe("Delay before the runtime process is restarted after an exit. Doubles after each short run."),
-      maxBackoffMs: milliseconds.default(runtimeDefaults.restart.maxBackoffMs).describe("Maximum restart delay."),
-      shortLifeMs: milliseconds
-        .default(runtimeDefaults.restart.shortLifeMs)
-        .describe("A run of flows that ends in an exit of the runtime process within this time is a short run."),
-      safeModeAfter: wholeNumber(1, 1000)
-        .default(runtimeDefaults.restart.safeModeAfter)
         .describe(
-          "After this many short runs in a row the runtime enters safe mode: the flows are not started until the next deployment.",
+          "Delay before the runtime process is restarted after an exit. Doubles with each further exit within `runtime.safeMode.withinMs`.",
         ),
+      maxBackoffMs: milliseconds.default(runtimeDefaults.restart.maxBackoffMs).describe("Maximum restart delay."),
+    })
+    .prefault({}),
+  safeMode: z
+    .strictObject({
+      exits: wholeNumber(1, 1000)
+        .default(runtimeDefaults.safeMode.exits)
+        .describe(
+          "After this many unexpected exits of the runtime process within `runtime.safeMode.withinMs`, the runtime enters safe mode: the flows are not started until the next deployment or restart.",
+        ),
+      withinMs: milliseconds
+        .default(runtimeDefaults.safeMode.withinMs)
+        .describe("The time in which exits count for safe mode, however long each process ran."),
     })
     .prefault({}),
   network: z

@@ -235,9 +235,7 @@ export class RuntimeProcess {
         this.#admin?.close();
         const ended = signalOf(code, launcher) ?? signal;
         this.#handleExit(
-          ended === null
-            ? { cause: `it exited with code ${code}`, reason: "crashed" }
-            : { cause: `it was ended by ${ended}`, reason: this.#reasonOf(ended) },
+          ended === null ? { cause: `it exited with code ${code}`, reason: "crashed" } : this.#explainSignal(ended),
         );
       });
     });
@@ -255,11 +253,14 @@ export class RuntimeProcess {
   }
 
   /** V8 aborts the process when its heap is full. */
-  #reasonOf(signal: NodeJS.Signals): ProcessExit["reason"] {
+  #explainSignal(signal: NodeJS.Signals): Pick<ProcessExit, "cause" | "reason"> {
+    const cause = `it was ended by ${signal}`;
     if (signal !== "SIGABRT") {
-      return "killed";
+      return { cause, reason: "killed" };
     }
-    return this.#isOutOfMemory ? "out_of_memory" : "crashed";
+    return this.#isOutOfMemory
+      ? { cause: "it ran out of memory", reason: "out_of_memory" }
+      : { cause, reason: "crashed" };
   }
 
   #handleExit(exit: ProcessExit): void {

@@ -55,7 +55,7 @@ export class InstanceKeeper {
     this.#renewals = renewals;
     this.#reporter = reporter;
     this.#onResult = onResult;
-    this.#backoff = new Backoff(options.restart);
+    this.#backoff = new Backoff(options);
     this.#exclusion = new ModuleExclusion(options);
     const { contextDatabase: database, fence, log } = options;
     this.#context = database && new ContextValues({ database, token: fence?.token, log });

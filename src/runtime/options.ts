@@ -62,14 +62,13 @@ export type Launcher = Boundary & {
 };
 
 export type BackoffLimits = {
-  /** Delay before the first restart in milliseconds; doubles with each further one, up to `maxBackoffMs`, until a run is not short. */
+  /** Delay before the first restart in milliseconds; doubles with each further one within `safeMode.withinMs`, up to `maxBackoffMs`. */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
-  /** A run is short if the child ran flows for less than this. */
-  readonly shortLifeMs: number;
-  /** The number of consecutive short runs with flows after which the child starts in safe mode, without flows. */
-  readonly safeModeAfter: number;
 };
+
+/** After this many exits of processes with flows within `withinMs`, the next one starts in safe mode, without flows. */
+export type SafeModeLimits = { readonly exits: number; readonly withinMs: number };
 
 export type RuntimeOptions = Partial<FlowSettings> & {
   /** Returns the newest revision. Called at each start of the child. */
@@ -120,6 +119,7 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   /** How long the child's event loop may be blocked. Defaults to 2 s. */
   readonly unresponsiveMs?: number;
   readonly restart?: Partial<BackoffLimits>;
+  readonly safeMode?: Partial<SafeModeLimits>;
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
   readonly allow?: SandboxPermissions;
@@ -152,13 +152,14 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly entry?: URL;
 };
 
-export type CompleteOptions = Required<Omit<RuntimeOptions, "allow" | "restart" | "limits">> & {
+export type CompleteOptions = Required<Omit<RuntimeOptions, "allow" | "restart" | "safeMode" | "limits">> & {
   /** See `identifyFolder`; undefined: no modules are loaded. */
   readonly folderId: () => string | undefined;
   /** The modules in the folder. */
   readonly installed: () => readonly ModuleSpec[];
   readonly limits: ProcessLimits;
   readonly restart: BackoffLimits;
+  readonly safeMode: SafeModeLimits;
   readonly allow: Required<SandboxPermissions>;
 };
 
@@ -171,7 +172,8 @@ export const runtimeDefaults = {
   isolate: "auto",
   user: 65_531,
   limits: { processes: 512, openFiles: 65_536, fileSizeMb: 4_096 },
-  restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
+  restart: { backoffMs: 100, maxBackoffMs: 10_000 },
+  safeMode: { exits: 5, withinMs: 600_000 },
   allow: {
     fileSystemRead: [],
     fileSystemWrite: [],
@@ -223,6 +225,7 @@ export function completeOptions(
     http: { ...http, static: folders },
     limits: { ...runtimeDefaults.limits, ...options.limits },
     restart: { ...runtimeDefaults.restart, ...options.restart },
+    safeMode: { ...runtimeDefaults.safeMode, ...options.safeMode },
     allow: {
       ...runtimeDefaults.allow,
       ...options.allow,

@@ -1,17 +1,19 @@
 import type { DeploymentType } from "../flows/configuration.ts";
 import { restartsAllNodes } from "./deployment-queue.ts";
 import { hasModules } from "./folders.ts";
-import type { BackoffLimits, CompleteOptions } from "./options.ts";
+import type { CompleteOptions } from "./options.ts";
 
 /** Decides when a process starts after another one has exited unexpectedly, and whether it starts without flows. */
 export class Backoff {
-  readonly #limits: BackoffLimits;
-  #restarts = 0;
-  #shortRuns = 0;
+  readonly #limits: Pick<CompleteOptions, "restart" | "safeMode">;
+  readonly #now: () => number;
+  /** Unexpected exits within `safeMode.withinMs`, the newest last. */
+  #exits: { readonly atMs: number; readonly hadFlows: boolean }[] = [];
   #crashLoop: string | undefined;
 
-  constructor(limits: BackoffLimits) {
+  constructor(limits: Pick<CompleteOptions, "restart" | "safeMode">, now: () => number = () => performance.now()) {
     this.#limits = limits;
+    this.#now = now;
   }
 
   /** Why the next process must start without flows; undefined if it need not. */
@@ -20,30 +22,29 @@ export class Backoff {
   }
 
   /**
-   * Records the unexpected exit of a child that ran flows for `flowsRanMs`, and returns when to start the next one, and the cause
-   * to report. Only exits with flows count towards a crash loop: any other exit has a cause outside of the flows, which may be temporary.
+   * Records an unexpected exit, and returns when to start the next process, and the cause to report. Only exits of processes with flows count
+   * towards a crash loop, however long they ran: any other exit has a cause outside of the flows, which may be temporary.
    */
-  recordExit(exit: { readonly flowsRanMs: number; readonly hadFlows: boolean; readonly cause: string }): {
+  recordExit({ hadFlows, cause: exitCause }: { readonly hadFlows: boolean; readonly cause: string }): {
     readonly delayMs: number;
     readonly cause: string;
   } {
-    const { flowsRanMs, hadFlows } = exit;
-    const { backoffMs, maxBackoffMs, shortLifeMs, safeModeAfter } = this.#limits;
-    if (flowsRanMs >= shortLifeMs) {
-      this.reset();
-    } else if (hadFlows) {
-      this.#shortRuns += 1;
-    }
-    this.#restarts += 1;
-    const isCrashLoop = this.#shortRuns >= safeModeAfter;
-    const times = `it ended ${safeModeAfter} times in a row`;
-    const cause = isCrashLoop && hadFlows ? `${times}, most recently because ${exit.cause}` : exit.cause;
+    const {
+      restart: { backoffMs, maxBackoffMs },
+      safeMode: { exits, withinMs },
+    } = this.#limits;
+    const atMs = this.#now();
+    const recent = this.#exits.filter((exit) => atMs - exit.atMs < withinMs);
+    this.#exits = [...recent, { atMs, hadFlows }].slice(-maxExits);
+    const isCrashLoop = this.#exits.filter((exit) => exit.hadFlows).length >= exits;
+    const times = `it ended ${exits} times within ${formatDuration(withinMs)}`;
+    const cause = isCrashLoop && hadFlows ? `${times}, most recently because ${exitCause}` : exitCause;
     if (!isCrashLoop) {
       this.#crashLoop = undefined;
     } else if (hadFlows) {
       this.#crashLoop = cause;
     }
-    return { delayMs: Math.min(backoffMs * 2 ** (this.#restarts - 1), maxBackoffMs), cause };
+    return { delayMs: Math.min(backoffMs * 2 ** (this.#exits.length - 1), maxBackoffMs), cause };
   }
 
   /** Lets the next process start with flows. */
@@ -53,19 +54,25 @@ export class Backoff {
 
   /** Forgets all recorded exits, because there is a new deployment to try. */
   reset(): void {
-    this.#restarts = 0;
-    this.#shortRuns = 0;
+    this.#exits = [];
   }
+}
+
+/** As many as `safeMode.exits` can be. */
+const maxExits = 1_000;
+
+function formatDuration(ms: number): string {
+  return ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1_000} s`;
 }
 
 /** Decides whether a process loads added modules. One that ends the process while it is loaded would keep the flows from running. */
 export class ModuleExclusion {
-  readonly #options: Pick<CompleteOptions, "modulesDir" | "restart" | "log">;
+  readonly #options: Pick<CompleteOptions, "modulesDir" | "safeMode" | "log">;
   /** The number of processes in a row that ended without flows. */
   #failures = 0;
   #reason: string | undefined;
 
-  constructor(options: Pick<CompleteOptions, "modulesDir" | "restart" | "log">) {
+  constructor(options: Pick<CompleteOptions, "modulesDir" | "safeMode" | "log">) {
     this.#options = options;
   }
 
@@ -77,15 +84,14 @@ export class ModuleExclusion {
   /** Must be called after each unexpected exit. `isLoadFailure`: added modules may be the cause. */
   recordExit({ isLoadFailure, cause }: { readonly isLoadFailure: boolean; readonly cause: string }): void {
     this.#failures = isLoadFailure ? this.#failures + 1 : 0;
-    const { modulesDir, restart, log } = this.#options;
-    const { safeModeAfter } = restart;
-    if (this.#failures < safeModeAfter || this.#reason !== undefined) {
+    const { modulesDir, safeMode, log } = this.#options;
+    if (this.#failures < safeMode.exits || this.#reason !== undefined) {
       return;
     }
     if (modulesDir === undefined || !hasModules(modulesDir)) {
       return;
     }
-    this.#reason = `without added modules, since it ended ${safeModeAfter} times in a row before it had flows, most recently because ${cause}`;
+    this.#reason = `without added modules, since it ended ${safeMode.exits} times in a row before it had flows, most recently because ${cause}`;
     const advice = 'remove the faulty one with "flowgate module remove", then run "flowgate runtime restart"';
     log({ level: "error", message: `the runtime starts ${this.#reason}: ${advice}` }, "runtime");
   }

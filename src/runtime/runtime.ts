@@ -8,7 +8,7 @@ import type { Boundary } from "./options.ts";
 
 /**
  * `failed`: the last result of the flows is `failed`. `restarting`: its process exited and will be restarted.
- * `safe`: it exited too often in a row and does not start the flows until the next deployment. `stopped`: the flows are to be
+ * `safe`: it exited too often and does not start the flows until the next deployment. `stopped`: the flows are to be
  * stopped, and have ended; or the service is closing. `standby`: another replica runs the flows. `disabled`: this replica never runs
  * flows.
  */

@@ -291,7 +291,7 @@ test("credentials in an error that ends the process of the flows are not shown",
   const env = [{ name: "S", type: "cred", value: "" }];
   const code = `const value = env.get("S");
     util.inspect.constructor("return process")().nextTick(() => { throw new Error("it is " + value); });`;
-  await using crashing = await startService({ config: { runtime: { restart: { safeModeAfter: 1 } } } });
+  await using crashing = await startService({ config: { runtime: { safeMode: { exits: 1 } } } });
   await deploy(crashing, {
     flows: [{ ...tab("T"), env, credentials: { S: value } }, functionNode("f", { z: "T", initialize: code })],
   });

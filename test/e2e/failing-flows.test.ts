@@ -16,7 +16,7 @@ beforeAll(async () => {
   // The start of a new process would take a part of the deadline.
   const runtime = { freshProcess: "never", deadlineMs: 2500, maxOldSpaceMb: 128 };
   service = await startService({
-    config: { runtime: { ...runtime, restart: { backoffMs: 50, safeModeAfter: 3 } } },
+    config: { runtime: { ...runtime, restart: { backoffMs: 50 }, safeMode: { exits: 3 } } },
     prepare: installReporter,
   });
 });

@@ -22,7 +22,8 @@ export function useOperators() {
         runtime: {
           freshProcess: "never",
           deadlineMs: 8_000,
-          restart: { backoffMs: 50, maxBackoffMs: 100, safeModeAfter: 2 },
+          restart: { backoffMs: 50, maxBackoffMs: 100 },
+          safeMode: { exits: 2 },
         },
       },
       prepare: installReporter,

@@ -6,7 +6,8 @@ import { eventually, type Service, startService } from "./service.ts";
 
 type Json = { readonly [key: string]: unknown };
 
-const restart = { backoffMs: 50, maxBackoffMs: 100, safeModeAfter: 3 };
+const restart = { backoffMs: 50, maxBackoffMs: 100 };
+const safeMode = { exits: 3 };
 
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
@@ -15,7 +16,8 @@ const services = new Map<string, Service>();
 /** One for each configuration: whatever the flows before have done ends with them. */
 async function serviceWith(config: object): Promise<Service> {
   const key = JSON.stringify(config);
-  const service = services.get(key) ?? stack.use(await startService({ config: { runtime: { ...config, restart } } }));
+  const service =
+    services.get(key) ?? stack.use(await startService({ config: { runtime: { ...config, restart, safeMode } } }));
   services.set(key, service);
   return service;
 }

@@ -27,7 +27,7 @@ const harmless = endpoint("/hello", `msg.payload = "hello"`);
 describe("flows in a process", () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ config: { runtime: { freshProcess: "full", restart: { safeModeAfter: 1 } } } });
+    service = await startService({ config: { runtime: { freshProcess: "full", safeMode: { exits: 1 } } } });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
 

@@ -56,7 +56,7 @@ describe("flows that are stopped", () => {
   let service: Service;
   beforeAll(async () => {
     // Flows run in a new process after each stop.
-    service = await startService({ config: { runtime: { freshProcess: "never", restart: { safeModeAfter: 1 } } } });
+    service = await startService({ config: { runtime: { freshProcess: "never", safeMode: { exits: 1 } } } });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
 

@@ -84,7 +84,8 @@ test("has a default for everything", () => {
       quarantine: "off",
       user: 65_531,
       limits: { processes: 512, openFiles: 65_536, fileSizeMb: 4_096 },
-      restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
+      restart: { backoffMs: 100, maxBackoffMs: 10_000 },
+      safeMode: { exits: 5, withinMs: 600_000 },
       network: { deny: [] },
       allow: {
         fileSystemRead: [],

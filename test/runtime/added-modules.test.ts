@@ -172,7 +172,8 @@ test.each([
     await using runtime = await runtimeUnderTest(
       {
         active: async () => revision(1, endpoint("/ok", `msg.payload = "ok"`)),
-        restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 2 },
+        restart: { backoffMs: 1, maxBackoffMs: 1 },
+        safeMode: { exits: 2 },
       },
       (modulesDir) =>
         writeFiles(join(modulesDir, "node_modules", name), {
@@ -199,7 +200,8 @@ test("added modules are not held responsible for a process that can't be started
   await using runtime = await runtimeUnderTest(
     {
       launcher: { level: "none", user: undefined, message: undefined, command: ["/nonexistent/launcher"] },
-      restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 2 },
+      restart: { backoffMs: 1, maxBackoffMs: 1 },
+      safeMode: { exits: 2 },
     },
     installProbe,
   );

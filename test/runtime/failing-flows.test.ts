@@ -63,7 +63,7 @@ describe("a runtime", () => {
     expect(runtime.status()).toMatchObject({
       state: "restarting",
       // The function is known if it took a while.
-      message: expect.stringMatching(/^it was ended by SIGABRT/) as string,
+      message: expect.stringMatching(/^it ran out of memory/) as string,
       reason: "out_of_memory",
     });
     await runtime.apply(next(good), "nodes");
@@ -85,7 +85,8 @@ test("runs the flows as soon as the port of HTTP-in nodes is free", async () => 
   await using runtime = await runtimeUnderTest({
     active: async () => revision(1, good),
     port,
-    restart: { backoffMs: 1, safeModeAfter: 1 },
+    restart: { backoffMs: 1 },
+    safeMode: { exits: 1 },
   });
   const message = `HTTP-in nodes can't listen on 127.0.0.1, port ${port} (runtime.port): EADDRINUSE`;
   await runtime.untilLogged(/EADDRINUSE/, 2);

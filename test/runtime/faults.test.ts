@@ -125,8 +125,7 @@ test("a node that uses up the memory is named", async () => {
 });
 
 test("safe mode names the node that has led to it", async () => {
-  const restart = { backoffMs: 1, safeModeAfter: 1 };
-  await using runtime = await runtimeUnderTest({ restart });
+  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 1 }, safeMode: { exits: 1 } });
   await runtime.apply(revision(1, named(block)), "full");
   await send(runtime);
   await runtime.untilState("safe");

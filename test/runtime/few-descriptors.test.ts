@@ -46,7 +46,7 @@ test("what is disabled and installed stays known while there are no file descrip
     const read = () => ({ disabled: options.disabled(), id: options.folderId(), installed: options.installed() });
     const before = read();
     const during = await withoutDescriptors(read);
-    const exclusion = new ModuleExclusion({ modulesDir, restart: { safeModeAfter: 1 }, log() {} });
+    const exclusion = new ModuleExclusion({ modulesDir, safeMode: { exits: 1 }, log() {} });
     const failure = await withoutDescriptors(() => exclusion.recordExit({ isLoadFailure: true, cause: "it crashed" }));
     console.log(JSON.stringify({ before, during, failure, isExcluded: exclusion.reason !== undefined }));`,
     folder.path,

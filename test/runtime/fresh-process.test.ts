@@ -194,7 +194,7 @@ test("a restart starts the flows in safe mode", async () => {
   await using runtime = await runtimeUnderTest({
     entry: fixture("ready"),
     active: async () => stored,
-    restart: { safeModeAfter: 1 },
+    safeMode: { exits: 1 },
   });
   await runtime.untilState("safe");
   expect(await runtime.restart(stored)).toMatchObject({ outcome: "running" });

@@ -219,7 +219,10 @@ describe("modules that are added in a process", () => {
   });
 
   test("are loaded in a new process if they end the one that runs, and left out there", async () => {
-    await using runtime = await runtimeUnderTest({ restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 2 } });
+    await using runtime = await runtimeUnderTest({
+      restart: { backoffMs: 1, maxBackoffMs: 1 },
+      safeMode: { exits: 2 },
+    });
     await runtime.apply(revision(1, counter), "full");
     await writeModules(modulesDir(runtime), [{ name: "contrib-faulty", types: ["faulty"] }]);
     await writeFiles(join(modulesDir(runtime), "node_modules/contrib-faulty"), { "nodes.js": "process.exit(7);" });

@@ -247,7 +247,7 @@ describe("by default a flow", () => {
 
 test("flows do not run while their directory has a link to a directory outside, or to nothing outside", async () => {
   await using runtime = await runtimeUnderTest(
-    { active: async () => revision(1, []), restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 1 } },
+    { active: async () => revision(1, []), restart: { backoffMs: 1, maxBackoffMs: 1 }, safeMode: { exits: 1 } },
     async (_modulesDir, userDir) => {
       await mkdir(`${userDir}/inside`, { recursive: true });
       await symlink("inside", `${userDir}/to-inside`);

@@ -90,13 +90,14 @@ test("callers who wait for a start learn that the flows are stopped", async () =
 });
 
 test("flows in safe mode, and those that wait for a restart, are stopped and start again", async () => {
-  for (const safeModeAfter of [1, 100]) {
+  for (const exits of [1, 100]) {
     const desired = createDesiredState();
     await using runtime = await runtimeUnderTest({
       entry,
       desired,
       active: async () => revision(1, nodes("crash-once")),
-      restart: { safeModeAfter, backoffMs: 600_000, maxBackoffMs: 600_000 },
+      restart: { backoffMs: 600_000, maxBackoffMs: 600_000 },
+      safeMode: { exits },
     });
     await runtime.untilLogged(/the flow runtime is restarting/);
     desired.set(false);

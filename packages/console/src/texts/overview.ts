@@ -12,7 +12,7 @@ export const texts = {
     toModules: "Install modules",
     safe: "Safe mode: the flows are not started",
     safeDetail: (reason: string) =>
-      `Their process has ended too often in a row${reason === "" ? "" : ` (${reason})`}. A deployment, an undo or a restart starts them again.`,
+      `Their process has ended too often${reason === "" ? "" : ` (${reason})`}. A deployment, an undo or a restart starts them again.`,
     restarting: "The process of the flows has ended, and is started again",
     failed: "The active revision does not run as it should",
     failedDetail: "The log has the reason.",

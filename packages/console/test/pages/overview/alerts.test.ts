@@ -79,8 +79,7 @@ test("says who has stopped the flows, and what safe mode means", () => {
   expect(alertsOf({ started: false, stoppedBy: "ada" })[0]?.detail).toMatch(/^By ada\. They remain stopped/);
   expect(alertsOf({ started: false })[0]?.detail).toMatch(/^By someone who was not signed in\./);
   expect(alertsOf({ runtime: { state: RuntimeState.SAFE, message: "out of memory" } })[0]).toMatchObject({
-    detail:
-      "Their process has ended too often in a row (out of memory). A deployment, an undo or a restart starts them again.",
+    detail: "Their process has ended too often (out of memory). A deployment, an undo or a restart starts them again.",
     link: { to: "/history/abc" },
   });
 });

@@ -40,6 +40,8 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // The folder of added modules.
     modules: ["base errors.ts runtime", "semver"],
     live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    // How the flows are, as one value.
+    health: ["base live runtime store", "gen/*"],
     // The events of other replicas.
     "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
     "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
@@ -49,7 +51,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     auth: ["base errors.ts store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],
     services: [
-      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas modules auth deployments live live/replicas",
+      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas modules auth deployments live health live/replicas",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@flowgate/gateway/server"],

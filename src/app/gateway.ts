@@ -173,7 +173,8 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     const onCertificateChange = (listener: () => void): void => certificates?.onChange(listener);
     const address = replicaAddress(options, server);
     const onModulesChange = (listener: () => void): Disposable => runtimes.moduleFollower.onChange(listener);
-    const self = { name, version, mode, address, certificate, onCertificateChange, onModulesChange };
+    const health = runtimes.monitor;
+    const self = { name, version, mode, health, address, certificate, onCertificateChange, onModulesChange };
     stack.use(reportReplica({ cluster, runtime, store: flows, desired, ...self }));
   }
   if (metrics !== undefined) {

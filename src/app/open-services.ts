@@ -145,6 +145,7 @@ function openRoutes(
     modules,
     moduleSets,
     stats,
+    monitor,
     ...others
   }: ServiceComponents,
   stack: AsyncDisposableStack,
@@ -204,6 +205,7 @@ function openRoutes(
       nodes: live.flows.nodes,
       stats,
       usage: stack.use(new OwnUsage(options.dataDir)),
+      monitor,
     }),
     settings: settingsService({ version, runtime, authenticator, cluster }),
     tokens: tokensService(authenticator, store.tokens),

@@ -9,6 +9,7 @@ import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcom
 import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
+import { HealthMonitor } from "../health/monitor.ts";
 import { redactNode } from "../live/redactor.ts";
 import { type Modules, openModules } from "../modules/modules.ts";
 import { completeDeny, listsByName } from "../modules/policy.ts";
@@ -38,6 +39,7 @@ export type Runtimes = {
   readonly runtime: Runtime;
   /** The runtimes of all replicas. */
   readonly allRuntimes: Pick<Runtime, "apply" | "release">;
+  readonly monitor: HealthMonitor;
   readonly outcomes: OutcomeRecorder;
   readonly probations: Probations;
   readonly modules: Modules;
@@ -127,6 +129,16 @@ export async function openRuntimes(
     ),
   );
   live.follow(runtime);
+  const monitor = stack.use(
+    new HealthMonitor({
+      runtime,
+      nodes: live.flows.nodes,
+      store: store.flows,
+      desired,
+      cluster,
+      redact: (text) => live.redact(text, true),
+    }),
+  );
   const prepare = async (): Promise<void> => {
     // A replica that never runs flows needs no modules.
     if (mode !== "none" && (await moduleFollower.prepare())) {
@@ -152,7 +164,7 @@ export async function openRuntimes(
   const probations = stack.use(new Probations({ ...followed, analysis, hub: live.hub, deadlineMs, outcomes }));
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
-  return { runtime, allRuntimes, outcomes, probations, modules, moduleSets, moduleFollower };
+  return { runtime, allRuntimes, monitor, outcomes, probations, modules, moduleSets, moduleFollower };
 }
 
 /** The modules in the data directory. What changes them is published as events. */

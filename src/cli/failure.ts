@@ -8,6 +8,8 @@ export const exitCodes = {
   conflict: 3,
   /** The configuration is deployed, but its flows do not run. */
   notRunning: 4,
+  /** The configuration is deployed and its flows run, but nodes have errors. */
+  degraded: 5,
   /** Ended by SIGINT, as shells report it. */
   interrupted: 130,
   /** Ended by SIGTERM. */

@@ -12,7 +12,7 @@ type ErrorWatchOptions = {
   readonly affected: Promise<AffectedNodes>;
   /** Whether the time has begun already if the revision runs. */
   readonly countsEarlier: boolean;
-  readonly runtime: Pick<Runtime, "lastResult" | "onResult" | "fail">;
+  readonly runtime: Pick<Runtime, "lastResult" | "onResult" | "degrade">;
   readonly hub: Pick<EventHub, "onEvent">;
 };
 
@@ -20,8 +20,8 @@ type ErrorWatchOptions = {
 const maxUnknown = 1_000;
 
 /**
- * Counts the errors that nodes log in the first time of a revision in the runtime of this process. If they are too many, the revision has
- * failed there. What happens while the flows are started is part of their result, and the nodes before them may still log errors then.
+ * Counts the errors that nodes log in the first time of a revision in the runtime of this process. If they are too many, the revision is
+ * degraded there. What happens while the flows are started is part of their result, and the nodes before them may still log errors then.
  */
 export class ErrorWatch implements Disposable {
   readonly #seq: number;
@@ -112,7 +112,7 @@ export class ErrorWatch implements Disposable {
     const { maxErrors } = this.#limit;
     if (this.#count > maxErrors) {
       this[Symbol.dispose]();
-      this.#runtime.fail(this.#seq, describeErrors(this.#count, maxErrors, this.#first));
+      this.#runtime.degrade(this.#seq, describeErrors(this.#count, maxErrors, this.#first));
     }
   }
 

@@ -119,7 +119,7 @@ class StoredOutcomes implements OutcomeRecorder {
       return;
     }
     // Flows that have failed may be started once more before those that replace them.
-    const hasFailed = entry.outcome.state === "failed" || entry.outcome.state === "crashed";
+    const hasFailed = ["degraded", "failed", "crashed"].includes(entry.outcome.state);
     const isFinal = hasFailed && (outcome.state === "stopped" || store.active().rev !== rev);
     if (!isFinal) {
       const updated = await store.update(rev, { outcome });

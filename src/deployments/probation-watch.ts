@@ -132,7 +132,10 @@ export function watchRuntime(
       }),
     );
     const last = runtime.lastResult();
-    if (last !== undefined && (countsEarlier || runtime.status().state === "running")) {
+    if (
+      last !== undefined &&
+      (countsEarlier || (last.result.outcome === "running" && runtime.status().state === "running"))
+    ) {
       handleResult(last);
     }
     return subscriptions;

@@ -44,7 +44,7 @@ type ProbationsOptions = {
   readonly desired: Pick<DesiredStateStore, "current" | "onChange">;
   /** Time limit of a deployment; longer for very large ones. */
   readonly deadlineMs: number;
-  readonly runtime: Pick<Runtime, "apply" | "lastResult" | "onResult" | "onChange" | "status" | "fail">;
+  readonly runtime: Pick<Runtime, "apply" | "lastResult" | "onResult" | "onChange" | "status" | "degrade">;
   readonly analysis: Pick<Analysis, "findAffected">;
   readonly modules: Pick<ModuleSets, "restoreIfPossible">;
   readonly hub: Pick<EventHub, "onEvent">;

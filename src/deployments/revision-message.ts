@@ -13,6 +13,7 @@ import type { Settlement } from "./outcome-recorder.ts";
 export const outcomes: Readonly<Record<Settlement["outcome"], DeploymentOutcome>> = {
   pending: DeploymentOutcome.PENDING,
   running: DeploymentOutcome.RUNNING,
+  degraded: DeploymentOutcome.DEGRADED,
   failed: DeploymentOutcome.FAILED,
   crashed: DeploymentOutcome.CRASHED,
   replaced: DeploymentOutcome.REPLACED,

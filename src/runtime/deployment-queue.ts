@@ -206,12 +206,17 @@ export class AppliedDeployments {
 
 /** Why a deployment has failed, without secrets; undefined: it has not. */
 export function describeFailure(
-  { failure, failedNodes = [] }: FlowsDeployed,
+  { failure }: Pick<FlowsDeployed, "failure">,
   redact: CompleteOptions["redact"],
 ): string | undefined {
-  if (failure !== undefined) {
-    return nameOptions(redactLine(failure, redact));
-  }
+  return failure === undefined ? undefined : nameOptions(redactLine(failure, redact));
+}
+
+/** Which nodes of flows that run have logged errors at their start; undefined if none has. */
+export function describeFailedNodes(
+  { failedNodes = [] }: Pick<FlowsDeployed, "failedNodes">,
+  redact: CompleteOptions["redact"],
+): string | undefined {
   const names = failedNodes.map((name) => redact(name, name.length >= maxNameChars));
   return names.length === 0 ? undefined : `nodes logged errors while they were started: ${names.join(", ")}`;
 }

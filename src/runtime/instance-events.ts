@@ -5,6 +5,8 @@ import type { FlowsDeployed, ModulesLoaded, Ready } from "./messages.ts";
 
 export type DeployedResult = Required<Pick<FlowsDeployed, "missingTypes">> &
   Pick<FlowsDeployed, "failure" | "lacksModules"> & {
+    /** Which nodes logged errors while they were started; absent if none did. */
+    readonly nodeErrors?: string;
     /** Whether the process had received no deployment before. */
     readonly isFirst: boolean;
   };

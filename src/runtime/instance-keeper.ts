@@ -46,6 +46,8 @@ export class InstanceKeeper {
   #clearing: Promise<void> | undefined;
   /** Whether the instance was stopped for a new one. */
   #isRenewing = false;
+  /** Whether all nodes of the last deployment were started, without errors. */
+  #isFlawless = true;
   /** Whether no instance may be started. */
   #isStopped = false;
 
@@ -251,7 +253,7 @@ export class InstanceKeeper {
       this.#renew(instance, next, "its files are removed", stopLimitMs(this.#options.nodeCloseTimeoutMs));
       return;
     }
-    if (next.type === "reload" && this.#reporter.state === "failed") {
+    if (next.type === "reload" && !this.#isFlawless && !instance.isEmpty) {
       // The runtime finds installed modules when it starts only, and a missing one may have been installed since.
       this.retryModules();
       void instance.stop();
@@ -289,7 +291,10 @@ export class InstanceKeeper {
     void instance.stop(stopMs);
   }
 
-  #handleDeployed(deployment: Deployment, { isFirst, failure, missingTypes, lacksModules }: DeployedResult): void {
+  #handleDeployed(
+    deployment: Deployment,
+    { isFirst, failure, nodeErrors, missingTypes, lacksModules }: DeployedResult,
+  ): void {
     // Flows of before may be the reason, for example because they have used up all file descriptors.
     if (!isFirst && missingTypes.some((type) => this.#nodeTypes?.has(type))) {
       this.#renewals.request("node types could not be loaded");
@@ -298,8 +303,13 @@ export class InstanceKeeper {
       return;
     }
     const result: DeploymentResult =
-      failure === undefined ? running : { outcome: "failed", missingTypes, lacksModules, message: failure };
-    const reasons = [failure, this.#exclusion.reason].filter((reason) => reason !== undefined);
+      failure !== undefined
+        ? { outcome: "failed", missingTypes, lacksModules, message: failure }
+        : nodeErrors !== undefined
+          ? { outcome: "degraded", missingTypes: [], message: nodeErrors }
+          : running;
+    this.#isFlawless = result === running;
+    const reasons = [result.message, this.#exclusion.reason].filter((reason) => reason !== undefined);
     const state = failure === undefined ? "running" : "failed";
     this.#reporter.set(state, reasons.join("; ") || undefined, { trace: deployment.trace });
     resolveWaiters(deployment, result);

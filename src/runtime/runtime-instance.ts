@@ -9,6 +9,7 @@ import {
   type Deployment,
   deployMessage,
   deploymentBudgetMs,
+  describeFailedNodes,
   describeFailure,
 } from "./deployment-queue.ts";
 import { ExitReport } from "./exit-report.ts";
@@ -282,11 +283,13 @@ export class RuntimeInstance {
     this.#deploySpan = undefined;
     this.#enter("idle");
     const reason = describeFailure(deployed, this.#options.redact);
+    const nodeErrors = describeFailedNodes(deployed, this.#options.redact);
     this.#events.onDeployed(deployment, {
       isFirst,
       missingTypes,
       ...(lacksModules && { lacksModules }),
       ...(reason !== undefined && { failure: reason }),
+      ...(nodeErrors !== undefined && { nodeErrors }),
     });
   }
 

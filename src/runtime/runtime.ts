@@ -7,7 +7,7 @@ import type { Fault } from "./fault.ts";
 import type { Boundary } from "./options.ts";
 
 /**
- * `failed`: the last result of the flows is `failed`. `restarting`: its process exited and will be restarted.
+ * `failed`: the last result of the flows is `failed`. `running`: also if it is `degraded`. `restarting`: its process exited and will be restarted.
  * `safe`: it exited too often and does not start the flows until the next deployment. `stopped`: the flows are to be
  * stopped, and have ended; or the service is closing. `standby`: another replica runs the flows. `disabled`: this replica never runs
  * flows.
@@ -56,16 +56,17 @@ export type RuntimeProcessStats = {
 };
 
 /**
- * The result of a deployment. `failed`: the runtime can't start the flows, nodes logged errors while they were started, or too many later;
+ * The result of a deployment. `degraded`: the flows run, but nodes did not start, or logged errors while they were started or too many
+ * later; `failed`: the runtime can't start the flows;
  * `crashed`: its process exited, or hung and was killed; `pending`: not known yet; `stopped`: the flows are to be stopped.
  */
 export type DeploymentResult = {
-  readonly outcome: "running" | "failed" | "crashed" | "pending" | "stopped";
+  readonly outcome: "running" | "degraded" | "failed" | "crashed" | "pending" | "stopped";
   /** The node types that are not installed, if the flows failed because of them. */
   readonly missingTypes: readonly string[];
   /** Whether the flows failed because modules that the code of nodes requires are not installed. */
   readonly lacksModules?: boolean | undefined;
-  /** Why the flows failed or the process exited. */
+  /** Why the flows failed or the process exited, or which nodes logged errors. */
   readonly message?: string | undefined;
 };
 
@@ -78,6 +79,11 @@ export type ModulesResult = DeploymentResult & {
 export const running: DeploymentResult = { outcome: "running", missingTypes: [] };
 export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
 export const stopped: DeploymentResult = { outcome: "stopped", missingTypes: [] };
+
+/** Whether the flows run, with or without errors of nodes. */
+export function isRunning({ outcome }: { readonly outcome: string }): boolean {
+  return outcome === "running" || outcome === "degraded";
+}
 
 /** Whether the flows failed because node types or modules are not installed. */
 export function isIncomplete({ missingTypes, lacksModules = false }: DeploymentResult): boolean {
@@ -146,10 +152,10 @@ export interface Runtime extends AsyncDisposable {
    */
   distrust(reason: string): void;
   /**
-   * Records that the flows of a revision have failed, though they go on. Does nothing unless it is the one that runs without failure. Its
-   * result stays `failed` until flows are started again.
+   * Records that nodes of a revision log too many errors: its result is `degraded` until flows are started again. Does nothing unless it
+   * is the one that runs without errors.
    */
-  fail(seq: number, message: string): void;
+  degrade(seq: number, message: string): void;
   /**
    * Must be called when modules were installed for the next deployment: it finds them loaded, or starts in a new process that loads them, as
    * for `applyModules`.

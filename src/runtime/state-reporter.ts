@@ -57,10 +57,11 @@ export class StateReporter {
     this.#message = message;
     this.#reason = reason;
     this.#fault = fault;
-    const level = uneventful.has(state) ? "info" : "warn";
+    const level = uneventful.has(state) && !(state === "running" && cause !== undefined) ? "info" : "warn";
     const traceparent = formatTraceparent(trace);
     // Of the child process, where flows may have written it.
-    const shown = state === "failed" && message !== undefined ? JSON.stringify(message) : message;
+    const shown =
+      (state === "failed" || state === "running") && message !== undefined ? JSON.stringify(message) : message;
     this.#log(
       {
         level: isChanged ? level : "debug",

@@ -256,15 +256,15 @@ class Supervisor implements Runtime {
     this.#keeper.prepareNext();
   }
 
-  fail(seq: number, message: string): void {
+  degrade(seq: number, message: string): void {
     const last = this.#lastResult;
     if (last?.revision.seq !== seq || last.result.outcome !== "running" || this.#reporter.state !== "running") {
       return;
     }
     const { message: notice } = this.status();
     // First, so that observers of the state find the reason in the result.
-    this.#handleResult({ revision: last.revision, result: { outcome: "failed", missingTypes: [], message } });
-    this.#reporter.set("failed", notice === undefined ? message : `${message}; ${notice}`);
+    this.#handleResult({ revision: last.revision, result: { outcome: "degraded", missingTypes: [], message } });
+    this.#reporter.set("running", notice === undefined ? message : `${message}; ${notice}`);
   }
 
   reloadModules(): void {

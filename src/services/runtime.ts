@@ -1,7 +1,15 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl, HandlerContext } from "@connectrpc/connect";
-import type { ProcessUsageSchema, RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
+import { RuntimeStateReason } from "../../gen/flowgate/v1/events_pb.ts";
+import {
+  ConditionKind,
+  type HealthSchema,
+  HealthState,
+  type ProcessUsageSchema,
+  type RuntimeService,
+} from "../../gen/flowgate/v1/runtime_pb.ts";
+import { enumValue } from "../base/enums.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import type { OutcomeRecorder } from "../deployments/outcome-recorder.ts";
@@ -10,8 +18,11 @@ import { FlowgateError } from "../errors.ts";
 import type { FlowNode } from "../flows/configuration.ts";
 import { containerIdOf, nameOf } from "../flows/nodes.ts";
 import { quoteInput } from "../flows/violation.ts";
+import type { Health } from "../store/health.ts";
+import type { HealthMonitor } from "../health/monitor.ts";
 import type { NodeStates } from "../live/node-states.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
+import { maxCount } from "../runtime/node-events.ts";
 import { injectNode } from "../runtime/inject-procedure.ts";
 import { isRunnerState, namesOfRunning } from "../runtime/replicas/runs.ts";
 import { type Runtime, pending, type RuntimeState } from "../runtime/runtime.ts";
@@ -35,17 +46,18 @@ type RuntimeServiceOptions = ControlOptions &
     /** What its process measures; undefined without metrics. */
     readonly stats: Pick<FlowStats, "process"> | undefined;
     readonly usage: OwnUsage;
+    readonly monitor: Pick<HealthMonitor, "health" | "exitsSince">;
   };
 
 export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<typeof RuntimeService> {
-  const { store, desired, audit, runtime, cluster, nodes, stats, usage } = options;
+  const { store, desired, audit, runtime, cluster, nodes, stats, usage, monitor } = options;
   return {
     ...controlMethods(options),
     ...injectMethods(options),
 
     async getRuntime() {
       const disk = await usage.disk();
-      const { rev } = store.active();
+      const { rev, committedAtMs } = store.active();
       const replica = nameOfSelf(cluster);
       const { isStarted, by, atMs } = desired.current();
       const last = runtime.lastResult();
@@ -63,6 +75,8 @@ export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<type
         ...(flows !== undefined && { runtimeProcess: toProcessUsage(flows) }),
         serviceProcess: toProcessUsage(usage.process()),
         ...(disk !== undefined && { disk }),
+        health: toHealth(monitor.health()),
+        restarts: monitor.exitsSince(committedAtMs),
       };
     },
 
@@ -100,6 +114,22 @@ export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<type
         ...(replica !== undefined && { replica }),
       };
     },
+  };
+}
+
+function toHealth({ state, conditions }: Health): MessageInitShape<typeof HealthSchema> {
+  return {
+    state: enumValue(HealthState, state),
+    conditions: conditions.map(({ kind, sinceMs, lastMs, count, message, reason, node, line }) => ({
+      kind: enumValue(ConditionKind, kind),
+      since: timestampFromMs(sinceMs),
+      lastTime: timestampFromMs(lastMs),
+      count: Math.min(count, maxCount),
+      message,
+      ...(reason !== undefined && { reason: enumValue(RuntimeStateReason, reason) }),
+      ...(node !== undefined && { ...node, subflowPath: [...(node.subflowPath ?? [])] }),
+      ...(line !== undefined && { line }),
+    })),
   };
 }
 

@@ -1,10 +1,12 @@
+import type { Health } from "./health.ts";
+
 /** The flows that a replica runs. */
 export type ReplicaRun = {
   readonly rev: string;
   /** The sequence number of the revision. */
   readonly seq: number;
   /** As `DeploymentResult.outcome`; `pending` while the flows are being started. */
-  readonly outcome: "pending" | "running" | "failed" | "crashed" | "stopped";
+  readonly outcome: "pending" | "running" | "degraded" | "failed" | "crashed" | "stopped";
   readonly message: string | undefined;
   readonly missingTypes: readonly string[];
 };
@@ -20,6 +22,8 @@ export type ReplicaStatus = {
   readonly state: string;
   /** Undefined if it does not run flows. */
   readonly run: ReplicaRun | undefined;
+  /** How its flows are. Absent: it has an older version. */
+  readonly health?: Health | undefined;
   /** The URL at which the others reach it; undefined: they can't. */
   readonly address?: string | undefined;
   /** The certificate that it presents there, in PEM format; undefined: without TLS, or one that a public authority has issued. */

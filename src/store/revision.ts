@@ -39,13 +39,13 @@ export type Revision = RevisionSummary & {
  */
 export type RevisionOutcome = {
   readonly state: (typeof outcomeStates)[number];
-  /** Why the flows don't run. */
+  /** Why the flows don't run, or which nodes have errors. */
   readonly message: string | undefined;
   /** The node types that are not installed. */
   readonly missingTypes: readonly string[];
 };
 
-export const outcomeStates = ["pending", "running", "failed", "crashed", "replaced", "stopped"] as const;
+export const outcomeStates = ["pending", "running", "degraded", "failed", "crashed", "replaced", "stopped"] as const;
 
 /** The properties of a revision that may change. */
 export type RevisionState = {

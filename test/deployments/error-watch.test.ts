@@ -29,7 +29,7 @@ function openWatch({ affected = Promise.resolve("all"), maxErrors = 0, forMs = 6
     runtime: {
       lastResult: () => ({ revision: revision(last, []), result: running }),
       onResult: (listener) => results.add(listener),
-      fail: (...failure) => void failures.push(failure),
+      degrade: (...failure) => void failures.push(failure),
     },
   });
   onTestFinished(() => watch[Symbol.dispose]());

@@ -101,7 +101,7 @@ test("values of credentials in an error and in the names of nodes are redacted",
   const withNode = (flows: readonly FlowNode[], properties: object) =>
     flows.map((node) => (node.type === "function" ? { ...node, ...properties } : node));
   expect(await runtime.apply(revision(1, withNode(named(""), failing)), "nodes")).toMatchObject({
-    outcome: "failed",
+    outcome: "degraded",
     message: `nodes logged errors while they were started: function "a [redacted]" (/go-function)`,
   });
   await runtime.apply(revision(2, withNode(named(code), { name })), "nodes");

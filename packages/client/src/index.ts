@@ -108,9 +108,15 @@ export {
 } from "../gen/flowgate/v1/revisions_pb.ts";
 export {
   type DiskUsage,
+  type Condition,
+  ConditionKind,
+  ConditionKindSchema,
   type FlowState,
   type GetRuntimeResponse,
   GetRuntimeResponseSchema,
+  type Health,
+  HealthState,
+  HealthStateSchema,
   type ListNodeStatusesResponse,
   ListNodeStatusesResponseSchema,
   type NodeState,

@@ -1,11 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import {
+  ConditionKindSchema,
   DeploymentOutcome,
   DeploymentType,
   GetRuntimeResponseSchema,
   type GetSettingsResponse,
   GetSettingsResponseSchema,
   type DiskUsage,
+  type Health,
+  HealthState,
+  HealthStateSchema,
   type GetRuntimeResponse,
   type Isolation,
   IsolationLevelSchema,
@@ -85,7 +89,7 @@ async function showOutcome({
       ["Revision", rev],
     ]),
   );
-  if (outcome !== DeploymentOutcome.RUNNING) {
+  if (outcome !== DeploymentOutcome.RUNNING && outcome !== DeploymentOutcome.DEGRADED) {
     throw new CliFailure("", { exitCode: exitCodes.notRunning });
   }
 }
@@ -147,6 +151,7 @@ function describe(
       ["Flowgate", version],
       ["Runtime", [runtime?.name, runtime?.version].filter(Boolean).join(" ")],
       ["Flows", [describeState(state), describeFailing(known.runtime?.failingNodes ?? 0)]],
+      ["Health", describeHealth(known.runtime)],
       ["Reason", runtime?.message ?? ""],
       ...(known.revision === undefined ? [] : describeRevision(known.revision)),
       ["Process", describeProcess(known.runtime?.runtimeProcess)],
@@ -155,6 +160,7 @@ function describe(
       ["HTTP-in nodes", port === 0 ? "" : `port ${port}`],
       ["User", user?.username ?? ""],
     ]),
+    ...describeConditions(known.runtime?.health),
     ...(replicas.length > 1 ? ["", describeReplicas(replicas, output)] : []),
   ].join("\n");
 }
@@ -162,6 +168,33 @@ function describe(
 function describeState(state: RuntimeState): Styled {
   const style = isTroubled(state) ? "red" : "green";
   return { style: state === RuntimeState.STARTING ? "yellow" : style, text: formatEnum(RuntimeStateSchema, state) };
+}
+
+/** `degraded, 4 restarts`. Empty if it is not known. */
+function describeHealth(runtime: GetRuntimeResponse | undefined): Styled | string {
+  const { health, restarts = 0 } = runtime ?? {};
+  if (health === undefined) {
+    return "";
+  }
+  const { state } = health;
+  const style = state === HealthState.HEALTHY ? "green" : state === HealthState.FAILED ? "red" : "yellow";
+  const count = restarts === 0 ? "" : `, ${restarts} ${restarts === 1 ? "restart" : "restarts"} in the last hour`;
+  return { style, text: `${formatEnum(HealthStateSchema, state)}${count}` };
+}
+
+/** A line for each condition: `restarted 4 times, last at ...: it ran out of memory`. */
+function describeConditions(health: Health | undefined): string[] {
+  return (health?.conditions ?? []).map(
+    ({ kind, count, lastTime, message, nodeType, nodeName, nodeId, flowLabel, flowId }) => {
+      const name = nodeName === "" ? nodeId : nodeName;
+      const place = flowLabel || flowId;
+      const node = nodeId === "" ? "" : ` ${nodeType} ${name}${place === "" ? "" : ` in ${place}`}`;
+      const times = count === 1 ? "" : `, ${count} times`;
+      return printable(
+        `${formatEnum(ConditionKindSchema, kind)}${node}${times}, last ${formatTime(lastTime)}: ${message}`,
+      );
+    },
+  );
 }
 
 /** `, 3 nodes with errors`, after the state of the flows. */

@@ -20,6 +20,7 @@ export function defineHistoryCommands(root: Command): void {
       new Option("--outcome <outcome>", "only those with this outcome").choices([
         "running",
         "failed",
+        "degraded",
         "crashed",
         "pending",
         "replaced",

@@ -50,15 +50,22 @@ export async function finishDeployment(
   await reportOutcome(context, await context.progress.during("Deploying", deploy), flags);
 }
 
-/** Prints the outcome of a deployment. Throws a CliFailure if its flows do not run, or not yet although the caller waited. */
+/** Prints the outcome of a deployment. Throws a CliFailure if its flows do not run or run with errors, or do not run yet although the caller waited. */
 async function reportOutcome(
   { session, output }: ClientContext,
   response: DeploymentResponse,
   { wait }: { readonly wait?: number | undefined },
 ): Promise<void> {
-  const isFailure =
-    isNotRunning(response.outcome) || (response.outcome !== DeploymentOutcome.RUNNING && wait !== undefined);
-  finish(output, response, await describe(session, response), isFailure);
+  const exitCode = exitCodeOf(response.outcome, wait !== undefined && response.outcome !== DeploymentOutcome.RUNNING);
+  finish(output, response, await describe(session, response), exitCode);
+}
+
+/** Undefined: the command has succeeded. `isAwaited`: outcomes that are not known yet are a failure. */
+function exitCodeOf(outcome: DeploymentOutcome, isAwaited: boolean): number | undefined {
+  if (outcome === DeploymentOutcome.DEGRADED) {
+    return exitCodes.degraded;
+  }
+  return isNotRunning(outcome) || isAwaited ? exitCodes.notRunning : undefined;
 }
 
 /** Prints that the active revision has the flows to deploy. Throws a CliFailure if they do not run. */
@@ -69,11 +76,13 @@ export function reportUnchanged(
 ): void {
   const unchanged = `No changes: revision ${shortRev(rev)} remains active`;
   const note = noteOf(outcome);
-  const text = isNotRunning(outcome)
-    ? [`${unchanged}, but its flows do not run: ${printable(outcomeMessage || "see flowgate status")}`, remedy]
-    : [note === "" ? `${unchanged}.` : `${unchanged}. ${note}`];
-  const isFailure = isNotRunning(outcome) || (note !== "" && wait !== undefined);
-  finish(output, create(SetFlowsResponseSchema, { rev, outcome }), text, isFailure);
+  const problem = problemOf(outcome);
+  const text =
+    problem !== undefined
+      ? [`${unchanged}, but ${problem}: ${printable(outcomeMessage || "see flowgate status")}`, remedy]
+      : [note === "" ? `${unchanged}.` : `${unchanged}. ${note}`];
+  const exitCode = exitCodeOf(outcome, note !== "" && wait !== undefined);
+  finish(output, create(SetFlowsResponseSchema, { rev, outcome }), text, exitCode);
 }
 
 const remedy = "Correct them and deploy again, or deploy the previous ones with flowgate undo.";
@@ -98,13 +107,22 @@ function isNotRunning(outcome: DeploymentOutcome): boolean {
   );
 }
 
-function finish(output: Output, response: DeploymentResponse, lines: readonly string[], isFailure: boolean): void {
+/** What is wrong with the flows of a deployment that remains active; undefined if nothing is. */
+function problemOf(outcome: DeploymentOutcome): string | undefined {
+  if (outcome === DeploymentOutcome.DEGRADED) {
+    return "its flows run with errors";
+  }
+  return isNotRunning(outcome) ? "its flows do not run" : undefined;
+}
+
+/** `exitCode` is undefined if the command has succeeded. */
+function finish(output: Output, response: DeploymentResponse, lines: readonly string[], exitCode?: number): void {
   const text = lines.join("\n");
-  if (output.format !== undefined || !isFailure) {
+  if (output.format !== undefined || exitCode === undefined) {
     printResponse(output, response, text);
   }
-  if (isFailure) {
-    throw new CliFailure(text, { exitCode: exitCodes.notRunning });
+  if (exitCode !== undefined) {
+    throw new CliFailure(text, { exitCode });
   }
 }
 
@@ -116,12 +134,13 @@ async function describe(session: ClientSession, response: DeploymentResponse): P
   switch (outcome) {
     case DeploymentOutcome.RUNNING:
       return [`${deployed}. Its flows are running.`];
+    case DeploymentOutcome.DEGRADED:
     case DeploymentOutcome.FAILED:
     case DeploymentOutcome.CRASHED:
-      return [`${deployed}, but its flows do not run: ${await findReason(session, rev, response)}`, remedy];
+      return [`${deployed}, but ${problemOf(outcome)}: ${await findReason(session, rev, response)}`, remedy];
     case DeploymentOutcome.UNDONE:
       return [
-        `The flows of revision ${shortRev(undoneRev)} do not run: ${await findReason(session, undoneRev, response)}`,
+        `The flows of revision ${shortRev(undoneRev)} failed: ${await findReason(session, undoneRev, response)}`,
         `The previous ones were deployed again, as ${revision}.`,
       ];
     case DeploymentOutcome.REPLACED:

@@ -88,6 +88,7 @@ const fillStyles: ReadonlyMap<string, Style> = new Map([
 
 const outcomeStyles: Readonly<Record<number, Style>> = {
   [DeploymentOutcome.RUNNING]: "green",
+  [DeploymentOutcome.DEGRADED]: "yellow",
   [DeploymentOutcome.FAILED]: "red",
   [DeploymentOutcome.CRASHED]: "red",
 };

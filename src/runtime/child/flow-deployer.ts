@@ -20,10 +20,13 @@ export class FlowDeployer {
   #isStarting = (_id: string): boolean => false;
   /** Called when a deployment has stopped what it stops, and before it starts nodes. */
   #onStart = (): void => {};
+  readonly #onGone: (id: string) => void;
   /** The trace context of the deployment in progress. */
   #traceparent: string | undefined;
 
-  constructor({ util, runtime, getNode }: NodeRed) {
+  /** `onGone`: called with nodes that could not be started, when the next deployment starts nodes. They are never closed. */
+  constructor({ util, runtime, getNode }: NodeRed, onGone: (id: string) => void) {
+    this.#onGone = onGone;
     this.#runtime = runtime;
     this.#getNode = getNode;
     this.#nextEvent = createEventWaiter(util);
@@ -114,6 +117,7 @@ export class FlowDeployer {
     for (const id of this.#failedNodes.keys()) {
       if (!this.#isRunning(id)) {
         this.#failedNodes.delete(id);
+        this.#onGone(id);
       }
     }
   }

@@ -69,7 +69,7 @@ parent.send({ kind: "heartbeat" });
 const codeCache = openCodeCache();
 const nodeRed = loadNodeRed({ defersSets: !codeCache.isRecording, warn });
 const { util, runtime } = nodeRed;
-const deployer = new FlowDeployer(nodeRed);
+const deployer = new FlowDeployer(nodeRed, (id) => capture.end(id));
 const locator = new NodeLocator();
 const stores = new ContextStores({
   modules: nodeRed.contextModules,

@@ -153,6 +153,15 @@ export class NodeCapture {
     }
   }
 
+  /** Reports that a node has ended, after its errors so far. */
+  end(id: string): void {
+    this.#errors.end(id);
+    if (this.#stopped.size < maxWaiting) {
+      this.#stopped.add(id);
+      this.#schedule();
+    }
+  }
+
   get #isPending(): boolean {
     return (
       this.#stopped.size > 0 ||
@@ -314,10 +323,10 @@ export class NodeCapture {
     }
     const counters = this.#counters;
     const stop = (id: string): void => {
-      this.#errors.end(id);
-      if (counters.remove(id) && this.#stopped.size < maxWaiting) {
-        this.#stopped.add(id);
-        this.#schedule();
+      if (counters.remove(id)) {
+        this.end(id);
+      } else {
+        this.#errors.end(id);
       }
     };
     node.close = function (removed) {

@@ -2,7 +2,7 @@ import type { Cluster } from "../../store/cluster.ts";
 import type { DesiredStateStore } from "../../store/desired-state.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
 import { type Waiter, createWaiter, deploymentWaitMs } from "../deployment-queue.ts";
-import { type DeploymentResult, type Runtime, pending, stopped } from "../runtime.ts";
+import { type DeploymentResult, type Runtime, isRunning, pending, stopped } from "../runtime.ts";
 import { awaitsStart, combineRuns, handsOverAfter, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
 
 type ClusterRuntimeOptions = {
@@ -44,11 +44,12 @@ export function createClusterRuntime({
     if (handsOverAfter(own, replicas, seq)) {
       return combineRuns(others, seq);
     }
-    if (own.outcome !== "running") {
-      return { ...own, message: ofSelf(replicas, own.message ?? own.outcome) };
+    const named = own.outcome === "running" ? own : { ...own, message: ofSelf(replicas, own.message ?? own.outcome) };
+    if (!isRunning(own) || runnersOf(others).length === 0) {
+      return named;
     }
-    const result = runnersOf(others).length === 0 ? own : combineRuns(others, seq);
-    return result?.outcome === "running" ? own : result;
+    const result = combineRuns(others, seq);
+    return result !== undefined && isRunning(result) && named !== own ? named : result;
   }
 
   return {

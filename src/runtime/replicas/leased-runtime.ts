@@ -115,8 +115,8 @@ class LeasedRuntime implements Runtime {
     this.#opened?.runtime.distrust(reason);
   }
 
-  fail(seq: number, message: string): void {
-    this.#opened?.runtime.fail(seq, message);
+  degrade(seq: number, message: string): void {
+    this.#opened?.runtime.degrade(seq, message);
   }
 
   reloadModules(): void {

@@ -1,11 +1,13 @@
 import type { Cluster, Replica, ReplicaRun, ReplicaStatus } from "../../store/cluster.ts";
 import type { DesiredStateStore } from "../../store/desired-state.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
+import type { Health } from "../../store/health.ts";
 import type { Revision } from "../../store/revision.ts";
 import {
   type DeploymentResult,
   type Runtime,
   isIncomplete,
+  isRunning,
   outcomeMessage,
   pending,
   running,
@@ -80,8 +82,8 @@ export function handsOverAfter(result: DeploymentResult, replicas: readonly Repl
 }
 
 /**
- * The result of a revision, or a newer one, on all replicas that run flows: the first failure, or `running` if all of them run
- * it. Undefined while one has not started it or is handing it over, or if there is none.
+ * The result of a revision, or a newer one, on all replicas that run flows: the first failure, or if all of them run it, the first one that
+ * is `degraded`, or `running`. Undefined while one has not started it or is handing it over, or if there is none.
  */
 export function combineRuns(replicas: readonly Replica[], seq: number): DeploymentResult | undefined {
   const runners = runnersOf(replicas);
@@ -93,8 +95,13 @@ export function combineRuns(replicas: readonly Replica[], seq: number): Deployme
       return { outcome, missingTypes, message: ofReplica(replica, message ?? outcome) };
     }
   }
-  const allRun = runners.every(({ run }) => run.seq >= seq && run.outcome === "running");
-  return runners.length > 0 && allRun ? running : undefined;
+  if (runners.length === 0 || !runners.every(({ run }) => run.seq >= seq && isRunning(run))) {
+    return undefined;
+  }
+  const degraded = runners.find(({ run }) => run.outcome === "degraded");
+  return degraded === undefined
+    ? running
+    : { outcome: "degraded", missingTypes: [], message: ofReplica(degraded, degraded.run.message ?? "degraded") };
 }
 
 /** What this replica runs; undefined if it does not run flows. */
@@ -145,6 +152,8 @@ type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode" | "address"
   /** The current `ReplicaStatus.certificate`. */
   readonly certificate?: () => string | undefined;
   readonly onCertificateChange?: (listener: () => void) => void;
+  /** How the flows of this replica are, and what calls a listener when that changes apart from its runtime. Absent: it is not reported. */
+  readonly health?: { own(): Health; onChange(listener: () => void): Disposable };
   /** Calls the listener when modules could not be installed here, or could. */
   readonly onModulesChange?: (listener: () => void) => Disposable;
   readonly cluster: Pick<Cluster, "report">;
@@ -155,7 +164,8 @@ type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode" | "address"
 
 /** Reports this replica to the others, now and after each change of its runtime. Disposing ends that. */
 export function reportReplica(options: ReportOptions): Disposable {
-  const { cluster, runtime, store, desired, certificate, onCertificateChange, onModulesChange, ...replica } = options;
+  const { cluster, runtime, store, desired, health, certificate, onCertificateChange, onModulesChange, ...replica } =
+    options;
   const report = (): void =>
     cluster.report({
       ...replica,
@@ -163,12 +173,14 @@ export function reportReplica(options: ReportOptions): Disposable {
       state: runtime.status().state,
       run: runOf(runtime, store.active()),
       incompleteSeq: runtime.incompleteSeq(),
+      health: health?.own(),
       ...(!desired.current().isStarted && { isStopped: true }),
     });
   const subscriptions = new DisposableStack();
   subscriptions.use(runtime.onChange(report));
   subscriptions.use(runtime.onResult(report));
   subscriptions.use(desired.onChange(report));
+  subscriptions.use(health?.onChange(report));
   onCertificateChange?.(report);
   subscriptions.use(onModulesChange?.(report));
   report();

@@ -69,7 +69,7 @@ function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
       throw noRuntime("this replica never runs flows (runtime.mode: none)");
     },
     distrust() {},
-    fail() {},
+    degrade() {},
     reloadModules() {},
     status: () => reporter.status({ httpPort: 0, boundary: undefined }),
     processStats: () => ({ restarts: 0, heartbeatAgeMs: 0 }),

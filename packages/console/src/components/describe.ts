@@ -24,6 +24,7 @@ export function describeState(state: RuntimeState): readonly [word: string, tone
 
 const outcomes: Readonly<Record<number, readonly [word: string, tone: Tone]>> = {
   [DeploymentOutcome.RUNNING]: [words.running, "good"],
+  [DeploymentOutcome.DEGRADED]: [words.degraded, "warn"],
   [DeploymentOutcome.FAILED]: [words.failed, "bad"],
   [DeploymentOutcome.CRASHED]: [words.crashed, "bad"],
   [DeploymentOutcome.PENDING]: [words.pending, "info"],

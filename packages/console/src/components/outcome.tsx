@@ -28,6 +28,7 @@ export function useDeployments(): Deployments {
 
 const sentences: Readonly<Record<number, string>> = {
   [DeploymentOutcome.RUNNING]: texts.outcomes.running,
+  [DeploymentOutcome.DEGRADED]: texts.outcomes.degraded,
   [DeploymentOutcome.FAILED]: texts.outcomes.failed,
   [DeploymentOutcome.CRASHED]: texts.outcomes.crashed,
   [DeploymentOutcome.UNDONE]: texts.outcomes.undone,

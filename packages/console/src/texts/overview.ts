@@ -13,6 +13,10 @@ export const texts = {
     safe: "Safe mode: the flows are not started",
     safeDetail: (reason: string) =>
       `Their process has ended too often${reason === "" ? "" : ` (${reason})`}. A deployment, an undo or a restart starts them again.`,
+    restarted: (times: number): string =>
+      times === 1
+        ? "The process of the flows ended unexpectedly in the last hour"
+        : `The process of the flows ended unexpectedly ${times} times in the last hour`,
     restarting: "The process of the flows has ended, and is started again",
     failed: "The active revision does not run as it should",
     failedDetail: "The log has the reason.",

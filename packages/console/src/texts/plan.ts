@@ -42,6 +42,7 @@ export const texts = {
 
   outcomes: {
     running: "Its flows are running",
+    degraded: "Its flows run, but nodes have errors",
     failed: "Its flows do not run",
     crashed: "Its flows do not run: the process of the flow runtime has crashed",
     pending: "It is not known yet whether its flows run",

@@ -17,6 +17,7 @@ export const texts = {
   outcomes: {
     running: "running",
     failed: "failed",
+    degraded: "degraded",
     crashed: "crashed",
     pending: "starting",
     replaced: "replaced",

@@ -353,14 +353,14 @@ export const RuntimeState = {
   STARTING: 1,
 
   /**
-   * The active flows are running, and no node logged an error while it was started.
+   * The active flows are running. If nodes did not start or logged errors, `message` contains which.
    *
    * @generated from enum value: RUNTIME_STATE_RUNNING = 2;
    */
   RUNNING: 2,
 
   /**
-   * The runtime can't start the active flows, or nodes logged errors while they were started; `message` contains the reason.
+   * The runtime can't start the active flows; `message` contains the reason.
    *
    * @generated from enum value: RUNTIME_STATE_FAILED = 3;
    */

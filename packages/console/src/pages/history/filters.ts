@@ -15,6 +15,7 @@ export const typeNames: ReadonlyMap<string, DeploymentType> = new Map([
 
 export const outcomeNames: ReadonlyMap<string, DeploymentOutcome> = new Map([
   ["running", DeploymentOutcome.RUNNING],
+  ["degraded", DeploymentOutcome.DEGRADED],
   ["failed", DeploymentOutcome.FAILED],
   ["crashed", DeploymentOutcome.CRASHED],
   ["pending", DeploymentOutcome.PENDING],

@@ -1,5 +1,6 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import {
+  ConditionKind,
   DeploymentOutcome,
   type FlowState,
   type GetRuntimeResponse,
@@ -43,7 +44,7 @@ type Known = {
 export function findAlerts({ runtime, settings, flows, openProposals, lostReplicas, isLive }: Known): Alert[] {
   const alerts: Alert[] = [
     ...(isLive ? [] : [{ key: "live", tone: "warn", title: texts.notLive, detail: texts.notLiveDetail } as const]),
-    ...(runtime === undefined ? [] : [...aboutFlows(runtime), ...aboutResources(runtime)]),
+    ...(runtime === undefined ? [] : [...aboutFlows(runtime), ...aboutRestarts(runtime), ...aboutResources(runtime)]),
     ...aboutNodes(flows),
     ...lostReplicas.map((name): Alert => ({
       key: `lost ${name}`,
@@ -90,6 +91,19 @@ function aboutFlows({ runtime, rev, outcome, missingTypes, started, stoppedBy }:
     return [{ key: "failed", tone: "bad", title: texts.failed, detail: message || texts.failedDetail, link }];
   }
   return [];
+}
+
+/** Shown for an hour, also if the flows run again. */
+function aboutRestarts({ runtime, health }: GetRuntimeResponse): Alert[] {
+  const condition = health?.conditions.find(({ kind }) => kind === ConditionKind.RESTARTED);
+  // In these states, another alert has the reason.
+  if (condition === undefined || runtime?.state === RuntimeState.SAFE || runtime?.state === RuntimeState.RESTARTING) {
+    return [];
+  }
+  const { count, message, flowId } = condition;
+  const link =
+    flowId === "" ? { to: "/logs?level=error", label: texts.toLogs } : { to: tabPath(flowId), label: texts.toFlow };
+  return [{ key: "restarted", tone: "bad", title: texts.restarted(count), detail: message, link }];
 }
 
 function aboutNodes(flows: readonly FlowState[]): Alert[] {

@@ -1,0 +1,170 @@
+import { type NodeRef, cutText } from "../runtime/node-events.ts";
+import type { Fault } from "../runtime/fault.ts";
+import type { DeploymentResult, RuntimeState } from "../runtime/runtime.ts";
+import { type Condition, type ExitReason, type Health, type HealthState, conditionKinds } from "../store/health.ts";
+
+/** An unexpected exit of the process of the flows. */
+export type Exit = {
+  readonly atMs: number;
+  readonly reason: ExitReason;
+  readonly message: string;
+  readonly fault: Fault | undefined;
+};
+
+/** A node that has logged errors since it was started. */
+export type FailingNode = {
+  readonly node: NodeRef;
+  readonly errors: number;
+  readonly lastErrorMs: number;
+  readonly message: string;
+  readonly line: number;
+};
+
+/** The facts about the flows of one replica. */
+export type HealthFacts = {
+  readonly nowMs: number;
+  /** Whether the flows are to run. */
+  readonly isStarted: boolean;
+  readonly state: RuntimeState;
+  /** Since when the runtime is in this state. */
+  readonly stateSinceMs: number;
+  /** Why the flows do not run. */
+  readonly message: string | undefined;
+  /** The result of the active revision; undefined while it is not known. */
+  readonly result: DeploymentResult | undefined;
+  readonly exits: readonly Exit[];
+  readonly failing: readonly FailingNode[];
+};
+
+/** A condition `restarted` holds for this time after the last exit. */
+export const restartedForMs = 60 * 60_000;
+
+/** A node is failing for this time after its last error. */
+export const failingForMs = 10 * 60_000;
+
+/** The failing nodes that are listed, those with the latest errors. */
+const maxFailingNodes = 20;
+
+/** The characters of a message. */
+const maxMessageChars = 300;
+
+/** The health of the flows of one replica. */
+export function foldHealth(facts: HealthFacts): Health {
+  if (!facts.isStarted) {
+    return { state: "stopped", conditions: [] };
+  }
+  const conditions = [...blocking(facts), ...restarted(facts), ...failing(facts)].map((condition) => ({
+    ...condition,
+    message: cutText(condition.message, maxMessageChars),
+  }));
+  return { state: stateOf(facts, conditions.length > 0), conditions };
+}
+
+/** The health of several replicas: the state of those that run flows, the worst first, and the conditions of all. */
+export function combineHealth(replicas: readonly Health[], nowMs: number): Health {
+  const running = replicas.filter(({ state, conditions }) => state !== "failed" || !isWithoutRunner(conditions));
+  if (replicas.length > 0 && running.length === 0) {
+    return { state: "failed", conditions: [noRunner(nowMs)] };
+  }
+  const states: readonly HealthState[] = ["failed", "starting", "degraded", "healthy", "stopped"];
+  const state = states.find((each) => running.some((health) => health.state === each)) ?? "starting";
+  const conditions = new Map<string, Condition>();
+  for (const condition of running.flatMap((health) => health.conditions)) {
+    const { kind, node } = condition;
+    const key = [kind, ...(node?.subflowPath ?? []), node?.nodeId ?? ""].join("\n");
+    const known = conditions.get(key);
+    conditions.set(key, known === undefined ? condition : merge(known, condition));
+  }
+  return { state, conditions: [...conditions.values()].toSorted(bySeverity) };
+}
+
+function merge(one: Condition, other: Condition): Condition {
+  const newer = one.lastMs >= other.lastMs ? one : other;
+  return { ...newer, sinceMs: Math.min(one.sinceMs, other.sinceMs), count: one.count + other.count };
+}
+
+function bySeverity(one: Condition, other: Condition): number {
+  return conditionKinds.indexOf(one.kind) - conditionKinds.indexOf(other.kind) || other.lastMs - one.lastMs;
+}
+
+function isWithoutRunner(conditions: readonly Condition[]): boolean {
+  return conditions.some(({ kind }) => kind === "no_runner");
+}
+
+function noRunner(atMs: number): Condition {
+  return { kind: "no_runner", sinceMs: atMs, lastMs: atMs, count: 1, message: "no replica runs the flows" };
+}
+
+function stateOf({ state }: HealthFacts, hasConditions: boolean): HealthState {
+  switch (state) {
+    case "running":
+      return hasConditions ? "degraded" : "healthy";
+    case "starting":
+    case "restarting":
+      return "starting";
+    case "stopped":
+      return "stopped";
+    default:
+      return "failed";
+  }
+}
+
+/** Why the flows do not run. */
+function blocking({ state, stateSinceMs, nowMs, message = "", result }: HealthFacts): Condition[] {
+  const condition = (kind: Condition["kind"], text = message): Condition[] => [
+    { kind, sinceMs: stateSinceMs, lastMs: nowMs, count: 1, message: text },
+  ];
+  switch (state) {
+    case "safe":
+      return condition("safe_mode");
+    case "standby":
+    case "disabled":
+      return [{ ...noRunner(nowMs), sinceMs: stateSinceMs }];
+    case "failed":
+      if (result !== undefined && result.missingTypes.length > 0) {
+        return condition("missing_types", `these node types are not installed: ${result.missingTypes.join(", ")}`);
+      }
+      return condition(result?.lacksModules === true ? "missing_modules" : "not_started");
+    case "running":
+      // Its nodes may have stopped failing since.
+      return result?.outcome === "degraded" ? condition("nodes_not_started", result.message) : [];
+    default:
+      return [];
+  }
+}
+
+function restarted({ exits, nowMs }: HealthFacts): Condition[] {
+  const recent = exits.filter(({ atMs }) => nowMs - atMs < restartedForMs);
+  const [first, last] = [recent[0], recent.at(-1)];
+  if (first === undefined || last === undefined) {
+    return [];
+  }
+  const { atMs: lastMs, reason, message, fault } = last;
+  return [
+    {
+      kind: "restarted",
+      sinceMs: first.atMs,
+      lastMs,
+      count: recent.length,
+      message,
+      reason,
+      ...(fault !== undefined && { node: fault.node, line: fault.line }),
+    },
+  ];
+}
+
+function failing({ failing: nodes, nowMs }: HealthFacts): Condition[] {
+  return nodes
+    .filter(({ lastErrorMs }) => nowMs - lastErrorMs < failingForMs)
+    .toSorted((one, other) => other.lastErrorMs - one.lastErrorMs)
+    .slice(0, maxFailingNodes)
+    .map(({ node, errors, lastErrorMs, message, line }) => ({
+      kind: "nodes_failing",
+      sinceMs: lastErrorMs,
+      lastMs: lastErrorMs,
+      count: Math.max(1, errors),
+      message,
+      node,
+      ...(line > 0 && { line }),
+    }));
+}

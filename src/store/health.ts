@@ -1,0 +1,45 @@
+/** `degraded`: the flows run, and a condition holds. `failed`: they do not run. `stopped`: as desired. */
+export type HealthState = "starting" | "healthy" | "degraded" | "failed" | "stopped";
+
+/** The kinds of conditions, the worst first. */
+export const conditionKinds = [
+  "safe_mode",
+  "missing_types",
+  "missing_modules",
+  "not_started",
+  "no_runner",
+  "restarted",
+  "nodes_not_started",
+  "nodes_failing",
+] as const;
+
+/** Why the process of the flows ended. */
+export type ExitReason = "blocked" | "out_of_memory" | "crashed" | "killed";
+
+export type Condition = {
+  readonly kind: (typeof conditionKinds)[number];
+  /** In Unix time, as all times. */
+  readonly sinceMs: number;
+  readonly lastMs: number;
+  /** How often it happened: exits, or errors of a node. */
+  readonly count: number;
+  readonly message: string;
+  /** Why the process ended, of `restarted`. */
+  readonly reason?: ExitReason | undefined;
+  /** The node that it is about. */
+  readonly node?:
+    | {
+        readonly nodeId: string;
+        readonly nodeType?: string;
+        readonly nodeName?: string;
+        readonly flowId?: string;
+        readonly flowLabel?: string;
+        readonly subflowPath?: readonly string[];
+      }
+    | undefined;
+  /** In the code of the function node, from 1. */
+  readonly line?: number | undefined;
+};
+
+/** How the flows of one replica are, or of all replicas. */
+export type Health = { readonly state: HealthState; readonly conditions: readonly Condition[] };

@@ -87,7 +87,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "@flowgate/gateway/json-path zod",
     ],
     app: [
-      `base errors.ts telemetry telemetry/span-record.ts flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live live/replicas live/webhooks
+      `base errors.ts telemetry telemetry/span-record.ts flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live health live/replicas live/webhooks
         services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards options node-red`,
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],

@@ -178,7 +178,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     stack.use(reportReplica({ cluster, runtime, store: flows, desired, ...self }));
   }
   if (metrics !== undefined) {
-    watchWithMetrics(metrics, { runtime, cluster, server, journal: live.journal, certificates, stats, options });
+    watchWithMetrics(metrics, { ...runtimes, cluster, server, journal: live.journal, certificates, stats, options });
   }
   const metricsServer = stack.use(await openMetricsPort(metrics, options, log));
   const { socketPath } = server;

@@ -1,6 +1,8 @@
 import type { Logger } from "pino";
 import { deploymentTypeNames } from "../flows/configuration.ts";
 import { isLoopback } from "../base/addresses.ts";
+import type { HealthMonitor } from "../health/monitor.ts";
+import { healthStates } from "../store/health.ts";
 import type { Journal } from "../live/journal.ts";
 import type { Options } from "../options/parse.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
@@ -29,6 +31,7 @@ export async function loadMetrics(version: string, { metrics, tls }: Options): P
 
 type Watched = {
   readonly runtime: Runtime;
+  readonly monitor: Pick<HealthMonitor, "health">;
   readonly cluster: Cluster | undefined;
   readonly server: Server;
   readonly journal: Journal;
@@ -40,10 +43,11 @@ type Watched = {
 /** Adds the metrics that are read when they are queried. */
 export function watchWithMetrics(
   metrics: Metrics,
-  { runtime, cluster, server, journal, certificates, stats, options }: Watched,
+  { runtime, monitor, cluster, server, journal, certificates, stats, options }: Watched,
 ): void {
   metrics.watchReplicas(runtimeStates, () => cluster?.replicas().map(({ state }) => state) ?? [runtime.status().state]);
   metrics.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
+  metrics.watchHealth(healthStates, () => monitor.health().state);
   metrics.watchConnections(() => server.connections());
   metrics.watchJournal(() => journal.dropped());
   if (stats !== undefined) {

@@ -1,5 +1,7 @@
 /** `degraded`: the flows run, and a condition holds. `failed`: they do not run. `stopped`: as desired. */
-export type HealthState = "starting" | "healthy" | "degraded" | "failed" | "stopped";
+export type HealthState = (typeof healthStates)[number];
+
+export const healthStates = ["starting", "healthy", "degraded", "failed", "stopped"] as const;
 
 /** The kinds of conditions, the worst first. */
 export const conditionKinds = [

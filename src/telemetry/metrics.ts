@@ -18,6 +18,8 @@ export interface Metrics {
   readonly stores: StoreMetrics;
   /** Read at each scrape. */
   watchRuntime(states: readonly string[], read: () => RuntimeReading): void;
+  /** `read` returns the state of the flows on all replicas. */
+  watchHealth(states: readonly string[], read: () => string): void;
   /** `read` returns the state of each replica. */
   watchReplicas(states: readonly string[], read: () => readonly string[]): void;
   /** `hasNodes`: each node is measured too. */
@@ -89,6 +91,18 @@ class RegisteredMetrics implements Metrics {
       help: "Time since the last heartbeat of the runtime process, which sends four per second; 0 while the flows are stopped.",
       type: "gauge",
       values: () => [{ value: read().heartbeatAgeMs / 1000 }],
+    });
+  }
+
+  watchHealth(states: readonly string[], read: () => string): void {
+    registerSamples(this.#registry, {
+      name: "flowgate_health",
+      help: "1 for the current health of the flows, on all replicas that run them, 0 for the other states.",
+      type: "gauge",
+      values() {
+        const now = read();
+        return states.map((state) => ({ labels: { state }, value: state === now ? 1 : 0 }));
+      },
     });
   }
 

@@ -251,19 +251,28 @@ flowgate: Correct them and deploy again, or deploy the previous ones with flowga
 const failing = base.map((node) => (node.id === "f" ? { ...node, initialize: "throw new Error('start')" } : node));
 
 test.each([
-  ["a node type is missing", missing, "missing node types: not-installed", /^Flows +failed$/m],
   [
-    "a node logs an error",
-    failing,
-    'nodes logged errors while they were started: function "price" (f)',
-    /^Flows +failed, 1 node with errors$/m,
+    "4 while the active flows do not run, if a node type is missing",
+    missing,
+    { code: 4, problem: "its flows do not run", reason: "missing node types: not-installed" },
+    { code: 4, stdout: /^Flows +failed$\nHealth +failed$/m },
   ],
-])("exits with 4 while the active flows do not run, if %s", async (_, flows, reason, state) => {
+  [
+    "5 while the active flows run with errors, if a node logs an error",
+    failing,
+    {
+      code: 5,
+      problem: "its flows run with errors",
+      reason: 'nodes logged errors while they were started: function "price" (f)',
+    },
+    { code: 0, stdout: /^Flows +running, 1 node with errors$\nHealth +degraded$/m },
+  ],
+])("exits with %s", async (_, flows, { code: exit, problem, reason }, status) => {
   const rev = (await deploy(flows)).slice(0, 8);
   const unchanged = {
-    code: 4,
+    code: exit,
     stdout: "",
-    stderr: `flowgate: No changes: revision ${rev} remains active, but its flows do not run: ${reason}
+    stderr: `flowgate: No changes: revision ${rev} remains active, but ${problem}: ${reason}
 flowgate: Correct them and deploy again, or deploy the previous ones with flowgate undo.
 `,
   };
@@ -272,9 +281,15 @@ flowgate: Correct them and deploy again, or deploy the previous ones with flowga
   expect(await flowgate("export", "flows")).toMatchObject({ code: 0 });
   expect(await flowgate("sync", "flows", "--yes")).toEqual(unchanged);
   expect(await flowgate("rollback", "@", "--yes")).toEqual(unchanged);
-  expect(await flowgate("status")).toMatchObject({ code: 4, stdout: expect.stringMatching(state) });
+  expect(await flowgate("status")).toMatchObject({
+    code: status.code,
+    stdout: expect.stringMatching(status.stdout) as string,
+  });
   const { code, stdout } = await flowgate("deploy", await file(flows), "-o", "json");
-  expect({ code, response: JSON.parse(stdout) }).toMatchObject({ code: 4, response: { outcome: "failed" } });
+  expect({ code, response: JSON.parse(stdout) }).toMatchObject({
+    code: exit,
+    response: { outcome: exit === 4 ? "failed" : "degraded" },
+  });
 });
 
 test("deploys flows that would not run, or that lose credentials, only with --force if nobody is asked", async () => {
@@ -319,7 +334,7 @@ test("says that a deployment was undone", async () => {
   expect(outcome).toMatchObject({
     code: 4,
     stderr: expect.stringMatching(
-      new RegExp(`^flowgate: The flows of revision \\S{8} do not run: missing node types: not-installed
+      new RegExp(`^flowgate: The flows of revision \\S{8} failed: missing node types: not-installed
 flowgate: The previous ones were deployed again, as revision ${rev.slice(0, 8)}\\.
 $`),
     ),
@@ -339,7 +354,7 @@ test("says which node has logged more errors than --max-errors", async () => {
   const args = ["deploy", "--type", "nodes", "--wait", "1", target, "--max-errors"];
   expect(await flowgate(...args, "x")).toMatchObject({ code: 1, stderr: expect.stringContaining("0 to 999999999") });
   expect(await flowgate(...args, "0")).toMatchObject({
-    code: 4,
+    code: 5,
     stderr: expect.stringContaining('nodes logged 1 error (max_errors: 0), first function "price" (f) in "'),
   });
   await deploy(base);

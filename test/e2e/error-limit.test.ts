@@ -48,14 +48,14 @@ test("errors of a new node are a failure, about which all who ask get the same a
   const flows = [...good, tab("T"), { ...failing("bad", "T"), name: "parse" }];
   const headers = { "service-deployment-wait": "5", "idempotency-key": randomUUID() };
   const reply = await tryAs(flows, "nodes", headers);
-  expect(outcomeOf(reply)).toBe("failed");
+  expect(outcomeOf(reply)).toBe("degraded");
   const message = expect.stringMatching(
     /^nodes logged \d+ errors? \(max_errors: 0\), first function "parse" \(bad\) in ".+": "boom of bad"$/,
   );
-  const failed = ["failed", message];
-  expect(await verdicts()).toEqual({ status: failed, history: failed, plan: failed });
-  expect(outcomeOf(await tryAs(flows, "nodes", headers))).toBe("failed");
-  const seen = await events.until(({ event }) => (event["deployment"] as Json | undefined)?.["outcome"] === "failed");
+  const failed = ["degraded", message];
+  expect(await verdicts()).toEqual({ status: ["running", message], history: failed, plan: failed });
+  expect(outcomeOf(await tryAs(flows, "nodes", headers))).toBe("degraded");
+  const seen = await events.until(({ event }) => (event["deployment"] as Json | undefined)?.["outcome"] === "degraded");
   expect(seen.at(-1)?.event).toMatchObject({ deployment: { failure: message } });
 });
 
@@ -74,7 +74,7 @@ test("the flows before are deployed again if the caller asks for that", async ()
       /: nodes logged \d+ errors? \(max_errors: 0\), first function bad in "tab G": "boom of bad"$/,
     ),
   });
-  expect(await revision(String(reply.headers["service-deployment-undone-rev"]))).toMatchObject({ outcome: "failed" });
+  expect(await revision(String(reply.headers["service-deployment-undone-rev"]))).toMatchObject({ outcome: "degraded" });
   expect(await verdicts()).toMatchObject({ status: ["running", undefined], history: ["running", undefined] });
 });
 
@@ -84,7 +84,7 @@ test("errors of nodes that the deployment does not affect do not count, unless i
   const changed = noisy.map((node) => (node.id === "behind" ? { ...node, func: "return null;" } : node));
   expect(outcomeOf(await tryAs([...changed, ...good], "nodes"))).toBe("running");
   expect(outcomeOf(await tryAs([...noisy, ...good], "flows"))).toBe("running");
-  expect(outcomeOf(await tryAs([...noisy, ...good], "full"))).toBe("failed");
+  expect(outcomeOf(await tryAs([...noisy, ...good], "full"))).toBe("degraded");
   expect(outcomeOf(await tryAs(good, "nodes"))).toBe("running");
 });
 
@@ -100,7 +100,7 @@ test("errors of unchanged nodes count if messages of changed ones reach them", a
   ];
   await deployAs("ada", flows([]));
   const reply = await tryAs(flows(["in"]), "nodes", { "service-deployment-wait": "5" });
-  expect(outcomeOf(reply)).toBe("failed");
+  expect(outcomeOf(reply)).toBe("degraded");
   expect(await newest()).toMatchObject({ outcomeMessage: expect.stringContaining("first function receiver in") });
 });
 
@@ -114,7 +114,7 @@ test("errors that a catch node receives count too", async () => {
   ];
   await deployAs("ada", good);
   const reply = await tryAs([...good, ...flows], "nodes", { "service-deployment-wait": "5" });
-  expect(outcomeOf(reply)).toBe("failed");
+  expect(outcomeOf(reply)).toBe("degraded");
   expect(await newest()).toMatchObject({ outcomeMessage: expect.stringContaining("first function throwing in") });
 });
 
@@ -128,7 +128,7 @@ test("errors of nodes in a subflow count if it has changed", async () => {
   ];
   await deployAs("ada", flows(""));
   const reply = await tryAs(flows(`node.error("inside");`), "nodes", { "service-deployment-wait": "5" });
-  expect(outcomeOf(reply)).toBe("failed");
+  expect(outcomeOf(reply)).toBe("degraded");
 });
 
 test("as many errors are permitted as the caller says", async () => {
@@ -142,7 +142,7 @@ test("as many errors are permitted as the caller says", async () => {
   });
   await deployAs("ada", good);
   expect(outcomeOf(await tryAs([...good, three], "full", waiting("3")))).toBe("running");
-  expect(outcomeOf(await tryAs([...good, three], "full", waiting("2")))).toBe("failed");
+  expect(outcomeOf(await tryAs([...good, three], "full", waiting("2")))).toBe("degraded");
 });
 
 test("a deployment that fixes a node is not blamed for the errors before it", async () => {
@@ -167,11 +167,11 @@ test("all changes of flows have the limit, which waits ten seconds unless the ca
   ];
   for (const [method, path, body] of requests) {
     const reply = await send(method, path, { headers: limit, ...(body !== undefined && { body }) });
-    expect({ path, outcome: outcomeOf(reply) }).toEqual({ path, outcome: "failed" });
+    expect({ path, outcome: outcomeOf(reply) }).toEqual({ path, outcome: "degraded" });
   }
   await deployAs("ada", [tab("T"), failing("bad", "T")]);
   await deployAs("ada", good);
-  expect(outcomeOf(await send("POST", "/flows:undo", { headers: limit }))).toBe("failed");
+  expect(outcomeOf(await send("POST", "/flows:undo", { headers: limit }))).toBe("degraded");
 });
 
 test("the limit is a field over gRPC", async () => {

@@ -106,7 +106,7 @@ describe("the history", () => {
   test.each([
     ["pageSize=-1", "pageSize: must not be negative"],
     ["pageToken=x", "pageToken: must be the nextPageToken of the previous page"],
-    ["outcome=undone", "outcome: revisions have one of pending, running, failed, crashed, replaced, stopped"],
+    ["outcome=undone", "outcome: revisions have one of pending, running, degraded, failed, crashed, replaced, stopped"],
   ])("rejects ?%s", async (query, message) => {
     const reply = await send("GET", `/revisions?${query}`);
     expect({ status: reply.status, body: reply.json() }).toEqual({

@@ -19,7 +19,7 @@ describe("a safe deployment", () => {
   });
   const failing: [name: string, nodes: Node[], outcome: string][] = [
     ["lacks a node type", [{ id: "m", type: "not-installed", z: "F", x: 1, y: 1 }], "failed"],
-    ["logs an error", [functionNode("e", { z: "F", initialize: "throw new Error('start')" })], "failed"],
+    ["logs an error", [functionNode("e", { z: "F", initialize: "throw new Error('start')" })], "degraded"],
     [
       "crashes",
       [functionNode("c", { z: "F", initialize: "setTimeout(() => void Promise.reject(new Error('late')), 50)" })],
@@ -119,24 +119,35 @@ describe("a safe deployment", () => {
 });
 
 describe("whether the active flows run", () => {
-  const broken: [name: string, nodes: Node[], message: string][] = [
+  const broken: [
+    name: string,
+    nodes: Node[],
+    message: string,
+    verdict: [state: string, outcome: "failed" | "degraded"],
+  ][] = [
     [
       "a node logs an error while it is started",
       [tab("F"), functionNode("e", { z: "F", initialize: "throw new Error('start')" })],
       "nodes logged errors while they were started: function e",
+      ["running", "degraded"],
     ],
-    ["a node type is missing", [tab("F"), { id: "m", type: "not-installed" }], "missing node types: not-installed"],
+    [
+      "a node type is missing",
+      [tab("F"), { id: "m", type: "not-installed" }],
+      "missing node types: not-installed",
+      ["failed", "failed"],
+    ],
   ];
 
-  describe.each(broken)("if %s", (_, nodes, message) => {
+  describe.each(broken)("if %s", (_, nodes, message, [state, outcome]) => {
     test.each([{}, { "service-deployment-wait": "1" }])("is the same for all who ask, with %j", async (wait) => {
       const headers = { ...tokens["ada"], ...wait, "idempotency-key": randomUUID() };
       const first = await tryDeploy(running(), { flows: nodes }, "full", headers);
-      expect(first.headers["service-deployment-outcome"]).toBe("failed");
-      const failed = ["failed", message];
-      expect(await verdicts()).toEqual({ status: failed, history: failed, plan: failed });
+      expect(first.headers["service-deployment-outcome"]).toBe(outcome);
+      const known = [outcome, message];
+      expect(await verdicts()).toEqual({ status: [state, message], history: known, plan: known });
       const again = await tryDeploy(running(), { flows: nodes }, "full", headers);
-      expect(again.headers["service-deployment-outcome"]).toBe("failed");
+      expect(again.headers["service-deployment-outcome"]).toBe(outcome);
     });
 
     test("is the same over gRPC", async () => {
@@ -145,10 +156,11 @@ describe("whether the active flows run", () => {
         ({ id, type, ...properties }) => ({ id, type, properties }) as MessageInitShape<typeof NodeSchema>,
       );
       const deployed = await call(transport, FlowsService.method.setFlows, { flows }, tokens["ada"]);
-      expect(deployed).toMatchObject({ message: { outcome: DeploymentOutcome.FAILED } });
+      const code = outcome === "failed" ? DeploymentOutcome.FAILED : DeploymentOutcome.DEGRADED;
+      expect(deployed).toMatchObject({ message: { outcome: code } });
       const planned = await call(transport, FlowsService.method.planFlows, { flows }, tokens["ada"]);
       expect(planned).toMatchObject({
-        message: { activeOutcome: DeploymentOutcome.FAILED, activeOutcomeMessage: message },
+        message: { activeOutcome: code, activeOutcomeMessage: message },
       });
     });
   });
@@ -157,11 +169,11 @@ describe("whether the active flows run", () => {
     const failing = functionNode("e", { z: "F", initialize: "throw new Error('start')" });
     const noisy = functionNode("n", { z: "G", finalize: "throw new Error('stop')" });
     const flows = [tab("F"), failing, tab("G"), noisy];
-    const state = async () => ((await get("/settings"))["runtime"] as Json)["state"];
+    const state = async () => ((await verdicts()).plan as string[])[0];
     await deployAs("ada", flows);
-    expect(await state()).toBe("failed");
+    expect(await state()).toBe("degraded");
     await deployAs("ada", [...flows, functionNode("other", { z: "G" })], {}, "nodes");
-    expect(await state()).toBe("failed");
+    expect(await state()).toBe("degraded");
     await deployAs("ada", [tab("F"), { ...failing, initialize: "" }, tab("G"), noisy], {}, "nodes");
     expect(await state()).toBe("running");
     await deployAs("ada", [tab("F")], {}, "nodes");

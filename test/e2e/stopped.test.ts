@@ -88,12 +88,12 @@ describe("flows that are stopped", () => {
     const deployed = await tryDeploy(service, { flows: failing }, "full", undoing);
     expect(deployed.headers["service-deployment-outcome"]).toBe("stopped");
     const { rev } = deployed.json() as { rev: string };
-    expect((await service.send("POST", "/runtime:start")).json()).toMatchObject({ rev, outcome: "failed" });
+    expect((await service.send("POST", "/runtime:start")).json()).toMatchObject({ rev, outcome: "degraded" });
     await eventually(async () => {
       const { revisions } = (await service.send("GET", "/revisions?pageSize=2")).json() as { revisions: object[] };
       expect(revisions).toMatchObject([
         { cause: "automatic_undo", restoredRev: before, outcome: "running" },
-        { rev, outcome: "failed" },
+        { rev, outcome: "degraded" },
       ]);
     });
     expect(await service.get("/hello")).toBe("hello");
@@ -102,7 +102,7 @@ describe("flows that are stopped", () => {
   test("a deployment that waits ends when the flows are stopped, and a failure that was known remains known", async () => {
     const failed = await deploy(service, { flows: failing });
     await service.send("POST", "/runtime:stop");
-    expect(await outcomeOf(service, failed)).toBe("failed");
+    expect(await outcomeOf(service, failed)).toBe("degraded");
     await service.send("POST", "/runtime:start");
     const waiting = tryDeploy(service, { flows: hello }, "full", { "service-deployment-wait": "600" });
     await eventually(async () => expect(await service.get("/hello")).toBe("hello"));

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import {
+  ConditionKind,
   ConditionKindSchema,
   DeploymentOutcome,
   DeploymentType,
@@ -57,7 +58,7 @@ export async function showStatus(
     },
     () =>
       [
-        describe(connection.server, settings, { revision, runtime }, output),
+        describe(connection.server, settings, { revision, runtime, hasNodes: isDetailed }, output),
         ...advice,
         ...(statuses === undefined ? [] : ["", describeNodeStatuses(statuses, active, output)]),
       ].join("\n"),
@@ -140,7 +141,11 @@ function isTroubled(state: RuntimeState): boolean {
 function describe(
   server: string,
   { version, runtime, user, replicas }: GetSettingsResponse,
-  known: { readonly revision: Revision | undefined; readonly runtime: GetRuntimeResponse | undefined },
+  known: {
+    readonly revision: Revision | undefined;
+    readonly runtime: GetRuntimeResponse | undefined;
+    readonly hasNodes: boolean;
+  },
   output: Output,
 ): string {
   const state = runtime?.state ?? RuntimeState.UNSPECIFIED;
@@ -160,7 +165,7 @@ function describe(
       ["HTTP-in nodes", port === 0 ? "" : `port ${port}`],
       ["User", user?.username ?? ""],
     ]),
-    ...describeConditions(known.runtime?.health),
+    ...describeConditions(known.runtime?.health, known.hasNodes),
     ...(replicas.length > 1 ? ["", describeReplicas(replicas, output)] : []),
   ].join("\n");
 }
@@ -183,18 +188,18 @@ function describeHealth(runtime: GetRuntimeResponse | undefined): Styled | strin
 }
 
 /** A line for each condition: `restarted 4 times, last at ...: it ran out of memory`. */
-function describeConditions(health: Health | undefined): string[] {
-  return (health?.conditions ?? []).map(
-    ({ kind, count, lastTime, message, nodeType, nodeName, nodeId, flowLabel, flowId }) => {
-      const name = nodeName === "" ? nodeId : nodeName;
-      const place = flowLabel || flowId;
-      const node = nodeId === "" ? "" : ` ${nodeType} ${name}${place === "" ? "" : ` in ${place}`}`;
-      const times = count === 1 ? "" : `, ${count} times`;
-      return printable(
-        `${formatEnum(ConditionKindSchema, kind)}${node}${times}, last ${formatTime(lastTime)}: ${message}`,
-      );
-    },
-  );
+function describeConditions(health: Health | undefined, hasNodes: boolean): string[] {
+  // The list of nodes has their errors.
+  const conditions = health?.conditions.filter(({ kind }) => !hasNodes || kind !== ConditionKind.NODES_FAILING) ?? [];
+  return conditions.map(({ kind, count, lastTime, message, nodeType, nodeName, nodeId, flowLabel, flowId }) => {
+    const name = nodeName === "" ? nodeId : nodeName;
+    const place = flowLabel || flowId;
+    const node = nodeId === "" ? "" : ` ${nodeType} ${name}${place === "" ? "" : ` in ${place}`}`;
+    const times = count === 1 ? "" : `, ${count} times`;
+    return printable(
+      `${formatEnum(ConditionKindSchema, kind)}${node}${times}, last ${formatTime(lastTime)}: ${message}`,
+    );
+  });
 }
 
 /** `, 3 nodes with errors`, after the state of the flows. */

@@ -174,7 +174,7 @@ const deployDetails = `
 Shows the plan and, in a terminal, asks for confirmation; without a terminal, as in a pipeline, it does not ask. Unless it
 asks, it needs --force for flows that would not run, or nodes that lose credentials; those of removed nodes come back with
 them. If someone else deploys between the plan and the deployment, nothing is deployed and the exit code is 3. If the flows
-do not run, it is 4. Flows that are active already are not deployed again; the exit code is 4 too if they do not run. Modules that an export
+do not run, it is 4; if they run and nodes have errors, it is 5. Flows that are active already are not deployed again; the exit code is 4 or 5 too. Modules that an export
 has written with the flows are installed before, as flowgate sync does it.`;
 
 const exportDetails = `
@@ -187,7 +187,7 @@ const syncDetails = `
 The folder is one that flowgate export has written, with a file for each tab. A tab whose file was removed is removed from
 the server. Only changed nodes and those wired to them restart. Modules in the file modules that are not installed, or in other versions,
 are installed before, which requires the permission modules.write; then all nodes restart. --check names them. If nothing changes, the
-exit code is 4 while the active flows do not run.`;
+exit code is 4 while the active flows do not run, and 5 while they run and nodes have errors.`;
 
 const importDetails = `
 Nothing in the folder is run or changed. Its flows replace all flows of the server. A table has what becomes of each setting in

@@ -40,7 +40,7 @@ export type HealthFacts = {
 export const restartedForMs = 60 * 60_000;
 
 /** A node is failing for this time after its last error. */
-export const failingForMs = 10 * 60_000;
+const failingForMs = 10 * 60_000;
 
 /** The failing nodes that are listed, those with the latest errors. */
 const maxFailingNodes = 20;

@@ -61,14 +61,14 @@ export type Launcher = Boundary & {
   readonly command: readonly string[];
 };
 
-export type BackoffLimits = {
+type BackoffLimits = {
   /** Delay before the first restart in milliseconds; doubles with each further one within `safeMode.withinMs`, up to `maxBackoffMs`. */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
 };
 
 /** After this many exits of processes with flows within `withinMs`, the next one starts in safe mode, without flows. */
-export type SafeModeLimits = { readonly exits: number; readonly withinMs: number };
+type SafeModeLimits = { readonly exits: number; readonly withinMs: number };
 
 export type RuntimeOptions = Partial<FlowSettings> & {
   /** Returns the newest revision. Called at each start of the child. */

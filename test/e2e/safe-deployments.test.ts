@@ -10,7 +10,7 @@ import { eventually, startService } from "./service.ts";
 import { type Json, useOperators } from "./operators.ts";
 
 const secret = "canary-of-a-credential";
-const { tokens, running, send, get, deployAs, activeFlows, revision, newest, verdicts } = useOperators();
+const { tokens, running, send, deployAs, activeFlows, revision, newest, verdicts } = useOperators();
 
 describe("a safe deployment", () => {
   const undoing = (seconds: number) => ({

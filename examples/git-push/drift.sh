@@ -15,6 +15,7 @@ if [ "$code" -eq 2 ]; then
   echo
   cat "$checkout/diff"
   echo
-  echo 'To keep them instead: flowgate export flows, and commit. To undo them now: flowgate undo.'
+  echo 'See flowgate history for who deployed them and why. If those of main were undone since they failed, correct them and push.'
+  echo 'Otherwise, to keep the active flows: flowgate export flows, and commit. To undo them: flowgate undo.'
 fi
 exit "$code"

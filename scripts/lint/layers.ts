@@ -99,7 +99,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
         @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
     ],
     "cli/node-red": [
-      "base flows runtime auth services options cli",
+      "base flows runtime modules auth services options cli",
       "gen/* @bufbuild/protobuf* @connectrpc/connect acorn yaml",
     ],
     "cli/service": [

@@ -124,10 +124,7 @@ export function acceptsMap(type: string | undefined): boolean {
   return type === undefined || type === "global-config";
 }
 
-/**
- * Returns the credentials in the `map` of a `global-config` node. Node-RED adds a boolean `has_NAME` for each of them, for its
- * editor.
- */
+/** Returns the credentials without the boolean `has_NAME` that Node-RED adds for some of them, for its editor. */
 export function flattenMap(map: JsonObject): JsonObject {
   const isFlag = ([name, value]: [string, unknown]): boolean => name.startsWith("has_") && typeof value === "boolean";
   return Object.fromEntries(Object.entries(map).filter((entry) => !isFlag(entry)));

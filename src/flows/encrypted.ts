@@ -5,7 +5,7 @@ import { parseJsonText } from "@flowgate/gateway/json-text";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "./configuration.ts";
 import { type FindTypes, acceptsMap, flattenMap } from "./credentials.ts";
-import { findKeyViolation } from "./violation.ts";
+import { findKeyViolation, quoteInput } from "./violation.ts";
 import { isJsonObject } from "./json.ts";
 
 /**
@@ -66,17 +66,25 @@ function parseJson(bytes: Buffer | undefined): JsonValue | undefined {
   }
 }
 
+/** Undefined: it is not an object of objects. What nodes have that are not in the flows is not used, and may be anything. */
 function parseSets(object: JsonObject, types: ReadonlyMap<string, string>): CredentialSets | undefined {
   const sets = new Map<string, ReadonlyMap<string, string>>();
   for (const [id, value] of Object.entries(object)) {
     const set = isJsonObject(value) ? unwrapMap(value, types.get(id)) : undefined;
-    if (set === undefined || !Object.values(set).every((value) => typeof value === "string")) {
-      return undefined;
+    const [name] = Object.entries(set ?? {}).find(([, each]) => typeof each !== "string") ?? [];
+    if (set !== undefined && name === undefined) {
+      if (Object.keys(set).some((each) => findKeyViolation(each) !== undefined)) {
+        throw invalidCredentials("contains a name that is not allowed, such as __proto__ or hasOwnProperty");
+      }
+      sets.set(id, new Map(Object.entries(set as { [name: string]: string })));
+    } else if (types.has(id)) {
+      if (name === undefined) {
+        return undefined;
+      }
+      throw invalidCredentials(
+        `the credential ${quoteInput(name)} of the node ${quoteInput(id)} must be text: flowgate import leaves it out, and says so`,
+      );
     }
-    if (Object.keys(set).some((name) => findKeyViolation(name) !== undefined)) {
-      throw invalidCredentials("contains a name that is not allowed, such as __proto__ or hasOwnProperty");
-    }
-    sets.set(id, new Map(Object.entries(set as { [name: string]: string })));
   }
   return sets;
 }
@@ -84,7 +92,7 @@ function parseSets(object: JsonObject, types: ReadonlyMap<string, string>): Cred
 /** Node-RED uses nothing but the `map` of a `global-config` node. */
 function unwrapMap(set: JsonObject, type: string | undefined): JsonObject {
   const { map } = set;
-  return map !== undefined && isJsonObject(map) && acceptsMap(type) ? flattenMap(map) : set;
+  return flattenMap(map !== undefined && isJsonObject(map) && acceptsMap(type) ? map : set);
 }
 
 function invalidCredentials(message: string): FlowgateError {

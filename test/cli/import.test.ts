@@ -70,7 +70,7 @@ test("a dry run shows what would be imported, and what not", async () => {
     expect.arrayContaining([
       "NAME | FILE | OUTCOME | DETAIL",
       "adminAuth | settings.js:4 | taken over | adminAuth",
-      "contextStorage | settings.js:5 | taken over | runtime.contextStorage",
+      "contextStorage.default | settings.js:5 | taken over | runtime.contextStorage.default",
       "functionGlobalContext.os | settings.js:6 | not possible | it is computed when the file runs: load modules in the Setup tab of function nodes",
       "context | context/global/global.json | taken over | 1 value in the store default",
     ]),

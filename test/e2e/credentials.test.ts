@@ -277,7 +277,8 @@ describe("credentials of environment variables", () => {
       { flows, credentials: { $: encrypt({ config: { map: { GLOBAL: 1 } } }) } },
       {
         code: "invalid_credentials",
-        message: "credentials.$: must contain an object of objects of strings, by node id and name",
+        message:
+          'credentials.$: the credential "GLOBAL" of the node "config" must be text: flowgate import leaves it out, and says so',
       },
     ],
   ])("rejects %s", async (_, deployment, error) => {

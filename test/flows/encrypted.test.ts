@@ -33,6 +33,14 @@ test("decrypts the map of a global-config node, and of one that is not in the fl
   expect(decryptCredentials("secret", encrypted)).toEqual(sets({ g: set, gone: set }));
 });
 
+test("leaves out the flags of Node-RED's editor, and what nodes have that are not in the flows", () => {
+  const encrypted = encryptLikeNodeRed(
+    "secret",
+    '{"a": {"user": "x", "has_user": true}, "gone": {"pin": 1}, "other": 2}',
+  );
+  expect(decryptCredentials("secret", encrypted)).toEqual(sets({ a: { user: "x" } }));
+});
+
 test("decrypts credentials that it encrypted", () => {
   expect(decryptCredentials("secret", encryptCredentials("secret", credentials))).toEqual(credentials);
 });
@@ -49,6 +57,8 @@ const wrongSecret =
   "invalid_credentials credentials.$: can't be decrypted with the configured credentialSecret: encrypt them with that secret, or send credentials by node id";
 const wrongShape =
   "invalid_credentials credentials.$: must contain an object of objects of strings, by node id and name";
+const noText = (name: string, id: string): string =>
+  `invalid_credentials credentials.$: the credential "${name}" of the node "${id}" must be text: flowgate import leaves it out, and says so`;
 const encryptText = (text: string | Buffer): string => encryptLikeNodeRed("secret", text);
 
 const invalid: [name: string, encrypted: string, message: string][] = [
@@ -65,10 +75,10 @@ const invalid: [name: string, encrypted: string, message: string][] = [
   ["null", encryptText("null"), wrongShape],
   ["a set that is not an object", encryptText('{"a": "s3cret"}'), wrongShape],
   ["a set that is an array", encryptText('{"a": ["s3cret"]}'), wrongShape],
-  ["a number", encryptText('{"a": {"pin": 1234}}'), wrongShape],
-  ["the map of another node", encryptText('{"a": {"map": {"KEY": "s3cret"}}}'), wrongShape],
-  ["a map with a number", encryptText('{"g": {"map": {"KEY": 1}}}'), wrongShape],
-  ["a map with a flag of another name", encryptText('{"g": {"map": {"KEY": true}}}'), wrongShape],
+  ["a number", encryptText('{"a": {"pin": 1234}}'), noText("pin", "a")],
+  ["the map of another node", encryptText('{"a": {"map": {"KEY": "s3cret"}}}'), noText("map", "a")],
+  ["a map with a number", encryptText('{"g": {"map": {"KEY": 1}}}'), noText("KEY", "g")],
+  ["a map with a flag of another name", encryptText('{"g": {"map": {"KEY": true}}}'), noText("KEY", "g")],
 ];
 
 test.each(invalid)("rejects %s", (_, encrypted, message) => {

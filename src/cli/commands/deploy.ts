@@ -110,7 +110,8 @@ export function defineDeployCommands(root: Command): void {
 
   const importing = defineCommand(root, "import", {
     summary: "deploy the flows of a Node-RED folder",
-    description: "Deploy the flows and credentials in a user folder of Node-RED, usually ~/.node-red.",
+    description:
+      "Deploy the flows and credentials in a user folder of Node-RED, usually ~/.node-red, or in the folder of one of its projects.",
     details: importDetails,
     examples: {
       "flowgate import ~/.node-red --dry-run": "see what would be imported and what not",
@@ -118,7 +119,7 @@ export function defineDeployCommands(root: Command): void {
       "flowgate import ~/.node-red --credential-secret-file secret": "decrypt its credentials with this secret",
     },
   })
-    .argument("<folder>", "user folder of Node-RED")
+    .argument("<folder>", "user folder of Node-RED, or a folder in its folder projects")
     .option("--flow-file <file>", "file of flows, if it is not the one that Node-RED uses")
     .option("--credential-secret-file <file>", "file with the credentialSecret of Node-RED")
     .option("--write-config <file>", "write what belongs into flowgate.yaml to a new file")
@@ -190,7 +191,8 @@ are installed before, which requires the permission modules.write; then all node
 exit code is 4 while the active flows do not run, and 5 while they run and nodes have errors.`;
 
 const importDetails = `
-Nothing in the folder is run or changed. Its flows replace all flows of the server. A table has what becomes of each setting in
+Nothing in the folder is run or changed. The flows that Node-RED runs, which are those of the active project if projects are on, replace all
+flows of the server. A table has what becomes of each setting in
 settings.js: taken over, changed, not needed or not possible; -o prints it for programs. Users and settings are printed for
 flowgate.yaml, with the permissions and modules that the flows need. Values of persistent context replace those of the server; if it
 does not have their store yet, start it with that configuration and import again. The credentialSecret of Node-RED is read from settings.js or

@@ -1,11 +1,15 @@
-import { type JsonValue, create } from "@bufbuild/protobuf";
+import { type JsonObject, type JsonValue, create } from "@bufbuild/protobuf";
 import { type Credentials, CredentialsSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { acceptsMap, flattenMap } from "../../flows/credentials.ts";
 import { decryptJson } from "../../flows/encrypted.ts";
+import { findKeyViolation, findTextViolation } from "../../flows/violation.ts";
 import { CliFailure } from "../failure.ts";
 
 /** A secret that may have encrypted the credentials, and where it is from. */
 export type Secret = { readonly value: string; readonly origin: string };
+
+/** Those that are known, and why there is none. */
+export type Secrets = { readonly found: readonly Secret[]; readonly missing: string };
 
 type ImportedCredentials = {
   readonly credentials: Credentials;
@@ -23,45 +27,63 @@ export class MissingSecretFailure extends CliFailure {}
 export function readCredentials(
   file: string,
   content: unknown,
-  secrets: readonly Secret[],
+  secrets: Secrets,
   types: ReadonlyMap<string, string>,
 ): ImportedCredentials {
   const sets = isObject(content) && typeof content["$"] === "string" ? decrypt(file, content["$"], secrets) : content;
-  if (!isObject(sets) || !Object.values(sets).every(isObject)) {
+  if (!isObject(sets)) {
     throw new CliFailure(
       `${file}: must contain an object of objects, by node id and name: restore the file from a backup`,
     );
   }
   const notes: string[] = [];
-  const nodes = Object.entries(sets as Record<string, Record<string, JsonValue>>).filter(([id]) => types.has(id));
-  const toTexts = ([id, source]: [string, Record<string, JsonValue>]): [string, { values: Record<string, string> }] => {
-    const { map } = source;
-    const set = isObject(map) && acceptsMap(types.get(id)) ? flattenMap(map) : source;
-    const texts = Object.entries(set).filter((entry): entry is [string, string] => typeof entry[1] === "string");
-    for (const [name] of Object.entries(set).filter(([, value]) => typeof value !== "string")) {
-      notes.push(
-        `${file}: the credential ${JSON.stringify(name)} of the node ${JSON.stringify(id)} can't be imported, because it is not text: set it again`,
-      );
+  const nodes: Record<string, { values: Record<string, string> }> = {};
+  for (const [id, source] of Object.entries(sets).filter(([id]) => types.has(id))) {
+    const node = `of the node ${JSON.stringify(id)}`;
+    if (!isObject(source)) {
+      notes.push(`${file}: the credentials ${node} can't be imported, because they are no object: set them again`);
+      continue;
     }
-    return [id, { values: Object.fromEntries(texts.filter(([, value]) => value !== "")) }];
-  };
-  return { credentials: create(CredentialsSchema, { nodes: Object.fromEntries(nodes.map(toTexts)) }), notes };
+    const { map } = source;
+    const values: Record<string, string> = {};
+    for (const [name, value] of Object.entries(flattenMap(isObject(map) && acceptsMap(types.get(id)) ? map : source))) {
+      const problem = findProblem(name, value);
+      if (problem !== undefined) {
+        const text = `the credential ${JSON.stringify(name)} ${node} can't be imported, because ${problem}: set it again`;
+        notes.push(`${file}: ${text}`);
+      } else if (value !== "") {
+        values[name] = value as string;
+      }
+    }
+    nodes[id] = { values };
+  }
+  return { credentials: create(CredentialsSchema, { nodes }), notes };
 }
 
-function decrypt(file: string, encrypted: string, secrets: readonly Secret[]): JsonValue {
-  for (const { value } of secrets) {
+function findProblem(name: string, value: JsonValue): string | undefined {
+  if (findKeyViolation(name) !== undefined) {
+    return "no credential can have this name";
+  }
+  if (typeof value !== "string") {
+    return "it is not text";
+  }
+  return findTextViolation(value) === undefined ? undefined : "it is not valid Unicode";
+}
+
+function decrypt(file: string, encrypted: string, { found, missing }: Secrets): JsonValue {
+  for (const { value } of found) {
     const decrypted = decryptJson(value, encrypted);
     if (decrypted !== undefined) {
       return decrypted;
     }
   }
   throw new MissingSecretFailure(
-    secrets.length === 0
-      ? `${file}: is encrypted, and neither settings.js nor .config.runtime.json has the secret: specify it with --credential-secret-file`
-      : `${file}: can't be decrypted with ${secrets.map(({ origin }) => origin).join(", nor with ")}: specify the secret that was the credentialSecret of Node-RED, or restore the file from a backup`,
+    found.length === 0
+      ? `${file}: is encrypted, and ${missing}: specify it with --credential-secret-file`
+      : `${file}: can't be decrypted with ${found.map(({ origin }) => origin).join(", nor with ")}: specify the secret that was the credentialSecret of Node-RED, or restore the file from a backup`,
   );
 }
 
-function isObject(value: unknown): value is Record<string, JsonValue> {
+function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -45,7 +45,7 @@ export async function importFolder(context: ClientContext, folder: string, flags
   const members = {
     report,
     configuration: configuration === undefined ? {} : (parse(configuration) as object),
-    modules,
+    modules: modules.map(({ name, version, types }) => ({ name, version, types })),
   };
   const reporting = { ...context, output: context.output.with(members) };
   if (dryRun === true) {

@@ -7,7 +7,8 @@ import { memberOf, reasonOf, type Setting, textOf, toJson } from "./settings-fil
 type Context = {
   readonly settings: Setting;
   readonly folder: string;
-  readonly report: ImportReport;
+  /** Whether the flows are those of a project, and not of `flowFile`. */
+  readonly hasProject: boolean;
   /** `path` is that of the option which is set to `value`. */
   readonly add: (
     name: string,
@@ -21,8 +22,12 @@ type Context = {
 
 type Translate = (setting: Setting, context: Context, name: string) => void;
 
-/** Translates the settings of Node-RED but `adminAuth`, which users.ts does. What is not known may be read by nodes. */
-export function translateSettings(settings: Setting, folder: string, report: ImportReport): void {
+/** Translates the settings of Node-RED but `adminAuth` and `externalModules`, which other files do. What is not known may be read by nodes. */
+export function translateSettings(
+  settings: Setting,
+  { folder, hasProject }: Pick<Context, "folder" | "hasProject">,
+  report: ImportReport,
+): void {
   const add: Context["add"] = (name, { line }, outcome, detail, path, value) =>
     report.add(
       { name, file: `settings.js:${line}`, outcome, detail },
@@ -33,7 +38,7 @@ export function translateSettings(settings: Setting, folder: string, report: Imp
     add("settings", settings, "not_possible", settings.kind === "code" ? settings.reason : "they are no object");
     return;
   }
-  const context: Context = { settings, folder, report, add };
+  const context: Context = { settings, folder, hasProject, add };
   for (const [name, setting] of settings.members) {
     const translate = Object.hasOwn(translations, name) ? translations[name] : nodeSetting;
     translate?.(setting, context, name);
@@ -72,7 +77,13 @@ const editor = without("it is about the editor");
 const admin = without("the API has a port of its own, at /");
 
 const translations: Readonly<Record<string, Translate>> = {
-  flowFile: without("its flows are deployed", "taken_over"),
+  flowFile(setting, { add, hasProject }, name) {
+    if (hasProject) {
+      add(name, setting, "not_needed", "the flows are those of the project");
+    } else {
+      add(name, setting, "taken_over", "its flows are deployed");
+    }
+  },
   flowFilePretty: without("flows are in the store"),
   userDir: without("specify this folder to import it"),
   nodesDir: without("nodes are loaded from modules only: make a module of them", "not_possible"),
@@ -80,7 +91,9 @@ const translations: Readonly<Record<string, Translate>> = {
   adminAuth: () => {},
   credentialSecret(setting, { add }, name) {
     if (setting.kind === "code") {
-      add(name, setting, "not_possible", setting.reason);
+      const how =
+        "to decrypt credentials, give import its value in the file of --credential-secret-file, or in NODE_RED_CREDENTIAL_SECRET";
+      add(name, setting, "changed", `${setting.reason}: ${how}`);
       return;
     }
     add(name, setting, "changed", "it decrypts the credentials once: Flowgate encrypts them with a key of its own");
@@ -144,8 +157,9 @@ const translations: Readonly<Record<string, Translate>> = {
   diagnostics: without("GET /settings and /metrics have that"),
   telemetry: without("Flowgate sends none"),
   logging: translateLogging,
-  contextStorage: sameAs("runtime.contextStorage"),
-  externalModules: translateModules,
+  contextStorage: translateStores,
+  // Translated with the modules that the flows need.
+  externalModules: () => {},
   disableEditor: editor,
   editorTheme: editor,
   paletteCategories: editor,
@@ -294,6 +308,11 @@ function secondsOf(setting: Setting | undefined): number | undefined {
   return count === undefined || seconds === undefined ? undefined : Number(count) * seconds;
 }
 
+const loggers: Readonly<Record<string, string>> = {
+  metrics: "GET /metrics has them",
+  audit: "the audit log is always written: flowgate audit list shows it",
+};
+
 function translateLogging(setting: Setting, { add }: Context, name: string): void {
   for (const [logger, options] of setting.kind === "object" ? setting.members : []) {
     const level = textOf(memberOf(options, "level"));
@@ -307,22 +326,23 @@ function translateLogging(setting: Setting, { add }: Context, name: string): voi
         reasonOf(options, "the log is JSON on stdout: collect it there"),
       );
     }
+    for (const [member, detail] of Object.entries(loggers)) {
+      const found = logger === "console" ? memberOf(options, member) : undefined;
+      if (found !== undefined) {
+        add(`${name}.console.${member}`, found, "not_needed", detail);
+      }
+    }
   }
 }
 
-function translateModules(setting: Setting, { add, report }: Context, name: string): void {
-  const palette = memberOf(setting, "palette");
-  const lists = (["allowList", "denyList"] as const).map((list) => toJson(memberOf(palette, list)).value);
-  const [allow, deny] = lists;
-  if (allow === undefined && deny === undefined) {
-    add(name, setting, "not_needed", "modules are installed with flowgate module install");
+/** Each by itself, so that one which is not possible here leaves the others. */
+function translateStores(setting: Setting, context: Context, name: string): void {
+  if (setting.kind !== "object") {
+    sameAs("runtime.contextStorage")(setting, context, name);
     return;
   }
-  add(name, setting, "taken_over", "modules.allow and modules.deny");
-  for (const [key, list] of Object.entries({ allow, deny })) {
-    if (list !== undefined) {
-      report.set(["modules", key], list);
-    }
+  for (const [store, options] of setting.members) {
+    sameAs(["runtime", "contextStorage", store])(options, context, `${name}.${store}`);
   }
 }
 

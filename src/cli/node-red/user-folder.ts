@@ -1,21 +1,30 @@
-import { readdir, realpath } from "node:fs/promises";
-import { basename, dirname, extname, join, resolve, sep } from "node:path";
+import { readdir } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { Document, parseDocument } from "yaml";
 import type { Credentials, Node } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { FlowNode } from "../../flows/configuration.ts";
 import { parseFlows } from "../../flows/parse-flows.ts";
 import { CliFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
-import { explainReadError, readFlowFile, readIfExists } from "../flow-files/read-file.ts";
+import { type FlowFiles, readBytes, readContent } from "../flow-files/read-file.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { formatYaml } from "../yaml.ts";
+import {
+  type ActiveFlows,
+  findActiveFlows,
+  type FlowsLocation,
+  nameIn,
+  readJson,
+  readOptional,
+} from "./active-flows.ts";
 import { type ContextEntry, readContextFiles } from "./context-files.ts";
-import { readCredentials, type Secret } from "./credentials.ts";
+import { readCredentials, type Secret, type Secrets } from "./credentials.ts";
+import { translateModules } from "./module-lists.ts";
 import { ImportReport, type ImportOutcome, type ReportEntry } from "./report.ts";
 import { findModules, type Module } from "./required-modules.ts";
 import { findSandboxNeeds } from "./sandbox-needs.ts";
 import { translateSettings } from "./settings.ts";
-import { memberOf, parseSettings, type Setting, textOf, toJson } from "./settings-file.ts";
+import { memberOf, type Setting, textOf, toJson } from "./settings-file.ts";
 import { readAdminAuth } from "./users.ts";
 
 /** What Flowgate takes over from a user folder of Node-RED. */
@@ -34,154 +43,139 @@ export type NodeRedImport = {
   readonly report: readonly ReportEntry[];
 };
 
-export type NodeRedSource = {
-  readonly folder: string;
-  /** Has precedence over that of the settings, as on Node-RED's command line. Relative to the folder. */
-  readonly flowFile?: string | undefined;
+export type NodeRedSource = FlowsLocation & {
   /** Has precedence over those in the folder. */
   readonly credentialSecret?: string | undefined;
 };
 
 /**
- * Reads the user folder of a Node-RED (usually `~/.node-red`) without running any code in it. Throws a CliFailure if the flows or
- * their credentials can't be read completely.
+ * Reads the user folder of a Node-RED (usually `~/.node-red`), or the folder of one of its projects, without running any code in it. Throws a
+ * CliFailure if the flows or their credentials can't be read completely.
  */
-export async function readUserFolder({ folder, flowFile, credentialSecret }: NodeRedSource): Promise<NodeRedImport> {
-  const settings = await readSettings(folder);
-  const flowsFile = flowFile === undefined ? await findFlowsFile(folder, settings) : resolve(folder, flowFile);
-  const { flows } = checkFlows(await readFlowFile(flowsFile));
-  const nodes = parseFlows(flows).flows;
-  const imported = await importCredentials(folder, flowsFile, settings, {
-    credentialSecret,
-    types: new Map(nodes.map(({ id, type }) => [id, type])),
-  });
-
+export async function readUserFolder({ credentialSecret, ...location }: NodeRedSource): Promise<NodeRedImport> {
   const report = new ImportReport();
+  const active = await findActiveFlows(location, report);
+  const { userFolder, settings, flowsFile, project } = active;
+  const { flows } = checkFlows(await readFlows(flowsFile));
+  const nodes = parseFlows(flows).flows;
+  const types = new Map(nodes.map(({ id, type }) => [id, type]));
+  const imported = await importCredentials(active, credentialSecret, types);
+  const { modules, notes } = findModules(
+    nodes,
+    [project?.manifest, await readJson(join(userFolder, "package.json"))],
+    await readJson(join(userFolder, ".config.nodes.json")),
+  );
+
+  const file = nameIn(userFolder, flowsFile);
   for (const detail of imported?.notes ?? []) {
-    report.add({ name: "credentials", file: basename(flowsFile), outcome: "not_possible", detail });
+    report.add({ name: "credentials", file, outcome: "not_possible", detail });
   }
+  for (const detail of notes) {
+    report.add({ name: "modules", file: "package.json", outcome: "not_possible", detail });
+  }
+  await reportNodes(userFolder, report);
   translateUsers(settings, report);
   if (settings !== undefined) {
-    translateSettings(settings, folder, report);
+    translateSettings(settings, { folder: userFolder, hasProject: project !== undefined }, report);
   }
+  const installable = settings === undefined ? modules : await translateModules(settings, modules, report);
   await checkConfiguration(report);
   const needs = findSandboxNeeds(nodes);
   if (needs.configuration !== undefined) {
     const detail = "runtime.allow, for what the sandbox denies: check it before you permit it";
-    report.add({ name: "flows", file: basename(flowsFile), outcome: "changed", detail });
+    report.add({ name: "flows", file, outcome: "changed", detail });
   }
   for (const detail of needs.notes) {
-    report.add({ name: "flows", file: basename(flowsFile), outcome: "changed", detail });
+    report.add({ name: "flows", file, outcome: "changed", detail });
   }
   return {
     flowsFile,
     flows,
     credentials: imported?.credentials,
     configuration: formatConfiguration(report.configuration, needs.configuration),
-    modules: findModules(
-      nodes,
-      await readJson(join(folder, "package.json")),
-      await readJson(join(folder, ".config.nodes.json")),
-    ),
-    context: await readContext(folder, nodes, settings, report),
+    modules: installable,
+    context: await readContext(userFolder, nodes, settings, report),
     report: report.entries,
   };
 }
 
-async function readSettings(folder: string): Promise<Setting | undefined> {
-  const file = join(folder, "settings.js");
-  const bytes = await readOptional(file);
-  return bytes && parseSettings(file, bytes.toString("utf8"));
+async function readFlows(file: string): Promise<FlowFiles> {
+  const bytes = await readBytes(file);
+  await assertContent(file, bytes, "specify another one with --flow-file, or write [] into it if there are no flows");
+  return readContent(parseSource(file, bytes));
 }
 
-async function findFlowsFile(folder: string, settings: Setting | undefined): Promise<string> {
-  const setting = memberOf(settings, "flowFile");
-  const name = textOf(setting);
-  if (name !== undefined) {
-    const file = resolve(folder, name);
-    await assertInside(folder, file, `${join(folder, "settings.js")}:${setting?.line}`);
-    return file;
+/** Throws a CliFailure for an empty file, in whose place Node-RED itself loads its backup. */
+async function assertContent(file: string, bytes: Uint8Array, otherwise: string): Promise<void> {
+  if (bytes.length > 0) {
+    return;
   }
-  if (setting?.kind === "code") {
-    throw new CliFailure(
-      `${join(folder, "settings.js")}:${setting.line}: flowFile: ${setting.reason}: specify the file with --flow-file`,
-    );
-  }
-  const names = await list(folder);
-  const found = names.includes("flows.json")
-    ? ["flows.json"]
-    : names.filter((each) => /^flows_.*\.json$/.test(each) && !each.endsWith("_cred.json"));
-  const [only] = found;
-  if (only === undefined) {
-    const hint = names.includes("projects")
-      ? "specify a folder in its folder projects"
-      : "specify the user folder of Node-RED, usually ~/.node-red";
-    throw new CliFailure(`${folder}: has no flows.json and no flows_<host name>.json: ${hint}`);
-  }
-  if (found.length > 1) {
-    throw new CliFailure(`${folder}: has several files of flows (${found.join(", ")}): specify one with --flow-file`);
-  }
-  return join(folder, only);
-}
-
-/** Settings of others must not make a deployment of any file of this user. */
-async function assertInside(folder: string, file: string, setting: string): Promise<void> {
-  const [root, target] = await Promise.all(
-    // Files that do not exist are reported when they are read.
-    [folder, file].map((path) => realpath(path).catch(() => resolve(path))),
-  );
-  if (target?.startsWith(`${root}${sep}`) !== true) {
-    throw new CliFailure(
-      `${setting}: flowFile: leads out of ${folder}: if that is intended, specify the file with --flow-file`,
-    );
-  }
+  const backup = `.${basename(file)}.backup`;
+  const found = await readOptional(join(dirname(file), backup));
+  const restore =
+    found === undefined || found.length === 0 ? "" : `restore it from Node-RED's backup of it, ${backup}, or `;
+  throw new CliFailure(`${file}: is empty: ${restore}${otherwise}`);
 }
 
 async function importCredentials(
-  folder: string,
-  flowsFile: string,
-  settings: Setting | undefined,
-  {
-    credentialSecret,
-    types,
-  }: Pick<NodeRedSource, "credentialSecret"> & { readonly types: ReadonlyMap<string, string> },
+  { userFolder, settings, credentialsFiles, project }: ActiveFlows,
+  given: string | undefined,
+  types: ReadonlyMap<string, string>,
 ): Promise<ReturnType<typeof readCredentials> | undefined> {
-  const extension = extname(flowsFile);
-  const name = `${basename(flowsFile, extension)}_cred${extension}`;
-  for (const file of new Set([join(folder, name), join(dirname(flowsFile), name)])) {
+  for (const file of credentialsFiles) {
     const bytes = await readOptional(file);
-    if (bytes?.length === 0) {
-      throw new CliFailure(
-        `${file}: is empty: restore it from Node-RED's backup of it, .${name}.backup, or remove it if no node has credentials`,
-      );
-    }
     if (bytes !== undefined) {
-      const secrets = await findSecrets(folder, settings, credentialSecret);
+      await assertContent(file, bytes, "remove it if no node has credentials");
+      const secrets =
+        given === undefined
+          ? await findSecrets(userFolder, settings, project?.secret)
+          : { found: [{ value: given, origin: "the specified secret" }], missing: "" };
       return readCredentials(file, parseSource(file, bytes).value, secrets, types);
     }
   }
   return undefined;
 }
 
-/** Node-RED itself uses the secret of the settings, or one that it has generated, which it keeps until it has migrated. */
+/** Node-RED itself uses the secret of the project, that of the settings, or one that it has generated, which it keeps until it has migrated. */
 async function findSecrets(
   folder: string,
   settings: Setting | undefined,
-  given: string | undefined,
-): Promise<Secret[]> {
-  if (given !== undefined) {
-    return [{ value: given, origin: "the specified secret" }];
+  ofProject: Secret | undefined,
+): Promise<Secrets> {
+  const setting = memberOf(settings, "credentialSecret");
+  const configured = textOf(setting) ?? (setting?.kind === "code" ? textOf(setting.fallback) : undefined);
+  const found: Secret[] = ofProject === undefined ? [] : [ofProject];
+  if (configured !== undefined) {
+    found.push({ value: configured, origin: "the credentialSecret of settings.js" });
   }
-  const configured = textOf(memberOf(settings, "credentialSecret"));
-  const secrets =
-    configured === undefined ? [] : [{ value: configured, origin: "the credentialSecret of settings.js" }];
   for (const name of [".config.runtime.json", ".config.json"]) {
     const config = Object(await readJson(join(folder, name))) as { readonly _credentialSecret?: unknown };
     if (typeof config._credentialSecret === "string") {
-      secrets.push({ value: config._credentialSecret, origin: `the _credentialSecret of ${name}` });
+      found.push({ value: config._credentialSecret, origin: `the _credentialSecret of ${name}` });
     }
   }
-  return secrets;
+  const missing =
+    setting?.kind === "code"
+      ? `settings.js:${setting.line} has no credentialSecret that can be read: ${setting.reason}`
+      : "neither settings.js nor .config.runtime.json has the secret";
+  return { found, missing };
+}
+
+const maxNamedFiles = 20;
+
+/** Nodes that Node-RED loads from files of the user folder, which are no modules. */
+async function reportNodes(folder: string, report: ImportReport): Promise<void> {
+  const entries = await readdir(join(folder, "nodes"), { recursive: true }).catch(() => []);
+  const programs = entries.filter((name) => name.endsWith(".js") && !/(?:^|\/)node_modules\//.test(name)).toSorted();
+  if (programs.length === 0) {
+    return;
+  }
+  const shown = programs.slice(0, maxNamedFiles).join(", ");
+  const more = programs.length > maxNamedFiles ? ` and ${programs.length - maxNamedFiles} more` : "";
+  const detail =
+    `nodes are loaded from modules only: make one of ${shown}${more}, with a package.json that names them in node-red.nodes, and npm pack, ` +
+    "and install it with flowgate module install FILE.tgz";
+  report.add({ name: "nodes", file: "nodes/", outcome: "not_possible", detail });
 }
 
 function translateUsers(settings: Setting | undefined, report: ImportReport): void {
@@ -189,20 +183,20 @@ function translateUsers(settings: Setting | undefined, report: ImportReport): vo
   if (adminAuth === undefined) {
     return;
   }
-  const failures: ReportEntry[] = [];
+  const entries: ReportEntry[] = [];
   const entryOf = (name: string, { line }: Setting, outcome: ImportOutcome, detail: string): ReportEntry => ({
     name,
     file: `settings.js:${line}`,
     outcome,
     detail,
   });
-  const users = readAdminAuth(adminAuth, (...[name, setting, reason]) =>
-    failures.push(entryOf(name, setting, "not_possible", reason)),
+  const users = readAdminAuth(adminAuth, (name, setting, reason, outcome = "not_possible") =>
+    entries.push(entryOf(name, setting, outcome, reason)),
   );
   if (users !== undefined) {
     report.add(entryOf("adminAuth", adminAuth, "taken_over", "adminAuth"), ["adminAuth"], users);
   }
-  failures.forEach((entry) => report.add(entry));
+  entries.forEach((entry) => report.add(entry));
 }
 
 /** Removes what the service would not accept, which the report then says. */
@@ -251,23 +245,4 @@ async function readContext(
   });
   const found = stores.length > 0 ? stores : [{ store: "default", base: "context" }];
   return (await Promise.all(found.map((each) => readContextFiles(folder, { ...each, flows }, report)))).flat();
-}
-
-async function readJson(file: string): Promise<unknown> {
-  const bytes = await readOptional(file);
-  return bytes && parseSource(file, bytes).value;
-}
-
-async function list(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    throw explainReadError(error, folder);
-  }
-}
-
-function readOptional(file: string): Promise<Buffer | undefined> {
-  return readIfExists(file).catch((error: unknown) => {
-    throw explainReadError(error, file);
-  });
 }

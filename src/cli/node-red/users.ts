@@ -1,6 +1,7 @@
 import { isPermission } from "../../auth/permissions.ts";
 import { parsePasswordHash } from "../../base/password-hash.ts";
 import { permissions as knownPermissions } from "../../services/api.ts";
+import type { ImportOutcome } from "./report.ts";
 import { memberOf, reasonOf, type Setting, textOf } from "./settings-file.ts";
 
 /** The option `adminAuth` of Flowgate, as far as it can be imported. */
@@ -16,8 +17,15 @@ type AdminAuth = {
 
 type Permissions = string | readonly string[];
 
-/** Reports that a setting can't be imported, and why. */
-export type Report = (name: string, setting: Setting, reason: string) => void;
+/** Reports that a setting can't be imported, unless another outcome is given, and why. */
+export type Report = (name: string, setting: Setting, reason: string, outcome?: ImportOutcome) => void;
+
+/** Permissions of Node-RED that have other names here. */
+const renamed: Readonly<Record<string, string>> = {
+  "nodes.read": "modules.read",
+  "nodes.write": "modules.write",
+  "inject.write": "runtime.inject",
+};
 
 /** Why a password hash of Node-RED can't be imported; undefined if it can. */
 export function passwordProblem(hash: string): string | undefined {
@@ -88,9 +96,13 @@ function readPermissions(
 ): Permissions | undefined {
   const items = permissions?.kind === "list" ? permissions.items : permissions === undefined ? [] : [permissions];
   const names = items.flatMap((item) => {
-    const name = textOf(item);
+    const original = textOf(item);
+    const name = original !== undefined && Object.hasOwn(renamed, original) ? renamed[original] : original;
+    if (name !== original) {
+      report(path, item, `${original} is ${name} here`, "changed");
+    }
     if (name === undefined || !isPermission(name, knownPermissions)) {
-      report(path, item, reasonOf(item, "Flowgate has no such permission"));
+      report(path, item, reasonOf(item, `Flowgate has no permission ${JSON.stringify(name)}`));
       return [];
     }
     return [name];

@@ -128,8 +128,9 @@ describe("a user folder that Node-RED has made", () => {
       {
         name: "credentialSecret",
         file: "settings.js:1",
-        outcome: "not_possible",
-        detail: "it is read from the environment variable SECRET",
+        outcome: "changed",
+        detail:
+          "it is read from the environment variable SECRET: to decrypt credentials, give import its value in the file of --credential-secret-file, or in NODE_RED_CREDENTIAL_SECRET",
       },
     ]);
   });
@@ -173,9 +174,27 @@ describe("a user folder that Node-RED has made", () => {
     ],
     [
       "empty credentials",
-      { "flows_cred.json": "" },
+      { "flows_cred.json": "", ".flows_cred.json.backup": "{}" },
       undefined,
       "flows_cred.json: is empty: restore it from Node-RED's backup of it, .flows_cred.json.backup, or remove it if no node has credentials",
+    ],
+    [
+      "empty credentials, of which there is no backup",
+      { "flows_cred.json": "", ".flows_cred.json.backup": "" },
+      undefined,
+      "flows_cred.json: is empty: remove it if no node has credentials",
+    ],
+    [
+      "empty flows",
+      { "flows.json": "", ".flows.json.backup": "[]" },
+      undefined,
+      "flows.json: is empty: restore it from Node-RED's backup of it, .flows.json.backup, or specify another one with --flow-file, or write [] into it if there are no flows",
+    ],
+    [
+      "a secret in a variable",
+      { "settings.js": 'module.exports = {\n  flowFile: "flows.json",\n  credentialSecret: process.env.SECRET };' },
+      undefined,
+      "flows_cred.json: is encrypted, and settings.js:3 has no credentialSecret that can be read: it is read from the environment variable SECRET: specify it with --credential-secret-file",
     ],
     ["cut flows", { "flows.json": '[{"id":' }, undefined, "flows.json:1:8: is not valid JSON: unexpected end"],
     [
@@ -203,7 +222,13 @@ describe("a user folder that Node-RED has made", () => {
 
   test("needs the modules of its package.json that its flows use", async () => {
     const manifest = {
-      dependencies: { "node-red-contrib-used": "~1.2.3", "node-red-contrib-unused": "1.0.0", lib: "$(x) 'y'" },
+      dependencies: {
+        "node-red-contrib-used": "~1.2.3",
+        "node-red-contrib-unused": "1.0.0",
+        lib: "^1.0.0",
+        own: "file:../own",
+        "node-red": "5.0.0",
+      },
     };
     const registry = {
       "node-red-contrib-used": { nodes: { a: { types: ["function", "other"] } } },
@@ -211,12 +236,18 @@ describe("a user folder that Node-RED has made", () => {
     };
     const changes = { "package.json": JSON.stringify(manifest), ".config.nodes.json": JSON.stringify(registry) };
     await using folder = await openCopy(changes);
-    const { modules } = await readUserFolder({ folder: folder.path });
+    const { modules, report } = await readUserFolder({ folder: folder.path });
     expect(modules).toEqual([
-      { name: "lib", version: "$(x) 'y'" },
-      { name: "node-red-contrib-used", version: "~1.2.3", types: ["function"] },
+      { name: "lib", version: "^1.0.0", forFunctions: false },
+      { name: "node-red-contrib-used", version: "~1.2.3", types: ["function"], forFunctions: false },
     ]);
-    expect(formatInstall(modules)).toBe("flowgate module install lib 'node-red-contrib-used@~1.2.3'");
+    expect(formatInstall(modules)).toBe("flowgate module install 'lib@^1.0.0' 'node-red-contrib-used@~1.2.3'");
+    expect(report).toContainEqual({
+      name: "modules",
+      file: "package.json",
+      outcome: "not_possible",
+      detail: '"own" does not come from a registry: run npm pack where it is, and flowgate module install FILE.tgz',
+    });
   });
 });
 
@@ -265,7 +296,7 @@ module.exports = {
     users: [
       { username: "a", password: process.env.HASH, permissions: "*" },
       { username: "b", password: "plain", permissions: "*" },
-      { username: "c", password: \`${hash}\`, permissions: ["flows.read", "nodes.write"] },
+      { username: "c", password: \`${hash}\`, permissions: ["flows.read", "nodes.read"] },
       { username: "d", password: "${hash}", permissions: "projects.read" },
       ...secret.users,
     ],
@@ -280,13 +311,14 @@ module.exports = {
       "settings.js:4 adminAuth: taken_over: adminAuth",
       "settings.js:6 adminAuth.users[0].password: not_possible: it is read from the environment variable HASH",
       "settings.js:7 adminAuth.users[1].password: not_possible: it is not a bcrypt hash: create one with flowgate hash-password",
-      "settings.js:8 adminAuth.users[2].permissions: not_possible: Flowgate has no such permission",
-      "settings.js:9 adminAuth.users[3].permissions: not_possible: Flowgate has no such permission",
+      "settings.js:8 adminAuth.users[2].permissions: changed: nodes.read is modules.read here",
+      'settings.js:9 adminAuth.users[3].permissions: not_possible: Flowgate has no permission "projects.read"',
       "settings.js:9 adminAuth.users[3].permissions: not_possible: no permission is left: choose from *, read, and those of docs/configuration.md",
       "settings.js:10 adminAuth.users[4].username: not_possible: it is computed when the file runs",
       "settings.js:12 adminAuth.tokens: not_possible: it is a function",
-      "settings.js:3 credentialSecret: not_possible: it is computed when the file runs",
-      "settings.js:15 contextStorage: taken_over: runtime.contextStorage",
+      "settings.js:3 credentialSecret: changed: it is computed when the file runs: to decrypt credentials, give import its value in the file of --credential-secret-file, or in NODE_RED_CREDENTIAL_SECRET",
+      "settings.js:15 contextStorage.default: taken_over: runtime.contextStorage.default",
+      "settings.js:15 contextStorage.file: taken_over: runtime.contextStorage.file",
       "settings.js:15 contextStorage.file.config.cache: not_possible: it is computed when the file runs",
       "settings.js:16 functionGlobalContext: taken_over: runtime.globalContext",
       "settings.js:16 functionGlobalContext.os: not_possible: it is computed when the file runs: load modules in the Setup tab of function nodes",
@@ -294,7 +326,7 @@ module.exports = {
     ]);
     expect(configuration).toEqual({
       adminAuth: {
-        users: [{ username: "c", password: hash, permissions: "flows.read" }],
+        users: [{ username: "c", password: hash, permissions: ["flows.read", "modules.read"] }],
         tokenLifetimeSeconds: 3600,
       },
       runtime: {
@@ -362,9 +394,9 @@ module.exports = {
   "some-node": 1,
   debugMaxLength: "long",
   globalFunctionTimeout: 0,
-  contextStorage: { default: { module: "redis" } },
+  contextStorage: { default: "file", fast: { module: "redis" }, file: { module: "localfilesystem" } },
   externalModules: { palette: { allowList: ["node-red-*"], denyList: [] } },
-  logging: { console: { level: "off" }, mine: { level: "info", handler() {} } },
+  logging: { console: { level: "off", metrics: true, audit: false }, mine: { level: "info", handler() {} } },
   editorTheme: { projects: { enabled: true } },
   functionTimeout: 0,
 };`);
@@ -375,16 +407,23 @@ module.exports = {
       "settings.js:4 some-node: not_possible: runtime.nodeSettings.some-node: must be a name of letters, digits and _",
       "settings.js:5 debugMaxLength: not_possible: runtime.nodeSettings.debugMaxLength: must be a whole number from 0 to 9007199254740991",
       "settings.js:6 globalFunctionTimeout: taken_over: runtime.nodeSettings.globalFunctionTimeout",
-      "settings.js:7 contextStorage: not_possible: runtime.contextStorage.default.module: must be a store with one of these modules: memory, localfilesystem, database",
-      "settings.js:8 externalModules: taken_over: modules.allow and modules.deny",
+      "settings.js:7 contextStorage.default: taken_over: runtime.contextStorage.default",
+      "settings.js:7 contextStorage.fast: not_possible: runtime.contextStorage.fast.module: must be a store with one of these modules: memory, localfilesystem, database",
+      "settings.js:7 contextStorage.file: taken_over: runtime.contextStorage.file",
       "settings.js:9 logging.console: taken_over: log.level",
+      "settings.js:9 logging.console.metrics: not_needed: GET /metrics has them",
+      "settings.js:9 logging.console.audit: not_needed: the audit log is always written: flowgate audit list shows it",
       "settings.js:9 logging.mine: not_possible: the log is JSON on stdout: collect it there",
       "settings.js:10 editorTheme: not_needed: it is about the editor",
       "settings.js:11 functionTimeout: not_needed: the editor sets it on new nodes only: see globalFunctionTimeout",
+      "settings.js:8 externalModules: taken_over: modules.allow and modules.deny",
     ]);
     expect(configuration).toEqual({
-      runtime: { nodeSettings: { mqttReconnectTime: 15_000, ui: { path: "dashboard" }, globalFunctionTimeout: 0 } },
-      modules: { allow: ["node-red-*"], deny: [] },
+      runtime: {
+        contextStorage: { default: "file", file: { module: "localfilesystem" } },
+        nodeSettings: { mqttReconnectTime: 15_000, ui: { path: "dashboard" }, globalFunctionTimeout: 0 },
+      },
+      modules: { allow: ["node-red-*"] },
       log: { level: "silent" },
     });
   });
@@ -402,6 +441,75 @@ module.exports = {
     ],
   ])("%j", async (settings, row) => {
     expect(await translate(settings)).toMatchObject({ rows: [row], configuration: {} });
+  });
+});
+
+/** A function node that loads modules. */
+const withLibs = (...modules: string[]) => [
+  { id: "f", type: "function", func: "", wires: [], libs: modules.map((module) => ({ var: "x", module })) },
+];
+
+describe("the lists of modules", () => {
+  test.each<
+    [what: string, externalModules: string, needed: string[], modules: string[], lists: object, rows: string[]]
+  >([
+    [
+      "of nodes permit those of functions that the flows load, by name",
+      `{ palette: { allowList: ["node-red-contrib-*"] } }`,
+      ["moment", "node-red-contrib-a"],
+      ["moment", "node-red-contrib-a"],
+      { allow: ["node-red-contrib-*", "moment"] },
+      ["changed: modules.allow and modules.deny, for nodes and functions, with moment for the flows"],
+    ],
+    [
+      "of functions do not keep nodes from being installed",
+      `{ palette: { denyList: ["bad"] }, modules: { allowList: ["moment"], denyList: ["*"] } }`,
+      ["moment"],
+      ["moment"],
+      { allow: ["*", "moment"], deny: ["bad"] },
+      ["changed: modules.allow and modules.deny, for nodes and functions"],
+    ],
+    [
+      "of functions that deny a module leave it out of the command",
+      `{ palette: { allowList: ["a*"] }, modules: { denyList: ["fs-extra"] } }`,
+      ["fs-extra", "moment"],
+      ["moment"],
+      { allow: ["a*", "*"], deny: ["fs-extra"] },
+      [
+        "changed: modules.allow and modules.deny, for nodes and functions",
+        "not_possible: its lists deny the module fs-extra, which the flows need",
+      ],
+    ],
+    [
+      "that contradict each other are reported",
+      `{ palette: { denyList: ["moment"] }, modules: { allowList: ["moment"] } }`,
+      ["moment"],
+      [],
+      { allow: ["*", "moment"], deny: ["moment"] },
+      [
+        "changed: modules.allow and modules.deny, for nodes and functions",
+        "not_possible: they deny the module moment, which the flows need: choose modules.allow and modules.deny",
+      ],
+    ],
+    [
+      "that are code",
+      `{ palette: { allowList: list } }`,
+      ["moment"],
+      ["moment"],
+      {},
+      [
+        "not_possible: it is computed when the file runs",
+        "not_needed: modules are installed with flowgate module install",
+      ],
+    ],
+  ])("%s", async (_, externalModules, needed, installed, lists, details) => {
+    await using folder = await openFolder();
+    await writeFile(join(folder.path, "settings.js"), `module.exports = { externalModules: ${externalModules} };`);
+    await writeFile(join(folder.path, "flows.json"), JSON.stringify(withLibs(...needed)));
+    const { modules, configuration, report } = await readUserFolder({ folder: folder.path });
+    expect(modules.map(({ name }) => name)).toEqual(installed);
+    expect((parse(configuration ?? "{}") as OptionsInput).modules ?? {}).toEqual(lists);
+    expect(report.map(({ outcome, detail }) => `${outcome}: ${detail}`)).toEqual(details);
   });
 });
 

@@ -135,7 +135,7 @@ test.each([
   ],
   [
     ["events", "--kinds", "deployment,nothing"],
-    "Option '--kinds <kinds>' argument 'deployment,nothing' is invalid. There is no kind \"nothing\", only deployment, runtime_state, node_status, node_error, debug, log, module, token, users, proposal.",
+    "Option '--kinds <kinds>' argument 'deployment,nothing' is invalid. There is no kind \"nothing\", only deployment, runtime_state, node_status, node_error, debug, log, module, token, users, proposal, editor_message.",
     "events",
   ],
   [

@@ -148,7 +148,7 @@ export function restNames(value: unknown): unknown {
   if (typeof value === "string") {
     return value
       .replace(
-        /^(?:DEPLOYMENT_OUTCOME|DEPLOYMENT_TYPE|LOG_LEVEL|RUNTIME_STATE_REASON|RUNTIME_STATE|ISOLATION_LEVEL)_(?=[A-Z_]+$)/,
+        /^(?:DEPLOYMENT_OUTCOME|DEPLOYMENT_TYPE|LOG_LEVEL|RUNTIME_STATE_REASON|HEALTH_STATE|CONDITION_KIND|RUNTIME_STATE|ISOLATION_LEVEL)_(?=[A-Z_]+$)/,
         "\0",
       )
       .replace(/^\0(.*)$/s, (_match, name: string) => name.toLowerCase());

@@ -1,9 +1,12 @@
+import { Readable } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { originOf, requires } from "./access.ts";
 import { FlowgateError } from "../errors.ts";
 import { isFields } from "../base/fields.ts";
 import type { Palette } from "./palette/palette.ts";
-import type { DocumentStore, StoredDocument } from "../store/document-store.ts";
+import { peerKey } from "../auth/caller.ts";
+import { type DocumentStore, documentsOfPage, maxDetailsBytes, type StoredDocument } from "../store/document-store.ts";
 
 export type LibraryRoutesOptions = { readonly documents: DocumentStore; readonly palette: Palette };
 
@@ -26,11 +29,14 @@ export function addLibraryRoutes(app: FastifyInstance, { documents, palette }: L
       return document.content;
     }
     const folder = prefixOf(type, path);
-    const entries = toListing(await documents.list(folder), folder);
-    if (entries.length === 0 && path !== "" && !path.endsWith("/")) {
+    // Clients that read slowly keep a page in memory.
+    await request.values.get(peerKey).reserveDocument?.(maxDetailsBytes * documentsOfPage);
+    const [folders, entries] = await Promise.all([documents.listFolders(folder), documents.list(folder)]);
+    if (folders.length + entries.length === 0 && path !== "" && !path.endsWith("/")) {
       throw notFound();
     }
-    return entries;
+    const listing = Readable.from(formatListing(documents, { folder, folders, entries }), { objectMode: false });
+    return reply.type("application/json; charset=utf-8").send(listing);
   };
   app.get("/library/:library/:type", { config: requires("library.read") }, (request, reply) =>
     read(request as EntryRequest, reply),
@@ -50,7 +56,7 @@ export function addLibraryRoutes(app: FastifyInstance, { documents, palette }: L
     const name = nameOf(type, path);
     const origin = originOf(request);
     const entry = { kind: "library_written", origin, subject: name.slice("library/".length) } as const;
-    await documents.put({ name, details: JSON.stringify(details), content, by: origin.by }, entry);
+    await documents.put({ name, details, content, by: origin.by }, entry);
     return reply.status(204).send();
   });
 }
@@ -71,15 +77,22 @@ async function readExamples(palette: Palette, path: string, reply: FastifyReply)
 }
 
 /** Of a function, the body has its text and other properties. Flows are the body itself. */
-function readBody(type: string, body: unknown): { readonly details: object; readonly content: string } {
+function readBody(type: string, body: unknown): { readonly details: string; readonly content: string } {
   if (type === "flows") {
-    return { details: {}, content: JSON.stringify(body ?? null) };
+    return { details: "{}", content: JSON.stringify(body ?? null) };
   }
   if (!isFields(body) || Array.isArray(body) || typeof body["text"] !== "string") {
     throw new FlowgateError("invalid_argument", "the body must be an object with text");
   }
-  const { text, ...details } = body;
-  return { details, content: text };
+  const { text, fn: _, ...details } = body;
+  const json = JSON.stringify(details);
+  if (Buffer.byteLength(json) > maxDetailsBytes) {
+    throw new FlowgateError(
+      "payload_too_large",
+      `the properties of an entry, apart from its text, may have at most ${maxDetailsBytes} bytes`,
+    );
+  }
+  return { details: json, content: text };
 }
 
 async function findEntry(documents: DocumentStore, type: string, path: string): Promise<StoredDocument | undefined> {
@@ -89,20 +102,29 @@ async function findEntry(documents: DocumentStore, type: string, path: string): 
   );
 }
 
-/** The names of folders, and then the entries, with their properties. */
-function toListing(documents: readonly Omit<StoredDocument, "content">[], folder: string): unknown[] {
-  const folders = new Set<string>();
-  const entries: unknown[] = [];
-  for (const { name, details } of documents) {
-    const rest = name.slice(folder.length);
-    const slash = rest.indexOf("/");
-    if (slash === -1) {
-      entries.push({ ...(JSON.parse(details) as object), fn: rest });
-    } else {
-      folders.add(rest.slice(0, slash));
-    }
+type Folder = {
+  readonly folder: string;
+  readonly folders: readonly string[];
+  readonly entries: Awaited<ReturnType<DocumentStore["list"]>>;
+};
+
+/** The names of folders, and then the entries, with their properties, as JSON. Entries are read while the client does. */
+async function* formatListing(documents: DocumentStore, { folder, folders, entries }: Folder): AsyncGenerator<string> {
+  const names = folders.map((name) => JSON.stringify(name)).join();
+  yield `[${names}`;
+  let separator = names === "" ? "" : ",";
+  for (let page = entries; page.length > 0; page = await documents.list(folder, page.at(-1)?.name)) {
+    yield separator + page.map(({ name, details }) => formatEntry(details, name.slice(folder.length))).join();
+    separator = ",";
+    // Stores can answer at once.
+    await setImmediate();
   }
-  return [...folders, ...entries];
+  yield "]";
+}
+
+/** Adds the name to the properties, which are an object without one. */
+function formatEntry(details: string, fn: string): string {
+  return `${details.slice(0, -1)}${details === "{}" ? "" : ","}"fn":${JSON.stringify(fn)}}`;
 }
 
 function prefixOf(type: string, path: string): string {

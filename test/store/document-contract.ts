@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { documentLimits } from "../../src/store/document-store.ts";
+import { documentLimits, documentsOfPage } from "../../src/store/document-store.ts";
 import type { StoreLocation } from "./contract.ts";
 
 const greeting = { name: "library/functions/greet", details: '{"outputs":2}', content: "return msg;", by: "ada" };
@@ -23,7 +23,7 @@ export function documentContract(createLocation: () => Promise<StoreLocation>): 
     await store.documents.put(greeting);
     await store.documents.put({ ...greeting, content: "return null;", by: undefined });
     expect(await store.documents.find(greeting.name)).toEqual({ ...greeting, content: "return null;", by: undefined });
-    expect(await store.documents.list("")).toHaveLength(1);
+    expect(await store.documents.list("library/functions/")).toHaveLength(1);
   });
 
   test("a document is written with its audit entry, or not at all", async () => {
@@ -38,10 +38,10 @@ export function documentContract(createLocation: () => Promise<StoreLocation>): 
     expect(entries).toMatchObject([{ kind: "library_written", subject: "functions/greet", origin: { by: "ada" } }]);
   });
 
-  test("documents are listed by the beginning of their names, literally and without their content", async () => {
+  test("a folder has the documents and folders that are directly in it, by their literal names", async () => {
     await using location = await createLocation();
     await using store = await location.open();
-    for (const name of ["a_/2", "a_/1", "ab/3", "ä𝄞/4", "a_"]) {
+    for (const name of ["a_/2", "a_/1", "a_/c/4", "a_/c/5", "a_/b/d/6", "ab/3", "ä𝄞/4", "a_"]) {
       await store.documents.put({ ...greeting, name });
     }
     const { content: _, ...listed } = greeting;
@@ -49,8 +49,25 @@ export function documentContract(createLocation: () => Promise<StoreLocation>): 
       { ...listed, name: "a_/1" },
       { ...listed, name: "a_/2" },
     ]);
+    expect(await store.documents.listFolders("a_/")).toEqual(["b", "c"]);
     expect(await store.documents.list("ä𝄞/")).toEqual([{ ...listed, name: "ä𝄞/4" }]);
     expect(await store.documents.list("A_/")).toEqual([]);
+    expect(await store.documents.listFolders("a_/c/")).toEqual([]);
+  });
+
+  test("the documents of a folder are listed in pages", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const names = Array.from({ length: documentsOfPage + 2 }, (_, at) => `a/${at}`).toSorted();
+    for (const name of names) {
+      await store.documents.put({ ...greeting, name });
+      await store.documents.put({ ...greeting, name: `a/0/${name}` });
+    }
+    const first = await store.documents.list("a/");
+    expect(first.map(({ name }) => name)).toEqual(names.slice(0, documentsOfPage));
+    const last = await store.documents.list("a/", first.at(-1)?.name);
+    expect(last.map(({ name }) => name)).toEqual(names.slice(documentsOfPage));
+    expect(await store.documents.list("a/", names.at(-1))).toEqual([]);
   });
 
   test("a document beyond the limit is rejected, and changes nothing", async () => {
@@ -58,7 +75,7 @@ export function documentContract(createLocation: () => Promise<StoreLocation>): 
     await using store = await location.open();
     await store.documents.put(greeting);
     const large = "x".repeat(documentLimits.totalBytes);
-    // Lists contain the details of all documents.
+    // Both count.
     for (const change of [{ content: large }, { details: JSON.stringify({ name: large }) }]) {
       await expect(store.documents.put({ ...greeting, ...change })).rejects.toMatchObject({ reason: "limit_exceeded" });
     }

@@ -1,6 +1,6 @@
 import { FlowgateError } from "../../errors.ts";
 import type { AuditRecord } from "../audit-store.ts";
-import { documentLimits, type StoredDocument } from "../document-store.ts";
+import { documentLimits, documentsOfPage, type StoredDocument } from "../document-store.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";
 import { insert, type Query, toPortable } from "./query.ts";
 
@@ -22,13 +22,29 @@ export async function findDocument(query: Query, name: string): Promise<StoredDo
   return row && { ...toListed(row), content: row.content };
 }
 
-export async function listDocuments(query: Query, prefix: string): Promise<Omit<StoredDocument, "content">[]> {
-  const rows = await query<DocumentRow>(
-    "SELECT name, details, changed_by FROM flowgate.document WHERE substr(name, 1, CAST($2 AS integer)) = $1",
-    // Databases count characters, not UTF-16 code units.
-    [prefix, Array.from(prefix).length],
+/** The part of a name behind a folder. Databases count characters, not UTF-16 code units. */
+const rest = "substr(name, CAST($2 AS integer) + 1)";
+const isWithin = "substr(name, 1, CAST($2 AS integer)) = $1";
+
+export async function listDocumentFolders(query: Query, folder: string): Promise<string[]> {
+  const rows = await query<{ rest: string }>(
+    `SELECT ${rest} AS rest FROM flowgate.document WHERE ${isWithin} AND ${rest} LIKE '%/%'`,
+    [folder, Array.from(folder).length],
   );
-  return rows.map(toListed).toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  return [...new Set(rows.map((row) => row.rest.slice(0, row.rest.indexOf("/"))))].toSorted();
+}
+
+export async function listDocuments(
+  query: Query,
+  folder: string,
+  after = "",
+): Promise<Omit<StoredDocument, "content">[]> {
+  const rows = await query<DocumentRow>(
+    `SELECT name, details, changed_by FROM flowgate.document
+    WHERE name > $3 AND ${isWithin} AND ${rest} NOT LIKE '%/%' ORDER BY name LIMIT ${documentsOfPage}`,
+    [folder, Array.from(folder).length, after],
+  );
+  return rows.map(toListed);
 }
 
 export type PutDocumentCall = { readonly document: StoredDocument; readonly entry: AuditRecord | undefined };
@@ -39,10 +55,10 @@ export async function putDocument(query: Query, { document, entry }: PutDocument
   const log = await lockAudit(query);
   await query("DELETE FROM flowgate.document WHERE name = $1", [name]);
   const [totals] = await query<{ last: number | null; count: number; bytes: number | null }>(
-    "SELECT max(seq) AS last, count(*) AS count, sum(length(details) + length(content)) AS bytes FROM flowgate.document",
+    "SELECT max(seq) AS last, count(*) AS count, sum(octet_length(details) + octet_length(content)) AS bytes FROM flowgate.document",
   );
   const { last = 0, count = 0, bytes = 0 } = totals ?? {};
-  const added = details.length + content.length;
+  const added = Buffer.byteLength(details) + Buffer.byteLength(content);
   if (count >= documentLimits.count || Number(bytes) + added > documentLimits.totalBytes) {
     throw new FlowgateError(
       "limit_exceeded",

@@ -10,7 +10,7 @@ import type { DesiredStateStore } from "../desired-state.ts";
 import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import { readContext, writeContext } from "./context-values.ts";
 import { type KnownState, setDesiredState } from "./desired-state.ts";
-import { findDocument, listDocuments, putDocument } from "./documents.ts";
+import { findDocument, listDocumentFolders, listDocuments, putDocument } from "./documents.ts";
 import { findModules, findTarball, insertTarball, listTarballs, recordModules } from "./modules.ts";
 import { toInsertProposalCall, toProposalEntry } from "./proposal-row.ts";
 import { endProposal, findProposal, findProposalEntry, insertProposal, listProposals } from "./proposals.ts";
@@ -85,7 +85,8 @@ export function createAuditStore({ query, write }: Access, verify: AuditStore["v
 export function createDocumentStore({ query, write }: Access): DocumentStore {
   return {
     find: (name) => findDocument(query, name),
-    list: (prefix) => listDocuments(query, prefix),
+    listFolders: (folder) => listDocumentFolders(query, folder),
+    list: (folder, after) => listDocuments(query, folder, after),
     put: (document, entry) => write("putDocument", { document, entry }),
   };
 }

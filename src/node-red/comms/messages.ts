@@ -13,6 +13,20 @@ export type RevisionUrl = (rev: string) => string;
 /** The kinds of events that the editor shows, apart from debug messages. */
 export const shownCases: readonly EventCase[] = ["nodeStatus", "nodeError", "deployment", "runtimeState"];
 
+const texts = new WeakMap<CommsMessage, string>();
+
+/** A message as JSON, which is written once for all sessions. */
+export function formatMessage(message: CommsMessage): string {
+  return texts.getOrInsertComputed(message, () => JSON.stringify(message));
+}
+
+const shared = new WeakMap<Event, readonly CommsMessage[]>();
+
+/** The messages for an event without a link, which are created once for all sessions. */
+export function toSharedMessages(event: Event): readonly CommsMessage[] {
+  return shared.getOrInsertComputed(event, () => toMessages(event));
+}
+
 /**
  * The messages that the editor receives for an event, as Node-RED sends them (@node-red/runtime's comms.js). The editor inserts the texts of
  * notifications as HTML, so they are escaped here. It escapes all other texts itself. `revisionUrl` makes deployments show a link to their

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import { createContextValues } from "@connectrpc/connect";
 import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
@@ -9,7 +10,14 @@ import { FlowgateError } from "../../errors.ts";
 import type { EventCase } from "../../live/events.ts";
 import type { JoinedFeed } from "../../live/feed.ts";
 import type { Origin } from "../../store/audit-store.ts";
-import { type CommsMessage, type RevisionUrl, shownCases, toMessages } from "./messages.ts";
+import {
+  type CommsMessage,
+  formatMessage,
+  type RevisionUrl,
+  shownCases,
+  toMessages,
+  toSharedMessages,
+} from "./messages.ts";
 import type { PaletteChanges } from "./palette-changes.ts";
 
 export type SessionOptions = {
@@ -56,6 +64,8 @@ export class CommsSession {
   #waiting: CommsMessage[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isAlive = true;
+  /** Resolves when the states of the last topic were sent. */
+  #retained: Promise<void> = Promise.resolve();
   /** Resolves when the messages so far were handled. */
   #received: Promise<void> = Promise.resolve();
   #receiving = 0;
@@ -136,7 +146,7 @@ export class CommsSession {
     if (typeof subscribe === "string") {
       // Each answer can be long.
       await this.#untilRead();
-      this.#subscribe(subscribe);
+      await (this.#retained = this.#subscribe(subscribe));
     }
   }
 
@@ -210,7 +220,7 @@ export class CommsSession {
     this.#resources.use(this.#options.palette.subscribe((message) => this.#send([message])));
   }
 
-  #subscribe(topic: string): void {
+  async #subscribe(topic: string): Promise<void> {
     if (topic === "debug" && this.#mayDebug && !this.#hasDebug) {
       this.#hasDebug = true;
       this.#follow(new Set(["debug"]));
@@ -219,8 +229,14 @@ export class CommsSession {
     if (this.#topics.size < maxTopics) {
       this.#topics.set(topic, isRetained);
     }
-    const states = this.#feed?.states().filter((event) => this.#isShown(event)) ?? [];
-    this.#send(states.flatMap((event) => toMessages(event)).filter((message) => isRetained(message.topic)));
+    const states = this.#feed?.states() ?? [];
+    // There can be thousands, for hundreds of sessions.
+    for (let at = 0; at < states.length && !this.#resources.disposed; at += maxGroup) {
+      const shown = states.slice(at, at + maxGroup).filter((event) => this.#isShown(event));
+      this.#send(shown.flatMap(toSharedMessages).filter((message) => isRetained(message.topic)));
+      await this.#untilRead();
+      await setImmediate();
+    }
   }
 
   /** Sends the events of these kinds from now on, as fast as the client reads them. */
@@ -233,6 +249,8 @@ export class CommsSession {
     void (async () => {
       try {
         for await (const event of stream) {
+          // A state from before must not replace this one.
+          await this.#retained;
           if (this.#isShown(event) || event.kind.case === "dropped") {
             this.#send(this.#toNews(event));
           }
@@ -255,18 +273,18 @@ export class CommsSession {
   }
 
   /** A deployment is news once, while its outcome can change several times. */
-  #toNews(event: Event): CommsMessage[] {
-    const messages = toMessages(event, this.#options.revisionUrl);
+  #toNews(event: Event): readonly CommsMessage[] {
     if (event.kind.case !== "deployment") {
-      return messages;
+      return toSharedMessages(event);
     }
+    const messages = toMessages(event, this.#options.revisionUrl);
     const isKnown = this.#rev === event.rev;
     this.#rev = event.rev;
     return isKnown ? messages.filter(({ topic }) => topic !== "notification/runtime-deploy") : messages;
   }
 
   get #isBehind(): boolean {
-    return this.#waiting.length >= maxGroup || this.#socket.bufferedAmount > maxBufferedBytes;
+    return this.#socket.bufferedAmount > maxBufferedBytes;
   }
 
   /** Resolves when the client has read most of what was sent to it. */
@@ -281,13 +299,23 @@ export class CommsSession {
       return;
     }
     this.#waiting.push(...messages);
-    this.#timer ??= setTimeout(() => this.#flush(), groupMs);
+    if (this.#waiting.length >= maxGroup) {
+      this.#flush();
+    } else {
+      this.#timer ??= setTimeout(() => this.#flush(), groupMs);
+    }
   }
 
   #flush(): void {
+    clearTimeout(this.#timer);
     this.#timer = undefined;
     for (let at = 0; at < this.#waiting.length; at += maxGroup) {
-      this.#socket.send(JSON.stringify(this.#waiting.slice(at, at + maxGroup)));
+      this.#socket.send(
+        `[${this.#waiting
+          .slice(at, at + maxGroup)
+          .map(formatMessage)
+          .join()}]`,
+      );
     }
     this.#waiting = [];
   }

@@ -17,9 +17,13 @@ import { adminAuth, known } from "../../auth/users.ts";
 
 const users = adminAuth({ ada: ["*"], viewer: ["read"], stranger: ["flows.write"] });
 
-type ServerOptions = { readonly configured?: AdminAuth | undefined; readonly refusal?: number | undefined };
+type ServerOptions = {
+  readonly configured?: AdminAuth | undefined;
+  readonly refusal?: number | undefined;
+  readonly isShown?: () => boolean;
+};
 
-async function start({ configured, refusal }: ServerOptions = {}) {
+async function start({ configured, refusal, isShown = () => true }: ServerOptions = {}) {
   const stack = new AsyncDisposableStack();
   const tokens = createMemoryTokens();
   const { audit, uses } = collectEvents();
@@ -35,7 +39,7 @@ async function start({ configured, refusal }: ServerOptions = {}) {
     authenticator,
     calls,
     join: () => ({ feed: hub, ready: undefined, [Symbol.dispose]() {} }),
-    isShown: () => true,
+    isShown,
     palette: { subscribe: () => ({ [Symbol.dispose]() {} }) },
     onDenied: ({ by }) => denied.push(by),
     clientOf: () => ({ address: "127.0.0.1", requestId: "1" }),
@@ -263,6 +267,32 @@ test("messages that are too large, binary or too many end the session", async ()
     attempt(client.socket);
     expect(await client.closed).toBe(code);
   }
+});
+
+test("states are sent in small parts, and none replaces a later one", async () => {
+  let inTurn = 0;
+  let mostInTurn = 0;
+  const isShown = (): boolean => {
+    if (inTurn === 0) {
+      setImmediate(() => (inTurn = 0));
+    }
+    inTurn += 1;
+    mostInTurn = Math.max(mostInTurn, inTurn);
+    return true;
+  };
+  await using server = await start({ isShown });
+  for (let n = 0; n < 2_000; n += 1) {
+    server.hub.publish(status(`n${n}`, "before"));
+  }
+  using client = await connect(server.url);
+  client.send({ subscribe: "status/#" });
+  await client.untilTopic("status/n0");
+  server.hub.publish(status("n1999", "after"));
+  await client.until(() => client.messages.some(({ data }) => (data as { text: string }).text === "after"));
+  const texts = client.messages.filter(({ topic }) => topic === "status/n1999");
+  expect(texts.map(({ data }) => data)).toEqual([{ text: "before" }, { text: "after" }]);
+  expect(new Set(client.messages.map(({ topic }) => topic)).size).toBe(2_000);
+  expect(mostInTurn).toBeLessThan(200);
 });
 
 test("a client that asks for all states again and again without reading them is disconnected", async () => {

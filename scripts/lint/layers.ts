@@ -80,7 +80,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // Node-RED's tools, on a listener of their own.
     "node-red": [
       "base errors.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
-      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
+      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/json @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
     ],
     options: [
       "base runtime modules auth live live/webhooks services server/http server/pipeline",

@@ -9,6 +9,7 @@ import type { Logger } from "pino";
 import { createUpgradeCheck, protectRoutes } from "./access.ts";
 import { type CommsOptions, serveComms } from "./comms/server.ts";
 import { handleErrors, sendError } from "./errors.ts";
+import { limitJsonBodies } from "./json-bodies.ts";
 import { limitRequests } from "./request-limits.ts";
 import { addRoutes, type RoutesOptions } from "./routes.ts";
 import { addressOf, listen } from "../base/addresses.ts";
@@ -85,6 +86,7 @@ export async function openNodeRedListener(options: NodeRedListenerOptions): Prom
   measureRequests(app, options.observer);
   protectRoutes(app, { ...options, hosts: checkedHosts });
   limitRequests(app, options);
+  limitJsonBodies(app);
   addRoutes(app, { ...options, closing: closing.signal });
   await app.ready();
   if (server === undefined) {

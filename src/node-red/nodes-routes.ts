@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { requires } from "./access.ts";
 import { NodeRedError } from "./errors.ts";
+import { findFile } from "./form-file.ts";
 import type { Palette } from "./palette/palette.ts";
 import { type PathRequest, acceptedLanguage, sendSet, sendTemplates, wantsJson } from "./palette/routes.ts";
 import type { ServiceCalls } from "./service-calls.ts";
@@ -58,7 +59,7 @@ export function addNodesRoutes(app: FastifyInstance, { palette, calls, tarballBy
     );
     installs.post("/nodes", { ...writes, bodyLimit: tarballBytes }, async (request, reply) => {
       const { body } = request;
-      const input = body instanceof Buffer ? { tarball: await readTarball(request, body) } : readPackage(body);
+      const input = body instanceof Buffer ? { tarball: readTarball(request, body) } : readPackage(body);
       if (!("tarball" in input)) {
         await assertNew(input);
       }
@@ -111,15 +112,12 @@ function readPackage(body: unknown): PackageRequest {
 }
 
 /** The file in the field `tarball` of a form. */
-async function readTarball({ headers }: FastifyRequest, body: Buffer): Promise<Uint8Array> {
-  const type = headers["content-type"] ?? "";
-  // The parser of fetch, which Node has.
-  const form = await new Response(body, { headers: { "content-type": type } }).formData().catch(() => undefined);
-  const tarball = form?.get("tarball");
-  if (!(tarball instanceof File)) {
+function readTarball({ headers }: FastifyRequest, form: Buffer): Uint8Array {
+  const tarball = findFile(form, headers["content-type"] ?? "", "tarball");
+  if (tarball === undefined) {
     throw new FlowgateError("invalid_argument", "the form must have a file, in the field tarball");
   }
-  return tarball.bytes();
+  return tarball;
 }
 
 /** The name of a module, which may have a scope, and that of a set of its nodes. */

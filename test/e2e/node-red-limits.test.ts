@@ -1,4 +1,4 @@
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { tab } from "./flow-builders.ts";
@@ -29,15 +29,20 @@ async function countOf(labels: string): Promise<number> {
   return Number(line?.split(" ").at(-1) ?? 0);
 }
 
-test("bodies on the port of Node-RED's tools share the memory of those on the port of the API", async () => {
-  expect((await deployByTool()).status).toBe(204);
+/** A request whose body does not arrive: it holds all the memory for bodies of its kind that one client may have. */
+async function takeMemory(path: string, type: string): Promise<Socket> {
   const { hostname, port } = new URL(service.toolsUrl);
   const slow = connect({ host: hostname, port: Number(port) });
   await once(slow, "connect");
-  // Its body does not arrive. It takes all that one client may have.
   slow.write(
-    `POST /flows HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${tool}\r\nContent-Type: application/json\r\nContent-Length: 10000000\r\n\r\n`,
+    `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${tool}\r\nContent-Type: ${type}\r\nContent-Length: 14000000\r\n\r\n`,
   );
+  return slow;
+}
+
+test("bodies on the port of Node-RED's tools share the memory of those on the port of the API", async () => {
+  expect((await deployByTool()).status).toBe(204);
+  const slow = await takeMemory("/flows", "application/json");
   await eventually(async () => expect((await deployByTool()).status).toBe(503));
   const refused = await deployByTool();
   expect(refused.json()).toMatchObject({ code: "overloaded" });
@@ -49,6 +54,71 @@ test("bodies on the port of Node-RED's tools share the memory of those on the po
   slow.destroy();
   await eventually(async () => expect((await deployByTool()).status).toBe(204));
   expect((await deployByApi()).status).toBe(204);
+});
+
+const post = (path: string, body: string) =>
+  service.sendTool("POST", path, { headers: { ...bearer(tool), ...json }, body });
+const list = (path: string) => service.sendTool("GET", `/library/local/${path}`, { headers: bearer(tool) });
+
+test("a folder of the library is listed whole, a part at a time, in the memory of requests", async () => {
+  const info = "x".repeat(60_000);
+  const names = Array.from({ length: 40 }, (_, at) => `f${at}`).toSorted();
+  for (const name of [...names, "b/below", "a/c/below"]) {
+    const entry = { info, fn: "another", text: "return msg;" };
+    expect((await post(`/library/local/large/${name}`, JSON.stringify(entry))).status).toBe(204);
+  }
+  expect((await list("large")).json()).toEqual(["a", "b", ...names.map((fn) => ({ info, fn }))]);
+  expect((await list("large/a/")).json()).toEqual(["c"]);
+  expect((await list("large/absent")).status).toBe(404);
+  expect((await list("other")).json()).toEqual([]);
+  // Listings take of the same memory as bodies that are not decoded.
+  const slow = await takeMemory("/nodes", "multipart/form-data; boundary=b");
+  await eventually(async () => expect((await list("large")).status).toBe(503));
+  slow.destroy();
+  await eventually(async () => expect((await list("large")).status).toBe(200));
+});
+
+const nested = (depth: number): string => `{"a":`.repeat(depth) + "1" + "}".repeat(depth);
+const levels = { status: 400, code: "invalid_argument", message: "the body is nested more than 100 levels deep" };
+const values = {
+  status: 413,
+  code: "payload_too_large",
+  message: "the body may have at most 65536 values: send less at once",
+};
+
+test.each([
+  ["settings of many levels", "/settings/user", nested(40_000), levels],
+  ["an entry of many levels", "/library/local/flows/deep", nested(101), levels],
+  ["an entry of many values", "/library/local/flows/wide", `[${"{},".repeat(40_000)}1]`, values],
+  ["settings of many values", "/settings/user", `{"a":[${"1,".repeat(70_000)}1]}`, values],
+  [
+    "an entry of many properties",
+    "/library/local/functions/long",
+    JSON.stringify({ text: "", info: "ä".repeat(40_000) }),
+    {
+      status: 413,
+      code: "payload_too_large",
+      message: /^the properties of an entry, apart from its text, may have at most 65536 bytes$/,
+    },
+  ],
+  [
+    "the name of a module in a large body",
+    "/nodes",
+    JSON.stringify({ module: "a", version: "x".repeat(2_000_000) }),
+    { status: 413, code: "payload_too_large", message: "the body may have at most 1048576 bytes of JSON" },
+  ],
+])("refuses %s", async (_, path, body, { status, ...error }) => {
+  const reply = await post(path, body);
+  expect(reply).toMatchObject({ status });
+  const { code, message } = reply.json() as typeof error;
+  expect(code).toBe(error.code);
+  expect(message).toMatch(error.message);
+});
+
+test("accepts settings of as many levels as flows may have", async () => {
+  expect((await post("/settings/user", nested(100))).status).toBe(204);
+  const { body } = await service.sendTool("GET", "/settings/user", { headers: bearer(tool) });
+  expect(body).toBe(nested(100));
 });
 
 test("its requests are measured by RPC and code", async () => {

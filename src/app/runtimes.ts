@@ -136,7 +136,7 @@ export async function openRuntimes(
       store: store.flows,
       desired,
       cluster,
-      redact: (text) => live.redact(text, true),
+      redactor: live.redactor,
     }),
   );
   const prepare = async (): Promise<void> => {

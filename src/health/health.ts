@@ -61,11 +61,9 @@ export function foldHealth(facts: HealthFacts): Health {
 }
 
 /** The health of several replicas: the state of those that run flows, the worst first, and the conditions of all. */
-export function combineHealth(replicas: readonly Health[], nowMs: number): Health {
-  const running = replicas.filter(({ state, conditions }) => state !== "failed" || !isWithoutRunner(conditions));
-  if (replicas.length > 0 && running.length === 0) {
-    return { state: "failed", conditions: [noRunner(nowMs)] };
-  }
+export function combineHealth(replicas: readonly Health[]): Health {
+  const runners = replicas.filter(({ conditions }) => !conditions.some(({ kind }) => kind === "no_runner"));
+  const running = runners.length === 0 ? replicas : runners;
   const states: readonly HealthState[] = ["failed", "starting", "degraded", "healthy", "stopped"];
   const state = states.find((each) => running.some((health) => health.state === each)) ?? "starting";
   const conditions = new Map<string, Condition>();
@@ -85,14 +83,6 @@ function merge(one: Condition, other: Condition): Condition {
 
 function bySeverity(one: Condition, other: Condition): number {
   return conditionKinds.indexOf(one.kind) - conditionKinds.indexOf(other.kind) || other.lastMs - one.lastMs;
-}
-
-function isWithoutRunner(conditions: readonly Condition[]): boolean {
-  return conditions.some(({ kind }) => kind === "no_runner");
-}
-
-function noRunner(atMs: number): Condition {
-  return { kind: "no_runner", sinceMs: atMs, lastMs: atMs, count: 1, message: "no replica runs the flows" };
 }
 
 function stateOf({ state }: HealthFacts, hasConditions: boolean): HealthState {
@@ -119,14 +109,13 @@ function blocking({ state, stateSinceMs, nowMs, message = "", result }: HealthFa
       return condition("safe_mode");
     case "standby":
     case "disabled":
-      return [{ ...noRunner(nowMs), sinceMs: stateSinceMs }];
+      return condition("no_runner", "no replica runs the flows");
     case "failed":
       if (result !== undefined && result.missingTypes.length > 0) {
         return condition("missing_types", `these node types are not installed: ${result.missingTypes.join(", ")}`);
       }
       return condition(result?.lacksModules === true ? "missing_modules" : "not_started");
     case "running":
-      // Its nodes may have stopped failing since.
       return result?.outcome === "degraded" ? condition("nodes_not_started", result.message) : [];
     default:
       return [];

@@ -1,4 +1,5 @@
 import type { NodeState, NodeStates } from "../live/node-states.ts";
+import { type Redactor, redactNode } from "../live/redactor.ts";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { type Runtime, type RuntimeState, outcomeMessage } from "../runtime/runtime.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
@@ -15,7 +16,7 @@ type MonitorOptions = {
   /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
   /** Removes the values of credentials from texts of flows. */
-  readonly redact: (text: string) => string;
+  readonly redactor: () => Redactor;
   readonly now?: () => number;
 };
 
@@ -47,7 +48,7 @@ export class HealthMonitor implements Disposable {
   health(): Health {
     const own = this.own();
     const others = this.#options.cluster?.replicas().flatMap(({ isSelf, health }) => (isSelf ? [] : (health ?? [])));
-    return others === undefined ? own : combineHealth([own, ...others], this.#now());
+    return others === undefined ? own : combineHealth([own, ...others]);
   }
 
   /** The health of the flows of this replica. */
@@ -100,9 +101,18 @@ export class HealthMonitor implements Disposable {
     }
     // A process ends once: the state changes again before the next one does.
     if (state === "restarting" && reason !== undefined && reason !== "safe_mode") {
-      const text = this.#options.redact(outcomeMessage({ message }) ?? "");
+      const redactor = this.#options.redactor();
+      const text = redactor.redact(outcomeMessage({ message }) ?? "", true);
       const recent = this.#exits.filter(({ atMs }) => nowMs - atMs < restartedForMs);
-      this.#exits = [...recent, { atMs: nowMs, reason, message: text, fault }].slice(-maxExits);
+      this.#exits = [
+        ...recent,
+        {
+          atMs: nowMs,
+          reason,
+          message: text,
+          fault: fault && { ...fault, node: redactNode(redactor, fault.node) },
+        },
+      ].slice(-maxExits);
     }
   }
 }

@@ -7,7 +7,7 @@ import { redactLine } from "./flow-log.ts";
 import type { Deploy, FlowsDeployed } from "./messages.ts";
 import { maxNameChars } from "./node-events.ts";
 import type { CompleteOptions } from "./options.ts";
-import { type DeploymentResult, type WaitOptions, pending } from "./runtime.ts";
+import { type DeploymentResult, type WaitOptions, pending, running } from "./runtime.ts";
 import { nameOptions } from "./sandbox.ts";
 
 /** A revision to apply, and the callers that wait for the result. */
@@ -204,19 +204,19 @@ export class AppliedDeployments {
   }
 }
 
-/** Why a deployment has failed, without secrets; undefined: it has not. */
-export function describeFailure(
-  { failure }: Pick<FlowsDeployed, "failure">,
+/** The result of a deployment, as its process has reported it. */
+export function toResult(
+  { failure, failedNodes = [], missingTypes = [], lacksModules }: FlowsDeployed,
   redact: CompleteOptions["redact"],
-): string | undefined {
-  return failure === undefined ? undefined : nameOptions(redactLine(failure, redact));
-}
-
-/** Which nodes of flows that run have logged errors at their start; undefined if none has. */
-export function describeFailedNodes(
-  { failedNodes = [] }: Pick<FlowsDeployed, "failedNodes">,
-  redact: CompleteOptions["redact"],
-): string | undefined {
+): DeploymentResult {
+  if (failure !== undefined) {
+    const message = nameOptions(redactLine(failure, redact));
+    return { outcome: "failed", missingTypes, lacksModules, message };
+  }
+  if (failedNodes.length === 0) {
+    return running;
+  }
   const names = failedNodes.map((name) => redact(name, name.length >= maxNameChars));
-  return names.length === 0 ? undefined : `nodes logged errors while they were started: ${names.join(", ")}`;
+  const message = `nodes logged errors while they were started: ${names.join(", ")}`;
+  return { outcome: "degraded", missingTypes: [], message };
 }

@@ -1,22 +1,16 @@
 import type { Revision } from "../store/revision.ts";
 import type { ProcessExit } from "./child-process.ts";
 import type { Deployment } from "./deployment-queue.ts";
-import type { FlowsDeployed, ModulesLoaded, Ready } from "./messages.ts";
-
-export type DeployedResult = Required<Pick<FlowsDeployed, "missingTypes">> &
-  Pick<FlowsDeployed, "failure" | "lacksModules"> & {
-    /** Which nodes logged errors while they were started; absent if none did. */
-    readonly nodeErrors?: string;
-    /** Whether the process had received no deployment before. */
-    readonly isFirst: boolean;
-  };
+import type { ModulesLoaded, Ready } from "./messages.ts";
+import type { DeploymentResult } from "./runtime.ts";
 
 export type InstanceEvents = {
   /** Called for each message after its start, heartbeats included. */
   readonly onActivity: () => void;
   readonly onReady: (ready: Ready) => void;
   readonly onModulesLoaded: (loaded: ModulesLoaded) => void;
-  readonly onDeployed: (deployment: Deployment, result: DeployedResult) => void;
+  /** `isFirst`: the process had received no deployment before. */
+  readonly onDeployed: (deployment: Deployment, result: DeploymentResult, isFirst: boolean) => void;
   readonly onExit: (exit: InstanceExit) => void;
   /** Called when flows have shown that code of them may disturb later ones, at times for each message. */
   readonly onDistrust: (reason: string) => void;

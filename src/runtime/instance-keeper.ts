@@ -6,9 +6,9 @@ import { removeContent } from "./folders.ts";
 import type { ModulesLoaded, Ready } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { Backoff, ModuleExclusion, ModuleLoads, type Renewals, stopLimitMs } from "./restarts.ts";
-import type { DeployedResult, InstanceExit } from "./instance-events.ts";
+import type { InstanceExit } from "./instance-events.ts";
 import { RuntimeInstance } from "./runtime-instance.ts";
-import { type DeploymentResult, type RevisionResult, type RuntimeProcessStats, pending, running } from "./runtime.ts";
+import { type DeploymentResult, type RevisionResult, type RuntimeProcessStats, pending } from "./runtime.ts";
 import type { StateReporter } from "./state-reporter.ts";
 
 type KeeperOptions = {
@@ -187,7 +187,7 @@ export class InstanceKeeper {
       },
       onReady: (ready) => this.#handleReady(instance, ready),
       onModulesLoaded: (loaded) => this.#handleModulesLoaded(loaded),
-      onDeployed: (deployment, result) => this.#handleDeployed(deployment, result),
+      onDeployed: (...deployed) => this.#handleDeployed(...deployed),
       onDistrust: (reason) => void this.#renewals.distrust(reason),
       onExit: (exit) => {
         if (instance === this.#prepared) {
@@ -291,26 +291,17 @@ export class InstanceKeeper {
     void instance.stop(stopMs);
   }
 
-  #handleDeployed(
-    deployment: Deployment,
-    { isFirst, failure, nodeErrors, missingTypes, lacksModules }: DeployedResult,
-  ): void {
+  #handleDeployed(deployment: Deployment, result: DeploymentResult, isFirst: boolean): void {
     // Flows of before may be the reason, for example because they have used up all file descriptors.
-    if (!isFirst && missingTypes.some((type) => this.#nodeTypes?.has(type))) {
+    if (!isFirst && result.missingTypes.some((type) => this.#nodeTypes?.has(type))) {
       this.#renewals.request("node types could not be loaded");
       this.#queue.add({ ...deployment, type: "full" });
       this.#deployNext();
       return;
     }
-    const result: DeploymentResult =
-      failure !== undefined
-        ? { outcome: "failed", missingTypes, lacksModules, message: failure }
-        : nodeErrors !== undefined
-          ? { outcome: "degraded", missingTypes: [], message: nodeErrors }
-          : running;
-    this.#isFlawless = result === running;
+    this.#isFlawless = result.outcome === "running";
     const reasons = [result.message, this.#exclusion.reason].filter((reason) => reason !== undefined);
-    const state = failure === undefined ? "running" : "failed";
+    const state = result.outcome === "failed" ? "failed" : "running";
     this.#reporter.set(state, reasons.join("; ") || undefined, { trace: deployment.trace });
     resolveWaiters(deployment, result);
     this.#onResult({ revision: deployment.revision, result });

@@ -9,8 +9,7 @@ import {
   type Deployment,
   deployMessage,
   deploymentBudgetMs,
-  describeFailedNodes,
-  describeFailure,
+  toResult,
 } from "./deployment-queue.ts";
 import { ExitReport } from "./exit-report.ts";
 import type { InstanceEvents } from "./instance-events.ts";
@@ -271,7 +270,7 @@ export class RuntimeInstance {
   }
 
   #handleDeployed(deployed: FlowsDeployed): void {
-    const { id, failure, missingTypes = [], lacksModules, rejected } = deployed;
+    const { id, failure, rejected } = deployed;
     const deployment = this.#unfinished;
     if (deployment === undefined || id !== this.#deploymentId || this.#phase !== "deploying") {
       return;
@@ -282,15 +281,7 @@ export class RuntimeInstance {
     this.#deploySpan?.end(failure === undefined ? undefined : "failed");
     this.#deploySpan = undefined;
     this.#enter("idle");
-    const reason = describeFailure(deployed, this.#options.redact);
-    const nodeErrors = describeFailedNodes(deployed, this.#options.redact);
-    this.#events.onDeployed(deployment, {
-      isFirst,
-      missingTypes,
-      ...(lacksModules && { lacksModules }),
-      ...(reason !== undefined && { failure: reason }),
-      ...(nodeErrors !== undefined && { nodeErrors }),
-    });
+    this.#events.onDeployed(deployment, toResult(deployed, this.#options.redact), isFirst);
   }
 
   #handleCrashed(message: Crashed): void {

@@ -58,8 +58,10 @@ test("errors of a node end with the node", async () => {
 });
 
 test("exits of the process are counted, degrade the flows that run again, and lead to safe mode", async () => {
-  const crashing = functionNode("crashing", { z: "C", func: "void Promise.reject(new Error('leak'));" });
-  await deploy(service, { flows: [...good, tab("C"), crashing] }, "nodes");
+  const name = "knows canary-of-a-credential";
+  const crashing = functionNode("crashing", { z: "C", name, func: "void Promise.reject(new Error('leak'));" });
+  const credentials = { crashing: { token: "canary-of-a-credential" } };
+  await deploy(service, { flows: [...good, tab("C"), crashing], credentials }, "nodes");
   const crash = (count: number) =>
     eventually(async () => {
       if ((await readHealth()).restarts < count) {
@@ -73,7 +75,9 @@ test("exits of the process are counted, degrade the flows that run again, and le
   await eventually(async () =>
     expect(await readHealth()).toMatchObject({
       state: "degraded",
-      conditions: [{ kind: "restarted", reason: "crashed", count: 1, nodeId: "crashing" }],
+      conditions: [
+        { kind: "restarted", reason: "crashed", count: 1, nodeId: "crashing", nodeName: "knows [redacted]" },
+      ],
     }),
   );
   expect(await service.get("/works")).toBe("works");

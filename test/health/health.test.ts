@@ -100,20 +100,20 @@ describe("with several replicas", () => {
   const troubled = foldHealth({ ...healthy, failing: [failing(1)] });
 
   test("a replica on standby has the health of the one that runs the flows", () => {
-    expect(combineHealth([standby, fine], nowMs)).toEqual(fine);
-    expect(combineHealth([standby, troubled], nowMs)).toEqual(troubled);
+    expect(combineHealth([standby, fine])).toEqual(fine);
+    expect(combineHealth([standby, troubled])).toEqual(troubled);
   });
 
   test("there is no runner if all are on standby", () => {
-    expect(combineHealth([standby, standby], nowMs)).toMatchObject({
+    expect(combineHealth([standby, standby])).toMatchObject({
       state: "failed",
-      conditions: [{ kind: "no_runner" }],
+      conditions: [{ kind: "no_runner", sinceMs: healthy.stateSinceMs }],
     });
   });
 
   test("the worst state counts, and the errors of a node on all replicas are one condition", () => {
     const restarting = foldHealth({ ...healthy, state: "restarting", exits: [exit(0)], failing: [failing(2)] });
-    const { state, conditions } = combineHealth([troubled, restarting], nowMs);
+    const { state, conditions } = combineHealth([troubled, restarting]);
     expect(state).toBe("starting");
     expect(conditions).toMatchObject([
       { kind: "restarted", count: 1 },

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { DeploymentEvents } from "../deployments/deployment-events.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "../flows/configuration.ts";
+import { type CredentialSet, isSameSet } from "../flows/credential-sets.ts";
 import type { JoinedFeed } from "../live/feed.ts";
 import { FlowEvents } from "../live/flow-events.ts";
 import { EventHub } from "../live/hub.ts";
@@ -35,6 +36,8 @@ export type Live = {
   join(afterSeq: number | undefined): JoinedFeed;
   /** Removes the values of credentials from what flows have written. `isCut`: the text may end within one. */
   redact(text: string, isCut: boolean): string;
+  /** Also removes these credentials, which nodes store, from now on. */
+  learn(sets: CredentialSets): void;
   /** Replaces the name of this replica. */
   rename(name: string): void;
   /** Publishes the states of the runtime. */
@@ -102,6 +105,7 @@ export async function openLive(
     replicas,
     join: (afterSeq) => replicas?.views.join(afterSeq) ?? { feed: hub, ready: undefined, [Symbol.dispose]() {} },
     redact: (text, isCut) => redactor().redact(text, isCut),
+    learn: (sets) => secrets.learn(sets),
     rename(replica) {
       if (cluster !== undefined) {
         hub.rename(replica);
@@ -153,31 +157,62 @@ type Secrets = Disposable & {
   /** Knows the credentials of the active revision, of the one before, and of the one that runs. */
   readonly redactor: Redactor;
   setRunning(revision: Pick<Revision, "credentials">): void;
+  /** Adds credentials that nodes store, before they are those of the active revision. */
+  learn(sets: CredentialSets): void;
 };
+
+/** How many of the sets that nodes have stored last are known, also if they have stored others since. */
+const maxLearned = 100;
 
 async function openSecrets(store: Store["flows"]): Promise<Secrets> {
   const { credentials, parent } = store.active();
   const none: CredentialSets = new Map();
   let [active, previous, running] = [credentials, none, none];
   let redactor: Redactor | undefined;
-  const subscription = store.onRevision(({ revision }) => {
-    if (revision.credentials !== active) {
-      previous = active;
-      active = revision.credentials;
+  let learned: readonly (readonly [id: string, set: NonNullable<CredentialSet>])[] = [];
+  const learn = (sets: CredentialSets): void => {
+    const added = [...sets].filter(
+      ([id, set]) => !learned.some(([other, known]) => other === id && isSameSet(known, set)),
+    );
+    if (added.length > 0) {
+      learned = [...learned, ...added].slice(-maxLearned);
       redactor = undefined;
     }
-  });
+  };
+  using subscriptions = new DisposableStack();
+  subscriptions.use(
+    store.onRevision(({ revision }) => {
+      if (revision.credentials !== active) {
+        previous = active;
+        active = revision.credentials;
+        redactor = undefined;
+      }
+    }),
+  );
+  subscriptions.use(
+    store.onCredentials((next) => {
+      // Those that were replaced can still be in texts.
+      const replaced = [...active].filter(([id, set]) => !isSameSet(set, next.get(id)));
+      active = next;
+      redactor = undefined;
+      learn(new Map(replaced));
+    }),
+  );
+  learn(store.unclaimedCredentials());
   previous = (parent === undefined ? undefined : await store.findCredentials(parent)) ?? none;
+  const resources = subscriptions.move();
   return {
     get redactor() {
-      return (redactor ??= new Redactor(new Set([active, previous, running])));
+      const written = learned.map((entry) => new Map([entry]));
+      return (redactor ??= new Redactor(new Set([active, previous, running, ...written])));
     },
+    learn,
     setRunning(revision) {
       if (revision.credentials !== running) {
         running = revision.credentials;
         redactor = undefined;
       }
     },
-    [Symbol.dispose]: () => subscription[Symbol.dispose](),
+    [Symbol.dispose]: () => resources.dispose(),
   };
 }

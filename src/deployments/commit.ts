@@ -3,6 +3,7 @@ import type { KeptCredentials } from "../flows/configuration.ts";
 import type { ChangedContainer } from "../flows/diff/changed-containers.ts";
 import { FlowgateError } from "../errors.ts";
 import type { RevisionDraft } from "../store/flow-store.ts";
+import { type DraftWrites, LaterWrites } from "../store/node-credentials.ts";
 import type { Revision } from "../store/revision.ts";
 import { inSpan } from "../telemetry/trace.ts";
 import {
@@ -15,7 +16,7 @@ import {
   toDraft,
 } from "./deployment.ts";
 import { conflict, mergeConflict } from "./errors.ts";
-import { keepCredentials } from "./kept-credentials.ts";
+import { determinedNodes, keepCredentials } from "./kept-credentials.ts";
 
 /**
  * Commits a change. Without an expected revision, a change that loses a race is applied again, to the revision that won. With one,
@@ -26,7 +27,7 @@ export async function commitChange(change: Change, call: DeploymentCall, options
   const { store } = options;
   const { conditions, signal } = call;
   const expectedRev = await orRepeated(() => conditions.evaluate(store.active()), call, store);
-  for (;;) {
+  for (let attempt = 1; ; attempt += 1) {
     const active = store.active();
     const applied = await orRepeated(() => change.apply(active), call, store);
     const content = await keepCredentials(active, applied, store);
@@ -39,9 +40,13 @@ export async function commitChange(change: Change, call: DeploymentCall, options
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {
-      const draft = toDraft(change, { ...content, unapproved }, call, expectedRev ?? active.rev);
+      const writes = considerWrites(active, content, attempt);
+      const draft = toDraft(change, { ...content, unapproved, writes }, call, expectedRev ?? active.rev);
       return { revision: await commitDraft(content, draft, call, options) };
     } catch (error) {
+      if (error instanceof LaterWrites) {
+        continue;
+      }
       if (!isMismatch(error)) {
         throw error;
       }
@@ -50,6 +55,22 @@ export async function commitChange(change: Change, call: DeploymentCall, options
       }
     }
   }
+}
+
+/** Nodes that write all the time can't prevent deployments with their credentials. */
+const maxAttempts = 3;
+
+function considerWrites(
+  active: Revision,
+  { submitted, claimed }: RevisionContent & Pick<DraftWrites, "claimed">,
+  attempt: number,
+): DraftWrites {
+  return {
+    seq: active.writtenSeq ?? 0,
+    submitted: determinedNodes(submitted),
+    claimed,
+    replacesLater: attempt >= maxAttempts,
+  };
 }
 
 type Compared = RevisionContent & { readonly kept?: KeptCredentials };
@@ -157,7 +178,7 @@ type Mismatched = {
 async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Promise<Committed> {
   const { change, call } = mismatched;
   const { store } = options;
-  for (;;) {
+  for (let attempt = 1; ; attempt += 1) {
     const active = store.active();
     const merge = await compare(mismatched, options);
     if (!call.merge || merge === undefined) {
@@ -171,14 +192,18 @@ async function mergeOrReject(mismatched: Mismatched, options: CommitOptions): Pr
     const unapproved = await authorize(active, content, call, options);
     call.signal.throwIfAborted();
     try {
-      const draft = { ...toDraft(change, { ...content, unapproved }, call, active.rev), cause: "merge" } as const;
+      const writes = considerWrites(active, content, attempt);
+      const draft = {
+        ...toDraft(change, { ...content, unapproved, writes }, call, active.rev),
+        cause: "merge",
+      } as const;
       return {
         revision: await commitDraft(content, draft, call, options),
         merge: { rev: active.rev, changes: merge.changes },
       };
     } catch (error) {
-      // Another commit precedes this one again.
-      if (!isMismatch(error)) {
+      // Another commit precedes this one again, or a node has written its credentials.
+      if (!isMismatch(error) && !(error instanceof LaterWrites)) {
         throw error;
       }
     }

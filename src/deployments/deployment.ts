@@ -85,7 +85,10 @@ export type Committed = {
 };
 
 export type CommitOptions = {
-  readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findCredentials" | "findEntry" | "findRepeated">;
+  readonly store: Pick<
+    FlowStore,
+    "active" | "commit" | "find" | "findCredentials" | "findEntry" | "findRepeated" | "unclaimedCredentials"
+  >;
   readonly analysis: Pick<Analysis, "merge" | "findChangedContainers">;
   readonly modules: Pick<ModuleSets, "commit">;
 };
@@ -100,7 +103,8 @@ export function toDraft(
     restoredRev,
     deploymentType = change.deploymentType,
     unapproved,
-  }: RevisionContent & Pick<RevisionDraft, "kept" | "unapproved">,
+    writes,
+  }: RevisionContent & Pick<RevisionDraft, "kept" | "unapproved" | "writes">,
   { origin, approval, message, idempotencyKey, waitMs, undoOnFailure, maxErrors }: DeploymentCall,
   parent: string,
 ): RevisionDraft {
@@ -115,6 +119,7 @@ export function toDraft(
     restoredRev,
     approval,
     unapproved,
+    writes,
     message,
     probationMs: undoOnFailure ? waitMs : undefined,
     errorLimit: waitMs === undefined || waitMs === 0 ? undefined : { forMs: waitMs, maxErrors },

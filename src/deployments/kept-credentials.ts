@@ -1,7 +1,8 @@
 import type { CredentialSets, KeptCredentials } from "../flows/configuration.ts";
-import { type SubmittedCredentials, mergeSet, parseCredentialSet } from "../flows/credentials.ts";
+import { type SubmittedCredentials, mergeSet, parseCredentialSet, placeholder } from "../flows/credentials.ts";
 import { findTypes } from "../flows/document.ts";
 import type { FlowStore } from "../store/flow-store.ts";
+import type { DraftWrites } from "../store/node-credentials.ts";
 import type { Revision } from "../store/revision.ts";
 import type { RevisionContent } from "./deployment.ts";
 
@@ -14,17 +15,57 @@ const maxNameLength = 100;
 
 type Types = ReadonlyMap<string, string>;
 
+/** Content with all credentials of its nodes. */
+type Completed = RevisionContent & {
+  readonly kept: KeptCredentials;
+  readonly missing: KeptCredentials;
+  /** The new nodes that have what was written for them before. */
+  readonly claimed: readonly string[];
+};
+
+export type KeptStore = Pick<FlowStore, "findCredentials" | "unclaimedCredentials">;
+
 /**
  * Completes the content of the revision that replaces `active`. A node that gets another type keeps no credentials, since it could send
  * them elsewhere. Credentials of such nodes, and of nodes that are removed, stay in the revisions that have them; the new one records
  * which. Nodes that come back, with their type and without credentials of their own, get them again, unless the content determines
  * that they have none, or the retention has removed the revision. `missing` are those that do not, except those that were submitted.
+ * New nodes have what was written for them before.
  */
 export async function keepCredentials(
   active: Revision,
   content: RevisionContent,
-  store: Pick<FlowStore, "findCredentials">,
-): Promise<RevisionContent & { readonly kept: KeptCredentials; readonly missing: KeptCredentials }> {
+  store: KeptStore,
+): Promise<Completed> {
+  const completed = await keepEarlier(active, content, store);
+  const { credentials, claimed } = claim(active, completed, store.unclaimedCredentials());
+  return { ...completed, credentials, claimed };
+}
+
+/** Gives nodes that the active revision does not have what was written for them, unless the request has other credentials. */
+function claim(
+  active: Revision,
+  { flows, credentials, submitted }: RevisionContent,
+  unclaimed: CredentialSets,
+): Pick<Completed, "credentials" | "claimed"> {
+  const ids = new Set(unclaimed.keys());
+  const before = findTypes(active.flows, ids);
+  const claimed = [...findTypes(flows, ids).keys()].filter((id) => !before.has(id));
+  if (claimed.length === 0) {
+    return { credentials, claimed };
+  }
+  const all = new Map(credentials);
+  for (const id of claimed.filter((each) => submitted === undefined || !replaces(submitted, each))) {
+    all.set(id, mergeSet(unclaimed.get(id), submitted?.inline.get(id)) ?? new Map());
+  }
+  return { credentials: all, claimed };
+}
+
+async function keepEarlier(
+  active: Revision,
+  content: RevisionContent,
+  store: KeptStore,
+): Promise<Omit<Completed, "claimed">> {
   if (active.kept.size === 0 && active.credentials.size === 0) {
     return { ...content, kept: active.kept, missing: new Map() };
   }
@@ -66,7 +107,7 @@ export async function keepCredentials(
 
 type KeptEntry = KeptCredentials extends ReadonlyMap<string, infer Entry> ? Entry : never;
 
-function namesOf(set: ReadonlyMap<string, string>): readonly string[] {
+function namesOf(set: ReadonlyMap<string, unknown>): readonly string[] {
   return [...set.keys()].filter((name) => name.length <= maxNameLength).slice(0, maxNames);
 }
 
@@ -97,14 +138,10 @@ function dropOfOtherTypes(
 }
 
 /** Adds the credentials of nodes that come back. */
-async function restore(
-  sets: CredentialSets,
-  returned: KeptCredentials,
-  store: Pick<FlowStore, "findCredentials">,
-): Promise<CredentialSets> {
+async function restore(sets: CredentialSets, returned: KeptCredentials, store: KeptStore): Promise<CredentialSets> {
   const all = new Map(sets);
   for (const [rev, entries] of Map.groupBy(returned, ([, { rev }]) => rev)) {
-    const found = await store.findCredentials(rev);
+    const found = await store.findCredentials(rev, new Map(entries.map(([id, { type }]) => [id, type])));
     for (const [id] of entries) {
       const set = found?.get(id);
       if (set !== undefined) {
@@ -116,8 +153,22 @@ async function restore(
 }
 
 /** Whether a request determines the credentials of a node, also that it has none. */
-function determines({ inline, topLevel }: SubmittedCredentials, id: string): boolean {
-  return (
-    topLevel?.encrypted !== undefined || (inline.get(id)?.size ?? 0) > 0 || Object.hasOwn(topLevel?.nodes ?? {}, id)
+function determines(submitted: SubmittedCredentials, id: string): boolean {
+  return (submitted.inline.get(id)?.size ?? 0) > 0 || replaces(submitted, id);
+}
+
+/** Whether a request replaces all credentials of a node. */
+function replaces({ topLevel }: SubmittedCredentials, id: string): boolean {
+  return topLevel?.encrypted !== undefined || Object.hasOwn(topLevel?.nodes ?? {}, id);
+}
+
+/** The nodes for which a request has credentials, which replace what they have written. */
+export function determinedNodes(submitted: SubmittedCredentials | undefined): DraftWrites["submitted"] {
+  if (submitted?.topLevel?.encrypted !== undefined) {
+    return "all";
+  }
+  const inline = [...(submitted?.inline ?? [])].filter(([, set]) =>
+    set.values().some((value) => value !== placeholder),
   );
+  return new Set([...inline.map(([id]) => id), ...Object.keys(submitted?.topLevel?.nodes ?? {})]);
 }

@@ -292,7 +292,8 @@ async function undoAutomatically(
   if (previous === undefined) {
     return undefined;
   }
-  const { flows, credentials, kept } = await keepCredentials(failed, previous, store);
+  const { flows, credentials, kept, claimed } = await keepCredentials(failed, previous, store);
+  const writes = { seq: failed.writtenSeq ?? 0, submitted: new Set<string>(), claimed, replacesLater: true };
   const restoredRev = previous.rev;
   const reason = `the flows of ${failed.rev} failed: ${outcomeMessage(result) ?? result.outcome}`;
   let revision: Revision;
@@ -308,6 +309,7 @@ async function undoAutomatically(
         credentials,
         kept,
         modules: needed,
+        writes,
         message: problem === undefined ? reason : `${reason}; their modules could not be brought back: ${problem}`,
         probationMs: undefined,
         idempotencyKey: undefined,

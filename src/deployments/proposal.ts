@@ -1,7 +1,6 @@
 import { createHash, hash, randomBytes } from "node:crypto";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Credentials, CredentialsSchema, NodeCredentialsSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { CredentialSets } from "../flows/configuration.ts";
 import { type Decrypt, mergeCredentials, placeholder, type SubmittedCredentials } from "../flows/credentials.ts";
 import { findTypes, type FlowsDocument } from "../flows/document.ts";
 import { isJsonObject } from "../flows/json.ts";
@@ -117,7 +116,10 @@ function maskSubmitted({ inline, topLevel }: SubmittedCredentials, mask: string)
   };
 }
 
-function maskSets(sets: CredentialSets, maskValue: (value: string) => string): CredentialSets {
+function maskSets<Value>(
+  sets: ReadonlyMap<string, ReadonlyMap<string, Value>>,
+  maskValue: (value: Value) => string,
+): SubmittedCredentials["inline"] {
   return new Map(
     Array.from(sets, ([id, set]) => [id, new Map(Array.from(set, ([name, value]) => [name, maskValue(value)]))]),
   );

@@ -5,8 +5,11 @@ import { FlowgateError } from "../errors.ts";
 /** A node as the runtime and the store use it: a flat JSON object without credentials. */
 export type FlowNode = { readonly id: string; readonly type: string; readonly [property: string]: JsonValue };
 
+/** Those that are deployed are strings; nodes can store others. */
+export type CredentialValue = JsonValue;
+
 /** Decrypted credentials by node id and name. Maps, because any string is a valid id or name. */
-export type CredentialSets = ReadonlyMap<string, ReadonlyMap<string, string>>;
+export type CredentialSets = ReadonlyMap<string, ReadonlyMap<string, CredentialValue>>;
 
 /**
  * By id of a node that had credentials and was removed, or got another type: that type, the newest revision that has them, and some of

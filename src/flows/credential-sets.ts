@@ -1,12 +1,21 @@
-import type { CredentialSets } from "./configuration.ts";
+import type { CredentialSets, CredentialValue } from "./configuration.ts";
+import { isSameJson, visitTexts } from "./json.ts";
 
 /** The credentials of a node by name; undefined: it has none. */
-export type CredentialSet = ReadonlyMap<string, string> | undefined;
+export type CredentialSet = ReadonlyMap<string, CredentialValue> | undefined;
 
-export const noCredentials: ReadonlyMap<string, string> = new Map();
+export const noCredentials: ReadonlyMap<string, CredentialValue> = new Map();
 
 export function isSameSet(one: CredentialSet = noCredentials, other: CredentialSet = noCredentials): boolean {
-  return one.size === other.size && one.entries().every(([name, value]) => other.get(name) === value);
+  return one.size === other.size && one.entries().every(([name, value]) => isSameJson(other.get(name), value));
+}
+
+/** Visits the texts in credentials. */
+export function visitCredentials(sets: CredentialSets, visit: (text: string) => void): void {
+  sets
+    .values()
+    .flatMap((set) => set.values())
+    .forEach((value) => visitTexts(value, visit));
 }
 
 /** The ids of the nodes whose credentials differ, removed ones included. */

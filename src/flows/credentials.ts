@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Credentials, NodeCredentials } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { CredentialSets } from "./configuration.ts";
+import type { CredentialSets, CredentialValue } from "./configuration.ts";
+import type { CredentialSet } from "./credential-sets.ts";
 import {
   type Violation,
   findKeyViolation,
@@ -19,7 +20,7 @@ export type FindTypes = (ids: ReadonlySet<string>) => ReadonlyMap<string, string
 /** The credentials of one request. */
 export type SubmittedCredentials = {
   /** Credentials in the nodes. */
-  readonly inline: CredentialSets;
+  readonly inline: ReadonlyMap<string, ReadonlyMap<string, string>>;
   /** The `credentials` field of the request. */
   readonly topLevel: Credentials | undefined;
 };
@@ -39,7 +40,7 @@ export type CredentialsChange = SubmittedCredentials & {
  */
 export function mergeCredentials({ findTypes, inline, topLevel, current, decrypt }: CredentialsChange): CredentialSets {
   const replaced = topLevel === undefined ? current : replaceSets({ findTypes, current, decrypt }, topLevel);
-  const merged = new Map<string, ReadonlyMap<string, string>>();
+  const merged = new Map<string, ReadonlyMap<string, CredentialValue>>();
   for (const id of findTypes(new Set([...replaced.keys(), ...inline.keys()])).keys()) {
     const set = mergeSet(replaced.get(id), inline.get(id));
     if (set !== undefined && set.size > 0) {
@@ -76,10 +77,7 @@ function replaceSets(
 /** What Node-RED's editor has in the place of a stored password, which it does not know. */
 export const placeholder = "__PWRD__";
 
-export function mergeSet(
-  set: ReadonlyMap<string, string> | undefined,
-  inline: ReadonlyMap<string, string> | undefined,
-): ReadonlyMap<string, string> | undefined {
+export function mergeSet(set: CredentialSet, inline: CredentialSet): CredentialSet {
   if (inline === undefined || inline.size === 0) {
     return set;
   }

@@ -1,9 +1,9 @@
 import { type JsonObject, type JsonValue, create } from "@bufbuild/protobuf";
 import { type JsonPath, formatPath } from "@flowgate/gateway/json-path";
 import { type Node, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { CredentialSets, FlowNode } from "./configuration.ts";
+import type { FlowNode } from "./configuration.ts";
 import { type Contained, affectsContainment, readContainment } from "./containment.ts";
-import { findCredentialsViolation, parseCredentialSet } from "./credentials.ts";
+import { findCredentialsViolation, parseCredentialSet, type SubmittedCredentials } from "./credentials.ts";
 import {
   type Violation,
   findJsonViolation,
@@ -22,7 +22,7 @@ export type ParsedFlows = {
   /** In the order of the request. */
   readonly flows: readonly FlowNode[];
   /** The credentials in the nodes. */
-  readonly inline: CredentialSets;
+  readonly inline: SubmittedCredentials["inline"];
 };
 
 /** Validates the nodes of a whole configuration, as `parseNodes` does. */

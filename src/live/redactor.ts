@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import type { CredentialSets } from "../flows/configuration.ts";
+import { visitCredentials } from "../flows/credential-sets.ts";
 import { type NodeRef, maxNameChars } from "../runtime/node-events.ts";
 
 /** Shorter values would also be found in texts that have nothing to do with them. */
@@ -20,9 +21,7 @@ export class Redactor {
   constructor(sets: Iterable<CredentialSets>) {
     const values = new Set<string>();
     for (const credentials of sets) {
-      for (const value of credentials.values().flatMap((set) => set.values())) {
-        formsOf(value).forEach((form) => values.add(form));
-      }
+      visitCredentials(credentials, (text) => formsOf(text).forEach((form) => values.add(form)));
     }
     for (const value of [...values].toSorted((one, other) => other.length - one.length)) {
       const start = value.slice(0, minChars);

@@ -1,5 +1,5 @@
 import { type Fields, isFields } from "../base/fields.ts";
-import type { DeploymentType } from "../flows/configuration.ts";
+import type { CredentialValue, DeploymentType } from "../flows/configuration.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
 import type { Certificate, FlowSettings } from "./flow-settings.ts";
@@ -33,12 +33,15 @@ export type LogEntry = Partial<NodeRef> & {
 };
 
 /** Credentials as JSON. Entries instead of an object, because `__proto__` is a valid node id. */
-export type CredentialEntries = readonly (readonly [nodeId: string, set: readonly (readonly [string, string])[]])[];
+export type CredentialEntries = readonly (readonly [
+  nodeId: string,
+  set: readonly (readonly [string, CredentialValue])[],
+])[];
 
 /** Which added modules may be loaded: names, in which `*` stands for any characters, each with or without a range of versions. */
 export type ModuleLists = { readonly allow: readonly string[]; readonly deny: readonly string[] };
 
-/** The first message: the child loads the flow runtime. */
+/** The first message: the child loads the flow runtime. The payload is the settings that modules have stored, as JSON of `StoredSettings`, if there are any. */
 export type Initialize = {
   readonly kind: "initialize";
   /** The process id of the parent; absent if the child can't see it. */

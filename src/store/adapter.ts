@@ -58,6 +58,8 @@ export const tableNames = [
   "desired_state",
   "document",
   "context_value",
+  "node_credential",
+  "node_setting",
   "token",
   "audit",
 ] as const;
@@ -76,6 +78,8 @@ export function batchSizeOf(table: TableName): number {
     case "proposal_content":
       return 4;
     case "context_value":
+    case "node_credential":
+    case "node_setting":
       return 50;
     default:
       return 500;

@@ -30,7 +30,8 @@ export type AuditKind =
   | "proposal_rejected"
   | "proposal_withdrawn"
   | "unapproved_deployment"
-  | "library_written";
+  | "library_written"
+  | "credentials_written";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {

@@ -1,6 +1,7 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { AuditRecord, Origin } from "./audit-store.ts";
 import type { RevisionModule } from "./module-store.ts";
+import type { CredentialWrite, CredentialWriteResult, DraftWrites } from "./node-credentials.ts";
 import type { ErrorLimit, Revision, RevisionEntry, RevisionOutcome, RevisionState } from "./revision.ts";
 import { FlowgateError } from "../errors.ts";
 
@@ -34,6 +35,8 @@ export type RevisionDraft = Origin &
     readonly unapproved?: string | undefined;
     /** Undefined: they are not known. */
     readonly modules?: readonly RevisionModule[] | undefined;
+    /** Undefined: nodes have written nothing. */
+    readonly writes?: DraftWrites | undefined;
     readonly idempotencyKey: IdempotencyKey | undefined;
   };
 
@@ -85,19 +88,29 @@ export type RevisionEvent = {
  * - A commit whose signal is aborted before the write begins rejects with the signal's reason and changes nothing. After
  *   that the signal has no effect.
  * - A commit writes its audit entry in the same transaction.
+ * - What a node has written as its credentials replaces those of revisions that were committed before, whose nodes with this id have the
+ *   same type: also what `find` returns of them. A commit that `writes` does not permit to replace later writes rejects with `LaterWrites`,
+ *   and `active` then returns the revision with these.
  * - Credentials are encrypted at rest.
  * - Only `prune` removes revisions.
  */
 export interface FlowStore {
   /**
-   * Returns the newest known revision from memory, the same object until there is a newer one. Revisions that another
-   * process commits become active when the store has read them.
+   * Returns the newest known revision from memory, the same object until there is a newer one or its nodes write credentials. Revisions
+   * that another process commits become active when the store has read them.
    */
   active(): Revision;
   /** Resolves with undefined if there is no such revision. */
   find(rev: string): Promise<Revision | undefined>;
-  /** Reads the credentials of a revision without its flows. Resolves with undefined if there is no such revision. */
-  findCredentials(rev: string): Promise<CredentialSets | undefined>;
+  /**
+   * Reads the credentials of a revision without its flows. Resolves with undefined if there is no such revision. `types` are those of the
+   * nodes for which later writes are considered.
+   */
+  findCredentials(rev: string, types?: ReadonlyMap<string, string>): Promise<CredentialSets | undefined>;
+  /** Stores what nodes write as their credentials, by node id. Resolves with undefined if the lease has another holder by now. */
+  writeCredentials(write: CredentialWrite): Promise<ReadonlyMap<string, CredentialWriteResult> | undefined>;
+  /** What was written for nodes that are not deployed yet. */
+  unclaimedCredentials(): CredentialSets;
   /** Finds a revision without reading its flows and credentials. */
   findEntry(rev: string): Promise<RevisionEntry | undefined>;
   /**
@@ -142,6 +155,8 @@ export interface FlowStore {
    * reads storage. Disposing ends the subscription. The listener must not throw.
    */
   onRevision(listener: (event: RevisionEvent) => void): Disposable;
+  /** Calls the listener when the credentials of the active revision have changed by a write. Disposing ends the subscription. */
+  onCredentials(listener: (credentials: CredentialSets) => void): Disposable;
 }
 
 /** The error of a commit whose parent is not the active revision. */

@@ -4,7 +4,7 @@ import type { Store } from "./store.ts";
 /** The parts of a store whose methods are operations. */
 type Parts = Pick<
   Store,
-  "flows" | "modules" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "context" | "logins"
+  "flows" | "modules" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "context" | "settings" | "logins"
 >;
 
 export type Operation = (...parameters: unknown[]) => Promise<unknown>;
@@ -20,8 +20,10 @@ const synchronous: Readonly<Record<{ [Name in keyof Parts]: SynchronousName<Part
   current: true,
   isCurrent: true,
   onChange: true,
+  onCredentials: true,
   onRevision: true,
   onRevoked: true,
+  unclaimedCredentials: true,
 };
 
 /**
@@ -41,6 +43,7 @@ export function wrapStore<S extends Parts>(store: S, wrap: (operation: Operation
     audit: wrapPart("audit"),
     documents: wrapPart("documents"),
     context: wrapPart("context"),
+    settings: wrapPart("settings"),
     logins: wrapPart("logins"),
   };
 }

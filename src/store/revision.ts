@@ -31,6 +31,8 @@ export type Revision = RevisionSummary & {
   readonly credentials: CredentialSets;
   /** Where credentials of nodes are that earlier revisions had. */
   readonly kept: KeptCredentials;
+  /** The number of the newest write of nodes that the credentials consider; absent in a revision that was just written or read. */
+  readonly writtenSeq?: number;
 };
 
 /**

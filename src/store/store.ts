@@ -9,6 +9,7 @@ import type { JournalOptions, JournalStore } from "./journal-store.ts";
 import type { LoginAttempts } from "./login-attempts.ts";
 import type { ModuleStore } from "./module-store.ts";
 import type { ProposalStore } from "./proposal-store.ts";
+import type { SettingStore } from "./setting-store.ts";
 import type { TokenStore } from "./token-store.ts";
 
 /** `message` is public: it must not contain a path, an address or a secret. */
@@ -27,6 +28,7 @@ export interface Store extends AsyncDisposable {
   readonly audit: AuditStore;
   readonly documents: DocumentStore;
   readonly context: ContextStore;
+  readonly settings: SettingStore;
   readonly logins: LoginAttempts;
   /** Opens the journal of events, once. It has to be disposed of before the store. */
   openJournal(options: JournalOptions): JournalStore;

@@ -252,3 +252,38 @@ test("a large deployment is not parsed again, although credentials are kept", as
   await deploy(flows, { flows: [large, broker, { ...broker, id: "other" }] });
   expect(stored(flows.store, "other")).toEqual(secret);
 });
+
+/** A store in which a node writes before each of the first commits of `open` flows. */
+async function openWithWrites(writes: readonly string[]) {
+  const left = [...writes];
+  let isOpen = false;
+  const wrap = (store: FlowStore): FlowStore => ({
+    ...store,
+    async commit(...parameters) {
+      const password = isOpen ? left.shift() : undefined;
+      if (password !== undefined) {
+        const sets = new Map([["b", new Map([["user", "ada"]]).set("password", password)]]);
+        await store.writeCredentials({ sets, sinceSeq: undefined, token: undefined });
+      }
+      return store.commit(...parameters);
+    },
+  });
+  const flows = await openFlows({ wrap });
+  await deploy(flows, { flows: [tab, withSecret] });
+  isOpen = true;
+  return flows;
+}
+
+test("what a node writes during a deployment is kept, also if that has other credentials of it", async () => {
+  await using flows = await openWithWrites(["one", "two", "three"]);
+  await deploy(flows, { flows: [{ ...tab, label: "renamed" }, broker] });
+  expect(stored(flows.store)).toEqual({ user: "ada", password: "one" });
+  await deploy(flows, { flows: [tab, { ...broker, credentials: { user: "bob", password: "__PWRD__" } }] });
+  expect(stored(flows.store)).toEqual({ user: "bob", password: "three" });
+});
+
+test("a node that writes all the time does not prevent a deployment with its credentials", async () => {
+  await using flows = await openWithWrites(Array.from({ length: 10 }, (_, at) => `p${at}`));
+  await deploy(flows, { flows: [tab, { ...broker, credentials: { user: "bob" } }] });
+  expect(stored(flows.store)?.["user"]).toBe("bob");
+});

@@ -17,17 +17,20 @@ test("wraps every operation of a store, and no method that reads memory", async 
       return operation(...parameters);
     };
   });
-  const { flows, modules, proposals, desired, tokens, audit, documents, context, logins } = wrappedStore;
-  const parts = { flows, modules, proposals, desired, tokens, audit, documents, context, logins };
+  const { flows, modules, proposals, desired, tokens, audit, documents, context, settings, logins } = wrappedStore;
+  const parts = { flows, modules, proposals, desired, tokens, audit, documents, context, settings, logins };
   const names = Object.entries(parts).flatMap(([part, methods]) =>
     Object.keys(methods).map((name) => `${part}.${name}`),
   );
   const inMemory = [
     "flows.active",
+    "flows.onCredentials",
     "flows.onRevision",
+    "flows.unclaimedCredentials",
     "modules.onChange",
     "desired.current",
     "desired.onChange",
+    "settings.current",
     "tokens.onRevoked",
     "tokens.isCurrent",
   ];

@@ -47,6 +47,8 @@ function readRows({ dataDir }: Place): Record<string, unknown[]> {
     "desired_state",
     "document",
     "context_value",
+    "node_credential",
+    "node_setting",
     "token",
     "audit",
   ];

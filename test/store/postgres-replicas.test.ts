@@ -214,6 +214,32 @@ test("context is written only with the token of the lease", async () => {
   expect(await there.context.read()).toEqual([value]);
 });
 
+test("what nodes store is written only with the token of the lease, and read by the other replica", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  const write = (store: Store, value: string, token: number | undefined) =>
+    store.flows.writeCredentials({ sets: new Map([["a", new Map([["token", value]])]]), sinceSeq: undefined, token });
+  await commitTo(here);
+  const first = await here.cluster?.lease.hold(60_000);
+  const token = first?.isHeld === true ? first.token : 0;
+  expect(await write(here, "t2", token)).toEqual(new Map([["a", "written"]]));
+  expect(await here.settings.write([{ name: "s", json: "1" }], token)).toBe("written");
+  const stored = new Map([["a", new Map([["token", "t2"]])]]);
+  await expect.poll(() => there.flows.active().credentials, longWait).toEqual(stored);
+  await expect.poll(() => there.settings.current(), longWait).toEqual(new Map([["s", "1"]]));
+  await here.cluster?.lease.release();
+  await there.cluster?.lease.hold(60_000);
+  expect(await write(here, "t3", token)).toBeUndefined();
+  expect(await here.settings.write([{ name: "s", json: "2" }], token)).toBe("fenced");
+  expect(await there.settings.read()).toEqual(new Map([["s", "1"]]));
+  // A commit that does not know of the write does not bring the token of before back.
+  const earlier = new Map([["a", new Map([["token", "t1"]])]]);
+  await there.flows.commit(draft(there.flows.active().rev, { credentials: earlier }));
+  await here.flows.catchUp();
+  expect(here.flows.active().credentials).toEqual(stored);
+  expect(there.flows.active().credentials).toEqual(stored);
+});
+
 test.each(["nobody", "this replica"])(
   "a promoted standby, for which %s had the lease, may lack a newer lease",
   async (holder) => {

@@ -6,8 +6,10 @@ import { contextContract } from "./context-contract.ts";
 import { documentContract } from "./document-contract.ts";
 import { journalStoreContract } from "./journal-contract.ts";
 import { loginAttemptsContract } from "./login-contract.ts";
+import { nodeCredentialsContract } from "./node-credentials-contract.ts";
 import { proposalStoreContract } from "./proposal-contract.ts";
 import { moduleStoreContract } from "./module-contract.ts";
+import { settingContract } from "./setting-contract.ts";
 
 /** The contract of `Store`, for an adapter. */
 export function storeContract(createLocation: () => Promise<StoreLocation>): void {
@@ -41,6 +43,14 @@ export function storeContract(createLocation: () => Promise<StoreLocation>): voi
 
   describe("the context", () => {
     contextContract(createLocation);
+  });
+
+  describe("the credentials that nodes write", () => {
+    nodeCredentialsContract(createLocation);
+  });
+
+  describe("the settings", () => {
+    settingContract(createLocation);
   });
 
   describe("the login attempts", () => {

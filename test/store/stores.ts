@@ -59,6 +59,9 @@ export async function fillStore(options: StoreOptions, revisions: number): Promi
   }
   await store.proposals.close("p1", { state: "rejected", reason: "no ⚙" }, { ...record, kind: "proposal_rejected" });
   await store.context.write([{ store: "default", scope: "global", key: "ä", json: '{"n":1}' }], undefined);
+  await store.settings.write([{ name: "ä", json: '"s3cret"' }], undefined);
+  const written = new Map([["n0", new Map([["token", "the s3cret of a node"]])]]);
+  await store.flows.writeCredentials({ sets: written, sinceSeq: undefined, token: undefined });
   const { rev } = store.flows.active();
   const contrib = { name: "contrib-öne", version: "1.0.0", integrity: "sha512-x", types: ["one"] };
   await store.modules.record(rev, [contrib], await store.modules.find(rev));
@@ -124,5 +127,7 @@ export async function readContent(store: Store): Promise<unknown> {
     desired: store.desired.current(),
     proposals: proposed.map((each) => ({ ...each, flows: each?.flows.json.toString() })),
     tokens,
+    unclaimed: store.flows.unclaimedCredentials(),
+    settings: await store.settings.read(),
   };
 }

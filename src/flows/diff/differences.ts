@@ -1,5 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { JsonPath } from "@flowgate/gateway/json-path";
+import { isSameJson } from "../json.ts";
 import { type CredentialSet, noCredentials } from "../credential-sets.ts";
 import type { Container, NodeRole } from "../nodes.ts";
 
@@ -71,7 +72,7 @@ export function diffCredentialNames(
   return {
     added: names.filter((name) => !before.has(name)),
     removed: [...before.keys()].filter((name) => !after.has(name)).toSorted(),
-    changed: names.filter((name) => before.has(name) && before.get(name) !== after.get(name)),
+    changed: names.filter((name) => before.has(name) && !isSameJson(before.get(name), after.get(name))),
   };
 }
 

@@ -14,6 +14,10 @@ export type ChangeCounts = {
   readonly moduleSetSeq: number | null;
   /** The number of the desired state; null: there is none. */
   readonly desiredSeq: number | null;
+  /** The newest write of nodes; null: there is none. */
+  readonly credentialSeq: number | null;
+  /** Identifies the settings of modules. */
+  readonly settings: string;
 };
 
 type Listener = (counts: ChangeCounts) => void | Promise<void>;
@@ -160,7 +164,9 @@ export class Changes implements AsyncDisposable {
 export async function readCounts(query: Query): Promise<ChangeCounts> {
   const [counts] = await query<ChangeCounts>(
     `SELECT seq, rev, module_set_seq AS "moduleSetSeq", reloads, revocations,
-       (SELECT max(seq) FROM flowgate.desired_state) AS "desiredSeq"
+       (SELECT max(seq) FROM flowgate.desired_state) AS "desiredSeq",
+       (SELECT max(seq) FROM flowgate.node_credential) AS "credentialSeq",
+       (SELECT concat(count(*), ' ', max(seq)) FROM flowgate.node_setting) AS settings
      FROM flowgate.change, (SELECT seq, rev, module_set_seq FROM flowgate.revision ORDER BY seq DESC LIMIT 1) AS newest`,
     [],
     readMs,

@@ -8,7 +8,9 @@ import {
 } from "../flow-store.ts";
 import type { Revision } from "../revision.ts";
 import type { Query } from "../sql/query.ts";
+import { LaterWrites } from "../node-credentials.ts";
 import { findModules } from "../sql/modules.ts";
+import { WrittenCredentials, writeCredentials } from "../sql/node-credentials.ts";
 import { type AssignedColumns, type CommitCall, rootDraft, toCommitCall, toCommitted } from "../sql/revision-row.ts";
 import {
   ActiveRevision,
@@ -18,7 +20,7 @@ import {
   type Newest,
   readRevision,
 } from "../sql/revisions.ts";
-import { type Access, createHistory } from "../sql/stores.ts";
+import { type Access, createCredentialWriting, createHistory } from "../sql/stores.ts";
 import { type ChangeCounts, type Changes, readCounts } from "./changes.ts";
 import { type Database, InDoubt } from "./database.ts";
 
@@ -40,12 +42,25 @@ export async function createFlowStore(
 ): Promise<FlowStore> {
   // Read here, so that a wrong key or a damaged document is an error at the start.
   const newest = await readRevision(database.query, changes.latest().rev, key);
-  const revisions = new SharedRevisions(database, changes, key, newest);
+  const written = await new WrittenCredentials().read(database.query, key);
+  const revisions = new SharedRevisions(database, changes, key, new ActiveRevision(newest, written));
   changes.onChange((counts) => revisions.follow(counts));
   return {
     ...createHistory(access, revisions.active, key),
     commit: (draft, signal) => revisions.commit(draft, signal),
     reload: () => revisions.reload(),
+    writeCredentials: createCredentialWriting({
+      active: revisions.active,
+      key,
+      write: (call) =>
+        database.transaction(async (query) => {
+          const reply = await writeCredentials(query, call);
+          await changes.announce(query);
+          return reply;
+        }),
+      catchUp: () => changes.refresh(),
+      refresh: () => revisions.readWritten(),
+    }),
     catchUp: () => changes.refresh(),
   };
 }
@@ -58,10 +73,12 @@ class SharedRevisions {
   readonly #changes: Changes;
   readonly #key: Buffer;
   #reloads: number;
+  /** Whether what nodes have written must be read again. */
+  #isWrittenOutdated = false;
   readonly #commits = new Set<Promise<unknown>>();
 
-  constructor(database: Database, changes: Changes, key: Buffer, newest: Revision) {
-    this.active = new ActiveRevision(newest);
+  constructor(database: Database, changes: Changes, key: Buffer, active: ActiveRevision) {
+    this.active = active;
     this.#database = database;
     this.#query = database.query;
     this.#changes = changes;
@@ -74,6 +91,14 @@ class SharedRevisions {
     // A commit of this store activates its own revision. That of another replica may be newer.
     await Promise.allSettled(this.#commits);
     const active = this.active.get();
+    // A commit of another replica can also change them.
+    if (
+      this.#isWrittenOutdated ||
+      counts.rev !== active.rev ||
+      (counts.credentialSeq ?? 0) !== this.active.written.seq
+    ) {
+      await this.readWritten();
+    }
     if (counts.seq > active.seq) {
       this.active.activate(await this.#read(counts.rev), false);
     } else if (counts.rev !== active.rev && (await this.#isLost(active.rev))) {
@@ -108,7 +133,16 @@ class SharedRevisions {
         throw new RepeatedRequest(reply.rev, reply.fingerprint);
       case "closed":
         throw proposalClosed();
+      case "outdated":
+        await this.readWritten();
+        throw new LaterWrites();
     }
+  }
+
+  async readWritten(): Promise<void> {
+    this.#isWrittenOutdated = true;
+    this.active.written = await this.active.written.read(this.#query, this.#key);
+    this.#isWrittenOutdated = false;
   }
 
   async reload(): Promise<Revision> {
@@ -122,8 +156,10 @@ class SharedRevisions {
       this.#reloads = Math.max(this.#reloads, row?.reloads ?? 0);
       await this.#changes.announce(query);
     });
+    await this.readWritten();
     this.active.activate(revision, false);
-    return revision;
+    // A new object.
+    return this.active.written.applyTo(revision);
   }
 
   async #read(rev: string): Promise<Revision> {
@@ -135,9 +171,9 @@ class SharedRevisions {
     if (reply.kind !== "committed") {
       return reply;
     }
-    const revision = toCommitted(draft, call, reply);
-    this.active.activate(revision, true, draft.message);
-    return { kind: reply.kind, revision };
+    // It is committed, also if the database fails now. Then they are read with the next change.
+    await this.readWritten().catch(() => {});
+    return { kind: reply.kind, revision: this.active.activate(toCommitted(draft, call, reply), true, draft.message) };
   }
 
   /** If the connection fails during the commit, only the database shows whether it was committed. */
@@ -187,7 +223,7 @@ class SharedRevisions {
    * recognize it as newer. If another replica has done that, the next read notices its commit.
    */
   async #replaceLost(lost: Revision, newestRev: string): Promise<void> {
-    const { rev, flows, credentials } = await this.#read(newestRev);
+    const { rev, flows, credentials, writtenSeq = 0 } = this.active.written.applyTo(await this.#read(newestRev));
     const draft: RevisionDraft = {
       ...rootDraft,
       parent: rev,
@@ -195,6 +231,7 @@ class SharedRevisions {
       restoredRev: rev,
       flows,
       credentials,
+      writes: { seq: writtenSeq, submitted: new Set(), claimed: [], replacesLater: true },
       modules: await findModules(this.#query, rev),
       message: `the database lost revision ${lost.rev} when a standby was promoted`,
     };

@@ -21,7 +21,12 @@ import { PostgresJournal } from "./journal-store.ts";
 import { endpointsOf, parseLocation } from "./location.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { migrate } from "./schema.ts";
-import { createSharedDesiredState, createSharedModuleStore, createSharedTokenStore } from "./shared-stores.ts";
+import {
+  createSharedDesiredState,
+  createSharedModuleStore,
+  createSharedSettings,
+  createSharedTokenStore,
+} from "./shared-stores.ts";
 
 export type PostgresStoreOptions = {
   /** The URL without its scheme. */
@@ -62,6 +67,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
     audit: createAuditStore(access, (expected) => verifyAuditLog(database, expected)),
     documents: createDocumentStore(access),
     context: createContextStore(access),
+    settings: await createSharedSettings(database, access, changes, key),
     logins: createLoginAttempts(database),
   };
   // Callers who are not authenticated can look up tokens and log in. Many of them must not block the others.

@@ -256,6 +256,22 @@ const migrations = [
   `
   ALTER TABLE flowgate.proposal ADD COLUMN modules text NOT NULL DEFAULT '[]';
   `,
+  `
+  CREATE TABLE flowgate.node_credential (
+    seq bigint PRIMARY KEY,
+    node_id text NOT NULL UNIQUE,
+    type text,
+    base_seq bigint NOT NULL,
+    credentials bytea NOT NULL,
+    written_at_ms bigint NOT NULL
+  );
+  CREATE TABLE flowgate.node_setting (
+    seq bigint PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    value bytea NOT NULL
+  );
+  ALTER TABLE flowgate.revision_content ADD COLUMN submitted text NOT NULL DEFAULT '[]';
+  `,
 ];
 const schemaVersion = migrations.length;
 

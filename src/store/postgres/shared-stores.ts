@@ -1,10 +1,12 @@
 import { createListeners } from "../../base/listeners.ts";
 import type { DesiredStateStore } from "../desired-state.ts";
 import type { ModuleStore } from "../module-store.ts";
+import type { SettingStore } from "../setting-store.ts";
 import { findDesiredState, KnownState, setDesiredState } from "../sql/desired-state.ts";
 import { recordModules } from "../sql/modules.ts";
+import { KnownSettings } from "../sql/node-settings.ts";
 import type { Query } from "../sql/query.ts";
-import { type Access, createModuleStore, createTokenStore } from "../sql/stores.ts";
+import { type Access, createModuleStore, createSettingStore, createTokenStore } from "../sql/stores.ts";
 import { removeTokens } from "../sql/tokens.ts";
 import type { TokenStore } from "../token-store.ts";
 import type { Changes } from "./changes.ts";
@@ -36,6 +38,25 @@ export async function createSharedDesiredState(database: Database, changes: Chan
     },
     onChange: (listener) => known.onChange(listener),
   };
+}
+
+/** Settings that several replicas change. */
+export async function createSharedSettings(
+  database: Database,
+  access: Access,
+  changes: Changes,
+  key: Buffer,
+): Promise<SettingStore> {
+  const known = new KnownSettings(database.query, key);
+  let { settings } = changes.latest();
+  await known.read();
+  changes.onChange(async (counts) => {
+    if (counts.settings !== settings) {
+      await known.read();
+      ({ settings } = counts);
+    }
+  });
+  return createSettingStore(access, known, key);
 }
 
 /** The modules of revisions, which several replicas change. */

@@ -1,4 +1,5 @@
 import type { ContextChange, ContextValue } from "../context-store.ts";
+import { holdsLease } from "./node-credentials.ts";
 import { insertRows, type Query } from "./query.ts";
 
 /** The table `context_value`. The texts of flows are JSON, which can represent all of them in all databases. */
@@ -19,12 +20,8 @@ export type ContextCall = { readonly changes: readonly ContextChange[]; readonly
 const rowsAtOnce = 500;
 
 export async function writeContext(query: Query, { changes, token }: ContextCall): Promise<boolean> {
-  if (token !== undefined) {
-    // Another replica acquires the lease before this transaction, or after it.
-    const [lease] = await query<{ token: number }>("SELECT token FROM flowgate.lease WHERE name = 'runtime' FOR SHARE");
-    if (lease?.token !== token) {
-      return false;
-    }
+  if (token !== undefined && !(await holdsLease(query, token))) {
+    return false;
   }
   const [newest] = await query<{ last: number | null }>("SELECT max(seq) AS last FROM flowgate.context_value");
   let seq = newest?.last ?? 0;

@@ -4,7 +4,7 @@ import { type AuditHead, type AuditRecord, emptyHead, parseHead } from "../audit
 import { isKeyOf, openCredentials, openText, sealText } from "../credentials.ts";
 import { type AuditRow, readHead, toAuditEntry, toAuditRow, writeHead } from "./audit-log.ts";
 import { AuditCheck } from "./audit-verification.ts";
-import { type ProposalContentRow, type ProposalRow, sealNameOf } from "./proposal-row.ts";
+import { encryptedColumns } from "./encrypted-columns.ts";
 import { insertRows, type Query, toPortable } from "./query.ts";
 import { type ContentRow, hashFlows, type SummaryRow } from "./revision-row.ts";
 
@@ -105,37 +105,33 @@ export async function copyTables(
  * `keys` is as `CopyOptions.keys`.
  */
 function createConversion(keys: readonly Buffer[] | undefined): (table: TableName, row: Row) => Row {
-  /** What credentials are encrypted for, by sequence number: the `rev` of revisions. */
-  const names = { revision_content: new Map<number, string>(), proposal_content: new Map<number, string>() };
-  /** The key of the source, which is the same for all revisions. */
+  /** What rows are encrypted for, by their table and sequence number. */
+  const names = new Map([...encryptedColumns.keys()].map((table) => [table, new Map<unknown, string>()]));
+  /** The key of the source, which is the same for all of them. */
   let from: Buffer | undefined;
 
-  function encrypt(table: keyof typeof names, content: Row, [to, ...others]: readonly [Buffer, ...Buffer[]]): Row {
-    const { seq, credentials } = content as (ContentRow | ProposalContentRow) & { seq: number };
-    const name = names[table].get(seq) ?? "";
-    from ??= [to, ...others].find((key) => isKeyOf(key, name, credentials));
+  function encrypt(table: TableName, column: string, row: Row, [to, ...others]: readonly [Buffer, ...Buffer[]]): Row {
+    const sealed = row[column] as Uint8Array;
+    const name = names.get(table)?.get(row["seq"]) ?? "";
+    from ??= [to, ...others].find((key) => isKeyOf(key, name, sealed));
     if (from === undefined) {
       throw new Error(
         "the credentials can't be decrypted: configure the credentialSecret that was used to store them, or, if none was set, " +
           "name the data directory with the credential.key of that time",
       );
     }
-    return from === to ? content : { ...content, credentials: sealText(to, name, openText(from, name, credentials)) };
+    return from === to ? row : { ...row, [column]: sealText(to, name, openText(from, name, sealed)) };
   }
 
   return (table, row) => {
-    if (table === "revision") {
-      const { seq, rev } = row as SummaryRow;
-      names.revision_content.set(seq, rev);
+    for (const [encrypted, { namedBy, nameOf }] of encryptedColumns) {
+      if (table === namedBy) {
+        names.get(encrypted)?.set(row["seq"], nameOf(row));
+      }
     }
-    if (table === "proposal") {
-      const { seq, id } = row as ProposalRow;
-      names.proposal_content.set(seq, sealNameOf(id));
-    }
+    const column = encryptedColumns.get(table)?.column;
     const [to, ...others] = keys ?? [];
-    return table in names && to !== undefined
-      ? encrypt(table as keyof typeof names, row, [to, ...others])
-      : toPortableRow(row);
+    return column !== undefined && to !== undefined ? encrypt(table, column, row, [to, ...others]) : toPortableRow(row);
   };
 }
 

@@ -5,10 +5,12 @@ import type { DeploymentType, KeptCredentials } from "../../flows/configuration.
 import { type Origin, type AuditRecord, systemOrigin } from "../audit-store.ts";
 import type { RevisionDraft } from "../flow-store.ts";
 import type { RevisionModule } from "../module-store.ts";
+import type { DraftWrites } from "../node-credentials.ts";
 import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary, Revision } from "../revision.ts";
 import { parseDocument } from "../../flows/document.ts";
 import { openCredentials, sealCredentials } from "../credentials.ts";
 import { toPortable } from "./query.ts";
+import { formatSubmitted } from "./submitted-nodes.ts";
 
 // The tables of all adapters have the same columns.
 
@@ -71,7 +73,11 @@ export const contentColumns = "flows, credentials, kept";
 export type RevisionRow = SummaryRow &
   ErrorLimitRow &
   Pick<StateRow, "message" | "probation_ms"> &
-  ContentRow & { module_set_seq: number | null };
+  ContentRow & {
+    module_set_seq: number | null;
+    /** See `formatSubmitted`. */
+    submitted: string;
+  };
 
 export const summaryColumns =
   "seq, rev, parent, committed_at_ms, deployed_by, client_address, protocol, request_id, deployment_type, cause, " +
@@ -149,7 +155,10 @@ export type CommitCall = Omit<RevisionRow, keyof AssignedColumns | "module_set_s
     /** Undefined: they are not known. */
     readonly modules: readonly RevisionModule[] | undefined;
     readonly idempotencyKey: UsedKey | undefined;
+    readonly writes: Omit<DraftWrites, "submitted">;
   };
+
+const noWrites: DraftWrites = { seq: 0, submitted: new Set(), claimed: [], replacesLater: true };
 
 /** `user` is empty for requests that are not authenticated. */
 type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
@@ -177,6 +186,7 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
   // Random, so that ids are unique across processes. Does not begin with a hyphen, like the flags of a command line.
   const rev = randomBytes(16).toString("base64url").replace(/^-/, "0");
   const { by, idempotencyKey, flows, credentials, approval, unapproved } = draft;
+  const { submitted, ...writes } = draft.writes ?? noWrites;
   return {
     rev,
     parent: draft.parent,
@@ -203,6 +213,8 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
     approval,
     unapproved,
+    writes,
+    submitted: formatSubmitted(submitted),
     flows: await compress(flows.json, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }),
     credentials: sealCredentials(key, rev, credentials),
     kept: JSON.stringify(Array.from(draft.kept, ([id, { type, rev, names }]) => [id, type, rev, names])),

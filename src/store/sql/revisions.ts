@@ -1,5 +1,6 @@
 import { createListeners } from "../../base/listeners.ts";
 import type { CredentialSets } from "../../flows/configuration.ts";
+import { changedCredentials } from "../../flows/credential-sets.ts";
 import type { AuditRecord } from "../audit-store.ts";
 import { openCredentials } from "../credentials.ts";
 import {
@@ -13,6 +14,14 @@ import {
 import type { Revision, RevisionEntry } from "../revision.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";
 import { insertModuleSet, pruneModules } from "./modules.ts";
+import {
+  findLater,
+  keepLater,
+  mustConsider,
+  pruneCredentials,
+  removeClaimed,
+  type WrittenCredentials,
+} from "./node-credentials.ts";
 import { closeProposal } from "./proposals.ts";
 import { insert, nowMs, placeholders, type Query, toCondition, toPage } from "./query.ts";
 import {
@@ -40,25 +49,53 @@ const keyLifetimeMs = 24 * 60 * 60_000;
 /** The number of revisions that are removed at once. Limits how long commits wait for a removal. */
 export const pruneBatch = 100;
 
-/** The newest known revision, in memory. */
+/** The newest known revision, in memory, with what its nodes have stored as their credentials. */
 export class ActiveRevision {
+  /** Without what nodes have stored. */
+  #committed: Revision;
+  #written: WrittenCredentials;
   #revision: Revision;
   readonly #listeners = createListeners<RevisionEvent>();
+  readonly #credentialListeners = createListeners<CredentialSets>();
 
-  constructor(revision: Revision) {
-    this.#revision = revision;
+  constructor(revision: Revision, written: WrittenCredentials) {
+    this.#committed = revision;
+    this.#written = written;
+    this.#revision = written.applyTo(revision);
   }
 
   get(): Revision {
     return this.#revision;
   }
 
-  /** Makes the revision the active one, and reports it, if it is newer. */
-  activate(revision: Revision, isOwn: boolean, message?: string): void {
-    if (revision.seq > this.#revision.seq) {
-      this.#revision = revision;
-      this.#listeners.notify({ revision, isOwn, message });
+  get written(): WrittenCredentials {
+    return this.#written;
+  }
+
+  set written(written: WrittenCredentials) {
+    const { credentials, writtenSeq } = this.#revision;
+    this.#written = written;
+    const next = written.applyTo(this.#committed);
+    if (changedCredentials(credentials, next.credentials).size > 0) {
+      this.#revision = next;
+      this.#credentialListeners.notify(next.credentials);
+    } else if (next.writtenSeq !== writtenSeq) {
+      this.#revision = Object.freeze({ ...next, credentials });
     }
+  }
+
+  /** Makes the revision the active one, and reports it, if it is newer. Returns it with what its nodes have stored. */
+  activate(revision: Revision, isOwn: boolean, message?: string): Revision {
+    if (revision.seq > this.#revision.seq) {
+      this.#committed = revision;
+      this.#revision = this.#written.applyTo(revision);
+      this.#listeners.notify({ revision: this.#revision, isOwn, message });
+    }
+    return revision.rev === this.#revision.rev ? this.#revision : this.#written.applyTo(revision);
+  }
+
+  onCredentials(listener: (credentials: CredentialSets) => void): Disposable {
+    return this.#credentialListeners.add(listener);
   }
 
   /** Reports that another process has called `reload`. */
@@ -97,12 +134,16 @@ export async function readRevision(query: Query, rev: string, key: Buffer): Prom
   return revision;
 }
 
-export async function findCredentials(query: Query, rev: string, key: Buffer): Promise<CredentialSets | undefined> {
-  const [row] = await query<Pick<ContentRow, "credentials">>(
-    "SELECT credentials FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1",
+export async function findCredentials(
+  query: Query,
+  rev: string,
+  key: Buffer,
+): Promise<(Pick<Revision, "seq"> & { readonly credentials: CredentialSets }) | undefined> {
+  const [row] = await query<Pick<ContentRow, "credentials"> & Pick<SummaryRow, "seq">>(
+    "SELECT seq, credentials FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1",
     [rev],
   );
-  return row && openCredentials(key, rev, row.credentials);
+  return row && { seq: row.seq, credentials: openCredentials(key, rev, row.credentials) };
 }
 
 export async function findEntry(query: Query, rev: string): Promise<RevisionEntry | undefined> {
@@ -151,11 +192,13 @@ export type CommitReply =
   /** The idempotency key belongs to this revision. */
   | ({ readonly kind: "repeated" } & Repeated)
   /** The proposal can't be approved any more. */
-  | { readonly kind: "closed" };
+  | { readonly kind: "closed" }
+  /** Nodes have written credentials that it would replace. */
+  | { readonly kind: "outdated" };
 
 /** Writes a revision, whose sequence number is at least `minSeq`, if its parent is the newest one. */
 export async function commitRevision(query: Query, call: CommitCall, minSeq = 0): Promise<CommitReply> {
-  const { idempotencyKey, approval, unapproved, modules, ...draft } = call;
+  const { idempotencyKey, approval, unapproved, modules, writes, ...draft } = call;
   // Excludes other commits, so that the newest revision stays the newest one.
   const log = await lockAudit(query);
   if (idempotencyKey !== undefined) {
@@ -176,6 +219,10 @@ export async function commitRevision(query: Query, call: CommitCall, minSeq = 0)
   if (newest.rev !== draft.parent) {
     return { kind: "mismatch", newest };
   }
+  const later = await findLater(query, writes.seq);
+  if (!writes.replacesLater && mustConsider(later, draft.submitted)) {
+    return { kind: "outdated" };
+  }
   if (approval !== undefined) {
     const { proposalId: id, origin, reason } = approval;
     const closing = { id, state: "approved", origin, reason, rev: draft.rev } as const;
@@ -187,6 +234,8 @@ export async function commitRevision(query: Query, call: CommitCall, minSeq = 0)
   const module_set_seq = modules === undefined ? null : await insertModuleSet(query, modules);
   const row = { ...draft, ...written, module_set_seq };
   await insertRevision(query, row);
+  await keepLater(query, later, row);
+  await removeClaimed(query, writes.claimed);
   if (idempotencyKey !== undefined) {
     await insert(query, "idempotency_key", { ...idempotencyKey, rev: draft.rev, created_at_ms: log.nowMs });
   }
@@ -199,16 +248,19 @@ export async function commitRevision(query: Query, call: CommitCall, minSeq = 0)
 
 /** Inserts the first revision if there is none. */
 export async function insertRoot(query: Query, call: CommitCall): Promise<void> {
-  const { idempotencyKey: _key, approval: _approval, unapproved: _unapproved, modules: _modules, ...root } = call;
+  const { idempotencyKey: _1, approval: _2, unapproved: _3, modules: _4, writes: _5, ...root } = call;
   const { nowMs } = await lockAudit(query);
   if ((await findNewest(query)) === undefined) {
     await insertRevision(query, { ...root, parent: null, seq: 1, committed_at_ms: nowMs, module_set_seq: null });
   }
 }
 
-async function insertRevision(query: Query, { flows, credentials, kept, ...row }: RevisionRow): Promise<void> {
+async function insertRevision(
+  query: Query,
+  { flows, credentials, kept, submitted, ...row }: RevisionRow,
+): Promise<void> {
   await insert(query, "revision", row);
-  await insert(query, "revision_content", { seq: row.seq, flows, credentials, kept });
+  await insert(query, "revision_content", { seq: row.seq, flows, credentials, kept, submitted });
 }
 
 /** A change of a revision. */
@@ -265,6 +317,7 @@ export async function pruneRevisions(query: Query, { maxCount, maxAgeMs }: Reten
     }
     await appendAudit(log, [toPruneRecord(excess.map(({ rev }) => rev))]);
   }
+  await pruneCredentials(query);
   await pruneModules(query, log.nowMs);
   return excess.length;
 }

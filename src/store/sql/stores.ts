@@ -5,12 +5,15 @@ import type { DocumentStore } from "../document-store.ts";
 import type { FlowStore } from "../flow-store.ts";
 import type { ModuleStore } from "../module-store.ts";
 import type { ProposalStore } from "../proposal-store.ts";
+import type { SettingStore } from "../setting-store.ts";
 import type { TokenStore } from "../token-store.ts";
 import type { DesiredStateStore } from "../desired-state.ts";
 import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import { readContext, writeContext } from "./context-values.ts";
 import { type KnownState, setDesiredState } from "./desired-state.ts";
 import { findDocument, listDocumentFolders, listDocuments, putDocument } from "./documents.ts";
+import { toWriteCall, writeCredentials } from "./node-credentials.ts";
+import { type KnownSettings, toSettingsCall, writeSettings } from "./node-settings.ts";
 import { findModules, findTarball, insertTarball, listTarballs, recordModules } from "./modules.ts";
 import { toInsertProposalCall, toProposalEntry } from "./proposal-row.ts";
 import { endProposal, findProposal, findProposalEntry, insertProposal, listProposals } from "./proposals.ts";
@@ -46,6 +49,8 @@ export const writes = {
   commit: commitRevision,
   update: updateRevision,
   prune: pruneRevisions,
+  writeCredentials,
+  writeSettings,
   insertProposal,
   endProposal,
   insertToken,
@@ -95,6 +100,19 @@ export function createContextStore({ query, write }: Access): ContextStore {
   return {
     read: () => readContext(query),
     write: (changes, token) => write("writeContext", { changes, token }),
+  };
+}
+
+/** `key` encrypts the values. */
+export function createSettingStore({ write }: Access, known: KnownSettings, key: Buffer): SettingStore {
+  return {
+    current: () => known.settings,
+    read: () => known.read(),
+    async write(changes, token) {
+      const result = await write("writeSettings", toSettingsCall(changes, token, key));
+      await known.read();
+      return result;
+    },
   };
 }
 
@@ -163,11 +181,21 @@ export function createHistory(
   { query, write }: Access,
   active: ActiveRevision,
   key: Buffer,
-): Omit<FlowStore, "commit" | "reload" | "catchUp"> {
+): Omit<FlowStore, "commit" | "reload" | "catchUp" | "writeCredentials"> {
   return {
     active: () => active.get(),
-    find: async (rev) => (rev === active.get().rev ? active.get() : findRevision(query, rev, key)),
-    findCredentials: (rev) => findCredentials(query, rev, key),
+    async find(rev) {
+      if (rev === active.get().rev) {
+        return active.get();
+      }
+      const revision = await findRevision(query, rev, key);
+      return revision && active.written.applyTo(revision);
+    },
+    async findCredentials(rev, types) {
+      const found = await findCredentials(query, rev, key);
+      return found && (types ? active.written.replace(found.credentials, found.seq, types) : found.credentials);
+    },
+    unclaimedCredentials: () => active.written.unclaimed(),
     findEntry: (rev) => findEntry(query, rev),
     findRepeated: (by, idempotencyKey) => findRepeated(query, by, idempotencyKey),
     list: (page) => listRevisions(query, page),
@@ -177,5 +205,40 @@ export function createHistory(
     },
     prune: (retention) => removeInBatches(pruneBatch, () => write("prune", retention)),
     onRevision: (listener) => active.onRevision(listener),
+    onCredentials: (listener) => active.onCredentials(listener),
+  };
+}
+
+type CredentialWriting = {
+  readonly active: ActiveRevision;
+  readonly key: Buffer;
+  readonly write: (call: Parameters<typeof writeCredentials>[1]) => ReturnType<typeof writeCredentials>;
+  /** Resolves when the newest revision is the active one. */
+  readonly catchUp: () => Promise<unknown>;
+  /** Reads what nodes have written. */
+  readonly refresh: () => Promise<void>;
+};
+
+/** The method of a flow store that stores what nodes write. */
+export function createCredentialWriting({
+  active,
+  key,
+  write,
+  catchUp,
+  refresh,
+}: CredentialWriting): FlowStore["writeCredentials"] {
+  return async (writing) => {
+    for (;;) {
+      const reply = await write(toWriteCall(writing, active.get(), key));
+      switch (reply.kind) {
+        case "done":
+          await refresh();
+          return new Map([...writing.sets.keys()].map((id, at) => [id, reply.results[at] ?? "full"]));
+        case "fenced":
+          return undefined;
+        case "stale":
+          await catchUp();
+      }
+    }
   };
 }

@@ -1,7 +1,9 @@
 import { type FlowStore, proposalClosed, RepeatedRequest, versionMismatch } from "../flow-store.ts";
+import { LaterWrites } from "../node-credentials.ts";
+import { WrittenCredentials } from "../sql/node-credentials.ts";
 import { type CommitCall, rootDraft, toCommitCall, toCommitted } from "../sql/revision-row.ts";
 import { ActiveRevision, type CommitReply, findNewest, readRevision } from "../sql/revisions.ts";
-import { type Access, createHistory } from "../sql/stores.ts";
+import { type Access, createCredentialWriting, createHistory } from "../sql/stores.ts";
 
 /** `key` encrypts credentials. The caller must keep the database open until all promises of the store have settled. */
 export async function createFlowStore({ query, write }: Access, key: Buffer): Promise<FlowStore> {
@@ -13,7 +15,11 @@ export async function createFlowStore({ query, write }: Access, key: Buffer): Pr
   }
   // Kept in memory: the directory is locked, so that only this process writes.
   // Read here, so that a wrong key or a damaged document is an error at the start.
-  const active = new ActiveRevision(await readNewest());
+  const active = new ActiveRevision(await readNewest(), await new WrittenCredentials().read(query, key));
+
+  async function refresh(): Promise<void> {
+    active.written = await active.written.read(query, key);
+  }
 
   /** If the thread exits without a reply, the revision may have been written, and only the database shows whether it was. */
   async function writeCommit(call: CommitCall): Promise<CommitReply> {
@@ -48,25 +54,36 @@ export async function createFlowStore({ query, write }: Access, key: Buffer): Pr
       signal?.throwIfAborted();
       const reply = await writeCommit(call);
       switch (reply.kind) {
-        case "committed": {
-          const revision = toCommitted(draft, call, reply);
-          active.activate(revision, true, draft.message);
-          return revision;
-        }
+        case "committed":
+          await refresh();
+          return active.activate(toCommitted(draft, call, reply), true, draft.message);
         case "mismatch":
           return rejectMismatch();
         case "repeated":
           throw new RepeatedRequest(reply.rev, reply.fingerprint);
         case "closed":
           throw proposalClosed();
+        case "outdated":
+          await refresh();
+          throw new LaterWrites();
       }
     },
 
     async reload() {
       const revision = await readNewest();
+      await refresh();
       active.activate(revision, false);
-      return revision;
+      // A new object.
+      return active.written.applyTo(revision);
     },
+
+    writeCredentials: createCredentialWriting({
+      active,
+      key,
+      write: (call) => write("writeCredentials", call),
+      catchUp: async () => active.activate(await readNewest(), false),
+      refresh,
+    }),
 
     // Only this process commits.
     async catchUp() {},

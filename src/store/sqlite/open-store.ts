@@ -9,12 +9,14 @@ import type { FlowStore } from "../flow-store.ts";
 import { Operations, wrapStore } from "../guard.ts";
 import { verifyAudit } from "../sql/audit-verification.ts";
 import { findDesiredState, KnownState } from "../sql/desired-state.ts";
+import { KnownSettings } from "../sql/node-settings.ts";
 import {
   createAuditStore,
   createContextStore,
   createDesiredState,
   createDocumentStore,
   createProposalStore,
+  createSettingStore,
   createModuleStore,
   createTokenStore,
   type Write,
@@ -103,6 +105,8 @@ export async function openSqliteStore({
     const write = call as Write<ThreadWrites>;
     flows = await createFlowStore({ query, write }, key);
     known = new KnownState(await findDesiredState(query));
+    const settings = new KnownSettings(query, key);
+    await settings.read();
     const parts = {
       flows,
       proposals: createProposalStore({ query, write }, key),
@@ -112,6 +116,7 @@ export async function openSqliteStore({
       audit: createAuditStore({ query, write }, (expected) => verifyAuditLog(path, expected)),
       documents: createDocumentStore({ query, write }),
       context: createContextStore({ query, write }),
+      settings: createSettingStore({ query, write }, settings, key),
       logins: await createLoginAttempts(query, write, (operation) => operations.run(operation)),
     };
     const resources = stack.move();

@@ -261,6 +261,23 @@ const migrations = [
   `
   ALTER TABLE proposal ADD COLUMN modules TEXT NOT NULL DEFAULT '[]';
   `,
+  // What nodes store themselves, encrypted: their credentials, and settings of their modules.
+  `
+  CREATE TABLE node_credential (
+    seq INTEGER PRIMARY KEY,
+    node_id TEXT NOT NULL UNIQUE,
+    type TEXT,
+    base_seq INTEGER NOT NULL,
+    credentials BLOB NOT NULL,
+    written_at_ms INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE node_setting (
+    seq INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    value BLOB NOT NULL
+  ) STRICT;
+  ALTER TABLE revision_content ADD COLUMN submitted TEXT NOT NULL DEFAULT '[]';
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -29,6 +29,7 @@ export const kindTexts: Readonly<Record<string, string>> = {
   proposal_withdrawn: "Proposal withdrawn",
   unapproved_deployment: "Deployed without approval",
   library_written: "Library entry written",
+  credentials_written: "Credentials written by a node",
 };
 
 export const texts = {

@@ -1,0 +1,46 @@
+import type { CredentialSets } from "../flows/configuration.ts";
+
+/** What nodes have stored as their credentials is limited: in total, and for nodes that are not deployed yet. */
+export const writtenLimits = {
+  nodes: 5_000,
+  totalBytes: 16 * 1024 * 1024,
+  /** Nodes that are not deployed, such as a new one in an editor, which a provider calls back. */
+  unclaimed: 100,
+  /** How long these can be deployed with what was stored for them. */
+  unclaimedMs: 24 * 60 * 60_000,
+} as const;
+
+export type CredentialWrite = {
+  /** By node id. They replace the node's own; an empty set removes them. */
+  readonly sets: CredentialSets;
+  /** The sequence number of the revision that the nodes belong to; undefined: that of the active one. */
+  readonly sinceSeq: number | undefined;
+  /** That of the lease with which the flows run; undefined: there is none. */
+  readonly token: number | undefined;
+};
+
+/**
+ * `written`: they are the node's credentials from now on. `superseded`: a revision after `sinceSeq` has determined others. `full`: there
+ * are too many.
+ */
+export type CredentialWriteResult = "written" | "superseded" | "full";
+
+/** How a revision relates to what nodes have written. */
+export type DraftWrites = {
+  /** `Revision.writtenSeq` of the revision whose credentials it is based on. */
+  readonly seq: number;
+  /** The nodes whose credentials the deployment determines. */
+  readonly submitted: ReadonlySet<string> | "all";
+  /** The nodes that are new, and have what was written for them before. */
+  readonly claimed: readonly string[];
+  /** Whether it replaces what `submitted` nodes have written after `seq`. Otherwise its commit rejects with `LaterWrites`. */
+  readonly replacesLater: boolean;
+};
+
+/** The error of a commit of credentials that a node has changed since they were read. */
+export class LaterWrites extends Error {
+  constructor() {
+    super("a node has written its credentials since they were read");
+    this.name = "LaterWrites";
+  }
+}

@@ -51,7 +51,10 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   readonly options: Options;
   readonly log: Logger;
   readonly store: Store;
-  readonly live: Pick<Live, "redact" | "redactor" | "hub" | "flows" | "nodeObserver" | "deployments" | "follow">;
+  readonly live: Pick<
+    Live,
+    "redact" | "redactor" | "learn" | "hub" | "flows" | "nodeObserver" | "deployments" | "follow"
+  >;
   readonly analysis: Analysis;
   /** Undefined: nothing is measured. */
   readonly stats: FlowStats | undefined;
@@ -106,6 +109,11 @@ export async function openRuntimes(
         protectedPorts,
         hasAdmin: options.nodeRed.port !== undefined,
         contextDatabase: usesContextDatabase(options) ? store.context : undefined,
+        nodeStorage: {
+          ...store.flows,
+          settings: store.settings,
+          onCredentials: (sets) => live.learn(sets),
+        },
         certificates: flowCertificates && followCertificates(flowCertificates),
         stats,
         measuresNodes: options.metrics.nodes,

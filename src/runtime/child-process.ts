@@ -13,7 +13,7 @@ import type { Certificate } from "./flow-settings.ts";
 import { initializeMessage, spawnProgram } from "./launch.ts";
 import { findProgram, killGroup, signalOf } from "./launched-program.ts";
 import { noteProcess } from "./leftover.ts";
-import { type FromChild, type ToChild, adminFd, messageFd, watchFd } from "./messages.ts";
+import { type FromChild, type StoredSettings, type ToChild, adminFd, messageFd, watchFd } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { LogBudget, readOutput } from "./output.ts";
 import type { RuntimeStateReason } from "./runtime.ts";
@@ -58,7 +58,8 @@ export class RuntimeProcess {
   /** As its watchdog has reported it last. */
   #fault: Fault | undefined;
 
-  constructor(options: CompleteOptions, events: ProcessEvents) {
+  /** `settings` are those that modules have stored. */
+  constructor(options: CompleteOptions, settings: ReadonlyMap<string, string>, events: ProcessEvents) {
     this.#options = options;
     this.#events = events;
     this.#codeCache = openCodeCache(options);
@@ -94,7 +95,8 @@ export class RuntimeProcess {
       const serve = (): void => this.send({ kind: "serve-admin" });
       this.#admin = new AdminChannel((pipes as unknown[])[adminFd] as Duplex, serve, events.onFlood);
     }
-    this.send(initializeMessage(options));
+    const stored: StoredSettings = [...settings];
+    this.send(initializeMessage(options), stored.length === 0 ? undefined : Buffer.from(JSON.stringify(stored)));
     this.#followDemand(options);
     const { certificates } = options;
     if (certificates !== undefined) {

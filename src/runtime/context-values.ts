@@ -4,6 +4,7 @@ import { contextLimits } from "./flow-settings.ts";
 import type { ContextChange, ContextStore } from "../store/context-store.ts";
 import type { ContextPart } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
+import { PartReader } from "./part-reader.ts";
 
 /** All values together, which are in memory when the flows start. */
 const maxValues = 100_000;
@@ -11,9 +12,6 @@ const maxBytes = 64 * 1024 * 1024;
 
 /** Of the changes in one message, which has parts. */
 const maxMessageBytes = 2 * contextLimits.valueBytes;
-
-/** What a part counts at least: there could be any number of empty ones. */
-const minPartBytes = 64;
 
 /** Of the changes in one transaction. */
 const batchLimits = { count: 500, bytes: 4 * 1024 * 1024 };
@@ -42,8 +40,7 @@ export class ContextValues {
   /** Whether another replica runs the flows. */
   #isLost = false;
   #isFull = false;
-  #parts: string[] = [];
-  #partBytes = 0;
+  readonly #parts = new PartReader(maxMessageBytes);
 
   constructor(options: Options) {
     this.#options = options;
@@ -68,16 +65,9 @@ export class ContextValues {
   }
 
   /** Takes a part of a message with changes. Flows can forge it. */
-  handlePart({ part, isLast }: ContextPart): void {
-    this.#parts.push(part);
-    this.#partBytes += Math.max(part.length, minPartBytes);
-    if (!isLast && this.#partBytes <= 2 * maxMessageBytes) {
-      return;
-    }
-    const text = Buffer.concat(this.#parts.map((each) => Buffer.from(each, "base64"))).toString();
-    this.#parts = [];
-    this.#partBytes = 0;
-    for (const change of isLast ? parseChanges(text) : []) {
+  handlePart(part: ContextPart): void {
+    const text = this.#parts.add(part);
+    for (const change of text === undefined ? [] : parseChanges(text)) {
       this.#add(change);
     }
     if (this.#pending.size > 0 && !this.#isLost) {

@@ -1,6 +1,6 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
-import { changedCredentials } from "../flows/credential-sets.ts";
+import { type CredentialSet, changedCredentials } from "../flows/credential-sets.ts";
 import type { Revision } from "../store/revision.ts";
 import { formatTraceparent } from "../telemetry/trace.ts";
 import { redactLine } from "./flow-log.ts";
@@ -100,11 +100,11 @@ function newerRevision(one: Revision | undefined, other: Revision): Revision {
   return one !== undefined && one.seq > other.seq ? one : other;
 }
 
-/** The message to the child. `previous` are the credentials of the previous deployment. */
+/** The message to the child, with these credentials. `previous` are those that it has. */
 export function deployMessage(
   id: number,
-  { type, revision }: Deployment,
-  previous: CredentialSets,
+  { type }: Pick<Deployment, "type">,
+  { credentials, previous }: { readonly credentials: CredentialSets; readonly previous: CredentialSets },
   trace: Context,
 ): Deploy {
   const traceparent = formatTraceparent(trace);
@@ -112,8 +112,8 @@ export function deployMessage(
     kind: "deploy",
     id,
     type,
-    credentials: [...revision.credentials].map(([nodeId, set]) => [nodeId, [...set]] as const),
-    credentialsChanged: [...changedCredentials(previous, revision.credentials)],
+    credentials: [...credentials].map(([nodeId, set]) => [nodeId, [...set]] as const),
+    credentialsChanged: [...changedCredentials(previous, credentials)],
     ...(traceparent !== undefined && { traceparent }),
   };
 }
@@ -182,14 +182,20 @@ export class AppliedDeployments {
     return this.#sinceMs === undefined ? 0 : performance.now() - this.#sinceMs;
   }
 
-  record(deployment: Deployment, isRejected: boolean): void {
+  /** A node has replaced its credentials in the process. */
+  hold(nodeId: string, set: NonNullable<CredentialSet>): void {
+    this.#credentials = new Map(this.#credentials).set(nodeId, set);
+  }
+
+  /** `credentials` are those that the process has got. */
+  record(deployment: Deployment, credentials: CredentialSets, isRejected: boolean): void {
     const { revision } = deployment;
     this.#sinceMs ??= performance.now();
     this.#lastRevision = revision;
     if (isRejected) {
       return;
     }
-    this.#credentials = revision.credentials;
+    this.#credentials = credentials;
     if (restartsAllNodes(deployment)) {
       this.#fullSeq = revision.seq;
     }

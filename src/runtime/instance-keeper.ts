@@ -7,7 +7,8 @@ import type { ModulesLoaded, Ready } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { Backoff, ModuleExclusion, ModuleLoads, type Renewals, stopLimitMs } from "./restarts.ts";
 import type { InstanceExit } from "./instance-events.ts";
-import { RuntimeInstance } from "./runtime-instance.ts";
+import { NodeWrites } from "./node-writes.ts";
+import { type Kept, RuntimeInstance } from "./runtime-instance.ts";
 import { type DeploymentResult, type RevisionResult, type RuntimeProcessStats, pending } from "./runtime.ts";
 import type { StateReporter } from "./state-reporter.ts";
 
@@ -29,7 +30,7 @@ export class InstanceKeeper {
   readonly #onResult: KeeperOptions["onResult"];
   readonly #backoff: Backoff;
   readonly #exclusion: ModuleExclusion;
-  readonly #context: ContextValues | undefined;
+  readonly #kept: Kept;
   #instance: RuntimeInstance | undefined;
   #prepared: RuntimeInstance | undefined;
   #httpPort = 0;
@@ -59,8 +60,11 @@ export class InstanceKeeper {
     this.#onResult = onResult;
     this.#backoff = new Backoff(options);
     this.#exclusion = new ModuleExclusion(options);
-    const { contextDatabase: database, fence, log } = options;
-    this.#context = database && new ContextValues({ database, token: fence?.token, log });
+    const { contextDatabase: database, nodeStorage: storage, fence, log } = options;
+    this.#kept = {
+      context: database && new ContextValues({ database, token: fence?.token, log }),
+      writes: storage && new NodeWrites({ storage, token: fence?.token, log }),
+    };
   }
 
   /** Undefined until the next restart. */
@@ -161,7 +165,7 @@ export class InstanceKeeper {
     this.#isRenewing = false;
     clearTimeout(this.#timer);
     await Promise.all([this.#instance?.stop(), this.#prepared?.stop(0), this.#clearing]);
-    await this.#context?.flush();
+    await Promise.all([this.#kept.context?.flush(), this.#kept.writes?.settle()]);
   }
 
   kill(): void {
@@ -180,7 +184,7 @@ export class InstanceKeeper {
 
   #prepare(): RuntimeInstance {
     const options = this.#exclusion.reason === undefined ? this.#options : { ...this.#options, modulesDir: undefined };
-    const instance = new RuntimeInstance(options, this.#context, {
+    const instance = new RuntimeInstance(options, this.#kept, {
       hasNewerDeployment: () => this.#queue.next !== undefined || this.#isRenewing,
       onActivity: () => {
         this.#lastActivityMs = performance.now();

@@ -16,6 +16,7 @@ import {
   parseNodeRef,
 } from "./node-events.ts";
 import { maxLineChars } from "./output.ts";
+import type { Part } from "./part-reader.ts";
 
 /** By severity, the most severe first. */
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;
@@ -74,6 +75,9 @@ export type Initialize = {
 /** What is measured of flows. */
 type Measures = "tabs" | "nodes";
 
+/** Settings that modules have stored, by name: their JSON; null: there is none any more. */
+export type StoredSettings = readonly (readonly [name: string, json: string | null])[];
+
 /**
  * The child opens the port of HTTP-in nodes, and replies `ready` when it can receive deployments. The payload is the context in the store of
  * the service, if flows use it: as JSON of `ContextPart`.
@@ -84,6 +88,8 @@ export type Listen = {
   readonly httpPort: number;
   /** Absent: without TLS. */
   readonly certificate?: Certificate;
+  /** Those that were changed since `Initialize`; absent: none. */
+  readonly settings?: StoredSettings;
 };
 
 /** Replaces the certificate of the port, for new connections. */
@@ -127,6 +133,9 @@ type ProtectPort = { readonly kind: "protect-port"; readonly port: number };
 /** Whether the child reports debug messages. It does not at first. */
 type ReportDebug = { readonly kind: "report-debug"; readonly isWanted: boolean };
 
+/** What a `node-write` has stored is durable; or why it is not. */
+type NodeWritten = { readonly kind: "node-written"; readonly id: number; readonly problem?: string };
+
 /** The child serves the routes that nodes have registered, over its own pipe. Sent once. */
 type ServeAdmin = { readonly kind: "serve-admin" };
 
@@ -141,6 +150,7 @@ export type ToChild =
   | Call
   | ProtectPort
   | ReportDebug
+  | NodeWritten
   | ServeAdmin
   | Stop;
 
@@ -177,10 +187,13 @@ export type FlowsDeployed = {
 };
 
 /** A part of changes of context for the store of the service, as base64: a JSON array of store, scope, key, and JSON or null. */
-export type ContextPart = { readonly kind: "context"; readonly part: string; readonly isLast: boolean };
+export type ContextPart = { readonly kind: "context" } & Part;
+
+/** A part of what a node stores: a JSON array as `parseNodeWrite` reads it. The parent replies `node-written` with its id. */
+type NodeWritePart = { readonly kind: "node-write" } & Part;
 
 /** A part of the result of a call, as base64. */
-export type Reply = { readonly kind: "reply"; readonly id: number; readonly part: string; readonly isLast: boolean };
+export type Reply = { readonly kind: "reply"; readonly id: number } & Part;
 
 type Heartbeat = { readonly kind: "heartbeat" };
 
@@ -205,6 +218,7 @@ export type FromChild =
   | FlowsDeployed
   | Reply
   | ContextPart
+  | NodeWritePart
   | Crashed;
 
 /** The interval at which a child sends heartbeats, which a blocked event loop delays. */
@@ -268,12 +282,19 @@ const decoders: {
   },
   measurements: parseMeasurements,
   spans: parseFlowSpans,
-  reply: ({ id, part, isLast }) =>
-    typeof id === "number" && typeof part === "string" && typeof isLast === "boolean"
-      ? { kind: "reply", id, part, isLast }
-      : undefined,
-  context: ({ part, isLast }) =>
-    typeof part === "string" && typeof isLast === "boolean" ? { kind: "context", part, isLast } : undefined,
+  reply(fields) {
+    const { id } = fields;
+    const part = parsePart(fields);
+    return typeof id === "number" && part !== undefined ? { kind: "reply", id, ...part } : undefined;
+  },
+  context(fields) {
+    const part = parsePart(fields);
+    return part && { kind: "context", ...part };
+  },
+  "node-write"(fields) {
+    const part = parsePart(fields);
+    return part && { kind: "node-write", ...part };
+  },
   crashed({ cause, fault: value }) {
     const fault = parseFault(value);
     return typeof cause === "string"
@@ -293,6 +314,10 @@ export function parseFromChild(value: unknown): FromChild | undefined {
 
 function isKind(kind: string): kind is FromChild["kind"] {
   return Object.hasOwn(decoders, kind);
+}
+
+function parsePart({ part, isLast }: Fields): Part | undefined {
+  return typeof part === "string" && typeof isLast === "boolean" ? { part, isLast } : undefined;
 }
 
 function parseNodeTypes(value: unknown): Pick<Ready, "nodeTypes"> {

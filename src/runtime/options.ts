@@ -13,6 +13,7 @@ import { keepLast, readCertainManifest } from "./manifest.ts";
 import type { LogEntry, LogLevel, ModuleLists } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
 import type { NodeObserver, Redact } from "./node-events.ts";
+import type { NodeStorage } from "./node-writes.ts";
 import { ProtectedPorts } from "./protected-ports.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
@@ -136,6 +137,8 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly network?: NetworkAccess;
   /** Where flows keep context for the module `database`. Absent: nowhere. */
   readonly contextDatabase?: ContextStore | undefined;
+  /** Where nodes store credentials and settings. Absent: nowhere. */
+  readonly nodeStorage?: NodeStorage | undefined;
   /** The ports of the service. Defaults to none. */
   readonly protectedPorts?: ProtectedPorts;
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
@@ -207,6 +210,7 @@ export function completeOptions(
     fence: undefined,
     certificates: undefined,
     contextDatabase: undefined,
+    nodeStorage: undefined,
     processFile: undefined,
     redact: (text) => text,
     nodes: undefined,

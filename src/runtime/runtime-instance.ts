@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { Context } from "@opentelemetry/api";
 import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
+import type { CredentialSets } from "../flows/configuration.ts";
 import type { ContextValues } from "./context-values.ts";
 import { type ProcessExit, RuntimeProcess } from "./child-process.ts";
 import {
@@ -16,6 +17,7 @@ import type { InstanceEvents } from "./instance-events.ts";
 import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
 import { loadModulesMessage } from "./launch.ts";
 import { LoadedModules } from "./loaded-modules.ts";
+import { type NodeWrites, maxWriteBytes, parseNodeWrite } from "./node-writes.ts";
 import { type HeartbeatMonitor, type Phase, isHang, killReason, startHeartbeatMonitor } from "./liveness.ts";
 import {
   type Crashed,
@@ -23,15 +25,24 @@ import {
   type FromChild,
   type ModulesLoaded,
   type Ready,
+  type StoredSettings,
   heartbeatIntervalMs,
 } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
+import { PartReader } from "./part-reader.ts";
 import { stopLimitMs } from "./restarts.ts";
+
+/** What flows keep in the store of the service. */
+export type Kept = { readonly context: ContextValues | undefined; readonly writes: NodeWrites | undefined };
 
 /** One process of the flow runtime, to its exit. It loads the flow runtime at once, also while another one runs the flows. */
 export class RuntimeInstance {
   readonly #options: CompleteOptions;
   readonly #context: ContextValues | undefined;
+  readonly #writes: NodeWrites | undefined;
+  readonly #writeParts = new PartReader(maxWriteBytes);
+  /** The settings that the process has. */
+  readonly #settings: ReadonlyMap<string, string>;
   readonly #events: InstanceEvents;
   readonly #process: RuntimeProcess;
   readonly modules: LoadedModules;
@@ -43,6 +54,10 @@ export class RuntimeInstance {
   #phaseMs = 0;
   #stopMs: number;
   #deploymentId = 0;
+  /** The sequence numbers of the last two revisions that it has received, by the ids of their deployments. */
+  #delivered: readonly (readonly [id: number, seq: number])[] = [];
+  /** The credentials of the deployment in progress. */
+  #sent: CredentialSets = new Map();
   #unfinished: Deployment | undefined;
   #isDeployStarted = false;
   readonly #applied = new AppliedDeployments();
@@ -51,15 +66,17 @@ export class RuntimeInstance {
   #startSpan: OpenSpan | undefined;
   #deploySpan: OpenSpan | undefined;
 
-  /** `context` is what flows keep in the store of the service; undefined: nothing. */
-  constructor(options: CompleteOptions, context: ContextValues | undefined, events: InstanceEvents) {
+  /** What flows keep in the store of the service; undefined: nothing. */
+  constructor(options: CompleteOptions, { context, writes }: Kept, events: InstanceEvents) {
     this.#options = options;
     this.#context = context;
+    this.#writes = writes;
+    this.#settings = writes?.settings ?? new Map();
     this.#events = events;
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
     this.#flowLog = new FlowLog(options, () => events.onDistrust("a flow flooded the log"));
     this.modules = new LoadedModules(options);
-    this.#process = new RuntimeProcess(options, {
+    this.#process = new RuntimeProcess(options, this.#settings, {
       onMessage: (message) => this.#handleMessage(message),
       onFlood: events.onDistrust,
       onExit: (exit) => this.#handleExit(exit),
@@ -108,19 +125,21 @@ export class RuntimeInstance {
   start(trace: Context): void {
     this.#startSpan = beginSpan(trace, "runtime.boot");
     this.#enter("starting");
-    if (this.#context === undefined) {
+    if (this.#context === undefined && this.#writes === undefined) {
       this.#listen();
     } else {
-      void this.#listenWith(this.#context);
+      void this.#listenWithKept();
     }
   }
 
   /** Waits for what the process before has written. */
-  async #listenWith(context: ContextValues): Promise<void> {
+  async #listenWithKept(): Promise<void> {
     const ended = new AbortController();
     void this.#exited.promise.then(() => ended.abort());
     try {
-      this.#listen(await context.read(ended.signal));
+      await this.#writes?.settle();
+      await this.#writes?.refresh();
+      this.#listen(await this.#context?.read(ended.signal));
     } catch (error) {
       if (!ended.signal.aborted) {
         throw error;
@@ -131,7 +150,17 @@ export class RuntimeInstance {
   #listen(values?: Buffer): void {
     const { host, port: httpPort, certificates } = this.#options;
     const certificate = certificates?.current();
-    this.#process.send({ kind: "listen", host, httpPort, ...(certificate && { certificate }) }, values);
+    const settings = changedSettings(this.#settings, this.#writes?.settings ?? this.#settings);
+    this.#process.send(
+      {
+        kind: "listen",
+        host,
+        httpPort,
+        ...(certificate && { certificate }),
+        ...(settings.length > 0 && { settings }),
+      },
+      values,
+    );
   }
 
   /** Must only be called while it is idle. */
@@ -146,7 +175,23 @@ export class RuntimeInstance {
     this.#isDeployStarted = false;
     this.#deploymentId += 1;
     this.#enter("deploying");
-    const message = deployMessage(this.#deploymentId, deployment, this.#applied.credentials, this.#deploySpan.context);
+    if (this.#writes?.isPending === true) {
+      void this.#writes.settle().then(() => this.#send(deployment));
+    } else {
+      this.#send(deployment);
+    }
+  }
+
+  #send(deployment: Deployment): void {
+    if (this.#phase !== "deploying" || this.#unfinished !== deployment) {
+      return;
+    }
+    const { revision, trace } = deployment;
+    const id = this.#deploymentId;
+    this.#sent = this.#writes?.credentialsOf(revision) ?? revision.credentials;
+    this.#delivered = [...this.#delivered.slice(-1), [id, revision.seq]];
+    const credentials = { credentials: this.#sent, previous: this.#applied.credentials };
+    const message = deployMessage(id, deployment, credentials, this.#deploySpan?.context ?? trace);
     this.#process.send(message, revision.flows.json);
   }
 
@@ -243,12 +288,42 @@ export class RuntimeInstance {
       case "context":
         this.#context?.handlePart(message);
         return;
+      case "node-write":
+        this.#handleWrite(this.#writeParts.add(message));
+        return;
       case "reply":
         this.#calls.handleReply(message);
         return;
       case "crashed":
         this.#handleCrashed(message);
     }
+  }
+
+  /** A node stores something. */
+  #handleWrite(text: string | undefined): void {
+    const write = text === undefined ? undefined : parseNodeWrite(text);
+    if (write === undefined) {
+      return;
+    }
+    const { id } = write;
+    const reply = (problem?: string): void =>
+      this.#process.send({ kind: "node-written", id, ...(problem !== undefined && { problem }) });
+    if (this.#writes === undefined) {
+      reply("there is no place for it");
+      return;
+    }
+    const sinceSeq = this.#delivered.find(([deployment]) => deployment === write.deployment)?.[1];
+    this.#writes.add(write, {
+      sinceSeq,
+      replaced: write.kind === "credentials" ? this.#sent.get(write.nodeId) : undefined,
+      done: (problem) => {
+        if (problem === undefined && write.kind === "credentials") {
+          this.#applied.hold(write.nodeId, write.set);
+          this.#sent = new Map(this.#sent).set(write.nodeId, write.set);
+        }
+        reply(problem);
+      },
+    });
   }
 
   #handleReady(ready: Ready): void {
@@ -277,7 +352,7 @@ export class RuntimeInstance {
     }
     const isFirst = this.#applied.lastRevision === undefined;
     this.#unfinished = undefined;
-    this.#applied.record(deployment, rejected === true);
+    this.#applied.record(deployment, this.#sent, rejected === true);
     this.#deploySpan?.end(failure === undefined ? undefined : "failed");
     this.#deploySpan = undefined;
     this.#enter("idle");
@@ -341,4 +416,9 @@ export class RuntimeInstance {
       this.kill();
     }
   }
+}
+
+function changedSettings(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): StoredSettings {
+  const removed = [...before.keys()].filter((name) => !after.has(name)).map((name) => [name, null] as const);
+  return [...removed, ...[...after].filter(([name, json]) => before.get(name) !== json)];
 }

@@ -73,6 +73,29 @@ test("the installed Node-RED writes values of files by the function that context
   expect(calls).toBe(1);
 });
 
+test("the installed Node-RED gives modules the functions that node-writes.ts replaces, and reads the settings that it changes", async () => {
+  const require = createRequire(import.meta.url);
+  const runtime = createRequire(require.resolve("@node-red/runtime"));
+  const registry = runtime("@node-red/registry/lib/util") as {
+    init(runtime: object): void;
+    createNodeApi(node: object): { nodes: Record<string, unknown>; settings: Record<string, unknown> };
+  };
+  const nodes = { addCredentials() {}, deleteCredentials() {} };
+  const settings = { set() {}, delete() {} };
+  registry.init({ nodes, settings, events: {}, hooks: {}, util: {}, version: () => "", library: {}, plugins: {} });
+  expect(registry.createNodeApi({ id: "module/set" })).toMatchObject({ nodes, settings });
+  const persistent = require("@node-red/runtime/lib/settings") as {
+    init(settings: object): void;
+    load(storage: object): Promise<void>;
+    get(name: string): unknown;
+  };
+  const stored: Record<string, unknown> = { kept: 1 };
+  persistent.init({});
+  await persistent.load({ getSettings: async () => stored });
+  stored["kept"] = 2;
+  expect(persistent.get("kept")).toBe(2);
+});
+
 const prototypeOf = (handle: string): string => `Object.getPrototypeOf(${handle}._handle)`;
 
 test.each([

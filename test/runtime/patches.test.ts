@@ -15,7 +15,10 @@ type FlowUtil = {
 function loadPatched(path: string): { module: unknown; skipped: string[] } {
   const skipped: string[] = [];
   using _ = patchNodeRed((reason) => skipped.push(reason));
-  return { module: createRequire(path)(path), skipped };
+  const require = createRequire(path);
+  // Another test of this process may have loaded it without the hook.
+  delete require.cache[path];
+  return { module: require(path), skipped };
 }
 
 /** Writes a package of this version and source, and calls `check` with the path of its file. */

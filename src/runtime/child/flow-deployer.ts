@@ -2,8 +2,9 @@ import type flowUtil from "@node-red/util";
 import type { RuntimeEvent } from "@node-red/util";
 import type { FlowNode } from "../../flows/configuration.ts";
 import { splitSetId } from "../disabled.ts";
-import type { CredentialEntries, Deploy, FlowsDeployed, LogEntry } from "../messages.ts";
+import type { CredentialEntries, Deploy, FlowsDeployed, LogEntry, StoredSettings } from "../messages.ts";
 import type { NodeRed } from "./node-red.ts";
+import type { NodeWrites } from "./node-writes.ts";
 
 const maxFailedNodes = 10;
 
@@ -13,7 +14,8 @@ export class FlowDeployer {
   readonly #getNode: NodeRed["getNode"];
   readonly #nextEvent: ReturnType<typeof createEventWaiter>;
   readonly #tabFailures = watchTabFailures();
-  readonly #storage = createFlowStorage();
+  readonly #storage: FlowStorage;
+  readonly #writes: NodeWrites;
   /** The running nodes that have logged an error while they were started, by id. Their messages may contain secrets. */
   readonly #failedNodes = new Map<string, string>();
   /** Whether an error of this node is one of its start. */
@@ -25,8 +27,10 @@ export class FlowDeployer {
   #traceparent: string | undefined;
 
   /** `onGone`: called with nodes that could not be started, when the next deployment starts nodes. They are never closed. */
-  constructor({ util, runtime, getNode }: NodeRed, onGone: (id: string) => void) {
+  constructor({ util, runtime, getNode }: NodeRed, writes: NodeWrites, onGone: (id: string) => void) {
     this.#onGone = onGone;
+    this.#writes = writes;
+    this.#storage = createFlowStorage(writes);
     this.#runtime = runtime;
     this.#getNode = getNode;
     this.#nextEvent = createEventWaiter(util);
@@ -38,9 +42,9 @@ export class FlowDeployer {
     return this.#storage.module;
   }
 
-  /** Keeps these sets of nodes from being loaded. Must be called before the start. */
-  disableSets(ids: readonly string[]): void {
-    this.#storage.settings = ids.length === 0 ? {} : { nodes: toNodeSettings(ids) };
+  /** Loads the settings that modules have stored, and keeps these sets of nodes from being loaded. Must be called before the start. */
+  configure(stored: StoredSettings, disabledSets: readonly string[]): void {
+    this.#writes.loadSettings(stored, disabledSets.length === 0 ? {} : { nodes: toNodeSettings(disabledSets) });
   }
 
   /** Starts the runtime without flows. It would overwrite an earlier deployment with its initial load. */
@@ -68,7 +72,10 @@ export class FlowDeployer {
   }
 
   async #setFlows(message: Deploy, nodes: readonly FlowNode[]): Promise<Omit<FlowsDeployed, "kind" | "id">> {
-    const credentials = toCredentialsObject(message.credentials, message.credentialsChanged, nodes);
+    const { id, credentialsChanged: changed } = message;
+    const globals = new Set(nodes.filter(({ type }) => type === "global-config").map((node) => node.id));
+    const credentials = toCredentialsObject(message.credentials, changed, globals);
+    this.#writes.deliver(id, credentials, { changed, globals });
     let failure: string | undefined;
     let missingTypes: readonly string[] | undefined;
     let lacksModules: true | undefined;
@@ -155,9 +162,8 @@ function markChangedCredentials(
 function toCredentialsObject(
   entries: CredentialEntries,
   changed: readonly string[],
-  flows: readonly FlowNode[],
+  globals: ReadonlySet<string>,
 ): CredentialsObject {
-  const globals = new Set(flows.filter(({ type }) => type === "global-config").map(({ id }) => id));
   return Object.fromEntries([
     ...changed.map((id) => [id, {}] as const),
     ...entries.map(([id, entry]) => {
@@ -182,8 +188,6 @@ function toNodeSettings(ids: readonly string[]): object {
 }
 
 type FlowStorage = {
-  /** Those of the runtime that are stored. */
-  settings: object;
   /** The runtime's storage module. */
   readonly module: object;
   set(flows: readonly object[], credentials: CredentialsObject): void;
@@ -193,23 +197,23 @@ type FlowStorage = {
  * Creates an in-memory storage module for the flow runtime, without flows at first. The runtime reads it for a `reload`; the
  * parent stores the flows.
  */
-function createFlowStorage(): FlowStorage {
+function createFlowStorage(writes: NodeWrites): FlowStorage {
   let stored: { readonly flows: readonly object[]; readonly credentials: CredentialsObject } = {
     flows: [],
     credentials: {},
   };
 
-  const storage: FlowStorage = {
-    settings: {},
+  return {
     // Must be a plain object: the runtime tests for own properties.
     module: {
       init: async () => {},
       getFlows: async () => stored.flows,
       saveFlows: async () => {},
       getCredentials: async () => stored.credentials,
+      // Those of deployments. What nodes change is stored at once, see `NodeWrites`.
       saveCredentials: async () => {},
-      getSettings: async () => storage.settings,
-      saveSettings: async () => {},
+      getSettings: async () => writes.settings,
+      saveSettings: (settings: object) => writes.saveSettings(settings),
       getSessions: async () => ({}),
       saveSessions: async () => {},
       getLibraryEntry: async () => [],
@@ -219,7 +223,6 @@ function createFlowStorage(): FlowStorage {
       stored = { flows, credentials };
     },
   };
-  return storage;
 }
 
 /** Returns a function that resolves with the next runtime event that matches. Each event is passed to `matches` once. */

@@ -11,6 +11,7 @@ import {
   type Listen,
   type LoadModules,
   type Ready,
+  type StoredSettings,
   type ToChild,
   heartbeatIntervalMs,
   maxNodeTypes,
@@ -39,6 +40,7 @@ import { createNetworkGuard } from "./network-guard.ts";
 import { NodeCapture } from "./node-capture.ts";
 import { NodeLocator } from "./node-locator.ts";
 import { createSettings, loadModulesFrom, loadNodeRed } from "./node-red.ts";
+import { NodeWrites } from "./node-writes.ts";
 import { assertLinksStayInside, hardenSandbox } from "./sandbox-hardening.ts";
 import { shareDeadline, startDeadlineWatchdog, startFence, startParentWatchdog } from "./watchdog.ts";
 
@@ -67,15 +69,20 @@ setInterval(() => {
 parent.send({ kind: "heartbeat" });
 
 const codeCache = openCodeCache();
-const nodeRed = loadNodeRed({ defersSets: !codeCache.isRecording, warn });
+const writes = new NodeWrites({ send: (text) => void sendParts("node-write", text) });
+const nodeRed = loadNodeRed({
+  defersSets: !codeCache.isRecording,
+  followWrites: (...modules) => writes.follow(...modules),
+  warn,
+});
 const { util, runtime } = nodeRed;
-const deployer = new FlowDeployer(nodeRed, (id) => capture.end(id));
+const deployer = new FlowDeployer(nodeRed, writes, (id) => capture.end(id));
 const locator = new NodeLocator();
 const stores = new ContextStores({
   modules: nodeRed.contextModules,
   unconfigured: nodeRed.memoryContext,
   rootOf: (expression) => String(util.util.normalisePropertyExpression(expression)[0]),
-  send: sendContext,
+  send: (changes) => sendParts("context", changes),
   warn,
 });
 const handlers = new Map([
@@ -112,7 +119,7 @@ let settings: { uiPort?: unknown } = {};
 async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
   switch (message.kind) {
     case "initialize":
-      initialized = initialize(message);
+      initialized = initialize(message, payload);
       await initialized;
       return;
     case "listen":
@@ -133,6 +140,9 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
     case "protect-port":
       networkGuard.protectPort(message.port);
       return;
+    case "node-written":
+      writes.handleReply(message.id, message.problem);
+      return;
     case "report-debug":
       capture.setDebug(message.isWanted);
       return;
@@ -146,20 +156,20 @@ async function handleMessage(message: ToChild, payload: Buffer): Promise<void> {
   }
 }
 
-/** Sends changes of context, in parts, since lines of the channel are short. Resolves when they are written. */
-function sendContext(changes: string): Promise<void> {
-  const bytes = Buffer.from(changes);
+/** Sends a text in parts, since lines of the channel are short. Resolves when they are written. */
+function sendParts(kind: "context" | "node-write", text: string): Promise<void> {
+  const bytes = Buffer.from(text);
   return new Promise((resolve) => {
     for (let start = 0; start < bytes.length; start += replyPartBytes) {
       const part = bytes.toString("base64", start, start + replyPartBytes);
       const isLast = start + replyPartBytes >= bytes.length;
-      parent.send({ kind: "context", part, isLast }, isLast ? resolve : undefined);
+      parent.send({ kind, part, isLast }, isLast ? resolve : undefined);
     }
   });
 }
 
 /** Starts the runtime without flows. */
-async function initialize(message: Initialize): Promise<FlowPort> {
+async function initialize(message: Initialize, stored: Buffer): Promise<FlowPort> {
   // The parent was killed before its death could be signalled to this process.
   if (message.parentPid !== undefined && process.ppid !== message.parentPid) {
     process.kill(0, "SIGKILL");
@@ -181,7 +191,7 @@ async function initialize(message: Initialize): Promise<FlowPort> {
   // Not in its environment from the start: Node would load modules from there.
   process.env["HOME"] ??= message.userDir;
   const permitModules = loadModulesFrom(message);
-  deployer.disableSets(message.disabledSets ?? []);
+  deployer.configure(parseSettings(stored), message.disabledSets ?? []);
   settings = createSettings(message, {
     storageModule: deployer.storageModule,
     logHandler: log.handle,
@@ -220,12 +230,17 @@ async function initialize(message: Initialize): Promise<FlowPort> {
   return port;
 }
 
+function parseSettings(payload: Buffer): StoredSettings {
+  return payload.length === 0 ? [] : (JSON.parse(payload.toString()) as StoredSettings);
+}
+
 /** Opens the port of HTTP-in nodes. If that is not possible, the process exits. */
 async function openPort(message: Listen, values: Buffer): Promise<void> {
   const port = await initialized;
   if (port === undefined) {
     return;
   }
+  writes.replaceSettings(message.settings ?? []);
   await stores.open(values);
   let httpPort: number;
   try {
@@ -276,6 +291,7 @@ async function stop(): Promise<void> {
   openedPort?.close();
   if (openedPort !== undefined) {
     await runtime.stop();
+    await writes.settle();
   }
   process.exit(0);
 }

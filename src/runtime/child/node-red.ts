@@ -120,15 +120,26 @@ export type NodeRed = {
   };
 };
 
+/** Undocumented: what modules call to store credentials. */
+export type CredentialNodes = {
+  addCredentials: (id: unknown, credentials: unknown) => Promise<void>;
+  deleteCredentials: (id: unknown) => unknown;
+};
+
+/** Undocumented: what modules call to store settings. */
+export type StoredSettingsModule = Record<"set" | "delete", (...values: unknown[]) => Promise<void>>;
+
 type LoadOptions = {
   /** Whether sets of nodes may be loaded when a type of them is needed. */
   readonly defersSets: boolean;
+  /** Called before modules are loaded, with what they call. */
+  readonly followWrites: (nodes: CredentialNodes, settings: StoredSettingsModule) => void;
   /** Called with what can't be loaded, or is slower than it could be, see `patchNodeRed`. */
   readonly warn: (message: string) => void;
 };
 
 /** Loads the flow runtime. Must be called after `hardenSandbox`. */
-export function loadNodeRed({ defersSets, warn }: LoadOptions): NodeRed {
+export function loadNodeRed({ defersSets, followWrites, warn }: LoadOptions): NodeRed {
   using _ = patchNodeRed(warn);
   // An import would be evaluated before the module that calls this function.
   const require = createRequire(import.meta.url);
@@ -145,7 +156,8 @@ export function loadNodeRed({ defersSets, warn }: LoadOptions): NodeRed {
   const memoryContext = noticeMemoryContext(require);
   const util = require("@node-red/util") as NodeRed["util"];
   const runtime = require("@node-red/runtime") as NodeRed["runtime"];
-  const nodes = require("@node-red/runtime/lib/nodes") as NodeRed & TypeRegistration;
+  const nodes = require("@node-red/runtime/lib/nodes") as NodeRed & TypeRegistration & CredentialNodes;
+  followWrites(nodes, require("@node-red/runtime/lib/settings") as StoredSettingsModule);
   const { eachNode, getContext, listContextStores, getNode: findNode } = nodes;
   sets.follow(nodes);
   const getNode = (id: string): RunningNode | null => {

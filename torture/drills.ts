@@ -10,6 +10,7 @@ import { hostileInput } from "./drills/hostile-input.ts";
 import { killAtSystemCalls } from "./drills/kill-at-system-calls.ts";
 import { linearizability } from "./drills/linearizability.ts";
 import { onlyLoopback } from "./drills/loopback.ts";
+import { nodeWrites } from "./drills/node-writes.ts";
 import { postgres } from "./drills/postgres.ts";
 import { protocolFloods } from "./drills/protocol-floods.ts";
 import { rollingRestarts } from "./drills/rolling-restarts.ts";
@@ -25,6 +26,7 @@ export const drills: readonly Drill[] = [
   fsync,
   storageFaults,
   postgres,
+  nodeWrites,
   hostileInput,
   secretCanaries,
   rollingRestarts,

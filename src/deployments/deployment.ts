@@ -62,6 +62,8 @@ export type RevisionContent = {
   readonly submitted?: SubmittedCredentials | undefined;
   /** The earlier revision that has this content. Its modules are installed with it. */
   readonly restoredRev?: string | undefined;
+  /** The comment, unless the call has one. */
+  readonly message?: string | undefined;
   /** The modules that have to be installed for this content. */
   readonly modules?: readonly WantedModule[] | undefined;
   /** Replaces that of the change. */
@@ -104,8 +106,9 @@ export function toDraft(
     deploymentType = change.deploymentType,
     unapproved,
     writes,
+    message: defaultMessage,
   }: RevisionContent & Pick<RevisionDraft, "kept" | "unapproved" | "writes">,
-  { origin, approval, message, idempotencyKey, waitMs, undoOnFailure, maxErrors }: DeploymentCall,
+  { origin, approval, message = defaultMessage, idempotencyKey, waitMs, undoOnFailure, maxErrors }: DeploymentCall,
   parent: string,
 ): RevisionDraft {
   return {

@@ -176,7 +176,7 @@ export function toChange(
   };
 }
 
-const maxMessageChars = 1_000;
+export const maxMessageChars = 1_000;
 
 /** Validates the message of a revision, or another comment, which `field` names; undefined: it is empty. */
 export function parseMessage(message: string, field = "message"): string | undefined {

@@ -33,7 +33,7 @@ import type { AuditRecord } from "../store/audit-store.ts";
 import type { FlowStore, RevisionFilter } from "../store/flow-store.ts";
 import type { ModuleStore } from "../store/module-store.ts";
 import { type Revision, type RevisionOutcome, type RevisionState, outcomeStates } from "../store/revision.ts";
-import { parseMessage, readDeploymentCall } from "./deployment-request.ts";
+import { maxMessageChars, parseMessage, readDeploymentCall } from "./deployment-request.ts";
 import { findKnownModules } from "./known-modules.ts";
 import { formatPageToken, parsePageToken, readPageSize, readTimestampMs } from "./lists.ts";
 import { analyzedResponse, revisionNotFound, toSetFlowsResponse, findRevision, retainingMemory } from "./responses.ts";
@@ -211,7 +211,10 @@ export function restoreChange(
   return {
     cause: "restore",
     deploymentType,
-    apply: () => readRestorable(rev, context, options),
+    async apply() {
+      const content = await readRestorable(rev, context, options);
+      return { ...content, message: await nameRevision("Restore", rev, options) };
+    },
     identity: () => [rev],
   };
 }
@@ -231,7 +234,7 @@ export function undoChange(
   return {
     cause: "undo",
     deploymentType,
-    async apply({ cause, parent, deploymentType: undoneType }) {
+    async apply({ rev: undone, cause, parent, deploymentType: undoneType }) {
       // Its parent has failed.
       if (cause === "automatic_undo") {
         throw nothingToUndo("the last deployment was undone automatically: restore a revision by its rev instead");
@@ -239,11 +242,27 @@ export function undoChange(
       if (parent === undefined) {
         throw nothingToUndo("the active revision is the first one");
       }
-      const content = await readRestorable(parent, context, options);
+      const restorable = await readRestorable(parent, context, options);
+      const content = { ...restorable, message: await nameRevision("Undo", undone, options) };
       return isDefault ? { ...content, deploymentType: undoneType } : content;
     },
     identity: () => (isDefault ? [rev ?? "", "default"] : [rev ?? ""]),
   };
+}
+
+/** The beginning of a rev that messages have, as tables of the command line do. */
+const shownRevChars = 8;
+
+/** A message such as `Undo of 4fGx0aQz: new invoices`, with the message of that revision. */
+async function nameRevision(
+  action: "Undo" | "Restore",
+  rev: string,
+  { store }: Pick<RestoreOptions, "store">,
+): Promise<string> {
+  const message = (await store.findEntry(rev))?.message;
+  const text = `${action} of ${rev.slice(0, shownRevChars)}${message === undefined ? "" : `: ${message}`}`;
+  // A cut can split a character in two.
+  return text.slice(0, maxMessageChars).toWellFormed();
 }
 
 function nothingToUndo(message: string): FlowgateError {

@@ -22,7 +22,7 @@ export const restarted = {
 export type DeploymentTypeName = keyof typeof restarted;
 
 /** The flag of all commands that show differences. */
-export const fullFlag = ["--full", "do not shorten long values at a terminal"] as const;
+export const fullFlag = ["--full", "do not shorten long values"] as const;
 
 /** Adds these flags, of which `types` are the values of `--type`, the default first unless it is described. */
 export function addDeploymentFlags(

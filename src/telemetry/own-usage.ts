@@ -36,11 +36,11 @@ export class OwnUsage implements Disposable {
     return this.#measurement;
   }
 
-  /** That of the data directory, for users without privileges; undefined if the file system does not report it. */
+  /** That of the data directory, for users without privileges; undefined if the file system does not report it, as virtual ones do. */
   async disk(): Promise<DiskSpace | undefined> {
     try {
       const { bsize, bavail, blocks } = await statfs(this.#dataDir);
-      return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+      return blocks === 0 ? undefined : { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
     } catch {
       return undefined;
     }

@@ -201,7 +201,7 @@ test("a token with the scope that the help recommends suffices for deployments",
   const failed = await run(["deploy", bad, "--yes", "--force"], robot);
   expect(failed).toMatchObject({ code: 4, stderr: expect.stringContaining("missing node types: unknown type") });
   expect(await succeed(["undo", "--yes"], robot)).toContain("Its flows are running.");
-  expect(await succeed(["history", "--limit", "1"])).toContain("ada (token robot)");
+  expect(await succeed(["history", "--limit", "1", "--full"])).toContain("ada (token robot)");
   expect(await succeed(["show", "@"])).toMatch(/^By {2,}ada \(token robot\), 127\.0\.0\.1, connect$/m);
   expect(await succeed(["audit", "list", "--kind", "deployment", "--limit", "1"])).toContain("ada (token robot)");
 });

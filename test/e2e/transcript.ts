@@ -27,17 +27,17 @@ export function expectOutput(documented: string, real: string, revs: readonly st
   expect(patternOf(trimmed, revs).test(documented) ? documented : trimmed).toBe(documented);
 }
 
+const minute = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d`;
+const second = String.raw`:\d\d`;
+
 function patternOf(real: string, revs: readonly string[]): RegExp {
   const seen = new Set<number>();
-  const variable = new RegExp(
-    [String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`, ...revs.map((rev) => rev.slice(0, 8))].join("|"),
-    "g",
-  );
+  const variable = new RegExp([`${minute}(?:${second})?`, ...revs.map((rev) => rev.slice(0, 8))].join("|"), "g");
   const parts = real.split(variable).map((text) => RegExp.escape(text));
   const between = (real.match(variable) ?? []).map((text) => {
     const index = revs.findIndex((rev) => rev.startsWith(text));
     if (index === -1) {
-      return String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
+      return new RegExp(`^${minute}$`).test(text) ? minute : `${minute}${second}`;
     }
     if (seen.has(index)) {
       return String.raw`\k<r${index}>`;

@@ -21,6 +21,11 @@ test("the process is measured while somebody asks, at most once per second", () 
   }
 });
 
+test.runIf(process.platform === "linux")("the space of a disk without blocks is unknown", async () => {
+  using usage = new OwnUsage("/proc");
+  expect(await usage.disk()).toBeUndefined();
+});
+
 test("the space of the disk is unknown where there is no directory", async () => {
   using usage = new OwnUsage(import.meta.dirname);
   const { freeBytes, totalBytes } = (await usage.disk()) ?? { freeBytes: 0, totalBytes: 0 };

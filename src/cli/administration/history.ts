@@ -6,6 +6,8 @@ import {
   DiffRevisionResponseSchema,
   ListRevisionsResponseSchema,
   type Revision,
+  RevisionCause,
+  RevisionCauseSchema,
   RevisionSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
@@ -19,6 +21,7 @@ import {
   describeCause,
   describeRevision,
   formatEnum,
+  formatMinute,
   formatTime,
   parseEnum,
   shortRev,
@@ -50,21 +53,21 @@ export async function listRevisions({ session, output }: ClientContext, flags: H
     fetchPage: (page) => session.revisions.listRevisions({ ...filter, ...page }),
     itemsOf: ({ revisions }) => revisions,
     none: "There are no such revisions.",
-    head: ["", "REV", "TIME", "USER", "CAUSE", "OUTCOME", "NODES", "MESSAGE"],
+    head: ["", "REV", "TIME", "USER", "CAUSE", "OUTCOME", "MESSAGE"],
+    shortened: ["USER", "CAUSE", "MESSAGE"],
     toRow,
   });
 }
 
 function toRow(revision: Revision): Cell[] {
-  const { rev, active, createTime, outcome, nodeCount, pinned, message } = revision;
+  const { rev, active, createTime, cause, outcome, pinned, message } = revision;
   return [
     active ? "*" : "",
     shortRev(rev),
-    formatTime(createTime),
+    formatMinute(createTime),
     describeCaller(revision),
-    describeCause(revision, shortRev),
+    cause === RevisionCause.DEPLOYMENT ? "" : formatEnum(RevisionCauseSchema, cause),
     styleOutcome(outcome),
-    String(nodeCount),
     [{ style: "cyan", text: pinned ? "[pinned] " : "" }, message],
   ];
 }

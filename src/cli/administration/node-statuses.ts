@@ -2,7 +2,7 @@ import type { ListNodeStatusesResponse, Node, NodeState } from "@flowgate/client
 import type { ClientSession } from "../client/session.ts";
 import { fetchList } from "../output/list.ts";
 import type { Cell, Output, Styled } from "../output/output.ts";
-import { formatTime, styleNodeStatus } from "../output/values.ts";
+import { formatRecent, styleNodeStatus } from "../output/values.ts";
 import { findTab, textOf } from "./find-node.ts";
 
 export type NodeFlags = { readonly tab?: string; readonly failing?: boolean };
@@ -38,7 +38,7 @@ export function describeNodeStatuses(
     count(flow.errors, "red"),
     count(flow.warnings, "yellow"),
     String(flow.messages),
-    formatTime(flow.lastMessageTime),
+    formatRecent(flow.lastMessageTime),
   ]);
   const rows = nodes.map((node): Cell[] => [
     node.flowLabel || node.flowId,
@@ -48,16 +48,17 @@ export function describeNodeStatuses(
     count(node.errors, "red"),
     count(node.warnings, "yellow"),
     String(node.messages),
-    formatTime(node.lastMessageTime),
-    describeLastError(node),
+    formatRecent(node.lastMessageTime),
   ]);
+  const errors = nodes.filter(({ lastError }) => lastError !== undefined);
+  const names = ["TAB", "NODE", "TYPE", "STATUS"];
   return [
-    output.table(["TAB", "NODES", "FAILING", "ERRORS", "WARNINGS", "MESSAGES", "LAST MESSAGE"], tabs),
+    output.table(["TAB", "NODES", "FAILING", "ERRORS", "WARNINGS", "MESSAGES", "LAST MESSAGE"], tabs, ["TAB"]),
     "",
-    output.table(
-      ["TAB", "NODE", "TYPE", "STATUS", "ERRORS", "WARNINGS", "MESSAGES", "LAST MESSAGE", "LAST ERROR"],
-      rows,
-    ),
+    output.table([...names, "ERR", "WARN", "MSGS", "LAST"], rows, names),
+    ...(errors.length === 0
+      ? []
+      : ["", output.table(["NODE", "TIME", "LAST ERROR"], errors.map(describeLastError), ["NODE", "LAST ERROR"])]),
   ].join("\n");
 }
 
@@ -84,12 +85,8 @@ function count(number: number, style: "red" | "yellow"): string | Styled {
   return number === 0 ? "0" : { style, text: String(number) };
 }
 
-/** `2026-03-01 09:30:00 TypeError: no name (line 3)` */
-function describeLastError({ lastError, lastErrorTime }: NodeState): string {
-  if (lastError === undefined) {
-    return "";
-  }
-  const [message = ""] = lastError.message.split("\n");
-  const place = lastError.line > 0 ? ` (line ${lastError.line})` : "";
-  return `${formatTime(lastErrorTime)} ${message}${place}`;
+function describeLastError({ nodeName, nodeId, lastError, lastErrorTime }: NodeState): Cell[] {
+  const [message = ""] = lastError?.message.split("\n") ?? [];
+  const line = lastError?.line ?? 0;
+  return [nodeName || nodeId, formatRecent(lastErrorTime), `${message}${line > 0 ? ` (line ${line})` : ""}`];
 }

@@ -27,7 +27,7 @@ import { ifPermitted, type ClientSession } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "../printable.ts";
 import type { Output, Styled } from "../output/output.ts";
-import { describeCaller, formatEnum, formatTime, styleOutcome } from "../output/values.ts";
+import { describeCaller, formatEnum, formatRecent, formatTime, shortRev, styleOutcome } from "../output/values.ts";
 import { readNodes } from "./find-node.ts";
 import { describeNodeStatuses, type NodeFlags, readNodeStatuses } from "./node-statuses.ts";
 
@@ -151,20 +151,23 @@ function describe(
   const state = runtime?.state ?? RuntimeState.UNSPECIFIED;
   const port = runtime?.httpPort ?? 0;
   return [
-    output.fields([
-      ["Server", server],
-      ["Flowgate", version],
-      ["Runtime", [runtime?.name, runtime?.version].filter(Boolean).join(" ")],
-      ["Flows", [describeState(state), describeFailing(known.runtime?.failingNodes ?? 0)]],
-      ["Health", describeHealth(known.runtime)],
-      ["Reason", runtime?.message ?? ""],
-      ...(known.revision === undefined ? [] : describeRevision(known.revision)),
-      ["Process", describeProcess(known.runtime?.runtimeProcess)],
-      ["Disk", describeDisk(known.runtime?.disk)],
-      ["Isolation", describeIsolation(runtime?.isolation)],
-      ["HTTP-in nodes", port === 0 ? "" : `port ${port}`],
-      ["User", user?.username ?? ""],
-    ]),
+    output.fields(
+      [
+        ["Server", server],
+        ["Flowgate", version],
+        ["Runtime", [runtime?.name, runtime?.version].filter(Boolean).join(" ")],
+        ["Flows", [describeState(state), describeFailing(known.runtime?.failingNodes ?? 0)]],
+        ["Health", describeHealth(known.runtime)],
+        ["Reason", runtime?.message ?? ""],
+        ...(known.revision === undefined ? [] : describeRevision(known.revision)),
+        ["Process", describeProcess(known.runtime?.runtimeProcess)],
+        ["Disk", known.runtime?.disk === undefined ? "" : describeDisk(known.runtime.disk)],
+        ["Isolation", describeIsolation(runtime?.isolation)],
+        ["HTTP-in nodes", port === 0 ? "" : `port ${port}`],
+        ["User", user?.username ?? ""],
+      ],
+      ["Deployed", "Message"],
+    ),
     ...describeConditions(known.runtime?.health, known.hasNodes),
     ...(replicas.length > 1 ? ["", describeReplicas(replicas, output)] : []),
   ].join("\n");
@@ -221,12 +224,17 @@ function describeProcess(usage: ProcessUsage | undefined): string {
   ].join(", ");
 }
 
-function describeDisk(disk: DiskUsage | undefined): string {
-  return disk === undefined ? "" : `${toGib(disk.freeBytes)} of ${toGib(disk.totalBytes)} GiB free`;
+/** `74.7 of 252.0 GiB free`, or `512 KiB of 4.0 MiB free`. Empty if the size is not known. */
+function describeDisk({ freeBytes, totalBytes }: Pick<DiskUsage, "freeBytes" | "totalBytes">): string {
+  const [free, freeUnit] = scale(freeBytes);
+  const [total, totalUnit] = scale(totalBytes);
+  return totalBytes === 0 ? "" : `${free}${freeUnit === totalUnit ? "" : ` ${freeUnit}`} of ${total} ${totalUnit} free`;
 }
 
-function toGib(bytes: number): string {
-  return (bytes / 1024 ** 3).toFixed(1);
+/** In the largest unit of which it has one. */
+function scale(bytes: number): [value: string, unit: string] {
+  const exponent = Math.min(3, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  return [(bytes / 1024 ** exponent).toFixed(exponent === 0 ? 0 : 1), ["bytes", "KiB", "MiB", "GiB"][exponent] ?? ""];
 }
 
 function toMib(bytes: number): number {
@@ -260,9 +268,10 @@ function describeReplicas(replicas: readonly Replica[], output: Output): string 
     name,
     version,
     describeState(state),
-    rev,
-    formatTime(lastSeenTime),
+    shortRev(rev),
+    formatRecent(lastSeenTime),
     message,
   ]);
-  return output.table(["REPLICA", "VERSION", "FLOWS", "REVISION", "LAST SEEN", "REASON"], rows);
+  const head = ["REPLICA", "VERSION", "FLOWS", "REVISION", "LAST SEEN", "REASON"];
+  return output.table(head, rows, ["REPLICA", "REASON"]);
 }

@@ -6,7 +6,9 @@ import { addDeploymentFlags, fullFlag, parseLimit, parseTime, revisionArgument }
 export function defineHistoryCommands(root: Command): void {
   defineCommand(root, "history", {
     summary: "list what was deployed",
-    description: "List revisions, newest first: who deployed what, when, and with which outcome. * is the active one.",
+    description:
+      "List revisions, newest first: who deployed what, when, and with which outcome. * is the active one. " +
+      "The table is as wide as the terminal, or 80 columns.",
     examples: {
       "flowgate history": "the last 20",
       "flowgate history --user ada --since 7d": "what ada has deployed in the last week",
@@ -34,6 +36,7 @@ export function defineHistoryCommands(root: Command): void {
       parseTime,
     )
     .option("--until <time>", "only those deployed before this time", parseTime)
+    .option(...fullFlag)
     .action(clientAction(async () => (await import("../administration/history.ts")).listRevisions));
 
   defineCommand(root, "show", {

@@ -3,6 +3,7 @@ import { clientAction } from "../client/action.ts";
 import { defineCommand } from "./define-command.ts";
 import {
   addEventFlags,
+  fullFlag,
   parseLimit,
   parseTime,
   recordedKinds,
@@ -27,6 +28,7 @@ export function defineInspectCommands(root: Command): void {
     .option("--nodes", "show the tabs and nodes too: since they were started, their errors, warnings and messages")
     .option("--tab <tab>", "with only the nodes of this tab, by its label or id")
     .option("--failing", "with only the nodes that have logged errors")
+    .option(...fullFlag)
     .action(clientAction(async () => (await import("../administration/status.ts")).showStatus));
 
   defineGet(root);

@@ -22,7 +22,9 @@ export async function undo(context: ClientContext, flags: DeploymentFlags): Prom
     );
   }
   const type = flags.type ?? formatEnum(DeploymentTypeSchema, active.deploymentType);
-  await preview(context, active, await findRevision(session, active.parent), type);
+  await preview(context, active, await findRevision(session, active.parent), type, [
+    ["Undo of", describeRevision(active)],
+  ]);
   await confirmDeployment(`Undo ${describeRevision(active)}?`, flags);
   const request = { ...deploymentFields({ ...flags, type }), rev: active.rev };
   await finishDeployment(context, () => session.flows.undoFlows(request), flags);
@@ -46,6 +48,7 @@ async function preview(
   { rev: base }: Revision,
   target: Revision,
   type: string,
+  more: readonly (readonly [name: string, value: string])[] = [],
 ): Promise<boolean> {
   const changes = await session.revisions.diffRevision({ rev: target.rev, base });
   const { modules } = changes;
@@ -54,6 +57,7 @@ async function preview(
   }
   const { outcome, outcomeMessage } = target;
   const fields = output.fields([
+    ...more,
     ["Back to", describeRevision(target)],
     ["Outcome then", [styleOutcome(outcome), outcomeMessage === "" ? "" : `: ${outcomeMessage}`]],
     [

@@ -15,18 +15,20 @@ type List<D extends DescMessage, T> = {
   /** What is printed for people if there are none. */
   readonly none: string;
   readonly head: readonly string[];
+  /** The titles of columns that are shortened if the table is too wide. */
+  readonly shortened?: readonly string[];
   readonly toRow: (item: T) => readonly Cell[];
 };
 
 /** Prints a list, up to its limit. A note on stderr says that there are more. */
 export async function printList<D extends DescMessage, T>(output: Output, list: List<D, T>): Promise<void> {
-  const { schema, limit, fetchPage, itemsOf, none, head, toRow } = list;
+  const { schema, limit, fetchPage, itemsOf, none, head, shortened, toRow } = list;
   const response = await fetchList(limit, fetchPage, itemsOf);
   const items = itemsOf(response);
   const hasMore = response.nextPageToken !== "";
   // A program sees the items, and not how they were fetched.
   response.nextPageToken = "";
-  output.message(schema, response, () => (items.length === 0 ? none : output.table(head, items.map(toRow))));
+  output.message(schema, response, () => (items.length === 0 ? none : output.table(head, items.map(toRow), shortened)));
   if (hasMore) {
     process.stderr.write(`flowgate: only the first ${items.length} are shown: use a larger --limit.\n`);
   }

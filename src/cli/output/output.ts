@@ -16,7 +16,9 @@ export type Cell = string | Styled | readonly (string | Styled)[];
 export async function createOutput(format: OutputFormat | undefined, full = false): Promise<Output> {
   // Loaded only for programs.
   const serializer = format === undefined ? undefined : await (await import("./serialize.ts")).createSerializer(format);
-  return new Output(format, process.stdout.isTTY && !full, serializer);
+  // Some terminals report no columns.
+  const columns = full ? Infinity : process.stdout.columns || 80;
+  return new Output(format, { isShortened: process.stdout.isTTY && !full, columns }, serializer);
 }
 
 /** Prints the results of commands on stdout: as text for people, or as JSON or YAML for programs. */
@@ -25,24 +27,27 @@ export class Output {
   readonly format: OutputFormat | undefined;
   /** Whether long values are to be shortened: a person reads them at a terminal. */
   readonly isShortened: boolean;
+  readonly #columns: number;
   readonly #serializer: Serializer | undefined;
   readonly #members: Readonly<Record<string, unknown>>;
 
   constructor(
     format: OutputFormat | undefined,
-    isShortened: boolean,
+    { isShortened, columns }: { readonly isShortened: boolean; readonly columns: number },
     serializer: Serializer | undefined,
     members: Readonly<Record<string, unknown>> = {},
   ) {
     this.format = format;
     this.isShortened = isShortened;
+    this.#columns = columns;
     this.#serializer = serializer;
     this.#members = members;
   }
 
   /** The same output, with these further members in each message for programs. */
   with(members: Readonly<Record<string, unknown>>): Output {
-    return new Output(this.format, this.isShortened, this.#serializer, { ...this.#members, ...members });
+    const size = { isShortened: this.isShortened, columns: this.#columns };
+    return new Output(this.format, size, this.#serializer, { ...this.#members, ...members });
   }
 
   /** Prints a message: for programs as the REST API has it, with these further members. */
@@ -83,18 +88,27 @@ export class Output {
     process.stdout.write(`${shown}\n`);
   }
 
-  /** Names and their values, one in each line. Those without a value are left out. */
-  fields(rows: readonly (readonly [name: string, value: Cell])[]): string {
-    const shown = rows.map(([name, value]) => [this.style("bold", name), this.#show(value)]);
-    return align(shown.filter(([, value]) => value !== ""));
+  /**
+   * Names and their values, one in each line. Those without a value are left out. The values with the names in `shortened` are made
+   * narrower if they do not fit the terminal, or 80 columns.
+   */
+  fields(rows: readonly (readonly [name: string, value: Cell])[], shortened: readonly string[] = []): string {
+    const shown = rows.map(([name, value]) => [name, this.#show(value)] as const).filter(([, value]) => value !== "");
+    const nameWidth = Math.max(...shown.map(([name]) => name.length)) + gap;
+    const valueWidth = Number.isFinite(this.#columns) ? [Math.max(gap + 1, this.#columns - nameWidth + gap)] : [];
+    const lines = shown.map(([name, value]) => {
+      const widths = [nameWidth, ...(shortened.includes(name) ? valueWidth : [])];
+      return createTable([[this.style("bold", name), value]], widths).toString();
+    });
+    return withoutPadding(lines.join("\n"));
   }
 
-  /** A table without borders. */
-  table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
-    return align([
-      head.map((title) => this.style("bold", title)),
-      ...rows.map((row) => row.map((cell) => this.#show(cell))),
-    ]);
+  /** A table without borders. The columns with the titles in `shortened` are made narrower if it does not fit the terminal, or 80 columns. */
+  table(head: readonly string[], rows: readonly (readonly Cell[])[], shortened: readonly string[] = []): string {
+    const titles = head.map((title) => this.style("bold", title));
+    const shown = [titles, ...rows.map((row) => row.map((cell) => this.#show(cell)))];
+    const minWidths = head.map((title) => (shortened.includes(title) ? title.length : Infinity));
+    return withoutPadding(align(shown, { columns: this.#columns, minWidths }));
   }
 
   #show(cell: Cell): string {
@@ -110,10 +124,48 @@ export class Output {
   }
 }
 
-function align(rows: readonly (readonly string[])[]): string {
-  const table = new Table({ chars: noBorders, style: { "padding-left": 0, "padding-right": 2, head: [] } });
+const gap = 2;
+
+type Limits = {
+  readonly columns: number;
+  /** Of the columns of a table: Infinity for those that are not made narrower. */
+  readonly minWidths: readonly number[];
+};
+
+function align(rows: readonly (readonly string[])[], limits: Limits): string {
+  const table = createTable(rows);
+  const text = table.toString();
+  // The library has filled them in.
+  const widths = table.options.colWidths.map((width) => (width ?? gap) - gap);
+  const narrowed = narrow(widths, limits);
+  const isNarrower = narrowed.some((width, at) => width !== widths[at]);
+  const padded = narrowed.map((width) => width + gap);
+  return isNarrower ? createTable(rows, padded).toString() : text;
+}
+
+function withoutPadding(text: string): string {
+  return text.replaceAll(/ +$/gm, "");
+}
+
+/** The widest of these columns become as wide as the next one, and so on, until the table fits. */
+function narrow(widths: readonly number[], { columns, minWidths }: Limits): number[] {
+  const narrowed = [...widths];
+  for (let excess = widths.reduce((sum, width) => sum + width + gap, -gap) - columns; excess > 0; excess -= 1) {
+    const candidates = narrowed.map((width, at) => (width > (minWidths[at] ?? Infinity) ? width : 0));
+    const widest = Math.max(...candidates);
+    if (widest === 0) {
+      break;
+    }
+    narrowed[candidates.lastIndexOf(widest)] = widest - 1;
+  }
+  return narrowed;
+}
+
+function createTable(rows: readonly (readonly string[])[], colWidths: number[] = []): Table.Table {
+  const style = { "padding-left": 0, "padding-right": gap, head: [] };
+  const table = new Table({ chars: noBorders, style, colWidths });
   table.push(...rows.map((row) => [...row]));
-  return table.toString().replaceAll(/ +$/gm, "");
+  return table;
 }
 
 const noBorders = Object.fromEntries(

@@ -1,6 +1,6 @@
 import type { DescEnum } from "@bufbuild/protobuf";
 import type { GenEnum } from "@bufbuild/protobuf/codegenv2";
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampDate, timestampNow } from "@bufbuild/protobuf/wkt";
 import {
   DeploymentOutcome,
   DeploymentOutcomeSchema,
@@ -34,6 +34,18 @@ export function formatTime(time: Timestamp | undefined): string {
   return localFormat.format(timestampDate(time));
 }
 
+/** The same without seconds, for tables: `2026-03-01 09:30`. */
+export function formatMinute(time: Timestamp | undefined): string {
+  return formatTime(time).slice(0, -":00".length);
+}
+
+/** For tables: the time if it is today, otherwise the day: `09:30:00` or `2026-03-01`. */
+export function formatRecent(time: Timestamp | undefined): string {
+  const [day = "", timeOfDay = ""] = formatTime(time).split(" ");
+  const [today] = formatTime(timestampNow()).split(" ");
+  return day === today ? timeOfDay : day;
+}
+
 /** A user and, if it is a named one, the token of a request: `ada (token ci)`. */
 export function describeCaller({ user, tokenName }: Pick<Revision, "user" | "tokenName">): string {
   return printable(tokenName === "" ? user : `${user} (token ${tokenName})`);
@@ -55,16 +67,13 @@ export function shortRev(rev: string): string {
 }
 
 /** How a revision was made: `deployment`, `restore of 4fGx0aQz`, or `undo, back to 4fGx0aQz`. */
-export function describeCause(
-  { cause, restoredRev }: Revision,
-  formatRev: (rev: string) => string = (rev) => rev,
-): string {
+export function describeCause({ cause, restoredRev }: Revision): string {
   const word = formatEnum(RevisionCauseSchema, cause);
   if (restoredRev === "") {
     return word;
   }
   // An undo does not name the revision that was undone, but the one whose flows are active again.
-  return `${word}${cause === RevisionCause.RESTORE ? " of" : ", back to"} ${formatRev(restoredRev)}`;
+  return `${word}${cause === RevisionCause.RESTORE ? " of" : ", back to"} ${restoredRev}`;
 }
 
 export function styleOutcome(outcome: DeploymentOutcome): Styled {

@@ -41,12 +41,12 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     modules: ["base errors.ts runtime", "semver"],
     live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     // How the flows are, as one value.
-    health: ["base live runtime store", "gen/*"],
+    health: ["base live runtime runtime/replicas store telemetry", "gen/* @bufbuild/protobuf*"],
     // The events of other replicas.
     "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
     "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     deployments: [
-      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas modules live",
+      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas modules live health",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
     auth: ["base errors.ts store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],

@@ -39,7 +39,7 @@ import { tokensService } from "../services/tokens.ts";
 import type { Store } from "../store/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
-import { OwnUsage } from "../telemetry/own-usage.ts";
+import { OwnUsage, readDiskSpace } from "../telemetry/own-usage.ts";
 import type { Tracing } from "../telemetry/trace.ts";
 import {
   type Authentication,
@@ -171,7 +171,7 @@ function openRoutes(
   const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, ...threadLimits(options) }));
   const { required, expiryDays, maxOpen, maxOpenPerUser } = options.approvals;
   const approvals = new Approvals(required);
-  const deploying = { store: flows, deployer, preparation, decrypt, analysis, modules, runtime, cluster, desired };
+  const deploying = { store: flows, deployer, preparation, decrypt, analysis, modules, runtime, monitor };
   return createRoutes({
     auth: authService(authenticator),
     flows: flowsService({ ...deploying, approvals }),
@@ -204,7 +204,8 @@ function openRoutes(
       cluster,
       nodes: live.flows.nodes,
       stats,
-      usage: stack.use(new OwnUsage(options.dataDir)),
+      usage: stack.use(new OwnUsage()),
+      disk: () => readDiskSpace(options.dataDir),
       monitor,
     }),
     settings: settingsService({ version, runtime, authenticator, cluster }),

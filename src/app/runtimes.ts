@@ -9,6 +9,7 @@ import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcom
 import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
+import { publishHealth } from "../health/events.ts";
 import { HealthMonitor } from "../health/monitor.ts";
 import { redactNode } from "../live/redactor.ts";
 import { type Modules, openModules } from "../modules/modules.ts";
@@ -31,6 +32,7 @@ import type { Certificates } from "../server/http/certificates.ts";
 import type { Retention } from "../store/flow-store.ts";
 import type { Store } from "../store/store.ts";
 import { type Live, flowLogLevel } from "./live.ts";
+import { readDiskSpace } from "../telemetry/own-usage.ts";
 import type { FlowSpanExporter } from "../telemetry/span-record.ts";
 import { type Tracing, readTraceparent, traceIds } from "../telemetry/trace.ts";
 
@@ -144,9 +146,12 @@ export async function openRuntimes(
       store: store.flows,
       desired,
       cluster,
+      disk: () => readDiskSpace(options.dataDir),
       redactor: live.redactor,
     }),
   );
+  const rev = (): string => store.flows.active().rev;
+  stack.use(publishHealth({ hub: live.hub, monitor, runtime, desired, rev }));
   const prepare = async (): Promise<void> => {
     // A replica that never runs flows needs no modules.
     if (mode !== "none" && (await moduleFollower.prepare())) {
@@ -167,7 +172,7 @@ export async function openRuntimes(
   const allRuntimes = cluster === undefined ? runtime : createClusterRuntime({ runtime, cluster, desired, deadlineMs });
   const followed = { store: store.flows, runtime, modules: moduleSets, cluster, desired, log };
   const outcomes = stack.use(
-    openOutcomeRecorder({ ...followed, onRecorded: (entry) => live.deployments.recorded(entry) }),
+    openOutcomeRecorder({ ...followed, monitor, onRecorded: (entry) => live.deployments.recorded(entry) }),
   );
   const probations = stack.use(new Probations({ ...followed, analysis, hub: live.hub, deadlineMs, outcomes }));
   await probations.resume();

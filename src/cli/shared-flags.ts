@@ -111,6 +111,7 @@ const eventKinds = [
   "users",
   "proposal",
   "editor_message",
+  "health",
 ] as const;
 
 /** The most severe one first. */

@@ -1,13 +1,8 @@
 import type { Logger } from "pino";
-import { handsOverAfter, ofSelf, runnersOf } from "../runtime/replicas/runs.ts";
-import {
-  type DeploymentResult,
-  type RevisionResult,
-  type Runtime,
-  outcomeMessage,
-  stopped,
-} from "../runtime/runtime.ts";
-import type { Cluster, Replica } from "../store/cluster.ts";
+import { type HealthMonitor, toOutcome } from "../health/monitor.ts";
+import { isRunnerState } from "../runtime/replicas/runs.ts";
+import { type DeploymentResult, type Runtime, stopped } from "../runtime/runtime.ts";
+import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision, RevisionEntry, RevisionOutcome } from "../store/revision.ts";
@@ -34,7 +29,8 @@ export interface OutcomeRecorder extends Disposable {
 
 type RecorderOptions = {
   readonly store: FlowStore;
-  readonly runtime: Pick<Runtime, "onResult">;
+  readonly runtime: Pick<Runtime, "status" | "lastResult" | "onResult">;
+  readonly monitor: Pick<HealthMonitor, "health" | "outcome" | "onChange" | "onExit">;
   /** Undefined: there are no other replicas. */
   readonly cluster?: Pick<Cluster, "replicas" | "onChange"> | undefined;
   /** Whether the flows are to run. */
@@ -45,10 +41,11 @@ type RecorderOptions = {
 };
 
 /**
- * Records the results of the runtime, and outcomes that are passed to `record`. Disposing ends the former.
+ * Records the health of the active revision as its outcome, on a replica that runs flows, how often the process ended meanwhile, and outcomes
+ * that are passed to `record`. Disposing ends that.
  *
- * With several replicas, a failure of any of them is recorded at once, unless it hands the flows over to another one, and `running` when all that run flows run the revision:
- * it must not hide that another one has failed.
+ * With several replicas, a failure of any of them is recorded at once, unless it hands the flows over to another one, and that they run when
+ * all that run flows run the revision: it must not hide that another one has failed.
  */
 export function openOutcomeRecorder(options: RecorderOptions): OutcomeRecorder {
   return new StoredOutcomes(options);
@@ -59,41 +56,37 @@ class StoredOutcomes implements OutcomeRecorder {
   readonly #subscriptions = new DisposableStack();
   /** Writes one after another, so that the last outcome is kept. */
   #queue: Promise<void> = Promise.resolve();
-  /** The newest result, while other replicas do not run its revision. */
-  #heldBack: RevisionResult | undefined;
+  /** What was recorded last here, so that the store is not read again for the same. */
+  #last = "";
 
   constructor(options: RecorderOptions) {
+    const { store, runtime, monitor, cluster } = options;
     this.#options = options;
     // An earlier process may have ended before it recorded that.
     void this.recordStop();
+    const evaluate = (): void => this.#evaluate();
     this.#subscriptions.use(
-      options.store.onRevision(({ isOwn }) => {
+      store.onRevision(({ revision, isOwn }) => {
+        this.#last = "";
         if (isOwn) {
+          this.#reportUndo(revision);
           void this.recordStop();
         }
       }),
     );
-    this.#subscriptions.use(
-      options.runtime.onResult((result) => {
-        this.#heldBack = result;
-        this.#recordWhenAllRun();
-      }),
-    );
-    if (options.cluster !== undefined) {
-      this.#subscriptions.use(options.cluster.onChange(() => this.#recordWhenAllRun()));
-    }
+    this.#subscriptions.use(runtime.onResult(evaluate));
+    this.#subscriptions.use(monitor.onChange(evaluate));
+    this.#subscriptions.use(cluster?.onChange(evaluate));
+    this.#subscriptions.use(monitor.onExit(() => this.#countExit()));
   }
 
   record(rev: string, outcome: RevisionOutcome): Promise<void> {
-    const { log } = this.#options;
-    this.#queue = this.#queue
-      .then(() => this.#write(rev, outcome))
-      .catch((err: unknown) => log.warn({ err, rev }, "the outcome of a deployment could not be recorded"));
-    return this.#queue;
+    return this.#enqueue(rev, () => this.#write(rev, () => outcome));
   }
 
   async recordStop(): Promise<void> {
     const { store, desired } = this.#options;
+    this.#last = "";
     if (!desired.current().isStarted) {
       await this.record(store.active().rev, toOutcome(stopped));
     }
@@ -107,20 +100,29 @@ class StoredOutcomes implements OutcomeRecorder {
     this.#subscriptions.dispose();
   }
 
-  async #write(rev: string, outcome: RevisionOutcome): Promise<void> {
+  #enqueue(rev: string, write: () => Promise<void>): Promise<void> {
+    const { log } = this.#options;
+    this.#queue = this.#queue
+      .then(write)
+      .catch((err: unknown) => log.warn({ err, rev }, "the outcome of a deployment could not be recorded"));
+    return this.#queue;
+  }
+
+  /** Undefined: nothing is to be recorded. */
+  async #write(rev: string, outcomeAfter: (entry: RevisionEntry) => RevisionOutcome | undefined): Promise<void> {
     const { store, desired, onRecorded } = this.#options;
     const entry = await store.findEntry(rev);
+    const outcome = entry && outcomeAfter(entry);
     // The flows are started again with each start of the service.
-    if (entry === undefined || isSame(entry.outcome, outcome)) {
+    if (entry === undefined || outcome === undefined || isSame(entry.outcome, outcome)) {
       return;
     }
-    const { isStarted } = desired.current();
-    if (outcome.state === "stopped" && isStarted) {
+    const before = entry.outcome.state;
+    if (outcome.state === "stopped" && (desired.current().isStarted || before === "degraded" || before === "failed")) {
       return;
     }
-    // Flows that have failed may be started once more before those that replace them.
-    const hasFailed = ["degraded", "failed", "crashed"].includes(entry.outcome.state);
-    const isFinal = hasFailed && (outcome.state === "stopped" || store.active().rev !== rev);
+    const isFinal =
+      before === "undone" || (store.active().rev !== rev && before !== "pending" && before !== "replaced");
     if (!isFinal) {
       const updated = await store.update(rev, { outcome });
       if (updated !== undefined) {
@@ -129,43 +131,42 @@ class StoredOutcomes implements OutcomeRecorder {
     }
   }
 
-  #recordWhenAllRun(): void {
-    const { cluster, desired } = this.#options;
-    if (!desired.current().isStarted) {
-      this.#heldBack = undefined;
+  /** The commit of an undo has recorded it. */
+  #reportUndo({ cause, parent }: Revision): void {
+    const { store, onRecorded } = this.#options;
+    if ((cause === "undo" || cause === "automatic_undo") && parent !== undefined) {
+      void this.#enqueue(parent, async () => {
+        const entry = await store.findEntry(parent);
+        if (entry !== undefined) {
+          onRecorded?.(entry);
+        }
+      });
     }
-    if (this.#heldBack === undefined) {
+  }
+
+  #countExit(): void {
+    const { store, runtime } = this.#options;
+    const rev = runtime.lastResult()?.revision.rev ?? store.active().rev;
+    void this.#enqueue(rev, async () => void (await store.update(rev, { restarts: 1 })));
+  }
+
+  #evaluate(): void {
+    const { store, runtime, monitor } = this.#options;
+    const { rev } = store.active();
+    const outcome = monitor.outcome();
+    if (!isRunnerState(runtime.status().state) || outcome.state === "pending" || outcome.state === "stopped") {
       return;
     }
-    const { revision, result } = this.#heldBack;
-    const replicas = cluster?.replicas() ?? [];
-    const others = runnersOf(replicas).filter(({ isSelf }) => !isSelf);
-    const isFinal =
-      result.outcome === "running"
-        ? others.every((replica) => runs(replica, revision))
-        : !handsOverAfter(result, replicas, revision.seq);
-    if (isFinal) {
-      this.#heldBack = undefined;
-      void this.record(revision.rev, this.#named(toOutcome(result)));
+    // After an exit, the flows may run again or have failed for good in a moment.
+    const isInterrupted = monitor.health().state === "starting";
+    const key = JSON.stringify([rev, outcome, isInterrupted]);
+    if (key !== this.#last) {
+      this.#last = key;
+      void this.#enqueue(rev, () =>
+        this.#write(rev, ({ outcome: { state } }) => (isInterrupted && state !== "pending" ? undefined : outcome)),
+      );
     }
   }
-
-  /** With the name of this replica, if there can be others. */
-  #named(outcome: RevisionOutcome): RevisionOutcome {
-    const { cluster } = this.#options;
-    const { state, message = state === "running" ? undefined : state } = outcome;
-    return cluster === undefined || message === undefined
-      ? outcome
-      : { ...outcome, message: ofSelf(cluster.replicas(), message) };
-  }
-}
-
-export function toOutcome(result: DeploymentResult): RevisionOutcome {
-  return { state: result.outcome, message: outcomeMessage(result), missingTypes: result.missingTypes };
-}
-
-function runs({ run }: Replica, { seq }: Revision): boolean {
-  return run?.seq === seq && run.outcome === "running";
 }
 
 function isSame(one: RevisionOutcome, other: RevisionOutcome): boolean {

@@ -127,7 +127,7 @@ export function watchRuntime(
           isRunning = false;
           health.interrupted();
         } else if (isRunning && state !== "running") {
-          health.failed({ outcome: "crashed", missingTypes: [], message });
+          health.failed({ outcome: "failed", missingTypes: [], message });
         }
       }),
     );

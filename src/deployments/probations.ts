@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { AffectedNodes } from "../flows/plan/affected-nodes.ts";
+import { toOutcome } from "../health/monitor.ts";
 import type { EventHub } from "../live/hub.ts";
 import { deploymentWaitMs, restartsAllNodes } from "../runtime/deployment-queue.ts";
 import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
@@ -15,7 +16,7 @@ import { isMismatch } from "./deployment.ts";
 import { ErrorWatch } from "./error-watch.ts";
 import { keepCredentials } from "./kept-credentials.ts";
 import type { ModuleSets } from "./module-sets.ts";
-import { type OutcomeRecorder, type Settlement, toOutcome } from "./outcome-recorder.ts";
+import type { OutcomeRecorder, Settlement } from "./outcome-recorder.ts";
 import { type ProbationVerdict, type ProbationWatch, watchReplicas, watchRuntime } from "./probation-watch.ts";
 
 type ProbationOptions = {

@@ -15,7 +15,6 @@ export const outcomes: Readonly<Record<Settlement["outcome"], DeploymentOutcome>
   running: DeploymentOutcome.RUNNING,
   degraded: DeploymentOutcome.DEGRADED,
   failed: DeploymentOutcome.FAILED,
-  crashed: DeploymentOutcome.CRASHED,
   replaced: DeploymentOutcome.REPLACED,
   undone: DeploymentOutcome.UNDONE,
   stopped: DeploymentOutcome.STOPPED,
@@ -48,5 +47,6 @@ export function toRevision(entry: RevisionEntry, activeRev: string): MessageInit
     approvedByTokenName: entry.approval?.token?.name ?? "",
     nodeCount: entry.nodeCount,
     sizeBytes: entry.sizeBytes,
+    restarts: entry.restarts,
   };
 }

@@ -1,6 +1,9 @@
+import { failingForMs } from "../live/node-states.ts";
 import { type NodeRef, cutText } from "../runtime/node-events.ts";
 import type { Fault } from "../runtime/fault.ts";
 import type { DeploymentResult, RuntimeState } from "../runtime/runtime.ts";
+import type { LostReplica } from "../store/cluster.ts";
+import type { DiskSpace } from "../telemetry/own-usage.ts";
 import { type Condition, type ExitReason, type Health, type HealthState, conditionKinds } from "../store/health.ts";
 
 /** An unexpected exit of the process of the flows. */
@@ -15,6 +18,7 @@ export type Exit = {
 export type FailingNode = {
   readonly node: NodeRef;
   readonly errors: number;
+  readonly sinceMs: number;
   readonly lastErrorMs: number;
   readonly message: string;
   readonly line: number;
@@ -34,13 +38,16 @@ export type HealthFacts = {
   readonly result: DeploymentResult | undefined;
   readonly exits: readonly Exit[];
   readonly failing: readonly FailingNode[];
+  readonly lostReplicas: readonly LostReplica[];
+  /** The file system of the data directory; undefined unless it is nearly full. */
+  readonly fullDisk: FullDisk | undefined;
 };
+
+/** `sinceMs`: when it was found to be so full first. */
+export type FullDisk = DiskSpace & { readonly sinceMs: number };
 
 /** A condition `restarted` holds for this time after the last exit. */
 export const restartedForMs = 60 * 60_000;
-
-/** A node is failing for this time after its last error. */
-const failingForMs = 10 * 60_000;
 
 /** The failing nodes that are listed, those with the latest errors. */
 const maxFailingNodes = 20;
@@ -53,10 +60,9 @@ export function foldHealth(facts: HealthFacts): Health {
   if (!facts.isStarted) {
     return { state: "stopped", conditions: [] };
   }
-  const conditions = [...blocking(facts), ...restarted(facts), ...failing(facts)].map((condition) => ({
-    ...condition,
-    message: cutText(condition.message, maxMessageChars),
-  }));
+  const conditions = [blocking, restarted, lost, full, failing]
+    .flatMap((find) => find(facts))
+    .map((condition) => ({ ...condition, message: cutText(condition.message, maxMessageChars) }));
   return { state: stateOf(facts, conditions.length > 0), conditions };
 }
 
@@ -142,14 +148,48 @@ function restarted({ exits, nowMs }: HealthFacts): Condition[] {
   ];
 }
 
+function lost({ lostReplicas }: HealthFacts): Condition[] {
+  const [first] = lostReplicas.toSorted((one, other) => one.lastMs - other.lastMs);
+  if (first === undefined) {
+    return [];
+  }
+  const names = lostReplicas.map(({ name }) => name).toSorted();
+  return [
+    {
+      kind: "replica_lost",
+      sinceMs: first.lastMs,
+      lastMs: Math.max(...lostReplicas.map(({ lastMs }) => lastMs)),
+      count: names.length,
+      message: `these replicas have not been heard of, and have not ended by themselves: ${names.join(", ")}`,
+    },
+  ];
+}
+
+function full({ fullDisk, nowMs }: HealthFacts): Condition[] {
+  if (fullDisk === undefined) {
+    return [];
+  }
+  const { sinceMs, freeBytes, totalBytes } = fullDisk;
+  const [free, total] = [freeBytes, totalBytes].map((bytes) => Math.floor(bytes / 1024 ** 2));
+  const message = `${free} of ${total} MiB are free on the file system of the data directory`;
+  return [{ kind: "disk", sinceMs, lastMs: nowMs, count: 1, message }];
+}
+
+const gib = 1024 ** 3;
+
+/** Whether less than 5 % are free, and less than 1 GiB. */
+export function isNearlyFull({ freeBytes, totalBytes }: DiskSpace): boolean {
+  return freeBytes < Math.min(gib, totalBytes / 20);
+}
+
 function failing({ failing: nodes, nowMs }: HealthFacts): Condition[] {
   return nodes
     .filter(({ lastErrorMs }) => nowMs - lastErrorMs < failingForMs)
     .toSorted((one, other) => other.lastErrorMs - one.lastErrorMs)
     .slice(0, maxFailingNodes)
-    .map(({ node, errors, lastErrorMs, message, line }) => ({
+    .map(({ node, errors, sinceMs, lastErrorMs, message, line }) => ({
       kind: "nodes_failing",
-      sinceMs: lastErrorMs,
+      sinceMs,
       lastMs: lastErrorMs,
       count: Math.max(1, errors),
       message,

@@ -1,20 +1,41 @@
-import type { NodeState, NodeStates } from "../live/node-states.ts";
+import { type NodeState, type NodeStates, isFailing } from "../live/node-states.ts";
+import { createListeners } from "../base/listeners.ts";
 import { type Redactor, redactNode } from "../live/redactor.ts";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { type Runtime, type RuntimeState, outcomeMessage } from "../runtime/runtime.ts";
+import { describeFault } from "../runtime/fault.ts";
+import { resultOf, runnersOf } from "../runtime/replicas/runs.ts";
+import {
+  type DeploymentResult,
+  type Runtime,
+  type RuntimeState,
+  isRunning,
+  outcomeMessage,
+} from "../runtime/runtime.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
-import type { Health } from "../store/health.ts";
-import type { Cluster } from "../store/cluster.ts";
-import { type Exit, type FailingNode, combineHealth, foldHealth, restartedForMs } from "./health.ts";
+import type { Condition, Health } from "../store/health.ts";
+import type { RevisionOutcome } from "../store/revision.ts";
+import type { Cluster, LostReplica } from "../store/cluster.ts";
+import type { DiskSpace } from "../telemetry/own-usage.ts";
+import {
+  type Exit,
+  type FailingNode,
+  type FullDisk,
+  combineHealth,
+  foldHealth,
+  isNearlyFull,
+  restartedForMs,
+} from "./health.ts";
 
 type MonitorOptions = {
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "onChange">;
-  readonly nodes: Pick<NodeStates, "all">;
+  readonly nodes: Pick<NodeStates, "all" | "setLastError">;
   readonly store: Pick<FlowStore, "active">;
   readonly desired: Pick<DesiredStateStore, "current">;
   /** Undefined: there are no other replicas. */
-  readonly cluster: Pick<Cluster, "replicas"> | undefined;
+  readonly cluster: Pick<Cluster, "replicas" | "lost"> | undefined;
+  /** Of the file system of the data directory; undefined if it does not report its size. */
+  readonly disk: () => Promise<DiskSpace | undefined>;
   /** Removes the values of credentials from texts of flows. */
   readonly redactor: () => Redactor;
   readonly now?: () => number;
@@ -23,14 +44,21 @@ type MonitorOptions = {
 /** The exits that are remembered: safe mode ends a crash loop before there are so many in an hour, unless the flows are deployed again and again. */
 const maxExits = 1_000;
 
-/** The time after which the others read what has changed here besides the state of the runtime. */
-const reportMs = 2_000;
+/** The time after which conditions of nodes are noticed, and that they have ended. */
+const checkMs = 2_000;
+
+/** The time after which a full disk is noticed. */
+const diskMs = 10_000;
 
 /** Collects the facts about the flows of this replica. Everything that shows how they are shows its `health`. */
 export class HealthMonitor implements Disposable {
   readonly #options: MonitorOptions;
   readonly #now: () => number;
-  readonly #subscription: Disposable;
+  readonly #subscriptions = new DisposableStack();
+  readonly #changes = createListeners<void>();
+  readonly #ends = createListeners<Exit>();
+  #last = "";
+  #fullDisk: FullDisk | undefined;
   #exits: Exit[] = [];
   #state: RuntimeState;
   #stateSinceMs: number;
@@ -41,7 +69,18 @@ export class HealthMonitor implements Disposable {
     this.#now = now;
     this.#state = runtime.status().state;
     this.#stateSinceMs = now();
-    this.#subscription = runtime.onChange(() => this.#observe());
+    this.#subscriptions.use(
+      runtime.onChange(() => {
+        this.#observe();
+        this.#check();
+      }),
+    );
+    const timer = setInterval(() => this.#check(), checkMs).unref();
+    this.#subscriptions.defer(() => clearInterval(timer));
+    const diskTimer = setInterval(() => void this.#readDisk(), diskMs).unref();
+    this.#subscriptions.defer(() => clearInterval(diskTimer));
+    void this.#readDisk();
+    this.#last = this.#identify();
   }
 
   /** The health of the flows, on all replicas that run them. */
@@ -49,6 +88,19 @@ export class HealthMonitor implements Disposable {
     const own = this.own();
     const others = this.#options.cluster?.replicas().flatMap(({ isSelf, health }) => (isSelf ? [] : (health ?? [])));
     return others === undefined ? own : combineHealth([own, ...others]);
+  }
+
+  /** The health of the active revision, on all replicas that run flows, as its outcome; `pending` while that is not known. */
+  outcome(): RevisionOutcome {
+    const active = this.#options.store.active();
+    const result = resultOf(active, this.#options);
+    // Exits and errors of before are conditions of the flows still, but not of this revision.
+    const worst = this.health().conditions.find(
+      ({ kind, lastMs }) => ofRevision.has(kind) && lastMs >= active.committedAtMs,
+    );
+    return isRunning(result) && worst !== undefined
+      ? { state: "degraded", message: describeWorst(worst), missingTypes: [] }
+      : toOutcome(result);
   }
 
   /** The health of the flows of this replica. */
@@ -65,31 +117,55 @@ export class HealthMonitor implements Disposable {
       result: last?.revision.rev === store.active().rev ? last.result : undefined,
       exits: this.#exits,
       failing: nodes.all().flatMap((node) => toFailingNode(node)),
+      lostReplicas: this.#findLost(),
+      fullDisk: this.#fullDisk,
     });
   }
 
-  /** The number of unexpected exits of the process since this time, of those within the last hour. */
-  exitsSince(ms: number): number {
-    return this.#exits.filter(({ atMs }) => atMs >= ms).length;
+  /** Calls the listener when `own` has another state, or a condition has begun, ended or happened again. Disposing ends that. */
+  onChange(listener: () => void): Disposable {
+    return this.#changes.add(listener);
   }
 
-  /** Calls the listener when conditions of this replica may have changed apart from a change of its runtime. Disposing ends that. */
-  onChange(listener: () => void): Disposable {
-    let last = "";
-    const timer = setInterval(() => {
-      const next = JSON.stringify(
-        this.own().conditions.map(({ kind, node, sinceMs }) => [kind, node?.nodeId, sinceMs]),
-      );
-      if (next !== last) {
-        last = next;
-        listener();
-      }
-    }, reportMs).unref();
-    return { [Symbol.dispose]: () => clearInterval(timer) };
+  /** Calls the listener with each unexpected exit of the process. Disposing ends that. */
+  onExit(listener: (exit: Exit) => void): Disposable {
+    return this.#ends.add(listener);
   }
 
   [Symbol.dispose](): void {
-    this.#subscription[Symbol.dispose]();
+    this.#subscriptions.dispose();
+  }
+
+  #check(): void {
+    const next = this.#identify();
+    if (next !== this.#last) {
+      this.#last = next;
+      this.#changes.notify();
+    }
+  }
+
+  /** Differs whenever `onChange` is to be called. */
+  #identify(): string {
+    const { state, conditions } = this.own();
+    // A node can log errors all the time.
+    return JSON.stringify([
+      state,
+      ...conditions.map(({ kind, node, sinceMs, count }) =>
+        kind === "nodes_failing" ? [kind, node?.subflowPath, node?.nodeId, sinceMs] : [kind, sinceMs, count],
+      ),
+    ]);
+  }
+
+  /** On one replica, so that they are not reported by each. */
+  #findLost(): readonly LostReplica[] {
+    const { cluster } = this.#options;
+    return cluster !== undefined && runnersOf(cluster.replicas())[0]?.isSelf === true ? cluster.lost() : [];
+  }
+
+  async #readDisk(): Promise<void> {
+    const space = await this.#options.disk();
+    const { sinceMs = this.#now() } = this.#fullDisk ?? {};
+    this.#fullDisk = space !== undefined && isNearlyFull(space) ? { ...space, sinceMs } : undefined;
   }
 
   #observe(): void {
@@ -104,21 +180,50 @@ export class HealthMonitor implements Disposable {
       const redactor = this.#options.redactor();
       const text = redactor.redact(outcomeMessage({ message }) ?? "", true);
       const recent = this.#exits.filter(({ atMs }) => nowMs - atMs < restartedForMs);
-      this.#exits = [
-        ...recent,
-        {
-          atMs: nowMs,
-          reason,
+      const node = fault && redactNode(redactor, fault.node);
+      const exit = { atMs: nowMs, reason, message: text, fault: fault && node && { ...fault, node } };
+      this.#exits = [...recent, exit].slice(-maxExits);
+      if (fault?.isCertain === true && node !== undefined) {
+        // What was known of it has ended with its process.
+        const { line = 0, column = 0 } = fault;
+        const level = LogLevel.FATAL;
+        this.#options.nodes.setLastError(node, {
+          level,
           message: text,
-          fault: fault && { ...fault, node: redactNode(redactor, fault.node) },
-        },
-      ].slice(-maxExits);
+          stack: "",
+          line,
+          column,
+          caught: false,
+          truncated: false,
+        });
+      }
+      this.#ends.notify(exit);
     }
   }
 }
 
-function toFailingNode({ node, errors, lastError, lastErrorMs }: NodeState): FailingNode[] {
-  return lastError === undefined || lastErrorMs === undefined || lastError.level > LogLevel.ERROR
+export function toOutcome(result: DeploymentResult): RevisionOutcome {
+  return { state: result.outcome, message: outcomeMessage(result), missingTypes: result.missingTypes };
+}
+
+/** The conditions that a revision can cause while it runs. */
+const ofRevision: ReadonlySet<Condition["kind"]> = new Set(["restarted", "nodes_not_started", "nodes_failing"]);
+
+/** Without the errors that flows throw, as `outcomeMessage`. */
+function describeWorst({ kind, message, node, line }: Condition): string {
+  switch (kind) {
+    case "restarted":
+      return `the process of the flows ended: ${message}`;
+    case "nodes_failing":
+      return `nodes log errors${node === undefined ? "" : ` (${describeFault({ node, line, isCertain: true })})`}`;
+    default:
+      return message;
+  }
+}
+
+function toFailingNode(state: NodeState): FailingNode[] {
+  const { node, errors, lastError, lastErrorMs, failingSinceMs: sinceMs } = state;
+  return lastError === undefined || lastErrorMs === undefined || sinceMs === undefined || !isFailing(state)
     ? []
-    : [{ node, errors, lastErrorMs, message: lastError.message, line: lastError.line }];
+    : [{ node, errors, sinceMs, lastErrorMs, message: lastError.message, line: lastError.line }];
 }

@@ -24,6 +24,7 @@ const selectable: readonly { readonly kind: EventKind; readonly case: EventCase;
   { kind: EventKind.USERS, case: "users", name: "users" },
   { kind: EventKind.PROPOSAL, case: "proposal", name: "proposal" },
   { kind: EventKind.EDITOR_MESSAGE, case: "editorMessage", name: "editor_message" },
+  { kind: EventKind.HEALTH, case: "health", name: "health" },
 ];
 
 /** All kinds but those that describe the stream itself. */
@@ -54,6 +55,7 @@ export function wantsDebug({ cases }: Pick<EventFilter, "cases">): boolean {
 export const recordedCases: ReadonlySet<EventCase> = new Set([
   "deployment",
   "runtimeState",
+  "health",
   "nodeError",
   "log",
   "module",
@@ -147,6 +149,8 @@ export function stateKey({ kind, runtime, rev, nodeId, subflowPath }: Event): st
       return `deployment ${rev}`;
     case "runtimeState":
       return `runtime ${runtime}`;
+    case "health":
+      return `health ${runtime}`;
     case "nodeStatus":
       return `status ${runtime} ${[...subflowPath, nodeId].join("/")}`;
     case "editorMessage":
@@ -177,12 +181,10 @@ export function identify({ id, runtime }: Event): string {
 
 /** About how many bytes the event takes in memory. */
 export function sizeOf(event: Event): number {
-  let chars = event.rev.length + event.runtime.length + charsOfNode(event);
-  for (const value of Object.values(event.kind.value ?? {})) {
-    if (typeof value === "string") {
-      chars += value.length;
-    }
-  }
+  const { kind, rev, runtime } = event;
+  const parts = kind.case === "health" ? kind.value.conditions : [kind.value ?? {}];
+  const texts = parts.flatMap((part) => Object.values(part)).filter((value) => typeof value === "string");
+  const chars = texts.reduce((sum, { length }) => sum + length, rev.length + runtime.length + charsOfNode(event));
   // Strings of the runtime are often not Latin-1.
   return 1_000 + 2 * chars;
 }

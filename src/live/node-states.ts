@@ -26,7 +26,17 @@ export type NodeState = {
   readonly lastMessageMs: number | undefined;
   readonly lastError: LastError | undefined;
   readonly lastErrorMs: number | undefined;
+  /** The first of the errors that were not more than `failingForMs` apart. */
+  readonly failingSinceMs: number | undefined;
 };
+
+/** A node is failing for this time after its last error. */
+export const failingForMs = 10 * 60_000;
+
+/** Whether the node has logged an error, not a warning, in the last time. */
+export function isFailing({ lastError, lastErrorMs = 0 }: NodeState, nowMs = Date.now()): boolean {
+  return lastError !== undefined && lastError.level <= LogLevel.ERROR && nowMs - lastErrorMs < failingForMs;
+}
 
 /** Neither more nodes are remembered, nor more of their texts: flows can make them up. */
 const maxNodes = 20_000;
@@ -49,9 +59,8 @@ export class NodeStates {
     return [...this.#states.values()];
   }
 
-  /** The number of nodes that have logged errors. */
   countFailing(): number {
-    return this.#states.values().reduce((count, { errors }) => count + (errors > 0 ? 1 : 0), 0);
+    return this.#states.values().reduce((count, state) => count + (isFailing(state) ? 1 : 0), 0);
   }
 
   /** Returns whether that changes anything; undefined if the node can't be remembered. */
@@ -71,10 +80,11 @@ export class NodeStates {
 
   /** A warning does not replace an error. */
   setLastError(node: NodeRef, { level, message, stack, line, column, caught, truncated }: LastError): void {
-    const before = this.#states.get(keyOfNode(node))?.lastError;
-    if (level === LogLevel.WARN && before !== undefined && before.level < LogLevel.WARN) {
+    const before = this.#states.get(keyOfNode(node));
+    if (level === LogLevel.WARN && before?.lastError !== undefined && before.lastError.level < LogLevel.WARN) {
       return;
     }
+    const nowMs = Date.now();
     this.#update(node, {
       lastError: {
         level,
@@ -85,7 +95,8 @@ export class NodeStates {
         caught,
         truncated: truncated || message.length > maxErrorChars || stack.length > maxErrorChars,
       },
-      lastErrorMs: Date.now(),
+      lastErrorMs: nowMs,
+      failingSinceMs: before !== undefined && isFailing(before, nowMs) ? before.failingSinceMs : nowMs,
     });
   }
 
@@ -124,6 +135,7 @@ const unknown: Omit<NodeState, "node"> = {
   lastMessageMs: undefined,
   lastError: undefined,
   lastErrorMs: undefined,
+  failingSinceMs: undefined,
 };
 
 function charsOfState({ node, status, lastError }: NodeState): number {

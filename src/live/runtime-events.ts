@@ -1,4 +1,4 @@
-import { RuntimeStateReason } from "../../gen/flowgate/v1/events_pb.ts";
+import { RuntimeStateReason } from "../../gen/flowgate/v1/health_pb.ts";
 import { RuntimeState } from "../../gen/flowgate/v1/settings_pb.ts";
 import { enumValue } from "../base/enums.ts";
 import { type Runtime, outcomeMessage } from "../runtime/runtime.ts";

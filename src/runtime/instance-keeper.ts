@@ -344,7 +344,7 @@ export class InstanceKeeper {
     this.#fault = exit.fault;
     this.#exclusion.recordExit(exit);
     const { delayMs, cause } = this.#backoff.recordExit(exit);
-    const result: DeploymentResult = { outcome: "crashed", missingTypes: [], message: cause };
+    const result: DeploymentResult = { outcome: "failed", missingTypes: [], message: cause };
     resolveWaiters(exit.unfinished, result);
     const revision = exit.unfinished?.revision ?? exit.lastRevision;
     if (revision !== undefined) {

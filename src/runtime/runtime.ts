@@ -57,11 +57,10 @@ export type RuntimeProcessStats = {
 
 /**
  * The result of a deployment. `degraded`: the flows run, but nodes did not start, or logged errors while they were started or too many
- * later; `failed`: the runtime can't start the flows;
- * `crashed`: its process exited, or hung and was killed; `pending`: not known yet; `stopped`: the flows are to be stopped.
+ * later; `failed`: the runtime can't start the flows, or its process exited, or hung and was killed; `pending`: not known yet; `stopped`: the flows are to be stopped.
  */
 export type DeploymentResult = {
-  readonly outcome: "running" | "degraded" | "failed" | "crashed" | "pending" | "stopped";
+  readonly outcome: "running" | "degraded" | "failed" | "pending" | "stopped";
   /** The node types that are not installed, if the flows failed because of them. */
   readonly missingTypes: readonly string[];
   /** Whether the flows failed because modules that the code of nodes requires are not installed. */
@@ -177,8 +176,8 @@ export interface Runtime extends AsyncDisposable {
   /** Calls the listener after each change of the status. Disposing ends the subscription. */
   onChange(listener: () => void): Disposable;
   /**
-   * Calls the listener when the flows of a revision were started or have failed, and with `crashed` when the process that ran
-   * them has exited. Disposing ends the subscription.
+   * Calls the listener when the flows of a revision were started or have failed, also when the process that ran them
+   * has exited. Disposing ends the subscription.
    */
   onResult(listener: (result: RevisionResult) => void): Disposable;
   /** Resolves all pending calls of `apply`, and later ones immediately. For a service that is about to stop. */

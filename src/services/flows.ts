@@ -17,14 +17,12 @@ import type { Deployer } from "../deployments/deployer.ts";
 import { conflict } from "../deployments/errors.ts";
 import { keepCredentials } from "../deployments/kept-credentials.ts";
 import { outcomes } from "../deployments/revision-message.ts";
+import type { HealthMonitor } from "../health/monitor.ts";
 import type { Decrypt, SubmittedCredentials } from "../flows/credentials.ts";
 import type { RuntimeView } from "../flows/plan/plan.ts";
 import type { Modules } from "../modules/modules.ts";
 import { parseWanted } from "../modules/set.ts";
-import { resultOf } from "../runtime/replicas/runs.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Cluster } from "../store/cluster.ts";
-import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { findKnownModules } from "./known-modules.ts";
@@ -96,17 +94,14 @@ export type PlanFlowsOptions = {
   readonly analysis: Pick<Analysis, "plan">;
   readonly modules: Pick<Modules, "list" | "compare">;
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "nodeTypes">;
-  /** Undefined: there are no other replicas. */
-  readonly cluster: Pick<Cluster, "replicas"> | undefined;
-  /** Whether the flows are to run. */
-  readonly desired: Pick<DesiredStateStore, "current">;
+  readonly monitor: Pick<HealthMonitor, "outcome">;
 };
 
 /** Checks a request as a deployment would, and describes what that would do. */
 export async function planFlows(
   request: PlanFlowsRequest,
   context: HandlerContext,
-  { store, preparation, analysis, modules, runtime, cluster, desired }: PlanFlowsOptions,
+  { store, preparation, analysis, modules, runtime, monitor }: PlanFlowsOptions,
 ): Promise<PlanFlowsResponse> {
   const active = store.active();
   // One time limit for both steps.
@@ -130,7 +125,7 @@ export async function planFlows(
     requireWritePermission(context);
   }
   const from = base === "" ? active : await findRevision(store, base, context);
-  const result = resultOf(active, { runtime, cluster, desired });
+  const { state, message = "" } = monitor.outcome();
   const call = {
     base: from,
     target: outcome.kind === "reload" ? active : await keepCredentials(active, outcome, store),
@@ -138,7 +133,7 @@ export async function planFlows(
     rev: active.rev,
     type,
     runtime: { ...viewOf(runtime), modules: await findKnownModules(modules, parseWanted(named)) },
-    active: { activeOutcome: outcomes[result.outcome], activeOutcomeMessage: result.message ?? "" },
+    active: { activeOutcome: outcomes[state], activeOutcomeMessage: message },
   };
   return analyzedResponse(PlanFlowsResponseSchema, context, (format) => analysis.plan({ ...call, format }, caller));
 }

@@ -8,7 +8,7 @@ import type {
 } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowgateError } from "../errors.ts";
-import type { NodeState } from "../live/node-states.ts";
+import { type NodeState, isFailing } from "../live/node-states.ts";
 import { maxCount } from "../runtime/node-events.ts";
 import { readPageSize } from "./lists.ts";
 
@@ -21,7 +21,7 @@ export function listNodeStatuses(
   const after = parseToken(pageToken);
   const ofTab = tab === "" ? states : states.filter((state) => state.node.flowId === tab);
   const sorted = ofTab
-    .filter((state) => (node === "" || isNamed(state, node)) && (!failing || state.errors > 0))
+    .filter((state) => (node === "" || isNamed(state, node)) && (!failing || isFailing(state)))
     .map((state) => ({ key: keyOf(state), state }))
     .filter(({ key }) => after === undefined || key > after)
     .toSorted((one, other) => (one.key < other.key ? -1 : 1));
@@ -90,7 +90,7 @@ function sumUp(states: readonly NodeState[]): MessageInitShape<typeof FlowStateS
         flowId,
         flowLabel: nodes[0]?.node.flowLabel ?? "",
         nodes: nodes.length,
-        failingNodes: nodes.filter(({ errors }) => errors > 0).length,
+        failingNodes: nodes.filter((state) => isFailing(state)).length,
         errors: Math.min(maxCount, sum(nodes, "errors")),
         warnings: Math.min(maxCount, sum(nodes, "warnings")),
         messages: sum(nodes, "messages"),

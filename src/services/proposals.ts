@@ -27,7 +27,6 @@ import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError, type Reason } from "../errors.ts";
 import { toNodes } from "../flows/parse-flows.ts";
 import type { EventInit } from "../live/events.ts";
-import { resultOf } from "../runtime/replicas/runs.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { ProposalEntry, ProposalLimits, ProposalStore } from "../store/proposal-store.ts";
 import type { Revision } from "../store/revision.ts";
@@ -51,7 +50,7 @@ import { reloadWithoutFlows } from "./revisions.ts";
 
 export type ProposalsServiceOptions = Pick<
   FlowsServiceOptions,
-  "store" | "preparation" | "decrypt" | "modules" | "runtime" | "cluster" | "desired"
+  "store" | "preparation" | "decrypt" | "modules" | "runtime" | "monitor"
 > & {
   readonly analysis: FlowsServiceOptions["analysis"] & ChangesOptions["analysis"];
   readonly proposals: ProposalStore;
@@ -277,7 +276,7 @@ const ended: ReadonlySet<Reason> = new Set(["proposal_closed", "proposal_stale"]
 async function planProposal(
   id: string,
   context: HandlerContext,
-  { store, proposals, analysis, decrypt, modules, runtime, cluster, desired }: ProposalsServiceOptions,
+  { store, proposals, analysis, decrypt, modules, runtime, monitor }: ProposalsServiceOptions,
 ) {
   const proposal = await requireProposal(proposals, id, context);
   const base = await findRevision(store, proposal.base, context);
@@ -290,7 +289,7 @@ async function planProposal(
     rev: base.rev,
     type: proposal.deploymentType,
     runtime: { ...viewOf(runtime), modules: await findKnownModules(modules, proposal.modules) },
-    active: describeActive(base, { store, runtime, cluster, desired }),
+    active: describeActive(base, { store, monitor }),
   };
   return analyzedResponse(PlanFlowsResponseSchema, context, (format) =>
     analysis.plan({ ...call, format }, callerOf(context)),
@@ -298,15 +297,12 @@ async function planProposal(
 }
 
 /** Whether the flows of the base run now. */
-function describeActive(
-  base: Revision,
-  { store, ...runs }: Pick<ProposalsServiceOptions, "store" | "runtime" | "cluster" | "desired">,
-) {
+function describeActive(base: Revision, { store, monitor }: Pick<ProposalsServiceOptions, "store" | "monitor">) {
   if (base.rev !== store.active().rev) {
     return { activeOutcome: DeploymentOutcome.UNSPECIFIED, activeOutcomeMessage: "" };
   }
-  const { outcome, message } = resultOf(base, runs);
-  return { activeOutcome: outcomes[outcome], activeOutcomeMessage: message ?? "" };
+  const { state, message = "" } = monitor.outcome();
+  return { activeOutcome: outcomes[state], activeOutcomeMessage: message };
 }
 
 /** Two people can be told apart only if both are known. */

@@ -191,7 +191,7 @@ async function recallDeployment(
 ): Promise<DiffCall["deployment"]> {
   const missingTypes = (await store.findEntry(rev))?.outcome.missingTypes ?? [];
   const before = (await store.findEntry(parent))?.outcome.state;
-  return { type, missingTypes, isRunning: before !== "crashed" && before !== "stopped" };
+  return { type, missingTypes, isRunning: before !== "stopped" };
 }
 
 export type RestoreOptions = {

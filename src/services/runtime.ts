@@ -1,15 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl, HandlerContext } from "@connectrpc/connect";
-import { RuntimeStateReason } from "../../gen/flowgate/v1/events_pb.ts";
-import {
-  ConditionKind,
-  type HealthSchema,
-  HealthState,
-  type ProcessUsageSchema,
-  type RuntimeService,
-} from "../../gen/flowgate/v1/runtime_pb.ts";
-import { enumValue } from "../base/enums.ts";
+import type { ProcessUsageSchema, RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import type { OutcomeRecorder } from "../deployments/outcome-recorder.ts";
@@ -18,18 +10,17 @@ import { FlowgateError } from "../errors.ts";
 import type { FlowNode } from "../flows/configuration.ts";
 import { containerIdOf, nameOf } from "../flows/nodes.ts";
 import { quoteInput } from "../flows/violation.ts";
-import type { Health } from "../store/health.ts";
+import { toHealth } from "../health/message.ts";
 import type { HealthMonitor } from "../health/monitor.ts";
 import type { NodeStates } from "../live/node-states.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
-import { maxCount } from "../runtime/node-events.ts";
 import { injectNode } from "../runtime/inject-procedure.ts";
 import { isRunnerState, namesOfRunning } from "../runtime/replicas/runs.ts";
-import { type Runtime, pending, type RuntimeState } from "../runtime/runtime.ts";
+import { type Runtime, type RuntimeState } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import type { FlowStore } from "../store/flow-store.ts";
-import type { OwnUsage } from "../telemetry/own-usage.ts";
+import type { DiskSpace, OwnUsage } from "../telemetry/own-usage.ts";
 import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { runtimeTimeoutMs } from "./deployment-request.ts";
@@ -40,13 +31,15 @@ import { toRuntime } from "./settings.ts";
 type RuntimeServiceOptions = ControlOptions &
   InjectOptions & {
     /** That of this replica. */
-    readonly runtime: Pick<Runtime, "restart" | "lastResult">;
+    readonly runtime: Pick<Runtime, "restart">;
+    readonly store: Pick<FlowStore, "active" | "findEntry">;
     /** What its nodes do. */
     readonly nodes: Pick<NodeStates, "all" | "countFailing">;
     /** What its process measures; undefined without metrics. */
     readonly stats: Pick<FlowStats, "process"> | undefined;
-    readonly usage: OwnUsage;
-    readonly monitor: Pick<HealthMonitor, "health" | "exitsSince">;
+    readonly usage: Pick<OwnUsage, "process">;
+    readonly disk: () => Promise<DiskSpace | undefined>;
+    readonly monitor: Pick<HealthMonitor, "health" | "outcome">;
   };
 
 export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<typeof RuntimeService> {
@@ -56,17 +49,18 @@ export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<type
     ...injectMethods(options),
 
     async getRuntime() {
-      const disk = await usage.disk();
-      const { rev, committedAtMs } = store.active();
+      const disk = await options.disk();
+      const { rev } = store.active();
+      // What is in memory is known without the store.
+      const { restarts } = (await store.findEntry(rev).catch(() => undefined)) ?? {};
       const replica = nameOfSelf(cluster);
       const { isStarted, by, atMs } = desired.current();
-      const last = runtime.lastResult();
-      const { outcome, missingTypes } = last?.revision.rev === rev ? last.result : pending;
+      const { state, missingTypes } = monitor.outcome();
       const flows = stats?.process();
       return {
         runtime: toRuntime(runtime.status()),
         rev,
-        outcome: outcomes[isStarted ? outcome : "stopped"],
+        outcome: outcomes[state],
         missingTypes: [...missingTypes],
         started: isStarted,
         ...(!isStarted && { stoppedBy: by ?? "", ...(atMs !== undefined && { stopTime: timestampFromMs(atMs) }) }),
@@ -76,7 +70,7 @@ export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<type
         serviceProcess: toProcessUsage(usage.process()),
         ...(disk !== undefined && { disk }),
         health: toHealth(monitor.health()),
-        restarts: monitor.exitsSince(committedAtMs),
+        ...(restarts !== undefined && { restarts }),
       };
     },
 
@@ -114,22 +108,6 @@ export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<type
         ...(replica !== undefined && { replica }),
       };
     },
-  };
-}
-
-function toHealth({ state, conditions }: Health): MessageInitShape<typeof HealthSchema> {
-  return {
-    state: enumValue(HealthState, state),
-    conditions: conditions.map(({ kind, sinceMs, lastMs, count, message, reason, node, line }) => ({
-      kind: enumValue(ConditionKind, kind),
-      since: timestampFromMs(sinceMs),
-      lastTime: timestampFromMs(lastMs),
-      count: Math.min(count, maxCount),
-      message,
-      ...(reason !== undefined && { reason: enumValue(RuntimeStateReason, reason) }),
-      ...(node !== undefined && { ...node, subflowPath: [...(node.subflowPath ?? [])] }),
-      ...(line !== undefined && { line }),
-    })),
   };
 }
 

@@ -6,7 +6,7 @@ export type ReplicaRun = {
   /** The sequence number of the revision. */
   readonly seq: number;
   /** As `DeploymentResult.outcome`; `pending` while the flows are being started. */
-  readonly outcome: "pending" | "running" | "degraded" | "failed" | "crashed" | "stopped";
+  readonly outcome: "pending" | "running" | "degraded" | "failed" | "stopped";
   readonly message: string | undefined;
   readonly missingTypes: readonly string[];
 };
@@ -43,6 +43,13 @@ export type Replica = ReplicaStatus & {
   readonly seenMsAgo: number;
 };
 
+/** A process that has not been heard of within the last hour, and has not ended by itself. */
+export type LostReplica = {
+  readonly name: string;
+  /** The time of its last heartbeat, in Unix time. */
+  readonly lastMs: number;
+};
+
 export type LeaseReply =
   /** `token` increases with each change of the holder, also when a standby of the database was promoted. */
   | { readonly isHeld: true; readonly token: number }
@@ -71,6 +78,8 @@ export interface Cluster {
    * is at most about half a second old while the store is usable.
    */
   replicas(): readonly Replica[];
+  /** Those that are missing in `replicas` for some seconds. Ends when one of the same name is there. */
+  lost(): readonly LostReplica[];
   /**
    * Calls the listener when `replicas` has changed in more than `seenMsAgo`, and when another replica has released the lease.
    * Disposing ends the subscription.

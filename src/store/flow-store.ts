@@ -126,8 +126,8 @@ export interface FlowStore {
   /** Resolves with the error of a commit with this user and idempotency key; undefined: the key was not used within a day. */
   findRepeated(by: string | undefined, key: string): Promise<RepeatedRequest | undefined>;
   /**
-   * Changes the given properties, durably, and writes the audit entry in the same transaction. Resolves with undefined if
-   * there is no such revision. Rejects with `limit_exceeded`, and changes nothing, if the change pins a revision although
+   * Changes the given properties, durably, adds `restarts` to those before, and writes the audit entry in the same transaction. The outcome
+   * `undone`, which the commit of an undo sets, remains. Resolves with undefined if there is no such revision. Rejects with `limit_exceeded`, and changes nothing, if the change pins a revision although
    * `maxPinned` others are pinned.
    */
   update(

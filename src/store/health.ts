@@ -11,6 +11,8 @@ export const conditionKinds = [
   "not_started",
   "no_runner",
   "restarted",
+  "replica_lost",
+  "disk",
   "nodes_not_started",
   "nodes_failing",
 ] as const;

@@ -36,18 +36,19 @@ export type Revision = RevisionSummary & {
 };
 
 /**
- * What became of a revision in the runtime. `pending`: not known yet; `replaced`: a newer revision was committed before this
- * one was started; `stopped`: the flows were stopped while it was the active one, or before it was started.
+ * The health of a revision's flows while it was active last. `pending`: not known yet; `undone`: the flows before were deployed again;
+ * `replaced`: a newer revision was committed before this one was started; `stopped`: the flows were stopped while it was the active one, or
+ * before it was started.
  */
 export type RevisionOutcome = {
   readonly state: (typeof outcomeStates)[number];
-  /** Why the flows don't run, or which nodes have errors. */
+  /** Why the flows don't run, or the worst condition. */
   readonly message: string | undefined;
   /** The node types that are not installed. */
   readonly missingTypes: readonly string[];
 };
 
-export const outcomeStates = ["pending", "running", "degraded", "failed", "crashed", "replaced", "stopped"] as const;
+export const outcomeStates = ["pending", "running", "degraded", "failed", "undone", "replaced", "stopped"] as const;
 
 /** The properties of a revision that may change. */
 export type RevisionState = {
@@ -58,6 +59,8 @@ export type RevisionState = {
   readonly outcome: RevisionOutcome;
   /** The revision is undone unless its flows run without failure for this time; undefined: there is no such condition, or no longer. */
   readonly probationMs: number | undefined;
+  /** How often the process of the flows ended unexpectedly while it was active. */
+  readonly restarts: number;
 };
 
 /** How many errors nodes may log in the first `forMs` of a revision. More are a failure. */

@@ -1,7 +1,7 @@
 import { statfs } from "node:fs/promises";
 import { type ProcessMeasurement, ProcessMeter } from "./process-meter.ts";
 
-type DiskSpace = { readonly freeBytes: number; readonly totalBytes: number };
+export type DiskSpace = { readonly freeBytes: number; readonly totalBytes: number };
 
 /** Callers within this time get the same measurement: over shorter times, the CPU usage means nothing. */
 const leastMs = 1_000;
@@ -9,17 +9,22 @@ const leastMs = 1_000;
 /** When nobody has asked for so long, the measuring ends. */
 const idleMs = 60_000;
 
+/** The space of a folder's file system, for users without privileges; undefined if it does not report its size. */
+export async function readDiskSpace(dir: string): Promise<DiskSpace | undefined> {
+  try {
+    const { bsize, bavail, blocks } = await statfs(dir);
+    return blocks === 0 ? undefined : { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+  } catch {
+    return undefined;
+  }
+}
+
 /** What the process of the service uses, measured only while somebody asks for it. */
 export class OwnUsage implements Disposable {
-  readonly #dataDir: string;
   #meter: ProcessMeter | undefined;
   #measurement: ProcessMeasurement | undefined;
   #measuredMs = 0;
   #idle: NodeJS.Timeout | undefined;
-
-  constructor(dataDir: string) {
-    this.#dataDir = dataDir;
-  }
 
   /** The first measurement after a pause covers no time: `seconds` is 0 then. */
   process(): ProcessMeasurement {
@@ -34,16 +39,6 @@ export class OwnUsage implements Disposable {
       this.#measuredMs = nowMs;
     }
     return this.#measurement;
-  }
-
-  /** That of the data directory, for users without privileges; undefined if the file system does not report it, as virtual ones do. */
-  async disk(): Promise<DiskSpace | undefined> {
-    try {
-      const { bsize, bavail, blocks } = await statfs(this.#dataDir);
-      return blocks === 0 ? undefined : { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
-    } catch {
-      return undefined;
-    }
   }
 
   [Symbol.dispose](): void {

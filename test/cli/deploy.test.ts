@@ -265,7 +265,7 @@ test.each([
       problem: "its flows run with errors",
       reason: 'nodes logged errors while they were started: function "price" (f)',
     },
-    { code: 0, stdout: /^Flows +running, 1 node with errors$\nHealth +degraded$/m },
+    { code: 5, stdout: /^Flows +running, 1 node with errors$\nHealth +degraded$/m },
   ],
 ])("exits with %s", async (_, flows, { code: exit, problem, reason }, status) => {
   const rev = (await deploy(flows)).slice(0, 8);

@@ -135,12 +135,12 @@ test.each([
   ],
   [
     ["events", "--kinds", "deployment,nothing"],
-    "Option '--kinds <kinds>' argument 'deployment,nothing' is invalid. There is no kind \"nothing\", only deployment, runtime_state, node_status, node_error, debug, log, module, token, users, proposal, editor_message.",
+    "Option '--kinds <kinds>' argument 'deployment,nothing' is invalid. There is no kind \"nothing\", only deployment, runtime_state, node_status, node_error, debug, log, module, token, users, proposal, editor_message, health.",
     "events",
   ],
   [
     ["logs", "--kinds", "debug"],
-    "Option '--kinds <kinds>' argument 'debug' is invalid. There is no kind \"debug\", only deployment, runtime_state, node_error, log, module, token, users, proposal.",
+    "Option '--kinds <kinds>' argument 'debug' is invalid. There is no kind \"debug\", only deployment, runtime_state, node_error, log, module, token, users, proposal, health.",
     "logs",
   ],
   [

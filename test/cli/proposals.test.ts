@@ -212,7 +212,7 @@ describe("a token with flows.read and flows.write only", () => {
     const failed = await flowgate("deploy", await fileOf(bad), "--rev", "@");
     expect([failed.code, failed.stderr]).toEqual([5, expect.stringContaining(reason)]);
     const status = await flowgate("status", "-o", "json");
-    expect(status.code).toBe(0);
+    expect(status.code).toBe(5);
     const { revision } = JSON.parse(status.stdout) as { revision: { rev: string; outcomeMessage: string } };
     expect(revision).toMatchObject({ outcome: "degraded", outcomeMessage: expect.stringContaining(reason) });
     const unchanged = await flowgate("deploy", await fileOf(bad), "--rev", revision.rev);

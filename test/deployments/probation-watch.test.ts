@@ -45,8 +45,8 @@ test("a revision is healthy when all replicas have run it for the time", async (
 test("a revision has failed when it crashes on one of the replicas, or a node logs an error", async () => {
   const failures: [Parameters<typeof run>[0], ProbationVerdict][] = [
     [
-      { seq: 2, outcome: "crashed", message: "it exited" },
-      { kind: "failed", result: { outcome: "crashed", missingTypes: [], message: "there: it exited" } },
+      { seq: 2, outcome: "failed", message: "it exited" },
+      { kind: "failed", result: { outcome: "failed", missingTypes: [], message: "there: it exited" } },
     ],
     [
       { seq: 2, outcome: "failed", message: "nodes logged errors" },

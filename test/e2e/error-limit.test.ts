@@ -74,7 +74,7 @@ test("the flows before are deployed again if the caller asks for that", async ()
       /: nodes logged \d+ errors? \(max_errors: 0\), first function bad in "tab G": "boom of bad"$/,
     ),
   });
-  expect(await revision(String(reply.headers["service-deployment-undone-rev"]))).toMatchObject({ outcome: "degraded" });
+  expect(await revision(String(reply.headers["service-deployment-undone-rev"]))).toMatchObject({ outcome: "undone" });
   expect(await verdicts()).toMatchObject({ status: ["running", undefined], history: ["running", undefined] });
 });
 

@@ -121,7 +121,7 @@ test.each<[name: string, flows: Node[], outcome: string, missingTypes: string[]]
 test("the response reports that the flows crashed the runtime", async () => {
   const initialize = `util.inspect.constructor("return process")().exit(1);`;
   const { outcome } = await outcomeOverRest([tab("T"), functionNode("f", { z: "T", initialize })]);
-  expect(outcome).toBe("crashed");
+  expect(outcome).toBe("failed");
   await expectCorrectable();
 });
 

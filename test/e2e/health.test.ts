@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, tab } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";
+import { type Seen, watch, watchProtocols } from "./watch-events.ts";
 
 // How the flows are is one value, wherever it is shown.
 
@@ -12,6 +13,8 @@ beforeAll(async () => {
   });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
+
+const sse = watchProtocols["SSE"] as (typeof watchProtocols)[string];
 
 const good = endpoint("/works", `msg.payload = "works"`);
 
@@ -43,7 +46,9 @@ test("a node that is denied what it needs degrades the flows, which run", async 
   });
 });
 
-test("errors of a node end with the node", async () => {
+test("errors of a node end with the node, and both are events", async () => {
+  await using events = watch(sse, service.url, { kinds: ["health"] });
+  await events.until(({ kind }) => kind === "snapshotEnd");
   const failing = functionNode("failing", { z: "F", func: "node.error('no');" });
   const rev = await deploy(service, { flows: [...good, tab("F"), failing] }, "nodes");
   await service.send("POST", "/runtime/nodes/failing:inject");
@@ -53,8 +58,15 @@ test("errors of a node end with the node", async () => {
       conditions: [{ kind: "nodes_failing", count: 1, nodeId: "failing" }],
     }),
   );
+  await events.until(({ event }) => JSON.stringify(event).includes('"failing"'));
   await deploy(service, { flows: good, rev }, "nodes");
   await eventually(async () => expect(await readHealth()).toEqual({ state: "healthy", conditions: [], restarts: 0 }));
+  await events.until(() => JSON.stringify(events.seen.at(-1)).includes('"healthy"'));
+  const { logs } = (await service.send("GET", "/logs?kinds=health")).json() as { logs: Seen["event"][] };
+  expect(logs.slice(0, 2)).toMatchObject([
+    { health: { state: "healthy" } },
+    { health: { state: "degraded", conditions: [{ kind: "nodes_failing", nodeId: "failing", message: "no" }] } },
+  ]);
 });
 
 test("exits of the process are counted, degrade the flows that run again, and lead to safe mode", async () => {
@@ -77,7 +89,16 @@ test("exits of the process are counted, degrade the flows that run again, and le
       state: "degraded",
       conditions: [
         { kind: "restarted", reason: "crashed", count: 1, nodeId: "crashing", nodeName: "knows [redacted]" },
+        { kind: "nodes_failing", nodeId: "crashing", nodeName: "knows [redacted]" },
       ],
+    }),
+  );
+  expect((await service.send("GET", "/runtime/nodes?failing=true")).json()).toMatchObject({
+    nodes: [{ nodeId: "crashing", lastError: { level: "fatal" } }],
+  });
+  await eventually(async () =>
+    expect((await service.send("GET", "/revisions?pageSize=1")).json()).toMatchObject({
+      revisions: [{ outcome: "degraded", outcomeMessage: expect.stringContaining("crashed") as string, restarts: 1 }],
     }),
   );
   expect(await service.get("/works")).toBe("works");
@@ -86,7 +107,11 @@ test("exits of the process are counted, degrade the flows that run again, and le
   await eventually(async () =>
     expect(await readHealth()).toMatchObject({
       state: "failed",
-      conditions: [{ kind: "safe_mode" }, { kind: "restarted", count: 3 }],
+      conditions: [
+        { kind: "safe_mode" },
+        { kind: "restarted", count: 3 },
+        { kind: "nodes_failing", nodeId: "crashing" },
+      ],
     }),
   );
 });

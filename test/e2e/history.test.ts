@@ -106,7 +106,7 @@ describe("the history", () => {
   test.each([
     ["pageSize=-1", "pageSize: must not be negative"],
     ["pageToken=x", "pageToken: must be the nextPageToken of the previous page"],
-    ["outcome=undone", "outcome: revisions have one of pending, running, degraded, failed, crashed, replaced, stopped"],
+    ["outcome=crashed", "outcome: must be one of running, failed, pending, replaced, undone, stopped, degraded"],
   ])("rejects ?%s", async (query, message) => {
     const reply = await send("GET", `/revisions?${query}`);
     expect({ status: reply.status, body: reply.json() }).toEqual({

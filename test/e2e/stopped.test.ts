@@ -93,7 +93,7 @@ describe("flows that are stopped", () => {
       const { revisions } = (await service.send("GET", "/revisions?pageSize=2")).json() as { revisions: object[] };
       expect(revisions).toMatchObject([
         { cause: "automatic_undo", restoredRev: before, outcome: "running" },
-        { rev, outcome: "degraded" },
+        { rev, outcome: "undone" },
       ]);
     });
     expect(await service.get("/hello")).toBe("hello");

@@ -15,6 +15,8 @@ const healthy: HealthFacts = {
   result: { outcome: "running", missingTypes: [] },
   exits: [],
   failing: [],
+  lostReplicas: [],
+  fullDisk: undefined,
 };
 
 const node = { nodeId: "n", nodeType: "function", flowId: "t" };
@@ -30,7 +32,8 @@ function exit(minutesAgo: number) {
 }
 
 function failing(minutesAgo: number) {
-  return { node, errors: 7, lastErrorMs: nowMs - minutesAgo * minuteMs, message: "no", line: 2 };
+  const lastErrorMs = nowMs - minutesAgo * minuteMs;
+  return { node, errors: 7, sinceMs: lastErrorMs - minuteMs, lastErrorMs, message: "no", line: 2 };
 }
 
 const failed = { outcome: "failed", missingTypes: [] } as const;
@@ -53,6 +56,8 @@ const table: [name: string, facts: Partial<HealthFacts>, state: Health["state"],
   ],
   ["a node that failed 9 minutes ago", { failing: [failing(9)] }, "degraded", ["nodes_failing"]],
   ["a node that failed 10 minutes ago", { failing: [failing(10)] }, "healthy", []],
+  ["a lost replica", { lostReplicas: [{ name: "b", lastMs: nowMs - minuteMs }] }, "degraded", ["replica_lost"]],
+  ["a full disk", { fullDisk: { freeBytes: 0, totalBytes: 1, sinceMs: nowMs } }, "degraded", ["disk"]],
   [
     "stopped flows, whatever happened before",
     { isStarted: false, exits: [exit(1)], failing: [failing(1)] },

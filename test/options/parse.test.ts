@@ -714,7 +714,7 @@ test.each<[object, string[]]>([
   [
     { targets: [{ ...hook, kinds: ["debug"] }] },
     [
-      "webhooks.targets[0].kinds[0]: must be one of: deployment, runtime_state, node_error, log, module, token, users, proposal",
+      "webhooks.targets[0].kinds[0]: must be one of: deployment, runtime_state, node_error, log, module, token, users, proposal, health",
     ],
   ],
   [{ targets: [{ ...hook, kinds: [] }] }, ["webhooks.targets[0].kinds: must name at least one kind"]],

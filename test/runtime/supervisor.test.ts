@@ -130,7 +130,7 @@ test("replaces a child that does not finish a deployment by the deadline", async
   await runtime.untilState("running");
   const message = "the flows did not start in time";
   const result = await runtime.apply(revision(1, nodes("unfinished")), "nodes");
-  expect(result).toMatchObject({ outcome: "crashed", message });
+  expect(result).toMatchObject({ outcome: "failed", message });
   await runtime.untilState("restarting");
   expect(runtime.status().message).toBe(message);
 });

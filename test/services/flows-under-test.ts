@@ -12,7 +12,10 @@ import { ModuleSets } from "../../src/deployments/module-sets.ts";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { Probations } from "../../src/deployments/probations.ts";
 import { principalKey } from "../../src/auth/caller.ts";
+import { HealthMonitor } from "../../src/health/monitor.ts";
 import { EventHub } from "../../src/live/hub.ts";
+import { NodeStates } from "../../src/live/node-states.ts";
+import { Redactor } from "../../src/live/redactor.ts";
 import type { Preparation } from "../../src/flows/preparation/preparation.ts";
 import { prepareDeployment } from "../../src/flows/preparation/prepare-deployment.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
@@ -79,7 +82,18 @@ export async function openFlows({
   const runtime = { ...anyRuntime, apply };
   const { modules, moduleStore } = noModules;
   const sets = new ModuleSets({ modules, flows: store, store: moduleStore, audit, runtime, onIneffective() {}, log });
-  const outcomes = stack.use(openOutcomeRecorder({ store, runtime, desired, log }));
+  const monitor = stack.use(
+    new HealthMonitor({
+      runtime,
+      nodes: new NodeStates(),
+      store,
+      desired,
+      cluster: undefined,
+      disk: async () => undefined,
+      redactor: () => new Redactor(new Set()),
+    }),
+  );
+  const outcomes = stack.use(openOutcomeRecorder({ store, runtime, monitor, desired, log }));
   const analysis = stack.use(openAnalysis({ log, memoryMb: 512, readLimit: limit, deploymentLimit: limit }));
   const hub = new EventHub({ runtime: "", lastSeq: 0 });
   const probations = new Probations({
@@ -112,8 +126,7 @@ export async function openFlows({
     analysis,
     modules,
     runtime,
-    cluster: undefined,
-    desired,
+    monitor,
     preparation: { prepare: prepare(store) },
   });
   const revisions = revisionsService({

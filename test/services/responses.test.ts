@@ -11,7 +11,6 @@ import { findRevision } from "../../src/services/responses.ts";
 import { diffRevision, restoreChange } from "../../src/services/revisions.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { draft } from "../store/builders.ts";
-import { createDesiredState } from "../runtime/desired-state.ts";
 import { noModules } from "../modules/no-modules.ts";
 import { openFlows } from "./flows-under-test.ts";
 
@@ -44,8 +43,7 @@ const calls: Readonly<Record<string, Call>> = {
       analysis,
       modules: noModules.modules,
       runtime,
-      cluster: undefined,
-      desired: createDesiredState(),
+      monitor: { outcome: () => ({ state: "running", message: undefined, missingTypes: [] }) },
     });
   },
 };

@@ -227,6 +227,21 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
     expect(await store.flows.findEntry(two.rev)).toMatchObject({ outcome: failed });
   });
 
+  test.each(["undo", "automatic_undo"] as const)("an %s marks its parent as undone for good", async (cause) => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const { rev } = await store.flows.commit(draft(store.flows.active().rev));
+    await store.flows.update(rev, { outcome: failed });
+    await store.flows.commit(draft(rev, { cause }));
+    const undone = { ...failed, state: "undone" };
+    expect(await store.flows.findEntry(rev)).toMatchObject({ outcome: undone });
+    const running = { state: "running", message: undefined, missingTypes: [] } as const;
+    expect(await store.flows.update(rev, { outcome: running, message: "noticed late" })).toMatchObject({
+      message: "noticed late",
+      outcome: undone,
+    });
+  });
+
   test("prunes by count, but neither pinned revisions nor the active one and its parent", async () => {
     await using location = await createLocation();
     await using store = await location.open();

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { expect, test, vi } from "vitest";
 import type { ReplicaStatus } from "../../src/store/cluster.ts";
 import { systemOrigin, type AuditRecord } from "../../src/store/audit-store.ts";
@@ -179,6 +179,26 @@ test("replicas know each other's status, and who has left", async () => {
   await changed;
   await there[Symbol.asyncDispose]();
   await expect.poll(() => names(here), longWait).toEqual([{ name: "one", isSelf: true }]);
+});
+
+test("a replica is lost when it is silent, until one of its name is there", async () => {
+  await using stores = await openTwo();
+  const { here, there, url } = stores;
+  const name = "silent";
+  here.cluster?.report(status);
+  there.cluster?.report({ ...status, name });
+  await expect.poll(() => here.cluster?.replicas().map((each) => each.name), longWait).toContain(name);
+  // As if it had been killed: its row remains.
+  const id = randomUUID();
+  await query(
+    url,
+    `INSERT INTO flowgate.replica SELECT '${id}', replace(status, '"${name}"', '"killed"'), seen_at - interval '1 minute', changed_at FROM flowgate.replica WHERE status LIKE '%"${name}"%'`,
+  );
+  await expect
+    .poll(() => here.cluster?.lost(), longWait)
+    .toEqual([{ name: "killed", lastMs: expect.any(Number) as number }]);
+  there.cluster?.report({ ...status, name: "killed" });
+  await expect.poll(() => here.cluster?.lost(), longWait).toEqual([]);
 });
 
 test("one replica at a time holds the lease, whose token increases with its holder", async () => {

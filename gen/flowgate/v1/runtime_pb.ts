@@ -2,26 +2,28 @@
 // @generated from file flowgate/v1/runtime.proto (package flowgate.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_flowgate_v1_access } from "./access_pb.ts";
-import type { NodeErrorEvent, NodeStatusEvent, RuntimeStateReason } from "./events_pb.ts";
+import type { NodeErrorEvent, NodeStatusEvent } from "./events_pb.ts";
 import { file_flowgate_v1_events } from "./events_pb.ts";
 import type { DeploymentOutcome } from "./flows_pb.ts";
 import { file_flowgate_v1_flows } from "./flows_pb.ts";
+import type { Health } from "./health_pb.ts";
+import { file_flowgate_v1_health } from "./health_pb.ts";
 import type { Runtime } from "./settings_pb.ts";
 import { file_flowgate_v1_settings } from "./settings_pb.ts";
 import { file_google_api_annotations } from "@flowgate/gateway/gen/google/api/annotations_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_flowgate_gateway_v1_annotations } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
-import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiSwoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkSDwoHc3RhcnRlZBgDIAEoCCIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCSITChFHZXRSdW50aW1lUmVxdWVzdCLvAwoSR2V0UnVudGltZVJlc3BvbnNlEiUKB3J1bnRpbWUYASABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIZCgdzdGFydGVkGAUgASgIQgja47KsCgIoARISCgpzdG9wcGVkX2J5GAYgASgJEi0KCXN0b3BfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHwoNZmFpbGluZ19ub2RlcxgIIAEoDUII2uOyrAoCKAESDwoHcmVwbGljYRgJIAEoCRIyCg9ydW50aW1lX3Byb2Nlc3MYCiABKAsyGS5mbG93Z2F0ZS52MS5Qcm9jZXNzVXNhZ2USMgoPc2VydmljZV9wcm9jZXNzGAsgASgLMhkuZmxvd2dhdGUudjEuUHJvY2Vzc1VzYWdlEiQKBGRpc2sYDCABKAsyFi5mbG93Z2F0ZS52MS5EaXNrVXNhZ2USIwoGaGVhbHRoGA0gASgLMhMuZmxvd2dhdGUudjEuSGVhbHRoEhoKCHJlc3RhcnRzGA4gASgNQgja47KsCgIoASJnCgZIZWFsdGgSJwoFc3RhdGUYASABKA4yGC5mbG93Z2F0ZS52MS5IZWFsdGhTdGF0ZRI0Cgpjb25kaXRpb25zGAIgAygLMhYuZmxvd2dhdGUudjEuQ29uZGl0aW9uQgja47KsCgIoASLgAgoJQ29uZGl0aW9uEigKBGtpbmQYASABKA4yGi5mbG93Z2F0ZS52MS5Db25kaXRpb25LaW5kEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglsYXN0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWNvdW50GAQgASgNEg8KB21lc3NhZ2UYBSABKAkSLwoGcmVhc29uGAYgASgOMh8uZmxvd2dhdGUudjEuUnVudGltZVN0YXRlUmVhc29uEg8KB25vZGVfaWQYByABKAkSEQoJbm9kZV90eXBlGAggASgJEhEKCW5vZGVfbmFtZRgJIAEoCRIPCgdmbG93X2lkGAogASgJEhIKCmZsb3dfbGFiZWwYCyABKAkSFAoMc3ViZmxvd19wYXRoGAwgAygJEgwKBGxpbmUYDSABKA0irwEKDFByb2Nlc3NVc2FnZRISCgpoZWFwX2J5dGVzGAEgASgBEhgKEGhlYXBfbGltaXRfYnl0ZXMYAiABKAESEQoJcnNzX2J5dGVzGAMgASgBEiAKE2V2ZW50X2xvb3BfZGVsYXlfbXMYBCABKAFIAIgBARIWCgljcHVfc2hhcmUYBSABKAFIAYgBAUIWChRfZXZlbnRfbG9vcF9kZWxheV9tc0IMCgpfY3B1X3NoYXJlIkgKCURpc2tVc2FnZRIcCgpmcmVlX2J5dGVzGAEgASgBQgja47KsCgIoARIdCgt0b3RhbF9ieXRlcxgCIAEoAUII2uOyrAoCKAEibAoXTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSCwoDdGFiGAMgASgJEgwKBG5vZGUYBCABKAkSDwoHZmFpbGluZxgFIAEoCCKVAQoYTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlEi8KBW5vZGVzGAEgAygLMhYuZmxvd2dhdGUudjEuTm9kZVN0YXRlQgja47KsCgIoARIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSLwoFZmxvd3MYAyADKAsyFi5mbG93Z2F0ZS52MS5GbG93U3RhdGVCCNrjsqwKAigBIpoDCglOb2RlU3RhdGUSDwoHbm9kZV9pZBgBIAEoCRIRCglub2RlX3R5cGUYAiABKAkSEQoJbm9kZV9uYW1lGAMgASgJEg8KB2Zsb3dfaWQYBCABKAkSEgoKZmxvd19sYWJlbBgFIAEoCRIUCgxzdWJmbG93X3BhdGgYBiADKAkSLAoGc3RhdHVzGAcgASgLMhwuZmxvd2dhdGUudjEuTm9kZVN0YXR1c0V2ZW50EhgKBmVycm9ycxgIIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYCSABKA1CCNrjsqwKAigBEi8KCmxhc3RfZXJyb3IYCiABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKCG1lc3NhZ2VzGAwgASgBQgja47KsCgIoARI1ChFsYXN0X21lc3NhZ2VfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2QIKCUZsb3dTdGF0ZRIPCgdmbG93X2lkGAEgASgJEhIKCmZsb3dfbGFiZWwYAiABKAkSFwoFbm9kZXMYAyABKA1CCNrjsqwKAigBEh8KDWZhaWxpbmdfbm9kZXMYBCABKA1CCNrjsqwKAigBEhgKBmVycm9ycxgFIAEoDUII2uOyrAoCKAESGgoId2FybmluZ3MYBiABKA1CCNrjsqwKAigBEhoKCG1lc3NhZ2VzGAcgASgBQgja47KsCgIoARIvCgpsYXN0X2Vycm9yGAggASgLMhsuZmxvd2dhdGUudjEuTm9kZUVycm9yRXZlbnQSMwoPbGFzdF9lcnJvcl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X21lc3NhZ2VfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqhAIKC0hlYWx0aFN0YXRlEhwKGEhFQUxUSF9TVEFURV9VTlNQRUNJRklFRBAAEisKFUhFQUxUSF9TVEFURV9TVEFSVElORxABGhDa47KsCgoKCHN0YXJ0aW5nEikKFEhFQUxUSF9TVEFURV9IRUFMVEhZEAIaD9rjsqwKCQoHaGVhbHRoeRIrChVIRUFMVEhfU1RBVEVfREVHUkFERUQQAxoQ2uOyrAoKCghkZWdyYWRlZBInChNIRUFMVEhfU1RBVEVfRkFJTEVEEAQaDtrjsqwKCAoGZmFpbGVkEikKFEhFQUxUSF9TVEFURV9TVE9QUEVEEAUaD9rjsqwKCQoHc3RvcHBlZCrnAwoNQ29uZGl0aW9uS2luZBIeChpDT05ESVRJT05fS0lORF9VTlNQRUNJRklFRBAAEi8KGENPTkRJVElPTl9LSU5EX1JFU1RBUlRFRBABGhHa47KsCgsKCXJlc3RhcnRlZBI/CiBDT05ESVRJT05fS0lORF9OT0RFU19OT1RfU1RBUlRFRBACGhna47KsChMKEW5vZGVzX25vdF9zdGFydGVkEjcKHENPTkRJVElPTl9LSU5EX05PREVTX0ZBSUxJTkcQAxoV2uOyrAoPCg1ub2Rlc19mYWlsaW5nEjcKHENPTkRJVElPTl9LSU5EX01JU1NJTkdfVFlQRVMQBBoV2uOyrAoPCg1taXNzaW5nX3R5cGVzEjsKHkNPTkRJVElPTl9LSU5EX01JU1NJTkdfTU9EVUxFUxAFGhfa47KsChEKD21pc3NpbmdfbW9kdWxlcxIvChhDT05ESVRJT05fS0lORF9TQUZFX01PREUQBhoR2uOyrAoLCglzYWZlX21vZGUSMwoaQ09ORElUSU9OX0tJTkRfTk9UX1NUQVJURUQQBxoT2uOyrAoNCgtub3Rfc3RhcnRlZBIvChhDT05ESVRJT05fS0lORF9OT19SVU5ORVIQCBoR2uOyrAoLCglub19ydW5uZXIynQcKDlJ1bnRpbWVTZXJ2aWNlEogBCgpTdGFydEZsb3dzEh4uZmxvd2dhdGUudjEuU3RhcnRGbG93c1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVzcG9uc2UiOZACAsKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhM6ASoiDi9ydW50aW1lOnN0YXJ02uOyrAoEWICABBKEAQoJU3RvcEZsb3dzEh0uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlN0b3BGbG93c1Jlc3BvbnNlIjiQAgLCghkPGg1ydW50aW1lLndyaXRlgtPkkwISOgEqIg0vcnVudGltZTpzdG9w2uOyrAoEWICABBKZAQoKR2V0UnVudGltZRIeLmZsb3dnYXRlLnYxLkdldFJ1bnRpbWVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlc3BvbnNlIkqQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAgoSCC9ydW50aW1l2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKxAQoQTGlzdE5vZGVTdGF0dXNlcxIkLmZsb3dnYXRlLnYxLkxpc3ROb2RlU3RhdHVzZXNSZXF1ZXN0GiUuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlIlCQAgHCghkOGgxydW50aW1lLnJlYWSC0+STAhASDi9ydW50aW1lL25vZGVz2uOyrAofMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABBKTAQoOUmVzdGFydFJ1bnRpbWUSIi5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlcXVlc3QaIy5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlc3BvbnNlIjjCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ02uOyrAoEWICABBKSAQoKSW5qZWN0Tm9kZRIeLmZsb3dnYXRlLnYxLkluamVjdE5vZGVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuSW5qZWN0Tm9kZVJlc3BvbnNlIkPCghkQGg5ydW50aW1lLmluamVjdILT5JMCHzoBKiIaL3J1bnRpbWUvbm9kZXMve2lkfTppbmplY3Ta47KsCgRYgIBAQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiSwoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkSDwoHc3RhcnRlZBgDIAEoCCIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCSITChFHZXRSdW50aW1lUmVxdWVzdCLvAwoSR2V0UnVudGltZVJlc3BvbnNlEiUKB3J1bnRpbWUYASABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIZCgdzdGFydGVkGAUgASgIQgja47KsCgIoARISCgpzdG9wcGVkX2J5GAYgASgJEi0KCXN0b3BfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHwoNZmFpbGluZ19ub2RlcxgIIAEoDUII2uOyrAoCKAESDwoHcmVwbGljYRgJIAEoCRIyCg9ydW50aW1lX3Byb2Nlc3MYCiABKAsyGS5mbG93Z2F0ZS52MS5Qcm9jZXNzVXNhZ2USMgoPc2VydmljZV9wcm9jZXNzGAsgASgLMhkuZmxvd2dhdGUudjEuUHJvY2Vzc1VzYWdlEiQKBGRpc2sYDCABKAsyFi5mbG93Z2F0ZS52MS5EaXNrVXNhZ2USIwoGaGVhbHRoGA0gASgLMhMuZmxvd2dhdGUudjEuSGVhbHRoEhoKCHJlc3RhcnRzGA4gASgNQgja47KsCgIoASKvAQoMUHJvY2Vzc1VzYWdlEhIKCmhlYXBfYnl0ZXMYASABKAESGAoQaGVhcF9saW1pdF9ieXRlcxgCIAEoARIRCglyc3NfYnl0ZXMYAyABKAESIAoTZXZlbnRfbG9vcF9kZWxheV9tcxgEIAEoAUgAiAEBEhYKCWNwdV9zaGFyZRgFIAEoAUgBiAEBQhYKFF9ldmVudF9sb29wX2RlbGF5X21zQgwKCl9jcHVfc2hhcmUiSAoJRGlza1VzYWdlEhwKCmZyZWVfYnl0ZXMYASABKAFCCNrjsqwKAigBEh0KC3RvdGFsX2J5dGVzGAIgASgBQgja47KsCgIoASJsChdMaXN0Tm9kZVN0YXR1c2VzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRILCgN0YWIYAyABKAkSDAoEbm9kZRgEIAEoCRIPCgdmYWlsaW5nGAUgASgIIpUBChhMaXN0Tm9kZVN0YXR1c2VzUmVzcG9uc2USLwoFbm9kZXMYASADKAsyFi5mbG93Z2F0ZS52MS5Ob2RlU3RhdGVCCNrjsqwKAigBEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIvCgVmbG93cxgDIAMoCzIWLmZsb3dnYXRlLnYxLkZsb3dTdGF0ZUII2uOyrAoCKAEimgMKCU5vZGVTdGF0ZRIPCgdub2RlX2lkGAEgASgJEhEKCW5vZGVfdHlwZRgCIAEoCRIRCglub2RlX25hbWUYAyABKAkSDwoHZmxvd19pZBgEIAEoCRISCgpmbG93X2xhYmVsGAUgASgJEhQKDHN1YmZsb3dfcGF0aBgGIAMoCRIsCgZzdGF0dXMYByABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlU3RhdHVzRXZlbnQSGAoGZXJyb3JzGAggASgNQgja47KsCgIoARIaCgh3YXJuaW5ncxgJIAEoDUII2uOyrAoCKAESLwoKbGFzdF9lcnJvchgKIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50EjMKD2xhc3RfZXJyb3JfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGgoIbWVzc2FnZXMYDCABKAFCCNrjsqwKAigBEjUKEWxhc3RfbWVzc2FnZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLZAgoJRmxvd1N0YXRlEg8KB2Zsb3dfaWQYASABKAkSEgoKZmxvd19sYWJlbBgCIAEoCRIXCgVub2RlcxgDIAEoDUII2uOyrAoCKAESHwoNZmFpbGluZ19ub2RlcxgEIAEoDUII2uOyrAoCKAESGAoGZXJyb3JzGAUgASgNQgja47KsCgIoARIaCgh3YXJuaW5ncxgGIAEoDUII2uOyrAoCKAESGgoIbWVzc2FnZXMYByABKAFCCNrjsqwKAigBEi8KCmxhc3RfZXJyb3IYCCABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEWxhc3RfbWVzc2FnZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDKdBwoOUnVudGltZVNlcnZpY2USiAEKClN0YXJ0Rmxvd3MSHi5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVxdWVzdBofLmZsb3dnYXRlLnYxLlN0YXJ0Rmxvd3NSZXNwb25zZSI5kAICwoIZDxoNcnVudGltZS53cml0ZYLT5JMCEzoBKiIOL3J1bnRpbWU6c3RhcnTa47KsCgRYgIAEEoQBCglTdG9wRmxvd3MSHS5mbG93Z2F0ZS52MS5TdG9wRmxvd3NSZXF1ZXN0Gh4uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVzcG9uc2UiOJACAsKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhI6ASoiDS9ydW50aW1lOnN0b3Da47KsCgRYgIAEEpkBCgpHZXRSdW50aW1lEh4uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlcXVlc3QaHy5mbG93Z2F0ZS52MS5HZXRSdW50aW1lUmVzcG9uc2UiSpACAcKCGQ4aDHJ1bnRpbWUucmVhZILT5JMCChIIL3J1bnRpbWXa47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEErEBChBMaXN0Tm9kZVN0YXR1c2VzEiQuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QaJS5mbG93Z2F0ZS52MS5MaXN0Tm9kZVN0YXR1c2VzUmVzcG9uc2UiUJACAcKCGQ4aDHJ1bnRpbWUucmVhZILT5JMCEBIOL3J1bnRpbWUvbm9kZXPa47KsCh8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEEpMBCg5SZXN0YXJ0UnVudGltZRIiLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVxdWVzdBojLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVzcG9uc2UiOMKCGQ8aDXJ1bnRpbWUud3JpdGWC0+STAhU6ASoiEC9ydW50aW1lOnJlc3RhcnTa47KsCgRYgIAEEpIBCgpJbmplY3ROb2RlEh4uZmxvd2dhdGUudjEuSW5qZWN0Tm9kZVJlcXVlc3QaHy5mbG93Z2F0ZS52MS5JbmplY3ROb2RlUmVzcG9uc2UiQ8KCGRAaDnJ1bnRpbWUuaW5qZWN0gtPkkwIfOgEqIhovcnVudGltZS9ub2Rlcy97aWR9OmluamVjdNrjsqwKBFiAgEBCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_health, file_flowgate_v1_settings, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.InjectNodeRequest
@@ -250,7 +252,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
   rev: string;
 
   /**
-   * The result of starting the flows.
+   * The health of the active revision as its outcome, on all replicas that run flows.
    *
    * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
    */
@@ -283,7 +285,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
   stopTime?: Timestamp | undefined;
 
   /**
-   * The number of nodes that have logged errors since they were started.
+   * The number of nodes that have logged errors within the last 10 minutes, or have ended the process, on this replica.
    *
    * @generated from field: uint32 failing_nodes = 8;
    */
@@ -325,7 +327,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
   health?: Health | undefined;
 
   /**
-   * How often the process of the flows of this replica ended unexpectedly within the last hour, since the active revision was deployed.
+   * How often the process of the flows ended unexpectedly since the active revision was deployed, on all replicas.
    *
    * @generated from field: uint32 restarts = 14;
    */
@@ -338,121 +340,6 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
  */
 export const GetRuntimeResponseSchema: GenMessage<GetRuntimeResponse> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_runtime, 9);
-
-/**
- * How the flows are.
- *
- * @generated from message flowgate.v1.Health
- */
-export type Health = Message<"flowgate.v1.Health"> & {
-  /**
-   * @generated from field: flowgate.v1.HealthState state = 1;
-   */
-  state: HealthState;
-
-  /**
-   * What is wrong, the worst first. At most 20 failing nodes, those with the latest errors.
-   *
-   * @generated from field: repeated flowgate.v1.Condition conditions = 2;
-   */
-  conditions: Condition[];
-};
-
-/**
- * Describes the message flowgate.v1.Health.
- * Use `create(HealthSchema)` to create a new message.
- */
-export const HealthSchema: GenMessage<Health> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 10);
-
-/**
- * Something that is wrong with the flows.
- *
- * @generated from message flowgate.v1.Condition
- */
-export type Condition = Message<"flowgate.v1.Condition"> & {
-  /**
-   * @generated from field: flowgate.v1.ConditionKind kind = 1;
-   */
-  kind: ConditionKind;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp since = 2;
-   */
-  since?: Timestamp | undefined;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp last_time = 3;
-   */
-  lastTime?: Timestamp | undefined;
-
-  /**
-   * The number of exits, or of errors of a node.
-   *
-   * @generated from field: uint32 count = 4;
-   */
-  count: number;
-
-  /**
-   * Values of credentials are removed. Long texts are shortened.
-   *
-   * @generated from field: string message = 5;
-   */
-  message: string;
-
-  /**
-   * Why the process ended, of RESTARTED.
-   *
-   * @generated from field: flowgate.v1.RuntimeStateReason reason = 6;
-   */
-  reason: RuntimeStateReason;
-
-  /**
-   * The node that the condition is about, as in NodeState. Of RESTARTED: the node at fault, as far as it is known.
-   *
-   * @generated from field: string node_id = 7;
-   */
-  nodeId: string;
-
-  /**
-   * @generated from field: string node_type = 8;
-   */
-  nodeType: string;
-
-  /**
-   * @generated from field: string node_name = 9;
-   */
-  nodeName: string;
-
-  /**
-   * @generated from field: string flow_id = 10;
-   */
-  flowId: string;
-
-  /**
-   * @generated from field: string flow_label = 11;
-   */
-  flowLabel: string;
-
-  /**
-   * @generated from field: repeated string subflow_path = 12;
-   */
-  subflowPath: string[];
-
-  /**
-   * In the code of a function node, from 1; 0 if it is not known.
-   *
-   * @generated from field: uint32 line = 13;
-   */
-  line: number;
-};
-
-/**
- * Describes the message flowgate.v1.Condition.
- * Use `create(ConditionSchema)` to create a new message.
- */
-export const ConditionSchema: GenMessage<Condition> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 11);
 
 /**
  * What a process uses. Bytes are doubles, since they can exceed 32 bits and have to be numbers in JSON.
@@ -502,7 +389,7 @@ export type ProcessUsage = Message<"flowgate.v1.ProcessUsage"> & {
  * Use `create(ProcessUsageSchema)` to create a new message.
  */
 export const ProcessUsageSchema: GenMessage<ProcessUsage> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 12);
+  messageDesc(file_flowgate_v1_runtime, 10);
 
 /**
  * @generated from message flowgate.v1.DiskUsage
@@ -524,7 +411,7 @@ export type DiskUsage = Message<"flowgate.v1.DiskUsage"> & {
  * Use `create(DiskUsageSchema)` to create a new message.
  */
 export const DiskUsageSchema: GenMessage<DiskUsage> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 13);
+  messageDesc(file_flowgate_v1_runtime, 11);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesRequest
@@ -559,7 +446,7 @@ export type ListNodeStatusesRequest = Message<"flowgate.v1.ListNodeStatusesReque
   node: string;
 
   /**
-   * Only nodes that have logged errors since they were started.
+   * Only nodes that have logged errors within the last 10 minutes, or have ended the process.
    *
    * @generated from field: bool failing = 5;
    */
@@ -571,7 +458,7 @@ export type ListNodeStatusesRequest = Message<"flowgate.v1.ListNodeStatusesReque
  * Use `create(ListNodeStatusesRequestSchema)` to create a new message.
  */
 export const ListNodeStatusesRequestSchema: GenMessage<ListNodeStatusesRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 14);
+  messageDesc(file_flowgate_v1_runtime, 12);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesResponse
@@ -602,7 +489,7 @@ export type ListNodeStatusesResponse = Message<"flowgate.v1.ListNodeStatusesResp
  * Use `create(ListNodeStatusesResponseSchema)` to create a new message.
  */
 export const ListNodeStatusesResponseSchema: GenMessage<ListNodeStatusesResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 15);
+  messageDesc(file_flowgate_v1_runtime, 13);
 
 /**
  * What is known of a node since it was started.
@@ -693,7 +580,7 @@ export type NodeState = Message<"flowgate.v1.NodeState"> & {
  * Use `create(NodeStateSchema)` to create a new message.
  */
 export const NodeStateSchema: GenMessage<NodeState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 16);
+  messageDesc(file_flowgate_v1_runtime, 14);
 
 /**
  * The states of the nodes of a flow, summed up.
@@ -719,7 +606,7 @@ export type FlowState = Message<"flowgate.v1.FlowState"> & {
   nodes: number;
 
   /**
-   * The number of those that have logged errors.
+   * The number of those that have logged errors within the last 10 minutes, or have ended the process.
    *
    * @generated from field: uint32 failing_nodes = 4;
    */
@@ -763,140 +650,7 @@ export type FlowState = Message<"flowgate.v1.FlowState"> & {
  * Use `create(FlowStateSchema)` to create a new message.
  */
 export const FlowStateSchema: GenMessage<FlowState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 17);
-
-/**
- * @generated from enum flowgate.v1.HealthState
- */
-export const HealthState = {
-  /**
-   * @generated from enum value: HEALTH_STATE_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED: 0,
-
-  /**
-   * The process or its flows are starting, also after the process ended unexpectedly.
-   *
-   * @generated from enum value: HEALTH_STATE_STARTING = 1;
-   */
-  STARTING: 1,
-
-  /**
-   * The flows run, and no condition holds.
-   *
-   * @generated from enum value: HEALTH_STATE_HEALTHY = 2;
-   */
-  HEALTHY: 2,
-
-  /**
-   * The flows run, and a condition holds.
-   *
-   * @generated from enum value: HEALTH_STATE_DEGRADED = 3;
-   */
-  DEGRADED: 3,
-
-  /**
-   * The flows do not run.
-   *
-   * @generated from enum value: HEALTH_STATE_FAILED = 4;
-   */
-  FAILED: 4,
-
-  /**
-   * The flows are stopped, as desired.
-   *
-   * @generated from enum value: HEALTH_STATE_STOPPED = 5;
-   */
-  STOPPED: 5,
-} as const;
-
-/**
- * @generated from enum flowgate.v1.HealthState
- */
-export type HealthState = (typeof HealthState)[keyof typeof HealthState] | UnknownEnum;
-
-/**
- * Describes the enum flowgate.v1.HealthState.
- */
-export const HealthStateSchema: GenEnum<HealthState> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_runtime, 0);
-
-/**
- * @generated from enum flowgate.v1.ConditionKind
- */
-export const ConditionKind = {
-  /**
-   * @generated from enum value: CONDITION_KIND_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED: 0,
-
-  /**
-   * The process of the flows ended unexpectedly. Ends an hour after the last exit.
-   *
-   * @generated from enum value: CONDITION_KIND_RESTARTED = 1;
-   */
-  RESTARTED: 1,
-
-  /**
-   * Nodes did not start, or logged errors while they were started. Ends when they are started again without errors.
-   *
-   * @generated from enum value: CONDITION_KIND_NODES_NOT_STARTED = 2;
-   */
-  NODES_NOT_STARTED: 2,
-
-  /**
-   * A node logged errors. Ends 10 minutes after the last one, or when the node is removed or replaced.
-   *
-   * @generated from enum value: CONDITION_KIND_NODES_FAILING = 3;
-   */
-  NODES_FAILING: 3,
-
-  /**
-   * Node types are not installed.
-   *
-   * @generated from enum value: CONDITION_KIND_MISSING_TYPES = 4;
-   */
-  MISSING_TYPES: 4,
-
-  /**
-   * Modules that the code of nodes requires are not installed.
-   *
-   * @generated from enum value: CONDITION_KIND_MISSING_MODULES = 5;
-   */
-  MISSING_MODULES: 5,
-
-  /**
-   * The process ended too often, and does not start the flows.
-   *
-   * @generated from enum value: CONDITION_KIND_SAFE_MODE = 6;
-   */
-  SAFE_MODE: 6,
-
-  /**
-   * The flows can't be started, for another reason.
-   *
-   * @generated from enum value: CONDITION_KIND_NOT_STARTED = 7;
-   */
-  NOT_STARTED: 7,
-
-  /**
-   * No replica runs the flows.
-   *
-   * @generated from enum value: CONDITION_KIND_NO_RUNNER = 8;
-   */
-  NO_RUNNER: 8,
-} as const;
-
-/**
- * @generated from enum flowgate.v1.ConditionKind
- */
-export type ConditionKind = (typeof ConditionKind)[keyof typeof ConditionKind] | UnknownEnum;
-
-/**
- * Describes the enum flowgate.v1.ConditionKind.
- */
-export const ConditionKindSchema: GenEnum<ConditionKind> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_runtime, 1);
+  messageDesc(file_flowgate_v1_runtime, 15);
 
 /**
  * The flow runtime.

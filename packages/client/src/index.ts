@@ -46,6 +46,14 @@ export {
 } from "../gen/flowgate/v1/diff_pb.ts";
 export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
 export {
+  type Condition,
+  ConditionKind,
+  ConditionKindSchema,
+  type Health,
+  HealthState,
+  HealthStateSchema,
+} from "../gen/flowgate/v1/health_pb.ts";
+export {
   type ChangeFlowResponse,
   ChangeFlowResponseSchema,
   type ConcurrentChange,
@@ -108,15 +116,9 @@ export {
 } from "../gen/flowgate/v1/revisions_pb.ts";
 export {
   type DiskUsage,
-  type Condition,
-  ConditionKind,
-  ConditionKindSchema,
   type FlowState,
   type GetRuntimeResponse,
   GetRuntimeResponseSchema,
-  type Health,
-  HealthState,
-  HealthStateSchema,
   type ListNodeStatusesResponse,
   ListNodeStatusesResponseSchema,
   type NodeState,

@@ -19,6 +19,7 @@ import type { Cell, Output } from "../output/output.ts";
 import {
   describeCaller,
   describeCause,
+  describeRestarts,
   describeRevision,
   formatEnum,
   formatMinute,
@@ -60,14 +61,14 @@ export async function listRevisions({ session, output }: ClientContext, flags: H
 }
 
 function toRow(revision: Revision): Cell[] {
-  const { rev, active, createTime, cause, outcome, pinned, message } = revision;
+  const { rev, active, createTime, cause, outcome, restarts, pinned, message } = revision;
   return [
     active ? "*" : "",
     shortRev(rev),
     formatMinute(createTime),
     describeCaller(revision),
     cause === RevisionCause.DEPLOYMENT ? "" : formatEnum(RevisionCauseSchema, cause),
-    styleOutcome(outcome),
+    [styleOutcome(outcome), describeRestarts(restarts)],
     [{ style: "cyan", text: pinned ? "[pinned] " : "" }, message],
   ];
 }
@@ -83,7 +84,8 @@ export async function showRevision({ session, output }: ClientContext, name: str
 }
 
 function formatRevision(revision: Revision, output: Output): string {
-  const { rev, active, pinned, parent, createTime, clientAddress, protocol, message, outcomeMessage } = revision;
+  const { rev, active, pinned, parent, createTime, clientAddress, protocol, message } = revision;
+  const { outcome, outcomeMessage, restarts } = revision;
   const marks = [...(active ? ["active"] : []), ...(pinned ? ["pinned"] : [])].join(", ");
   return [
     output.style("bold", `revision ${rev}${marks === "" ? "" : ` (${marks})`}`),
@@ -93,7 +95,10 @@ function formatRevision(revision: Revision, output: Output): string {
       ["Approved by", describeApproval(revision)],
       ["Cause", describeCause(revision)],
       ["Type", formatEnum(DeploymentTypeSchema, revision.deploymentType)],
-      ["Outcome", [styleOutcome(revision.outcome), outcomeMessage === "" ? "" : `: ${outcomeMessage}`]],
+      [
+        "Outcome",
+        [styleOutcome(outcome), describeRestarts(restarts), outcomeMessage === "" ? "" : `: ${outcomeMessage}`],
+      ],
       ["Parent", parent],
       ["Nodes", `${revision.nodeCount} (${revision.sizeBytes} bytes)`],
       ["Message", message],

@@ -104,7 +104,7 @@ async function changeEach(
       await restartFlows(context);
     }
   }
-  if (last?.outcome === DeploymentOutcome.FAILED || last?.outcome === DeploymentOutcome.CRASHED) {
+  if (last?.outcome === DeploymentOutcome.FAILED) {
     throw notRunning(
       `The flows ${last.restarted === false ? "do not run" : "were started again, but do not run"}`,
       last,

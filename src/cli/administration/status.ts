@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import {
   ConditionKind,
-  ConditionKindSchema,
   DeploymentOutcome,
   DeploymentType,
   GetRuntimeResponseSchema,
@@ -27,7 +26,16 @@ import { ifPermitted, type ClientSession } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "../printable.ts";
 import type { Output, Styled } from "../output/output.ts";
-import { describeCaller, formatEnum, formatRecent, formatTime, shortRev, styleOutcome } from "../output/values.ts";
+import {
+  describeCaller,
+  describeCondition,
+  describeRestarts,
+  formatEnum,
+  formatRecent,
+  formatTime,
+  shortRev,
+  styleOutcome,
+} from "../output/values.ts";
 import { readNodes } from "./find-node.ts";
 import { describeNodeStatuses, type NodeFlags, readNodeStatuses } from "./node-statuses.ts";
 
@@ -63,8 +71,22 @@ export async function showStatus(
         ...(statuses === undefined ? [] : ["", describeNodeStatuses(statuses, active, output)]),
       ].join("\n"),
   );
-  if (!areRunning(settings)) {
-    throw new CliFailure("", { exitCode: exitCodes.notRunning });
+  const exitCode = exitCodeOf(settings, runtime?.health);
+  if (exitCode !== undefined) {
+    throw new CliFailure("", { exitCode });
+  }
+}
+
+/** Undefined: the flows run without problems. `health` is undefined for those who may not read it. */
+function exitCodeOf(settings: GetSettingsResponse, health: Health | undefined): number | undefined {
+  const state = health?.state ?? (areRunning(settings) ? HealthState.HEALTHY : HealthState.FAILED);
+  switch (state) {
+    case HealthState.HEALTHY:
+      return undefined;
+    case HealthState.DEGRADED:
+      return exitCodes.degraded;
+    default:
+      return exitCodes.notRunning;
   }
 }
 
@@ -90,8 +112,9 @@ async function showOutcome({
       ["Revision", rev],
     ]),
   );
-  if (outcome !== DeploymentOutcome.RUNNING && outcome !== DeploymentOutcome.DEGRADED) {
-    throw new CliFailure("", { exitCode: exitCodes.notRunning });
+  if (outcome !== DeploymentOutcome.RUNNING) {
+    const isDegraded = outcome === DeploymentOutcome.DEGRADED;
+    throw new CliFailure("", { exitCode: isDegraded ? exitCodes.degraded : exitCodes.notRunning });
   }
 }
 
@@ -186,23 +209,14 @@ function describeHealth(runtime: GetRuntimeResponse | undefined): Styled | strin
   }
   const { state } = health;
   const style = state === HealthState.HEALTHY ? "green" : state === HealthState.FAILED ? "red" : "yellow";
-  const count = restarts === 0 ? "" : `, ${restarts} ${restarts === 1 ? "restart" : "restarts"} in the last hour`;
-  return { style, text: `${formatEnum(HealthStateSchema, state)}${count}` };
+  return { style, text: `${formatEnum(HealthStateSchema, state)}${describeRestarts(restarts)}` };
 }
 
-/** A line for each condition: `restarted 4 times, last at ...: it ran out of memory`. */
+/** A line for each condition. */
 function describeConditions(health: Health | undefined, hasNodes: boolean): string[] {
   // The list of nodes has their errors.
   const conditions = health?.conditions.filter(({ kind }) => !hasNodes || kind !== ConditionKind.NODES_FAILING) ?? [];
-  return conditions.map(({ kind, count, lastTime, message, nodeType, nodeName, nodeId, flowLabel, flowId }) => {
-    const name = nodeName === "" ? nodeId : nodeName;
-    const place = flowLabel || flowId;
-    const node = nodeId === "" ? "" : ` ${nodeType} ${name}${place === "" ? "" : ` in ${place}`}`;
-    const times = count === 1 ? "" : `, ${count} times`;
-    return printable(
-      `${formatEnum(ConditionKindSchema, kind)}${node}${times}, last ${formatTime(lastTime)}: ${message}`,
-    );
-  });
+  return conditions.map(describeCondition);
 }
 
 /** `, 3 nodes with errors`, after the state of the flows. */

@@ -16,7 +16,7 @@ export function defineInspectCommands(root: Command): void {
     summary: "show what runs, and what does not",
     description:
       "Show the service, the state of its runtime, the active revision, and what does not run and why; with --nodes, also the tabs and nodes " +
-      "with their statuses, errors and messages. The exit code is 4 if the flows do not run.",
+      "with their statuses, errors and messages. The exit code is 4 if the flows do not run, and 5 if they are degraded.",
     examples: {
       "flowgate status": "the current server",
       "flowgate status --server unix:data/flowgate.sock": "over its Unix socket",

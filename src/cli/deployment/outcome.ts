@@ -100,11 +100,7 @@ function noteOf(outcome: DeploymentOutcome): string {
 }
 
 function isNotRunning(outcome: DeploymentOutcome): boolean {
-  return (
-    outcome === DeploymentOutcome.FAILED ||
-    outcome === DeploymentOutcome.CRASHED ||
-    outcome === DeploymentOutcome.UNDONE
-  );
+  return outcome === DeploymentOutcome.FAILED || outcome === DeploymentOutcome.UNDONE;
 }
 
 /** What is wrong with the flows of a deployment that remains active; undefined if nothing is. */
@@ -136,7 +132,6 @@ async function describe(session: ClientSession, response: DeploymentResponse): P
       return [`${deployed}. Its flows are running.`];
     case DeploymentOutcome.DEGRADED:
     case DeploymentOutcome.FAILED:
-    case DeploymentOutcome.CRASHED:
       return [`${deployed}, but ${problemOf(outcome)}: ${await findReason(session, rev, response)}`, remedy];
     case DeploymentOutcome.UNDONE:
       return [

@@ -3,6 +3,7 @@ import {
   DeploymentOutcomeSchema,
   type Event,
   formatDebugValue,
+  HealthStateSchema,
   LogLevel,
   LogLevelSchema,
   ProposalState,
@@ -10,7 +11,15 @@ import {
   RuntimeStateSchema,
 } from "@flowgate/client";
 import type { Output, Style } from "../output/output.ts";
-import { describeCaller, formatEnum, formatTime, shortRev, styleNodeStatus, styleOutcome } from "../output/values.ts";
+import {
+  describeCaller,
+  describeCondition,
+  formatEnum,
+  formatTime,
+  shortRev,
+  styleNodeStatus,
+  styleOutcome,
+} from "../output/values.ts";
 import { printable } from "../printable.ts";
 
 type Styling = Pick<Output, "style">;
@@ -82,6 +91,13 @@ function describe({ kind, rev }: Event): Described | undefined {
       const { state, message } = kind.value;
       const reason = message === "" ? "" : `: ${message}`;
       return { label: "runtime", text: `${formatEnum(RuntimeStateSchema, state)}${reason}` };
+    }
+    case "health": {
+      const { state, conditions } = kind.value;
+      return {
+        label: "health",
+        text: [formatEnum(HealthStateSchema, state), ...conditions.map(describeCondition)].join("\n"),
+      };
     }
     case "nodeStatus": {
       const { style, text } = styleNodeStatus(kind.value);

@@ -2,6 +2,8 @@ import type { DescEnum } from "@bufbuild/protobuf";
 import type { GenEnum } from "@bufbuild/protobuf/codegenv2";
 import { type Timestamp, timestampDate, timestampNow } from "@bufbuild/protobuf/wkt";
 import {
+  type Condition,
+  ConditionKindSchema,
   DeploymentOutcome,
   DeploymentOutcomeSchema,
   type NodeStatusEvent,
@@ -76,6 +78,21 @@ export function describeCause({ cause, restoredRev }: Revision): string {
   return `${word}${cause === RevisionCause.RESTORE ? " of" : ", back to"} ${restoredRev}`;
 }
 
+/** `restarted function "f" in orders, 4 times, last at ...: it ran out of memory`. */
+export function describeCondition(condition: Condition): string {
+  const { kind, count, lastTime, message, nodeType, nodeName, nodeId, flowLabel, flowId } = condition;
+  const name = nodeName === "" ? nodeId : nodeName;
+  const place = flowLabel || flowId;
+  const node = nodeId === "" ? "" : ` ${nodeType} ${name}${place === "" ? "" : ` in ${place}`}`;
+  const times = count === 1 ? "" : `, ${count} times`;
+  return printable(`${formatEnum(ConditionKindSchema, kind)}${node}${times}, last ${formatTime(lastTime)}: ${message}`);
+}
+
+/** `, 4 restarts`, after the health of flows. */
+export function describeRestarts(restarts: number): string {
+  return restarts === 0 ? "" : `, ${restarts} ${restarts === 1 ? "restart" : "restarts"}`;
+}
+
 export function styleOutcome(outcome: DeploymentOutcome): Styled {
   return { style: outcomeStyles[outcome] ?? "yellow", text: formatEnum(DeploymentOutcomeSchema, outcome) };
 }
@@ -99,5 +116,4 @@ const outcomeStyles: Readonly<Record<number, Style>> = {
   [DeploymentOutcome.RUNNING]: "green",
   [DeploymentOutcome.DEGRADED]: "yellow",
   [DeploymentOutcome.FAILED]: "red",
-  [DeploymentOutcome.CRASHED]: "red",
 };

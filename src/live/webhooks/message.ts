@@ -1,13 +1,16 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { createJsonEncoder } from "@flowgate/gateway";
 import { nameOfCase } from "../events.ts";
-import { type Event, EventSchema, LogLevel, RuntimeStateReason } from "../../../gen/flowgate/v1/events_pb.ts";
+import { type Event, EventSchema, LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
 import { DeploymentOutcome } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { type Condition, ConditionKind, HealthState, RuntimeStateReason } from "../../../gen/flowgate/v1/health_pb.ts";
 import { ProposalState } from "../../../gen/flowgate/v1/proposals_pb.ts";
 import { RuntimeState } from "../../../gen/flowgate/v1/settings_pb.ts";
 
 /** The body of requests: the event, or a text in the form that chats accept. */
 export type WebhookFormat = "event" | "slack";
+
+type NamedNode = Pick<Event, "nodeId" | "nodeName" | "nodeType" | "flowLabel" | "flowId">;
 
 const encode = createJsonEncoder(EventSchema);
 
@@ -23,10 +26,9 @@ export function formatBody(event: Event, format: WebhookFormat): string {
 }
 
 /** An event in one line. */
-function describe({ kind, rev, runtime, nodeId, nodeName, nodeType, flowLabel, flowId }: Event): string {
+function describe(event: Event): string {
+  const { kind, rev, runtime } = event;
   const where = runtime === "" ? "" : ` on ${runtime}`;
-  const node = nodeId === "" ? "" : ` in ${nodeType} "${nodeName || nodeId}"`;
-  const tab = flowId === "" ? "" : ` of tab "${flowLabel || flowId}"`;
   switch (kind.case) {
     case "deployment": {
       const { outcome, failure, user } = kind.value;
@@ -40,9 +42,13 @@ function describe({ kind, rev, runtime, nodeId, nodeName, nodeType, flowLabel, f
       const because = reason === RuntimeStateReason.UNSPECIFIED ? "" : ` (${nameOf(RuntimeStateReason, reason)})`;
       return join(`Flow runtime${where}: ${nameOf(RuntimeState, state)}${because}`, message);
     }
+    case "health": {
+      const { state, conditions } = kind.value;
+      return [`Health${where}: ${nameOf(HealthState, state)}`, ...conditions.map(describeCondition)].join("; ");
+    }
     case "nodeError":
     case "log":
-      return join(`${nameOf(LogLevel, kind.value.level)}${node}${tab}${where}`, kind.value.message);
+      return join(`${nameOf(LogLevel, kind.value.level)}${describeNode(event)}${where}`, kind.value.message);
     case "token":
       return `Token ${kind.value.subject} ${kind.value.action}${kind.value.user === "" ? "" : ` by ${kind.value.user}`}`;
     case "users":
@@ -61,6 +67,18 @@ function describe({ kind, rev, runtime, nodeId, nodeName, nodeType, flowLabel, f
     default:
       return kind.case ?? "";
   }
+}
+
+function describeNode({ nodeId, nodeName, nodeType, flowLabel, flowId }: NamedNode): string {
+  const node = nodeId === "" ? "" : ` in ${nodeType} "${nodeName || nodeId}"`;
+  const tab = flowId === "" ? "" : ` of tab "${flowLabel || flowId}"`;
+  return `${node}${tab}`;
+}
+
+function describeCondition(condition: Condition): string {
+  const { kind, count, message } = condition;
+  const times = count === 1 ? "" : ` ${count} times`;
+  return join(`${nameOf(ConditionKind, kind)}${times}${describeNode(condition)}`, message);
 }
 
 function join(subject: string, detail: string): string {

@@ -171,7 +171,6 @@ const revisionTimeoutMs = 10_000;
 const failureTexts: ReadonlyMap<DeploymentOutcome, string> = new Map([
   [DeploymentOutcome.DEGRADED, "The flows were deployed and run, but with errors"],
   [DeploymentOutcome.FAILED, "The flows were deployed, but have failed"],
-  [DeploymentOutcome.CRASHED, "The flows were deployed, but have ended the flow runtime"],
 ]);
 
 const failureTimeoutMs = 15_000;

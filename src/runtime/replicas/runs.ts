@@ -89,8 +89,7 @@ export function combineRuns(replicas: readonly Replica[], seq: number): Deployme
   const runners = runnersOf(replicas);
   for (const replica of runners) {
     const { run } = replica;
-    const hasFailed = run.outcome === "failed" || run.outcome === "crashed";
-    if (run.seq >= seq && hasFailed && !handsOver(replica, replicas, run.seq)) {
+    if (run.seq >= seq && run.outcome === "failed" && !handsOver(replica, replicas, run.seq)) {
       const { outcome, missingTypes, message } = run;
       return { outcome, missingTypes, message: ofReplica(replica, message ?? outcome) };
     }

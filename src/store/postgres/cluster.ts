@@ -1,15 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { createListeners } from "../../base/listeners.ts";
-import type { Cluster, Lease, LeaseReply, Replica, ReplicaStatus } from "../cluster.ts";
+import type { Cluster, Lease, LeaseReply, LostReplica, Replica, ReplicaStatus } from "../cluster.ts";
 import type { Query } from "../sql/query.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 
 const heartbeatMs = 1_000;
 /** A replica that has missed three heartbeats is not listed. */
-const aliveFor = "4 seconds";
+const aliveMs = 4_000;
 const forgottenAfter = "1 hour";
+
+/** A replica is lost when it is missing for so long: after a failure of the database, all of them are for a moment. */
+const lostAfterMs = 5_000;
 
 /**
  * Minimum milliseconds between reads of the list, which grow with the number of replicas because each reads it: `changed` after a
@@ -31,6 +34,8 @@ export class DatabaseCluster implements Cluster, AsyncDisposable {
   #written: ReplicaStatus | undefined;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
   #replicas: readonly Replica[] = [];
+  /** Those that are not listed any more and have not ended by themselves, by id. */
+  #missing: ReadonlyMap<string, LostReplica & { readonly sinceMs: number }> = new Map();
   #readAtMs = Number.NEGATIVE_INFINITY;
   /** When a status has changed last, by the clock of the database. */
   #changedAt: string | undefined;
@@ -56,6 +61,14 @@ export class DatabaseCluster implements Cluster, AsyncDisposable {
   replicas(): readonly Replica[] {
     const passedMs = performance.now() - this.#readAtMs;
     return this.#replicas.map((replica) => ({ ...replica, seenMsAgo: Math.round(replica.seenMsAgo + passedMs) }));
+  }
+
+  lost(): LostReplica[] {
+    const names = new Set(this.#replicas.map(({ name }) => name));
+    const untilMs = performance.now() - lostAfterMs;
+    return [...this.#missing.values()]
+      .filter(({ name, sinceMs }) => sinceMs < untilMs && !names.has(name))
+      .map(({ name, lastMs }) => ({ name, lastMs }));
   }
 
   onChange(listener: () => void): Disposable {
@@ -91,10 +104,17 @@ export class DatabaseCluster implements Cluster, AsyncDisposable {
     if (performance.now() - this.#readAtMs < (at === this.#changedAt ? unchanged : changed)) {
       return;
     }
-    const rows = await readReplicas(query);
+    const [rows, missing] = await readReplicas(query);
     this.#changedAt = at;
     this.#readAtMs = performance.now();
     const next = rows.map((row) => toReplica(row, this.id));
+    this.#missing = new Map(
+      missing.map(({ id, status, ms_ago }) => {
+        const { name } = JSON.parse(status) as ReplicaStatus;
+        const { sinceMs = this.#readAtMs } = this.#missing.get(id) ?? {};
+        return [id, { name, lastMs: Date.now() - ms_ago, sinceMs }];
+      }),
+    );
     const isChanged = !isDeepStrictEqual(next.map(withoutAge), this.#replicas.map(withoutAge));
     this.#replicas = next;
     if (isChanged) {
@@ -128,20 +148,23 @@ function toReplica({ id, status, ms_ago }: ReplicaRow, ownId: string): Replica {
   };
 }
 
-async function readReplicas(query: Query): Promise<ReplicaRow[]> {
-  return query<ReplicaRow>(
+/** Those that are alive, and those that were within the last hour and have not ended by themselves. */
+async function readReplicas(query: Query): Promise<[alive: ReplicaRow[], missing: ReplicaRow[]]> {
+  const rows = await query<ReplicaRow>(
     `SELECT id, status, (1000 * extract(epoch FROM clock_timestamp() - seen_at))::bigint AS ms_ago FROM flowgate.replica
-     WHERE status <> '' AND seen_at > clock_timestamp() - interval '${aliveFor}' ORDER BY id`,
+     WHERE status <> '' AND seen_at > clock_timestamp() - interval '${forgottenAfter}' ORDER BY id`,
   );
+  const isAlive = ({ ms_ago }: ReplicaRow): boolean => ms_ago < aliveMs;
+  return [rows.filter(isAlive), rows.filter((row) => !isAlive(row))];
 }
 
 /** Rejects if there are replicas, or were some seconds ago. */
 export async function assertNoReplicas(query: Query): Promise<void> {
-  const replicas = await readReplicas(query);
+  const [replicas] = await readReplicas(query);
   if (replicas.length > 0) {
     const names = replicas.map(({ status }) => (JSON.parse(status) as ReplicaStatus).name);
     throw new Error(
-      `replicas use the database: ${names.join(", ")}. Stop them. If they were killed, wait for ${aliveFor}.`,
+      `replicas use the database: ${names.join(", ")}. Stop them. If they were killed, wait for ${aliveMs / 1_000} seconds.`,
     );
   }
 }

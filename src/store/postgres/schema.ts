@@ -272,6 +272,11 @@ const migrations = [
   );
   ALTER TABLE flowgate.revision_content ADD COLUMN submitted text NOT NULL DEFAULT '[]';
   `,
+  // How often the process of the flows ended. A crash is a failure.
+  `
+  ALTER TABLE flowgate.revision ADD COLUMN restarts integer NOT NULL DEFAULT 0;
+  UPDATE flowgate.revision SET outcome = 'failed' WHERE outcome = 'crashed';
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -55,6 +55,7 @@ export type StateRow = {
   /** A JSON array of strings. */
   missing_types: string;
   probation_ms: number | null;
+  restarts: number;
 };
 
 export type EntryRow = SummaryRow & StateRow & ErrorLimitRow;
@@ -82,7 +83,7 @@ export type RevisionRow = SummaryRow &
 export const summaryColumns =
   "seq, rev, parent, committed_at_ms, deployed_by, client_address, protocol, request_id, deployment_type, cause, " +
   "restored_rev, node_count, size_bytes, token_id, token_name, proposal_id, approved_by, approver_token_id, approver_token_name";
-export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms, error_limit_ms, max_errors`;
+export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms, restarts, error_limit_ms, max_errors`;
 
 function toSummary(row: SummaryRow): RevisionSummary {
   return {
@@ -130,6 +131,7 @@ export function toEntry(row: EntryRow): RevisionEntry {
       missingTypes: JSON.parse(row.missing_types) as string[],
     },
     probationMs: row.probation_ms ?? undefined,
+    restarts: row.restarts,
     errorLimit: row.error_limit_ms === null ? undefined : { forMs: row.error_limit_ms, maxErrors: row.max_errors ?? 0 },
   };
 }
@@ -146,6 +148,7 @@ export function toStateColumns(change: Partial<RevisionEntry>): Partial<StateRow
       missing_types: JSON.stringify(outcome.missingTypes),
     }),
     ...("probationMs" in change && { probation_ms: change.probationMs ?? null }),
+    ...(change.restarts !== undefined && { restarts: change.restarts }),
   };
 }
 

@@ -239,8 +239,10 @@ export async function commitRevision(query: Query, call: CommitCall, minSeq = 0)
   if (idempotencyKey !== undefined) {
     await insert(query, "idempotency_key", { ...idempotencyKey, rev: draft.rev, created_at_ms: log.nowMs });
   }
-  await query("UPDATE flowgate.revision SET outcome = 'replaced' WHERE rev = $1 AND outcome = 'pending'", [
+  const isUndo = draft.cause === "undo" || draft.cause === "automatic_undo";
+  await query(`UPDATE flowgate.revision SET outcome = $2 WHERE rev = $1${isUndo ? "" : " AND outcome = 'pending'"}`, [
     draft.parent,
+    isUndo ? "undone" : "replaced",
   ]);
   await appendAudit(log, toAuditRecords(row, { approval, unapproved }));
   return { kind: "committed", ...written };
@@ -286,7 +288,7 @@ export async function updateRevision(
     }
   }
   const names = Object.keys(columns);
-  const assignments = names.map((name, index) => `${name} = $${index + 2}`).join(", ");
+  const assignments = names.map((name, index) => `${name} = ${newValue(name, `$${index + 2}`)}`).join(", ");
   const [row] = await query<EntryRow>(
     names.length === 0
       ? `SELECT ${entryColumns} FROM flowgate.revision WHERE rev = $1`
@@ -297,6 +299,20 @@ export async function updateRevision(
     await appendAudit(log, [entry]);
   }
   return row;
+}
+
+function newValue(name: string, value: string): string {
+  switch (name) {
+    case "restarts":
+      return `restarts + ${value}`;
+    case "outcome":
+    case "outcome_message":
+    case "missing_types":
+      // A replica may not know yet that another one has undone the revision.
+      return `CASE outcome WHEN 'undone' THEN ${name} ELSE ${value} END`;
+    default:
+      return value;
+  }
 }
 
 /** Removes revisions as `FlowStore.prune` does, but at most `pruneBatch`, and resolves with their number. */

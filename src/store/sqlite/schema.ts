@@ -278,6 +278,11 @@ const migrations = [
   ) STRICT;
   ALTER TABLE revision_content ADD COLUMN submitted TEXT NOT NULL DEFAULT '[]';
   `,
+  // How often the process of the flows ended. A crash is a failure.
+  `
+  ALTER TABLE revision ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
+  UPDATE revision SET outcome = 'failed' WHERE outcome = 'crashed';
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -6,10 +6,12 @@ import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import {
+  ConditionKind,
   DeploymentOutcome,
   EventKindSchema,
   type EventSchema,
   EventsService,
+  HealthState,
   LogLevel,
   LogsService,
   ProposalState,
@@ -27,6 +29,8 @@ type KindInit = Exclude<EventInit["kind"], undefined | { case: undefined }>;
 const hostile = "\x1b[2J\x1b[8m\u009b1A\u202e";
 
 const greet = { nodeId: "7f3a1c8e", nodeType: "function", nodeName: "greet", flowId: "9b1c", flowLabel: "Invoices" };
+
+const time = fromJson(TimestampSchema, "2026-03-01T09:30:00.250Z");
 
 /** An event of each kind, and how it is shown. */
 const cases: readonly (readonly [kind: KindInit, source: Partial<EventInit>, shown: string])[] = [
@@ -70,6 +74,23 @@ const cases: readonly (readonly [kind: KindInit, source: Partial<EventInit>, sho
     { case: "runtimeState", value: { state: RuntimeState.RESTARTING, message: "a flow blocked it" } },
     { runtime: "replica-2" },
     "runtime     [replica-2]  restarting: a flow blocked it",
+  ],
+  [{ case: "health", value: { state: HealthState.HEALTHY } }, {}, "health      healthy"],
+  [
+    {
+      case: "health",
+      value: {
+        state: HealthState.DEGRADED,
+        conditions: [
+          { kind: ConditionKind.RESTARTED, count: 3, lastTime: time, message: `it ran out of ${hostile} memory` },
+          { kind: ConditionKind.NODES_FAILING, count: 1, lastTime: time, message: "no tariff", ...greet },
+        ],
+      },
+    },
+    {},
+    String.raw`health      degraded
+    restarted, 3 times, last 2026-03-01 09:30:00: it ran out of \x1b[2J\x1b[8m\x9b1A\u202e memory
+    nodes failing function greet in Invoices, last 2026-03-01 09:30:00: no tariff`,
   ],
   [
     { case: "debug", value: { format: "bigint", value: "123", property: "payload" } },
@@ -169,7 +190,6 @@ const cases: readonly (readonly [kind: KindInit, source: Partial<EventInit>, sho
   ],
 ];
 
-const time = fromJson(TimestampSchema, "2026-03-01T09:30:00.250Z");
 const events = cases.map(([kind, source], index): EventInit => ({
   id: `id-${index}`,
   time,
@@ -239,8 +259,8 @@ test("events are JSON objects of one line each, as the REST API has them", async
     .map((line) => JSON.parse(line) as JsonObject);
   const isShown = ({ kind }: EventInit): boolean => kind?.case !== "bookmark";
   expect(parsed.map(({ id }) => id)).toEqual(events.filter(isShown).map(({ id }) => id));
-  expect(parsed[11]).toEqual({
-    id: "id-11",
+  expect(parsed[13]).toEqual({
+    id: "id-13",
     time: "2026-03-01T09:30:00.250Z",
     rev: "4fGx0aQzW5",
     ...greet,
@@ -283,11 +303,11 @@ test("logs are the same lines, the last ones with the oldest first", async () =>
 test.each([
   ["what was recorded, without the entries of the list and those before it", ["-n", "3"], []],
   // The current state is left out.
-  ["what was recorded, if the list is empty", ["--level", "trace"], ["id-19", "id-20", "id-21", "id-23"]],
+  ["what was recorded, if the list is empty", ["--level", "trace"], ["id-21", "id-22", "id-23", "id-25"]],
 ])("logs -f continues after %s", async (_, flags, followed) => {
   positions.length = 0;
   const { stdout } = await runCommand(["logs", "-f", "-o", "json", ...flags], { env });
-  expect(positions).toEqual(["id-23"]);
+  expect(positions).toEqual(["id-25"]);
   const ids = stdout
     .trimEnd()
     .split("\n")

@@ -39,6 +39,7 @@ export function createMemoryCluster(): { join(): Member } {
         },
         replicas: () =>
           [...statuses].map(([other, status]) => ({ ...status, id: other, isSelf: other === id, seenMsAgo: 0 })),
+        lost: () => [],
         onChange: (listener) => changes.add(listener),
         lease: {
           hold: async (durationMs) => hold(id, durationMs),

@@ -134,7 +134,7 @@ describe("two replicas that run flows and one that does not", () => {
       const { revisions } = (await replica.send("GET", "/revisions?pageSize=2")).json() as { revisions: object[] };
       expect(revisions).toMatchObject([
         { cause: "automatic_undo", restoredRev: before.rev },
-        { outcome: "degraded", outcomeMessage },
+        { outcome: "undone", outcomeMessage },
       ]);
     }
   });

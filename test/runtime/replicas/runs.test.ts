@@ -27,7 +27,7 @@ test.each<[string, Replica[], string | undefined]>([
     [replica("a", { run: run({ outcome: "pending" }) }), replica("b", { run: failed })],
     "failed",
   ],
-  ["one has crashed", [replica("a"), replica("b", { run: run({ outcome: "crashed" }) })], "crashed"],
+  ["one has failed", [replica("a"), replica("b", { run: run({ outcome: "failed" }) })], "failed"],
   ["one hands it over to another", [incomplete("a"), standby("b", undefined)], undefined],
   ["one lacks a type for it, and so does the other", [incomplete("a"), standby("b", 1)], "failed"],
   ["one lacks a type for it, and the other did for an earlier one", [incomplete("a"), standby("b", 0)], undefined],
@@ -90,8 +90,8 @@ test("reports what the runtime runs, at each change", () => {
   report({ outcome: "running", missingTypes: [] });
   expect(reported()?.run).toEqual({ ...run, outcome: "running" });
   change("restarting", "it crashed: Error: secret");
-  report({ outcome: "crashed", missingTypes: [], message });
-  expect(reported()?.run).toEqual({ ...run, outcome: "crashed", message: "it crashed; the log has the error" });
+  report({ outcome: "failed", missingTypes: [], message });
+  expect(reported()?.run).toEqual({ ...run, outcome: "failed", message: "it crashed; the log has the error" });
   incompleteSeq = 7;
   change("standby");
   expect(member.replicas()).toMatchObject([{ state: "standby", incompleteSeq: 7 }]);

@@ -41,6 +41,7 @@ const outdated: Partial<Record<EventCase, readonly DescMethod[]>> = {
     SettingsService.method.getSettings,
     ModulesService.method.listModules,
   ],
+  health: [RuntimeService.method.getRuntime],
   module: [ModulesService.method.listModules],
   proposal: [ProposalsService.method.listProposals, ProposalsService.method.getProposal],
   token: [TokensService.method.listTokens],
@@ -51,6 +52,7 @@ const outdated: Partial<Record<EventCase, readonly DescMethod[]>> = {
 const kinds = [
   EventKind.DEPLOYMENT,
   EventKind.RUNTIME_STATE,
+  EventKind.HEALTH,
   EventKind.NODE_STATUS,
   EventKind.NODE_ERROR,
   EventKind.MODULE,

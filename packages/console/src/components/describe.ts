@@ -1,4 +1,4 @@
-import { DeploymentOutcome, type Revision, RuntimeState } from "@flowgate/client";
+import { type Condition, DeploymentOutcome, HealthState, type Revision, RuntimeState } from "@flowgate/client";
 import { texts as revisionTexts } from "../texts/revision.ts";
 import { texts } from "../texts/states.ts";
 
@@ -22,11 +22,30 @@ export function describeState(state: RuntimeState): readonly [word: string, tone
   return states[state] ?? [texts.states.unknown, "neutral"];
 }
 
+const healthStates: Readonly<Record<number, readonly [word: string, tone: Tone]>> = {
+  [HealthState.STARTING]: [texts.health.starting, "info"],
+  [HealthState.HEALTHY]: [texts.health.healthy, "good"],
+  [HealthState.DEGRADED]: [texts.health.degraded, "warn"],
+  [HealthState.FAILED]: [texts.health.failed, "bad"],
+  [HealthState.STOPPED]: [texts.health.stopped, "warn"],
+};
+
+/** How the health of the flows is shown. */
+export function describeHealth(state: HealthState): readonly [word: string, tone: Tone] {
+  return healthStates[state] ?? [texts.states.unknown, "neutral"];
+}
+
+/** A condition with the node that it is about, and how often it happened. */
+export function describeCondition({ kind, count, message, nodeId, nodeName, flowId, flowLabel }: Condition): string {
+  const node = [nodeName || nodeId, flowLabel || flowId].filter((part) => part !== "").join(" · ");
+  const word = texts.conditions[kind] ?? texts.states.unknown;
+  return [count > 1 ? `${word} ×${count}` : word, node, message].filter((part) => part !== "").join(": ");
+}
+
 const outcomes: Readonly<Record<number, readonly [word: string, tone: Tone]>> = {
   [DeploymentOutcome.RUNNING]: [words.running, "good"],
   [DeploymentOutcome.DEGRADED]: [words.degraded, "warn"],
   [DeploymentOutcome.FAILED]: [words.failed, "bad"],
-  [DeploymentOutcome.CRASHED]: [words.crashed, "bad"],
   [DeploymentOutcome.PENDING]: [words.pending, "info"],
   [DeploymentOutcome.REPLACED]: [words.replaced, "neutral"],
   [DeploymentOutcome.UNDONE]: [words.undone, "bad"],

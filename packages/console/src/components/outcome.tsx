@@ -30,7 +30,6 @@ const sentences: Readonly<Record<number, string>> = {
   [DeploymentOutcome.RUNNING]: texts.outcomes.running,
   [DeploymentOutcome.DEGRADED]: texts.outcomes.degraded,
   [DeploymentOutcome.FAILED]: texts.outcomes.failed,
-  [DeploymentOutcome.CRASHED]: texts.outcomes.crashed,
   [DeploymentOutcome.UNDONE]: texts.outcomes.undone,
   [DeploymentOutcome.REPLACED]: texts.outcomes.replaced,
   [DeploymentOutcome.STOPPED]: texts.outcomes.stopped,

@@ -82,7 +82,7 @@ export function Harm({
         </div>
       )}
       <Warnings title={texts.lostCredentials} tone="bad" warnings={plan.warnings.filter(isLoss)} />
-      {plan.activeOutcome === DeploymentOutcome.FAILED || plan.activeOutcome === DeploymentOutcome.CRASHED ? (
+      {plan.activeOutcome === DeploymentOutcome.FAILED ? (
         <div className="plan-note" data-tone="warn">
           <p>
             {texts.activeFails} {visibleText(plan.activeOutcomeMessage)}

@@ -61,14 +61,15 @@ export function RevisionCauseText({
 
 /** How a deployment went, and why it failed. */
 export function RevisionOutcome({
-  of: { outcome, outcomeMessage },
+  of: { outcome, outcomeMessage, restarts },
 }: {
-  readonly of: Pick<Revision, "outcome" | "outcomeMessage">;
+  readonly of: Pick<Revision, "outcome" | "outcomeMessage" | "restarts">;
 }): ReactNode {
   const [word, tone] = describeOutcome(outcome);
   return (
     <span className="revision-outcome">
       <Sign tone={tone}>{word}</Sign>
+      {restarts === 0 ? null : <span className="muted"> {texts.restarts(restarts)}</span>}
       {outcomeMessage === "" ? null : <span className="muted"> {visibleText(outcomeMessage)}</span>}
     </span>
   );

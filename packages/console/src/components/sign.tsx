@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import type { DeploymentOutcome, RuntimeState } from "@flowgate/client";
-import { describeOutcome, describeState, type Tone } from "./describe.ts";
+import type { DeploymentOutcome, HealthState, RuntimeState } from "@flowgate/client";
+import { describeHealth, describeOutcome, describeState, type Tone } from "./describe.ts";
 
 export type { Tone };
 
@@ -15,6 +15,11 @@ export function Sign({ tone, children }: { readonly tone: Tone; readonly childre
 
 export function StateSign({ state }: { readonly state: RuntimeState }): ReactNode {
   const [word, tone] = describeState(state);
+  return <Sign tone={tone}>{word}</Sign>;
+}
+
+export function HealthSign({ state }: { readonly state: HealthState }): ReactNode {
+  const [word, tone] = describeHealth(state);
   return <Sign tone={tone}>{word}</Sign>;
 }
 

@@ -8,6 +8,7 @@ export const texts = {
     debug: "Debug messages",
     deployment: "Deployments",
     runtime_state: "States",
+    health: "Health",
     node_status: "Node statuses",
     module: "Modules",
     token: "Tokens",
@@ -69,6 +70,7 @@ export const texts = {
   messages: {
     deployment: (who: string, message: string) => `Deployed by ${who}${message === "" ? "" : `: ${message}`}`,
     state: "The state of the flows has changed",
+    health: "The health of the flows has changed",
     statusCleared: "cleared",
     module: (action: string, name: string, version: string) =>
       `${action} ${version === "" ? name : `${name}@${version}`}`,

@@ -7,7 +7,6 @@ export const texts = {
     stoppedBy: (who: string) =>
       `By ${who}. They remain stopped, also after restarts of the service and deployments, until someone starts them.`,
     missingTypes: "Node types are missing",
-    missingTypesDetail: (types: string) => `The flows are not started, since these types are not installed: ${types}.`,
     missingModules: "Modules are missing",
     toModules: "Install modules",
     safe: "Safe mode: the flows are not started",
@@ -17,22 +16,19 @@ export const texts = {
       times === 1
         ? "The process of the flows ended unexpectedly in the last hour"
         : `The process of the flows ended unexpectedly ${times} times in the last hour`,
-    restarting: "The process of the flows has ended, and is started again",
     failed: "The active revision does not run as it should",
-    failedDetail: "The log has the reason.",
     toRevision: "See the revision",
     failingNodes: (count: number) => (count === 1 ? "A node fails" : `${count} nodes fail`),
     failingNodesDetail: (tab: string, others: number) =>
-      `Errors since the nodes were started, on ${tab}${others === 0 ? "" : others === 1 ? " and one other tab" : ` and ${others} other tabs`}.`,
+      `Errors within the last 10 minutes, on ${tab}${others === 0 ? "" : others === 1 ? " and one other tab" : ` and ${others} other tabs`}.`,
     toFlow: "See the flow",
     toLogs: "See the log",
     disk: "The disk is nearly full",
-    diskDetail: (free: string, total: string) =>
-      `${free} of ${total} are free on the file system of the data directory.`,
     heap: { runtime: "The flows use nearly all of their memory", service: "The service uses nearly all of its memory" },
     heapDetail: (used: string, limit: string) => `Heap: ${used} of ${limit}. At the limit, the process ends.`,
-    lost: (name: string) => `The replica ${name} is not there any more`,
-    lostDetail: "It has stopped, can't reach the store, or was removed on purpose.",
+    lost: (count: number) => (count === 1 ? "A replica is lost" : `${count} replicas are lost`),
+    noRunner: "No replica runs the flows",
+    noRunnerDetail: "Start one whose configuration permits it to run flows.",
     version: (name: string) => `The replica ${name} has another version`,
     versionDetail: (theirs: string, ours: string) => `It has ${theirs}, the one that responds has ${ours}.`,
     replica: (name: string) => `The replica ${name} does not run the flows`,
@@ -42,11 +38,11 @@ export const texts = {
     notLive: "This page is not live",
     notLiveDetail:
       "The connection to the service is interrupted. What is shown may be out of date until it is there again.",
-    dismiss: "Dismiss",
   },
   runtime: {
     title: "Flows",
     state: "State",
+    health: "Health",
     reason: "Reason",
     runtime: "Runtime",
     port: "HTTP-in nodes",
@@ -103,7 +99,7 @@ export const texts = {
     notRunning: "There are no nodes, since the flows do not run on the replica that responds.",
     globalNodes: "Global configuration nodes",
     more: (count: number) => `and ${count} more`,
-    hint: "Since the nodes were started.",
+    hint: "Since the nodes were started; failing are those with errors within the last 10 minutes.",
   },
   timeline: {
     title: "The last day",

@@ -44,7 +44,6 @@ export const texts = {
     running: "Its flows are running",
     degraded: "Its flows run, but nodes have errors",
     failed: "Its flows do not run",
-    crashed: "Its flows do not run: the process of the flow runtime has crashed",
     pending: "It is not known yet whether its flows run",
     replaced: "A newer deployment has replaced it",
     undone: "Its flows did not run, and were undone",

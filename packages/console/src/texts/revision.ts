@@ -14,11 +14,11 @@ export const texts = {
     unknown: "Unknown",
   },
   back: "back to",
+  restarts: (count: number) => (count === 1 ? "1 restart" : `${count} restarts`),
   outcomes: {
     running: "running",
     failed: "failed",
     degraded: "degraded",
-    crashed: "crashed",
     pending: "starting",
     replaced: "replaced",
     undone: "undone",

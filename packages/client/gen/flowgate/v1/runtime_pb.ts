@@ -2,23 +2,25 @@
 // @generated from file flowgate/v1/runtime.proto (package flowgate.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { NodeErrorEvent, NodeStatusEvent, RuntimeStateReason } from "./events_pb.ts";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { NodeErrorEvent, NodeStatusEvent } from "./events_pb.ts";
 import { file_flowgate_v1_events } from "./events_pb.ts";
 import type { DeploymentOutcome } from "./flows_pb.ts";
 import { file_flowgate_v1_flows } from "./flows_pb.ts";
+import type { Health } from "./health_pb.ts";
+import { file_flowgate_v1_health } from "./health_pb.ts";
 import type { Runtime } from "./settings_pb.ts";
 import { file_flowgate_v1_settings } from "./settings_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiSwoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkSDwoHc3RhcnRlZBgDIAEoCCIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCSITChFHZXRSdW50aW1lUmVxdWVzdCLRAwoSR2V0UnVudGltZVJlc3BvbnNlEiUKB3J1bnRpbWUYASABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdzdGFydGVkGAUgASgIEhIKCnN0b3BwZWRfYnkYBiABKAkSLQoJc3RvcF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1mYWlsaW5nX25vZGVzGAggASgNEg8KB3JlcGxpY2EYCSABKAkSMgoPcnVudGltZV9wcm9jZXNzGAogASgLMhkuZmxvd2dhdGUudjEuUHJvY2Vzc1VzYWdlEjIKD3NlcnZpY2VfcHJvY2VzcxgLIAEoCzIZLmZsb3dnYXRlLnYxLlByb2Nlc3NVc2FnZRIkCgRkaXNrGAwgASgLMhYuZmxvd2dhdGUudjEuRGlza1VzYWdlEiMKBmhlYWx0aBgNIAEoCzITLmZsb3dnYXRlLnYxLkhlYWx0aBIQCghyZXN0YXJ0cxgOIAEoDSJdCgZIZWFsdGgSJwoFc3RhdGUYASABKA4yGC5mbG93Z2F0ZS52MS5IZWFsdGhTdGF0ZRIqCgpjb25kaXRpb25zGAIgAygLMhYuZmxvd2dhdGUudjEuQ29uZGl0aW9uIuACCglDb25kaXRpb24SKAoEa2luZBgBIAEoDjIaLmZsb3dnYXRlLnYxLkNvbmRpdGlvbktpbmQSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWxhc3RfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFY291bnQYBCABKA0SDwoHbWVzc2FnZRgFIAEoCRIvCgZyZWFzb24YBiABKA4yHy5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGVSZWFzb24SDwoHbm9kZV9pZBgHIAEoCRIRCglub2RlX3R5cGUYCCABKAkSEQoJbm9kZV9uYW1lGAkgASgJEg8KB2Zsb3dfaWQYCiABKAkSEgoKZmxvd19sYWJlbBgLIAEoCRIUCgxzdWJmbG93X3BhdGgYDCADKAkSDAoEbGluZRgNIAEoDSKvAQoMUHJvY2Vzc1VzYWdlEhIKCmhlYXBfYnl0ZXMYASABKAESGAoQaGVhcF9saW1pdF9ieXRlcxgCIAEoARIRCglyc3NfYnl0ZXMYAyABKAESIAoTZXZlbnRfbG9vcF9kZWxheV9tcxgEIAEoAUgAiAEBEhYKCWNwdV9zaGFyZRgFIAEoAUgBiAEBQhYKFF9ldmVudF9sb29wX2RlbGF5X21zQgwKCl9jcHVfc2hhcmUiNAoJRGlza1VzYWdlEhIKCmZyZWVfYnl0ZXMYASABKAESEwoLdG90YWxfYnl0ZXMYAiABKAEibAoXTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSCwoDdGFiGAMgASgJEgwKBG5vZGUYBCABKAkSDwoHZmFpbGluZxgFIAEoCCKBAQoYTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlEiUKBW5vZGVzGAEgAygLMhYuZmxvd2dhdGUudjEuTm9kZVN0YXRlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIlCgVmbG93cxgDIAMoCzIWLmZsb3dnYXRlLnYxLkZsb3dTdGF0ZSL8AgoJTm9kZVN0YXRlEg8KB25vZGVfaWQYASABKAkSEQoJbm9kZV90eXBlGAIgASgJEhEKCW5vZGVfbmFtZRgDIAEoCRIPCgdmbG93X2lkGAQgASgJEhIKCmZsb3dfbGFiZWwYBSABKAkSFAoMc3ViZmxvd19wYXRoGAYgAygJEiwKBnN0YXR1cxgHIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVTdGF0dXNFdmVudBIOCgZlcnJvcnMYCCABKA0SEAoId2FybmluZ3MYCSABKA0SLwoKbGFzdF9lcnJvchgKIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50EjMKD2xhc3RfZXJyb3JfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIbWVzc2FnZXMYDCABKAESNQoRbGFzdF9tZXNzYWdlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqcCCglGbG93U3RhdGUSDwoHZmxvd19pZBgBIAEoCRISCgpmbG93X2xhYmVsGAIgASgJEg0KBW5vZGVzGAMgASgNEhUKDWZhaWxpbmdfbm9kZXMYBCABKA0SDgoGZXJyb3JzGAUgASgNEhAKCHdhcm5pbmdzGAYgASgNEhAKCG1lc3NhZ2VzGAcgASgBEi8KCmxhc3RfZXJyb3IYCCABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEWxhc3RfbWVzc2FnZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCquAQoLSGVhbHRoU3RhdGUSHAoYSEVBTFRIX1NUQVRFX1VOU1BFQ0lGSUVEEAASGQoVSEVBTFRIX1NUQVRFX1NUQVJUSU5HEAESGAoUSEVBTFRIX1NUQVRFX0hFQUxUSFkQAhIZChVIRUFMVEhfU1RBVEVfREVHUkFERUQQAxIXChNIRUFMVEhfU1RBVEVfRkFJTEVEEAQSGAoUSEVBTFRIX1NUQVRFX1NUT1BQRUQQBSq3AgoNQ29uZGl0aW9uS2luZBIeChpDT05ESVRJT05fS0lORF9VTlNQRUNJRklFRBAAEhwKGENPTkRJVElPTl9LSU5EX1JFU1RBUlRFRBABEiQKIENPTkRJVElPTl9LSU5EX05PREVTX05PVF9TVEFSVEVEEAISIAocQ09ORElUSU9OX0tJTkRfTk9ERVNfRkFJTElORxADEiAKHENPTkRJVElPTl9LSU5EX01JU1NJTkdfVFlQRVMQBBIiCh5DT05ESVRJT05fS0lORF9NSVNTSU5HX01PRFVMRVMQBRIcChhDT05ESVRJT05fS0lORF9TQUZFX01PREUQBhIeChpDT05ESVRJT05fS0lORF9OT1RfU1RBUlRFRBAHEhwKGENPTkRJVElPTl9LSU5EX05PX1JVTk5FUhAIMpkECg5SdW50aW1lU2VydmljZRJSCgpTdGFydEZsb3dzEh4uZmxvd2dhdGUudjEuU3RhcnRGbG93c1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5TdGFydEZsb3dzUmVzcG9uc2UiA5ACAhJPCglTdG9wRmxvd3MSHS5mbG93Z2F0ZS52MS5TdG9wRmxvd3NSZXF1ZXN0Gh4uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVzcG9uc2UiA5ACAhJSCgpHZXRSdW50aW1lEh4uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlcXVlc3QaHy5mbG93Z2F0ZS52MS5HZXRSdW50aW1lUmVzcG9uc2UiA5ACARJkChBMaXN0Tm9kZVN0YXR1c2VzEiQuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QaJS5mbG93Z2F0ZS52MS5MaXN0Tm9kZVN0YXR1c2VzUmVzcG9uc2UiA5ACARJZCg5SZXN0YXJ0UnVudGltZRIiLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVxdWVzdBojLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVzcG9uc2USTQoKSW5qZWN0Tm9kZRIeLmZsb3dnYXRlLnYxLkluamVjdE5vZGVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuSW5qZWN0Tm9kZVJlc3BvbnNlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_settings, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSJJChFJbmplY3ROb2RlUmVxdWVzdBIKCgJpZBgBIAEoCRIoCgdtZXNzYWdlGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCIlChJJbmplY3ROb2RlUmVzcG9uc2USDwoHcmVwbGljYRgBIAEoCSITChFTdGFydEZsb3dzUmVxdWVzdCJpChJTdGFydEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEi8KB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIVCg1taXNzaW5nX3R5cGVzGAMgAygJIhIKEFN0b3BGbG93c1JlcXVlc3QiSwoRU3RvcEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEhgKEHJ1bm5pbmdfcmVwbGljYXMYAiADKAkSDwoHc3RhcnRlZBgDIAEoCCIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCSITChFHZXRSdW50aW1lUmVxdWVzdCLRAwoSR2V0UnVudGltZVJlc3BvbnNlEiUKB3J1bnRpbWUYASABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRIPCgdzdGFydGVkGAUgASgIEhIKCnN0b3BwZWRfYnkYBiABKAkSLQoJc3RvcF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1mYWlsaW5nX25vZGVzGAggASgNEg8KB3JlcGxpY2EYCSABKAkSMgoPcnVudGltZV9wcm9jZXNzGAogASgLMhkuZmxvd2dhdGUudjEuUHJvY2Vzc1VzYWdlEjIKD3NlcnZpY2VfcHJvY2VzcxgLIAEoCzIZLmZsb3dnYXRlLnYxLlByb2Nlc3NVc2FnZRIkCgRkaXNrGAwgASgLMhYuZmxvd2dhdGUudjEuRGlza1VzYWdlEiMKBmhlYWx0aBgNIAEoCzITLmZsb3dnYXRlLnYxLkhlYWx0aBIQCghyZXN0YXJ0cxgOIAEoDSKvAQoMUHJvY2Vzc1VzYWdlEhIKCmhlYXBfYnl0ZXMYASABKAESGAoQaGVhcF9saW1pdF9ieXRlcxgCIAEoARIRCglyc3NfYnl0ZXMYAyABKAESIAoTZXZlbnRfbG9vcF9kZWxheV9tcxgEIAEoAUgAiAEBEhYKCWNwdV9zaGFyZRgFIAEoAUgBiAEBQhYKFF9ldmVudF9sb29wX2RlbGF5X21zQgwKCl9jcHVfc2hhcmUiNAoJRGlza1VzYWdlEhIKCmZyZWVfYnl0ZXMYASABKAESEwoLdG90YWxfYnl0ZXMYAiABKAEibAoXTGlzdE5vZGVTdGF0dXNlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSCwoDdGFiGAMgASgJEgwKBG5vZGUYBCABKAkSDwoHZmFpbGluZxgFIAEoCCKBAQoYTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlEiUKBW5vZGVzGAEgAygLMhYuZmxvd2dhdGUudjEuTm9kZVN0YXRlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIlCgVmbG93cxgDIAMoCzIWLmZsb3dnYXRlLnYxLkZsb3dTdGF0ZSL8AgoJTm9kZVN0YXRlEg8KB25vZGVfaWQYASABKAkSEQoJbm9kZV90eXBlGAIgASgJEhEKCW5vZGVfbmFtZRgDIAEoCRIPCgdmbG93X2lkGAQgASgJEhIKCmZsb3dfbGFiZWwYBSABKAkSFAoMc3ViZmxvd19wYXRoGAYgAygJEiwKBnN0YXR1cxgHIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVTdGF0dXNFdmVudBIOCgZlcnJvcnMYCCABKA0SEAoId2FybmluZ3MYCSABKA0SLwoKbGFzdF9lcnJvchgKIAEoCzIbLmZsb3dnYXRlLnYxLk5vZGVFcnJvckV2ZW50EjMKD2xhc3RfZXJyb3JfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIbWVzc2FnZXMYDCABKAESNQoRbGFzdF9tZXNzYWdlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqcCCglGbG93U3RhdGUSDwoHZmxvd19pZBgBIAEoCRISCgpmbG93X2xhYmVsGAIgASgJEg0KBW5vZGVzGAMgASgNEhUKDWZhaWxpbmdfbm9kZXMYBCABKA0SDgoGZXJyb3JzGAUgASgNEhAKCHdhcm5pbmdzGAYgASgNEhAKCG1lc3NhZ2VzGAcgASgBEi8KCmxhc3RfZXJyb3IYCCABKAsyGy5mbG93Z2F0ZS52MS5Ob2RlRXJyb3JFdmVudBIzCg9sYXN0X2Vycm9yX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEWxhc3RfbWVzc2FnZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDKZBAoOUnVudGltZVNlcnZpY2USUgoKU3RhcnRGbG93cxIeLmZsb3dnYXRlLnYxLlN0YXJ0Rmxvd3NSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuU3RhcnRGbG93c1Jlc3BvbnNlIgOQAgISTwoJU3RvcEZsb3dzEh0uZmxvd2dhdGUudjEuU3RvcEZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlN0b3BGbG93c1Jlc3BvbnNlIgOQAgISUgoKR2V0UnVudGltZRIeLmZsb3dnYXRlLnYxLkdldFJ1bnRpbWVSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuR2V0UnVudGltZVJlc3BvbnNlIgOQAgESZAoQTGlzdE5vZGVTdGF0dXNlcxIkLmZsb3dnYXRlLnYxLkxpc3ROb2RlU3RhdHVzZXNSZXF1ZXN0GiUuZmxvd2dhdGUudjEuTGlzdE5vZGVTdGF0dXNlc1Jlc3BvbnNlIgOQAgESWQoOUmVzdGFydFJ1bnRpbWUSIi5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlcXVlc3QaIy5mbG93Z2F0ZS52MS5SZXN0YXJ0UnVudGltZVJlc3BvbnNlEk0KCkluamVjdE5vZGUSHi5mbG93Z2F0ZS52MS5JbmplY3ROb2RlUmVxdWVzdBofLmZsb3dnYXRlLnYxLkluamVjdE5vZGVSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_events, file_flowgate_v1_flows, file_flowgate_v1_health, file_flowgate_v1_settings, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.InjectNodeRequest
@@ -247,7 +249,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
   rev: string;
 
   /**
-   * The result of starting the flows.
+   * The health of the active revision as its outcome, on all replicas that run flows.
    *
    * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
    */
@@ -280,7 +282,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
   stopTime?: Timestamp | undefined;
 
   /**
-   * The number of nodes that have logged errors since they were started.
+   * The number of nodes that have logged errors within the last 10 minutes, or have ended the process, on this replica.
    *
    * @generated from field: uint32 failing_nodes = 8;
    */
@@ -322,7 +324,7 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
   health?: Health | undefined;
 
   /**
-   * How often the process of the flows of this replica ended unexpectedly within the last hour, since the active revision was deployed.
+   * How often the process of the flows ended unexpectedly since the active revision was deployed, on all replicas.
    *
    * @generated from field: uint32 restarts = 14;
    */
@@ -335,121 +337,6 @@ export type GetRuntimeResponse = Message<"flowgate.v1.GetRuntimeResponse"> & {
  */
 export const GetRuntimeResponseSchema: GenMessage<GetRuntimeResponse> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_runtime, 9);
-
-/**
- * How the flows are.
- *
- * @generated from message flowgate.v1.Health
- */
-export type Health = Message<"flowgate.v1.Health"> & {
-  /**
-   * @generated from field: flowgate.v1.HealthState state = 1;
-   */
-  state: HealthState;
-
-  /**
-   * What is wrong, the worst first. At most 20 failing nodes, those with the latest errors.
-   *
-   * @generated from field: repeated flowgate.v1.Condition conditions = 2;
-   */
-  conditions: Condition[];
-};
-
-/**
- * Describes the message flowgate.v1.Health.
- * Use `create(HealthSchema)` to create a new message.
- */
-export const HealthSchema: GenMessage<Health> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 10);
-
-/**
- * Something that is wrong with the flows.
- *
- * @generated from message flowgate.v1.Condition
- */
-export type Condition = Message<"flowgate.v1.Condition"> & {
-  /**
-   * @generated from field: flowgate.v1.ConditionKind kind = 1;
-   */
-  kind: ConditionKind;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp since = 2;
-   */
-  since?: Timestamp | undefined;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp last_time = 3;
-   */
-  lastTime?: Timestamp | undefined;
-
-  /**
-   * The number of exits, or of errors of a node.
-   *
-   * @generated from field: uint32 count = 4;
-   */
-  count: number;
-
-  /**
-   * Values of credentials are removed. Long texts are shortened.
-   *
-   * @generated from field: string message = 5;
-   */
-  message: string;
-
-  /**
-   * Why the process ended, of RESTARTED.
-   *
-   * @generated from field: flowgate.v1.RuntimeStateReason reason = 6;
-   */
-  reason: RuntimeStateReason;
-
-  /**
-   * The node that the condition is about, as in NodeState. Of RESTARTED: the node at fault, as far as it is known.
-   *
-   * @generated from field: string node_id = 7;
-   */
-  nodeId: string;
-
-  /**
-   * @generated from field: string node_type = 8;
-   */
-  nodeType: string;
-
-  /**
-   * @generated from field: string node_name = 9;
-   */
-  nodeName: string;
-
-  /**
-   * @generated from field: string flow_id = 10;
-   */
-  flowId: string;
-
-  /**
-   * @generated from field: string flow_label = 11;
-   */
-  flowLabel: string;
-
-  /**
-   * @generated from field: repeated string subflow_path = 12;
-   */
-  subflowPath: string[];
-
-  /**
-   * In the code of a function node, from 1; 0 if it is not known.
-   *
-   * @generated from field: uint32 line = 13;
-   */
-  line: number;
-};
-
-/**
- * Describes the message flowgate.v1.Condition.
- * Use `create(ConditionSchema)` to create a new message.
- */
-export const ConditionSchema: GenMessage<Condition> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 11);
 
 /**
  * What a process uses. Bytes are doubles, since they can exceed 32 bits and have to be numbers in JSON.
@@ -499,7 +386,7 @@ export type ProcessUsage = Message<"flowgate.v1.ProcessUsage"> & {
  * Use `create(ProcessUsageSchema)` to create a new message.
  */
 export const ProcessUsageSchema: GenMessage<ProcessUsage> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 12);
+  messageDesc(file_flowgate_v1_runtime, 10);
 
 /**
  * @generated from message flowgate.v1.DiskUsage
@@ -521,7 +408,7 @@ export type DiskUsage = Message<"flowgate.v1.DiskUsage"> & {
  * Use `create(DiskUsageSchema)` to create a new message.
  */
 export const DiskUsageSchema: GenMessage<DiskUsage> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 13);
+  messageDesc(file_flowgate_v1_runtime, 11);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesRequest
@@ -556,7 +443,7 @@ export type ListNodeStatusesRequest = Message<"flowgate.v1.ListNodeStatusesReque
   node: string;
 
   /**
-   * Only nodes that have logged errors since they were started.
+   * Only nodes that have logged errors within the last 10 minutes, or have ended the process.
    *
    * @generated from field: bool failing = 5;
    */
@@ -568,7 +455,7 @@ export type ListNodeStatusesRequest = Message<"flowgate.v1.ListNodeStatusesReque
  * Use `create(ListNodeStatusesRequestSchema)` to create a new message.
  */
 export const ListNodeStatusesRequestSchema: GenMessage<ListNodeStatusesRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 14);
+  messageDesc(file_flowgate_v1_runtime, 12);
 
 /**
  * @generated from message flowgate.v1.ListNodeStatusesResponse
@@ -599,7 +486,7 @@ export type ListNodeStatusesResponse = Message<"flowgate.v1.ListNodeStatusesResp
  * Use `create(ListNodeStatusesResponseSchema)` to create a new message.
  */
 export const ListNodeStatusesResponseSchema: GenMessage<ListNodeStatusesResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 15);
+  messageDesc(file_flowgate_v1_runtime, 13);
 
 /**
  * What is known of a node since it was started.
@@ -690,7 +577,7 @@ export type NodeState = Message<"flowgate.v1.NodeState"> & {
  * Use `create(NodeStateSchema)` to create a new message.
  */
 export const NodeStateSchema: GenMessage<NodeState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 16);
+  messageDesc(file_flowgate_v1_runtime, 14);
 
 /**
  * The states of the nodes of a flow, summed up.
@@ -716,7 +603,7 @@ export type FlowState = Message<"flowgate.v1.FlowState"> & {
   nodes: number;
 
   /**
-   * The number of those that have logged errors.
+   * The number of those that have logged errors within the last 10 minutes, or have ended the process.
    *
    * @generated from field: uint32 failing_nodes = 4;
    */
@@ -760,140 +647,7 @@ export type FlowState = Message<"flowgate.v1.FlowState"> & {
  * Use `create(FlowStateSchema)` to create a new message.
  */
 export const FlowStateSchema: GenMessage<FlowState> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_runtime, 17);
-
-/**
- * @generated from enum flowgate.v1.HealthState
- */
-export const HealthState = {
-  /**
-   * @generated from enum value: HEALTH_STATE_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED: 0,
-
-  /**
-   * The process or its flows are starting, also after the process ended unexpectedly.
-   *
-   * @generated from enum value: HEALTH_STATE_STARTING = 1;
-   */
-  STARTING: 1,
-
-  /**
-   * The flows run, and no condition holds.
-   *
-   * @generated from enum value: HEALTH_STATE_HEALTHY = 2;
-   */
-  HEALTHY: 2,
-
-  /**
-   * The flows run, and a condition holds.
-   *
-   * @generated from enum value: HEALTH_STATE_DEGRADED = 3;
-   */
-  DEGRADED: 3,
-
-  /**
-   * The flows do not run.
-   *
-   * @generated from enum value: HEALTH_STATE_FAILED = 4;
-   */
-  FAILED: 4,
-
-  /**
-   * The flows are stopped, as desired.
-   *
-   * @generated from enum value: HEALTH_STATE_STOPPED = 5;
-   */
-  STOPPED: 5,
-} as const;
-
-/**
- * @generated from enum flowgate.v1.HealthState
- */
-export type HealthState = (typeof HealthState)[keyof typeof HealthState] | UnknownEnum;
-
-/**
- * Describes the enum flowgate.v1.HealthState.
- */
-export const HealthStateSchema: GenEnum<HealthState> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_runtime, 0);
-
-/**
- * @generated from enum flowgate.v1.ConditionKind
- */
-export const ConditionKind = {
-  /**
-   * @generated from enum value: CONDITION_KIND_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED: 0,
-
-  /**
-   * The process of the flows ended unexpectedly. Ends an hour after the last exit.
-   *
-   * @generated from enum value: CONDITION_KIND_RESTARTED = 1;
-   */
-  RESTARTED: 1,
-
-  /**
-   * Nodes did not start, or logged errors while they were started. Ends when they are started again without errors.
-   *
-   * @generated from enum value: CONDITION_KIND_NODES_NOT_STARTED = 2;
-   */
-  NODES_NOT_STARTED: 2,
-
-  /**
-   * A node logged errors. Ends 10 minutes after the last one, or when the node is removed or replaced.
-   *
-   * @generated from enum value: CONDITION_KIND_NODES_FAILING = 3;
-   */
-  NODES_FAILING: 3,
-
-  /**
-   * Node types are not installed.
-   *
-   * @generated from enum value: CONDITION_KIND_MISSING_TYPES = 4;
-   */
-  MISSING_TYPES: 4,
-
-  /**
-   * Modules that the code of nodes requires are not installed.
-   *
-   * @generated from enum value: CONDITION_KIND_MISSING_MODULES = 5;
-   */
-  MISSING_MODULES: 5,
-
-  /**
-   * The process ended too often, and does not start the flows.
-   *
-   * @generated from enum value: CONDITION_KIND_SAFE_MODE = 6;
-   */
-  SAFE_MODE: 6,
-
-  /**
-   * The flows can't be started, for another reason.
-   *
-   * @generated from enum value: CONDITION_KIND_NOT_STARTED = 7;
-   */
-  NOT_STARTED: 7,
-
-  /**
-   * No replica runs the flows.
-   *
-   * @generated from enum value: CONDITION_KIND_NO_RUNNER = 8;
-   */
-  NO_RUNNER: 8,
-} as const;
-
-/**
- * @generated from enum flowgate.v1.ConditionKind
- */
-export type ConditionKind = (typeof ConditionKind)[keyof typeof ConditionKind] | UnknownEnum;
-
-/**
- * Describes the enum flowgate.v1.ConditionKind.
- */
-export const ConditionKindSchema: GenEnum<ConditionKind> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_runtime, 1);
+  messageDesc(file_flowgate_v1_runtime, 15);
 
 /**
  * The flow runtime.

@@ -17,7 +17,7 @@ export const outcomeNames: ReadonlyMap<string, DeploymentOutcome> = new Map([
   ["running", DeploymentOutcome.RUNNING],
   ["degraded", DeploymentOutcome.DEGRADED],
   ["failed", DeploymentOutcome.FAILED],
-  ["crashed", DeploymentOutcome.CRASHED],
+  ["undone", DeploymentOutcome.UNDONE],
   ["pending", DeploymentOutcome.PENDING],
   ["replaced", DeploymentOutcome.REPLACED],
   ["stopped", DeploymentOutcome.STOPPED],

@@ -22,6 +22,7 @@ const kinds: readonly Kind[] = [
   { name: "debug", kind: EventKind.DEBUG, permission: "debug.read", isDefault: true },
   { name: "deployment", kind: EventKind.DEPLOYMENT, isDefault: true },
   { name: "runtime_state", kind: EventKind.RUNTIME_STATE, isDefault: true },
+  { name: "health", kind: EventKind.HEALTH, isDefault: true },
   { name: "module", kind: EventKind.MODULE, isDefault: true },
   { name: "proposal", kind: EventKind.PROPOSAL, isDefault: true },
   { name: "node_status", kind: EventKind.NODE_STATUS, isDefault: false },

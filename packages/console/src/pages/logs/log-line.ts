@@ -1,6 +1,13 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Event, formatDebugValue, LogLevel, type ProposalState, ProposalStateSchema } from "@flowgate/client";
-import { describeCaller, describeOutcome, describeState, type Tone } from "../../components/describe.ts";
+import {
+  describeCaller,
+  describeCondition,
+  describeHealth,
+  describeOutcome,
+  describeState,
+  type Tone,
+} from "../../components/describe.ts";
 import { nodePath } from "../../components/node-path.ts";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/logs.ts";
@@ -99,6 +106,10 @@ function toContent({ kind, rev }: Event): Content | undefined {
     case "runtimeState": {
       const [word, tone] = describeState(kind.value.state);
       return { word, tone, message: kind.value.message || messages.state, rev };
+    }
+    case "health": {
+      const [word, tone] = describeHealth(kind.value.state);
+      return { word, tone, message: messages.health, details: joinLines(kind.value.conditions.map(describeCondition)) };
     }
     default:
       return toOther(kind);

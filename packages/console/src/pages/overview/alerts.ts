@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import {
+  type Condition,
   ConditionKind,
-  DeploymentOutcome,
   type FlowState,
   type GetRuntimeResponse,
   type GetSettingsResponse,
@@ -24,35 +24,21 @@ export type Alert = {
   readonly title: string;
   readonly detail: string;
   readonly link?: { readonly to: string; readonly label: string };
-  /** The replica that is lost. Only this page knows of it, so that the user has to end the alert. */
-  readonly replica?: string;
 };
 
 /** What the page knows; undefined: nothing, or the user may not read it. */
 type Known = {
   readonly runtime: GetRuntimeResponse | undefined;
   readonly settings: GetSettingsResponse | undefined;
-  /** Those whose nodes have a state, by urgency. */
-  readonly flows: readonly FlowState[];
   readonly openProposals: number;
-  /** The names of those that were there since the page was opened, and are not any more. */
-  readonly lostReplicas: readonly string[];
   readonly isLive: boolean;
 };
 
 /** The most severe first. */
-export function findAlerts({ runtime, settings, flows, openProposals, lostReplicas, isLive }: Known): Alert[] {
+export function findAlerts({ runtime, settings, openProposals, isLive }: Known): Alert[] {
   const alerts: Alert[] = [
     ...(isLive ? [] : [{ key: "live", tone: "warn", title: texts.notLive, detail: texts.notLiveDetail } as const]),
-    ...(runtime === undefined ? [] : [...aboutFlows(runtime), ...aboutRestarts(runtime), ...aboutResources(runtime)]),
-    ...aboutNodes(flows),
-    ...lostReplicas.map((name): Alert => ({
-      key: `lost ${name}`,
-      tone: "bad",
-      title: texts.lost(name),
-      detail: texts.lostDetail,
-      replica: name,
-    })),
+    ...(runtime === undefined ? [] : [...aboutHealth(runtime), ...aboutResources(runtime)]),
     ...(settings?.replicas.flatMap((replica) => aboutReplica(replica, settings)) ?? []),
   ];
   if (openProposals > 0) {
@@ -63,62 +49,54 @@ export function findAlerts({ runtime, settings, flows, openProposals, lostReplic
   return alerts.toSorted((one, other) => severity.indexOf(one.tone) - severity.indexOf(other.tone));
 }
 
-const modules = { to: "/modules", label: texts.toModules };
-
-function aboutFlows({ runtime, rev, outcome, missingTypes, started, stoppedBy }: GetRuntimeResponse): Alert[] {
-  const state = runtime?.state ?? RuntimeState.UNSPECIFIED;
-  const message = runtime?.message ?? "";
+/** The health of the flows: an alert for each kind of conditions. */
+function aboutHealth({ rev, failingNodes, health, started, stoppedBy }: GetRuntimeResponse): Alert[] {
   if (!started) {
     const who = describeCaller({ user: stoppedBy, tokenName: "" });
     return [{ key: "stopped", tone: "warn", title: texts.stopped, detail: texts.stoppedBy(who) }];
   }
-  if (state === RuntimeState.SAFE) {
-    const link = { to: `/history/${rev}`, label: texts.toRevision };
-    return [{ key: "safe", tone: "bad", title: texts.safe, detail: texts.safeDetail(message), link }];
-  }
-  if (missingTypes.length > 0) {
-    const detail = texts.missingTypesDetail(missingTypes.join(", "));
-    return [{ key: "types", tone: "bad", title: texts.missingTypes, detail, link: modules }];
-  }
-  if (/\bmissing modules: /.test(message)) {
-    return [{ key: "modules", tone: "bad", title: texts.missingModules, detail: message, link: modules }];
-  }
-  if (state === RuntimeState.RESTARTING) {
-    return [{ key: "restarting", tone: "bad", title: texts.restarting, detail: message }];
-  }
-  if (state === RuntimeState.FAILED || isFailure(outcome)) {
-    const link = { to: `/history/${rev}`, label: texts.toRevision };
-    return [{ key: "failed", tone: "bad", title: texts.failed, detail: message || texts.failedDetail, link }];
-  }
-  return [];
+  const kinds = Map.groupBy(health?.conditions ?? [], ({ kind }) => kind);
+  return [...kinds.values()].flatMap((conditions) => {
+    const [first, ...others] = conditions;
+    return first === undefined ? [] : [toAlert(first, others, { rev, failingNodes })];
+  });
 }
 
-/** Shown for an hour, also if the flows run again. */
-function aboutRestarts({ runtime, health }: GetRuntimeResponse): Alert[] {
-  const condition = health?.conditions.find(({ kind }) => kind === ConditionKind.RESTARTED);
-  // In these states, another alert has the reason.
-  if (condition === undefined || runtime?.state === RuntimeState.SAFE || runtime?.state === RuntimeState.RESTARTING) {
-    return [];
-  }
-  const { count, message, flowId } = condition;
-  const link =
-    flowId === "" ? { to: "/logs?level=error", label: texts.toLogs } : { to: tabPath(flowId), label: texts.toFlow };
-  return [{ key: "restarted", tone: "bad", title: texts.restarted(count), detail: message, link }];
-}
-
-function aboutNodes(flows: readonly FlowState[]): Alert[] {
-  const failing = flows.filter(({ failingNodes }) => failingNodes > 0);
-  const [first, ...others] = failing;
-  if (first === undefined) {
-    return [];
-  }
-  const { flowId, flowLabel } = first;
-  const count = failing.reduce((sum, { failingNodes }) => sum + failingNodes, 0);
-  const detail = texts.failingNodesDetail(flowId === "" ? all.tabs.globalNodes : flowLabel || flowId, others.length);
+function toAlert(
+  condition: Condition,
+  others: readonly Condition[],
+  { rev, failingNodes }: Pick<GetRuntimeResponse, "rev" | "failingNodes">,
+): Alert {
+  const { kind, count, message, flowId, flowLabel } = condition;
   // Global nodes are on no tab.
-  const link =
+  const toFlow =
     flowId === "" ? { to: "/logs?level=error", label: texts.toLogs } : { to: tabPath(flowId), label: texts.toFlow };
-  return [{ key: "nodes", tone: "bad", title: texts.failingNodes(count), detail, link }];
+  const toRevision = { to: `/history/${rev}`, label: texts.toRevision };
+  const toModules = { to: "/modules", label: texts.toModules };
+  switch (kind) {
+    case ConditionKind.SAFE_MODE:
+      return { key: "safe", tone: "bad", title: texts.safe, detail: texts.safeDetail(message), link: toRevision };
+    case ConditionKind.MISSING_TYPES:
+      return { key: "types", tone: "bad", title: texts.missingTypes, detail: message, link: toModules };
+    case ConditionKind.MISSING_MODULES:
+      return { key: "modules", tone: "bad", title: texts.missingModules, detail: message, link: toModules };
+    case ConditionKind.RESTARTED:
+      return { key: "restarted", tone: "bad", title: texts.restarted(count), detail: message, link: toFlow };
+    case ConditionKind.NODES_FAILING: {
+      const title = texts.failingNodes(Math.max(failingNodes, 1 + others.length));
+      const tabs = new Set(others.map((other) => other.flowId)).difference(new Set([flowId]));
+      const tab = flowId === "" ? all.tabs.globalNodes : flowLabel || flowId;
+      return { key: "nodes", tone: "bad", title, detail: texts.failingNodesDetail(tab, tabs.size), link: toFlow };
+    }
+    case ConditionKind.DISK:
+      return { key: "disk", tone: "bad", title: texts.disk, detail: message };
+    case ConditionKind.REPLICA_LOST:
+      return { key: "lost", tone: "bad", title: texts.lost(count), detail: message };
+    case ConditionKind.NO_RUNNER:
+      return { key: "runner", tone: "bad", title: texts.noRunner, detail: texts.noRunnerDetail };
+    default:
+      return { key: `condition ${kind}`, tone: "bad", title: texts.failed, detail: message, link: toRevision };
+  }
 }
 
 /** Those that have failed last come first, then those that do not fail, by name. */
@@ -130,23 +108,8 @@ function urgency({ errors, lastErrorTime }: FlowState): number {
   return errors === 0 || lastErrorTime === undefined ? 0 : timestampMs(lastErrorTime);
 }
 
-function isFailure(outcome: DeploymentOutcome): boolean {
-  return outcome === DeploymentOutcome.FAILED || outcome === DeploymentOutcome.CRASHED;
-}
-
-const gib = 1024 ** 3;
-
-function aboutResources({ runtimeProcess, serviceProcess, disk }: GetRuntimeResponse): Alert[] {
-  const alerts = [...aboutHeap("runtime", runtimeProcess), ...aboutHeap("service", serviceProcess)];
-  if (disk !== undefined && (disk.freeBytes < gib || disk.freeBytes < disk.totalBytes / 20)) {
-    alerts.push({
-      key: "disk",
-      tone: disk.freeBytes < gib / 4 || disk.freeBytes < disk.totalBytes / 100 ? "bad" : "warn",
-      title: texts.disk,
-      detail: texts.diskDetail(formatBytes(disk.freeBytes), formatBytes(disk.totalBytes)),
-    });
-  }
-  return alerts;
+function aboutResources({ runtimeProcess, serviceProcess }: GetRuntimeResponse): Alert[] {
+  return [...aboutHeap("runtime", runtimeProcess), ...aboutHeap("service", serviceProcess)];
 }
 
 function aboutHeap(process: "runtime" | "service", usage: ProcessUsage | undefined): Alert[] {

@@ -27,7 +27,7 @@ import { runsFlows } from "../../components/runtime.ts";
 import { RevisionAuthor, RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
 import { Time } from "../../components/time.tsx";
 
-/** For what has no events: the load, and replicas that are lost. Queries pause while the page is not visible. */
+/** For what has no events: the load, and replicas. Queries pause while the page is not visible. */
 const pollMs = 5_000;
 
 const maxFailingNodes = 200;
@@ -54,14 +54,11 @@ export function OverviewPage(): ReactNode {
   );
   const flows = isUp ? nodes.data?.flows.toSorted(byUrgency) : undefined;
   useRefreshOnErrors();
-  const [lostReplicas, forget] = useLostReplicas(settings.data?.replicas.map(({ name }) => name));
   const isLive = useIsLiveOrNew();
   const alerts = findAlerts({
     runtime: runtime.data,
     settings: settings.data,
-    flows: flows ?? [],
     openProposals: proposals.data?.proposals.length ?? 0,
-    lostReplicas,
     isLive: isLive || !can("events.read"),
   });
   return (
@@ -69,7 +66,7 @@ export function OverviewPage(): ReactNode {
       title={appTexts.pages.overview}
       actions={runtime.data !== undefined && can("runtime.write") ? <RuntimeControls runtime={runtime.data} /> : null}
     >
-      <AlertList alerts={alerts} onDismiss={forget} />
+      <AlertList alerts={alerts} />
       <Result of={runtime}>
         {(data) => (
           <>
@@ -107,16 +104,6 @@ function useRefreshOnErrors(): void {
   useEffect(() => () => clearTimeout(timer.current), []);
 }
 
-/** The replicas that were there since the page was opened and are not listed any more, and what forgets one. */
-function useLostReplicas(names: readonly string[] | undefined): readonly [string[], (name: string) => void] {
-  const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
-  if (names?.some((name) => !seen.has(name)) === true) {
-    setSeen(new Set([...seen, ...names]));
-  }
-  const lost = names === undefined ? [] : [...seen].filter((name) => !names.includes(name));
-  return [lost, (name) => setSeen(new Set([...seen].filter((each) => each !== name)))];
-}
-
 const connectMs = 5_000;
 
 /** False once the page had time to connect, and is not connected. */
@@ -131,21 +118,14 @@ function useIsLiveOrNew(): boolean {
 }
 
 /** What an operator should know of. Screen readers read it when it changes. */
-function AlertList({
-  alerts,
-  onDismiss,
-}: {
-  readonly alerts: readonly Alert[];
-  /** Called with the name of a replica. */
-  readonly onDismiss: (name: string) => void;
-}): ReactNode {
+function AlertList({ alerts }: { readonly alerts: readonly Alert[] }): ReactNode {
   return (
     <section aria-label={texts.alerts} aria-live="polite" className="overview-alerts">
       {alerts.length === 0 ? (
         <p className="muted">{texts.noAlerts}</p>
       ) : (
         <ul className="plain-list">
-          {alerts.map(({ key, tone, title, detail, link, replica }) => (
+          {alerts.map(({ key, tone, title, detail, link }) => (
             <li key={key} className="problem" data-tone={tone}>
               <div>
                 <strong>{visibleText(title)}</strong>
@@ -155,11 +135,6 @@ function AlertList({
                 <Link href={link.to} className="button">
                   {link.label}
                 </Link>
-              )}
-              {replica === undefined ? null : (
-                <button type="button" onClick={() => onDismiss(replica)}>
-                  {texts.alert.dismiss}
-                </button>
               )}
             </li>
           ))}

@@ -5,11 +5,12 @@ import { useRefresh } from "../../api/refresh.ts";
 import { ConfirmButton } from "../../components/dialog.tsx";
 import { Fact } from "../../components/fact.tsx";
 import { RevisionLink, RevisionOutcome } from "../../components/revision.tsx";
-import { Sign, StateSign } from "../../components/sign.tsx";
+import { HealthSign, Sign, StateSign } from "../../components/sign.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts as all } from "../../texts/overview.ts";
+import { texts as revisionTexts } from "../../texts/revision.ts";
 
 const texts = all.runtime;
 
@@ -68,7 +69,7 @@ export function RuntimeControls({ runtime }: { readonly runtime: GetRuntimeRespo
 
 /** The state of the flows, here and on the other replicas. */
 export function RuntimeCard({
-  runtime: { runtime, rev, replica, stopTime },
+  runtime: { runtime, rev, health, restarts, replica, stopTime },
   replicas,
   version,
 }: {
@@ -83,6 +84,10 @@ export function RuntimeCard({
       <dl className="facts">
         <Fact name={texts.state}>
           <StateSign state={runtime?.state ?? RuntimeState.UNSPECIFIED} /> <Time at={stopTime} />
+        </Fact>
+        <Fact name={texts.health}>
+          {health === undefined ? null : <HealthSign state={health.state} />}{" "}
+          {restarts === 0 ? null : revisionTexts.restarts(restarts)}
         </Fact>
         <Fact name={texts.reason}>{visibleText(runtime?.message ?? "")}</Fact>
         <Fact name={texts.runtime}>{[runtime?.name, runtime?.version].join(" ")}</Fact>
@@ -115,7 +120,7 @@ const columns = (active: string): readonly Column<Replica>[] => [
     cell: ({ rev, outcome }) =>
       rev === "" ? null : (
         <>
-          <RevisionLink rev={rev} /> <RevisionOutcome of={{ outcome, outcomeMessage: "" }} />
+          <RevisionLink rev={rev} /> <RevisionOutcome of={{ outcome, outcomeMessage: "", restarts: 0 }} />
           {rev === active ? null : <div className="muted">{titles.otherRevision}</div>}
         </>
       ),

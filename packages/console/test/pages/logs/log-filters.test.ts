@@ -6,7 +6,7 @@ const all = permittedKinds(() => true);
 const names = (filter: string, permitted = all): string[] => parseKinds(filter, permitted).map(({ name }) => name);
 
 test("without a filter, kinds are selected that matter to operators, as far as they are permitted", () => {
-  const byDefault = ["log", "node_error", "debug", "deployment", "runtime_state", "module", "proposal"];
+  const byDefault = ["log", "node_error", "debug", "deployment", "runtime_state", "health", "module", "proposal"];
   expect(names("")).toEqual(byDefault);
   expect(names("nothing,known")).toEqual(byDefault);
   expect(

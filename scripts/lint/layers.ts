@@ -11,6 +11,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "errors.ts": ["", "@bufbuild/protobuf"],
     base: ["errors.ts"],
     "base/decoding-limit.ts": ["", "@bufbuild/protobuf* @flowgate/gateway/json"],
+    "base/json-limit.ts": ["errors.ts", "@flowgate/gateway/json"],
     "telemetry/span-record.ts": ["", "@opentelemetry/api"],
     // Loaded only if an exporter is configured: the only file that imports OpenTelemetry's SDK.
     "telemetry/exporter.ts": ["telemetry/span-record.ts", "@opentelemetry/* pino"],
@@ -51,7 +52,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     auth: ["base errors.ts store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],
     services: [
-      "base errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas modules auth deployments live health live/replicas",
+      "base base/json-limit.ts errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas modules auth deployments live health live/replicas",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@flowgate/gateway/server"],
@@ -79,8 +80,8 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     // Node-RED's tools, on a listener of their own.
     "node-red": [
-      "base errors.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
-      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/json @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
+      "base base/json-limit.ts errors.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
+      "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
     ],
     options: [
       "base runtime modules auth live live/webhooks services server/http server/pipeline",

@@ -72,6 +72,16 @@ export const runtime: Examples = {
     responses: { 200: json({ set: { value: {} } }) },
   },
   ContextService_DeleteContext: {},
+  LibraryService_SetLibraryEntry: {
+    request: json({
+      function: {
+        summary: "A function",
+        value: { text: "msg.payload = `Hello ${msg.payload}`;\nreturn msg;", details: { name: "greet", outputs: "1" } },
+      },
+      flows: { summary: "Flows", value: { text: JSON.stringify([{ id: flowId, type: "tab", label: "greetings" }]) } },
+    }),
+    responses: { 200: json({ set: { value: {} } }) },
+  },
   RuntimeService_InjectNode: {
     request: json({
       message: { summary: "With a message", value: { message: { payload: "a value", topic: "test" } } },

@@ -31,6 +31,7 @@ import { eventsService } from "../services/events.ts";
 import { flowsService } from "../services/flows.ts";
 import { modulesService } from "../services/modules.ts";
 import { proposalsService } from "../services/proposals.ts";
+import { libraryService } from "../services/library.ts";
 import { logsService } from "../services/logs.ts";
 import { revisionsService } from "../services/revisions.ts";
 import { runtimeService } from "../services/runtime.ts";
@@ -194,6 +195,7 @@ function openRoutes(
     }),
     context: contextService({ desired, audit, runtime, cluster, redactor: live.redactor }),
     modules: modulesService({ store: flows, modules, sets: moduleSets, audit, runtime, cluster }),
+    library: libraryService(store.documents),
     runtime: runtimeService({
       store: flows,
       desired,

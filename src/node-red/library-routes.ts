@@ -1,23 +1,30 @@
 import { Readable } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { originOf, requires } from "./access.ts";
+import type { JsonObject } from "@bufbuild/protobuf";
+import { LibraryService } from "../../gen/flowgate/v1/library_pb.ts";
+import { requires } from "./access.ts";
 import { FlowgateError } from "../errors.ts";
 import { isFields } from "../base/fields.ts";
 import type { Palette } from "./palette/palette.ts";
 import { peerKey } from "../auth/caller.ts";
+import { assertEntry, nameOf } from "../services/library.ts";
+import type { ServiceCalls } from "./service-calls.ts";
 import { type DocumentStore, documentsOfPage, maxDetailsBytes, type StoredDocument } from "../store/document-store.ts";
 
-export type LibraryRoutesOptions = { readonly documents: DocumentStore; readonly palette: Palette };
+export type LibraryRoutesOptions = {
+  readonly documents: Pick<DocumentStore, "find" | "list" | "listFolders">;
+  readonly palette: Palette;
+  readonly calls: ServiceCalls;
+};
 
 type EntryRequest = FastifyRequest<{ Params: { library: string; type: string; "*"?: string } }>;
 
 /** Of one entry. */
 const bodyLimit = 1024 * 1024;
-const maxPathChars = 255;
 
 /** The libraries of Node-RED's editor: one in the store, whose entries all users share, and the example flows of modules. */
-export function addLibraryRoutes(app: FastifyInstance, { documents, palette }: LibraryRoutesOptions): void {
+export function addLibraryRoutes(app: FastifyInstance, { documents, palette, calls }: LibraryRoutesOptions): void {
   const read = async (request: EntryRequest, reply: FastifyReply): Promise<unknown> => {
     const { isLocal, type, path } = parseEntry(request);
     if (!isLocal) {
@@ -52,11 +59,8 @@ export function addLibraryRoutes(app: FastifyInstance, { documents, palette }: L
         "an entry of the library local must be named, such as /library/local/functions/greet",
       );
     }
-    const { details, content } = readBody(type, request.body);
-    const name = nameOf(type, path);
-    const origin = originOf(request);
-    const entry = { kind: "library_written", origin, subject: name.slice("library/".length) } as const;
-    await documents.put({ name, details, content, by: origin.by }, entry);
+    const content = readBody(type, request.body);
+    await calls.call(LibraryService.method.setLibraryEntry, { type, path, content }, request, reply);
     return reply.status(204).send();
   });
 }
@@ -77,25 +81,22 @@ async function readExamples(palette: Palette, path: string, reply: FastifyReply)
 }
 
 /** Of a function, the body has its text and other properties. Flows are the body itself. */
-function readBody(type: string, body: unknown): { readonly details: string; readonly content: string } {
+function readBody(type: string, body: unknown): { readonly text: string; readonly details?: JsonObject } {
   if (type === "flows") {
-    return { details: "{}", content: JSON.stringify(body ?? null) };
+    return { text: JSON.stringify(body ?? null) };
   }
   if (!isFields(body) || Array.isArray(body) || typeof body["text"] !== "string") {
     throw new FlowgateError("invalid_argument", "the body must be an object with text");
   }
-  const { text, fn: _, ...details } = body;
-  const json = JSON.stringify(details);
-  if (Buffer.byteLength(json) > maxDetailsBytes) {
-    throw new FlowgateError(
-      "payload_too_large",
-      `the properties of an entry, apart from its text, may have at most ${maxDetailsBytes} bytes`,
-    );
-  }
-  return { details: json, content: text };
+  const { text, ...details } = body;
+  return { text, details: details as JsonObject };
 }
 
-async function findEntry(documents: DocumentStore, type: string, path: string): Promise<StoredDocument | undefined> {
+async function findEntry(
+  documents: LibraryRoutesOptions["documents"],
+  type: string,
+  path: string,
+): Promise<StoredDocument | undefined> {
   return (
     (await documents.find(`library/${type}/${path}`)) ??
     (type === "flows" ? documents.find(nameOf(type, path)) : undefined)
@@ -109,7 +110,10 @@ type Folder = {
 };
 
 /** The names of folders, and then the entries, with their properties, as JSON. Entries are read while the client does. */
-async function* formatListing(documents: DocumentStore, { folder, folders, entries }: Folder): AsyncGenerator<string> {
+async function* formatListing(
+  documents: LibraryRoutesOptions["documents"],
+  { folder, folders, entries }: Folder,
+): AsyncGenerator<string> {
   const names = folders.map((name) => JSON.stringify(name)).join();
   yield `[${names}`;
   let separator = names === "" ? "" : ",";
@@ -131,11 +135,6 @@ function prefixOf(type: string, path: string): string {
   return path === "" ? `library/${type}/` : `library/${type}/${path.replace(/\/$/, "")}/`;
 }
 
-/** As Node-RED names files. */
-function nameOf(type: string, path: string): string {
-  return `library/${type}/${type === "flows" && !path.endsWith(".json") ? `${path}.json` : path}`;
-}
-
 function notFound(): FlowgateError {
   return new FlowgateError("not_found", "the library has no such entry");
 }
@@ -144,16 +143,6 @@ function parseEntry({ params: { library, type, "*": path = "" } }: EntryRequest)
   if (library !== "local" && library !== "examples") {
     throw new FlowgateError("not_found", "there is no such library: there are local and examples");
   }
-  const parts = path.replace(/\/$/, "").split("/");
-  const isValid =
-    /^[\w-]{1,64}$/.test(type) &&
-    path.length <= maxPathChars &&
-    (path === "" || parts.every((part) => part !== "" && part !== "." && part !== ".." && !/\p{C}/u.test(part)));
-  if (!isValid) {
-    throw new FlowgateError(
-      "invalid_argument",
-      `the type must be a word, and the path must have names separated by slashes, at most ${maxPathChars} characters`,
-    );
-  }
+  assertEntry(type, path);
   return { isLocal: library === "local", type, path };
 }

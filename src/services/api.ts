@@ -6,6 +6,7 @@ import { ContextService } from "../../gen/flowgate/v1/context_pb.ts";
 import { EventsService } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
+import { LibraryService } from "../../gen/flowgate/v1/library_pb.ts";
 import { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
 import { ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
 import { ProposalsService } from "../../gen/flowgate/v1/proposals_pb.ts";
@@ -23,6 +24,7 @@ const byName = {
   runtime: RuntimeService,
   context: ContextService,
   modules: ModulesService,
+  library: LibraryService,
   settings: SettingsService,
   tokens: TokensService,
   audit: AuditService,
@@ -37,15 +39,14 @@ export const services = Object.values(byName);
 export const accessRules = compileAccess([...services, ReplicasService]);
 
 /**
- * All permissions: those that RPCs require, `debug.read` for one kind of events, `metrics.read` for the metrics endpoint, those of the
- * library of Node-RED's tools, and that to deploy without approval.
+ * All permissions: those that RPCs require, `debug.read` for one kind of events, `metrics.read` for the metrics endpoint,
+ * `library.read` for Node-RED's tools, and that to deploy without approval.
  */
 export const permissions: ReadonlySet<string> = new Set([
   ...permissionsOf(accessRules),
   "debug.read",
   "metrics.read",
   "library.read",
-  "library.write",
   deployUnapproved,
 ]);
 

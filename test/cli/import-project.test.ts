@@ -1,11 +1,12 @@
 import { createCipheriv, hash } from "node:crypto";
-import { mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
+import { mkdtempDisposable, readFile, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { endpoint } from "../e2e/flow-builders.ts";
-import { type Service, startService } from "../e2e/service.ts";
+import { type Service, startService, withoutRuntime } from "../e2e/service.ts";
+import { startToolService } from "../e2e/tools.ts";
 import { pack } from "../modules/npm-registry.ts";
 import { nodesOf, templatesOf } from "../modules/write-modules.ts";
 import { writeFiles } from "../runtime/planted-code.ts";
@@ -243,4 +244,62 @@ test("the printed command installs the modules, with the printed configuration",
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Its flows are running.\n") });
   expect(stdout).not.toContain("module install");
   expect(await other.get("/moment")).toBe("a moment");
+});
+
+test("the library is imported with its properties, and replaced only without --skip-library", async () => {
+  await using tools = await startToolService({ config: withoutRuntime });
+  const files = {
+    "flows.json": "[]",
+    // As Node-RED writes them.
+    "lib/functions/tools/greet.js":
+      "// name: greet\n// outputs: 1\n// initialize: // start\\nlet a = '\\\\n';\nmsg.payload = 1;\n// name: no property\nreturn msg;",
+    "lib/functions/.hidden.js": "",
+    "lib/flows/mine.json": `[{"id": "t", "type": "tab"}]`,
+    "lib/flows/broken.json": "[",
+    "lib/templates/large.html": "x".repeat(1024 * 1024),
+  };
+  const { code, rows, stderr } = await importFiles(files, { args: ["--yes"], server: tools });
+  expect(rows).toEqual([
+    "lib/flows/broken.json library: not_possible: it is not JSON",
+    "lib/templates/large.html library: not_possible: it is larger than 1 MiB",
+    "lib/flows/ library: taken_over: 1 entry of the library of Node-RED's editor",
+    "lib/functions/ library: taken_over: 1 entry of the library of Node-RED's editor",
+  ]);
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: expect.stringContaining("Imported 2 entries of the library.\n"),
+  });
+  const read = async (path: string) => (await tools.sendTool("GET", `/library/local/${path}`)).body;
+  expect(JSON.parse(await read("functions/tools"))).toEqual([
+    { fn: "greet.js", name: "greet", outputs: "1", initialize: "// start\nlet a = '\\n';" },
+  ]);
+  expect(await read("functions/tools/greet.js")).toBe("msg.payload = 1;\n// name: no property\nreturn msg;");
+  expect(await read("functions")).toBe('["tools"]');
+  expect(JSON.parse(await read("flows/mine"))).toEqual([{ id: "t", type: "tab" }]);
+
+  const changed = { ...files, "lib/flows/mine.json": "[]" };
+  const skipped = await importFiles(changed, { args: ["--yes", "--skip-library"], server: tools });
+  expect(skipped.rows).toEqual([]);
+  expect(JSON.parse(await read("flows/mine"))).toHaveLength(1);
+  await importFiles(changed, { args: ["--yes"], server: tools });
+  expect(JSON.parse(await read("flows/mine"))).toEqual([]);
+});
+
+test("a link in the library is not followed, and what the service refuses is named", async () => {
+  await using folder = await openFolder();
+  await writeFiles(folder.path, {
+    "flows.json": "[]",
+    "secret.txt": "canary",
+    "lib/functions/a.js": `// note: ${"x".repeat(64 * 1024)}\nreturn msg;`,
+  });
+  await symlink("../../secret.txt", join(folder.path, "lib/functions/link.js"));
+  const env = { FLOWGATE_SERVER: service.url };
+  const { code, stdout, stderr } = await runCommand(["import", folder.path, "--yes", "--force"], { env });
+  expect(stdout).toMatch(/lib\/functions\/link\.js +not possible +it is a link: put the file in its place/);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr:
+      "flowgate: The flows were deployed, but not all else was imported:\n" +
+      "flowgate: lib/functions/a.js: the properties of an entry, apart from its text, may have at most 65536 bytes\n",
+  });
 });

@@ -127,7 +127,7 @@ test("values of context whose store the service does not have are reported", asy
   await writeFile(path, settings.replace("{ default: {", "{ other: {"));
   expect(await runCommand(["import", folder.path], { env: env() })).toMatchObject({
     code: 1,
-    stderr: `flowgate: The flows were deployed, but not all values of context were imported:
+    stderr: `flowgate: The flows were deployed, but not all else was imported:
 flowgate: the service has no store "other": add runtime.contextStorage to its configuration, start it again, and import again
 `,
   });

@@ -188,6 +188,7 @@ describe("buf curl, by reflection", () => {
       "flowgate.v1.ContextService",
       "flowgate.v1.EventsService",
       "flowgate.v1.FlowsService",
+      "flowgate.v1.LibraryService",
       "flowgate.v1.LogsService",
       "flowgate.v1.ModulesService",
       "flowgate.v1.ProposalsService",

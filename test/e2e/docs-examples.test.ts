@@ -380,6 +380,13 @@ test("tokens, settings, the audit log and the runtime are answered as in their e
   check(await call("GET", "/context/global/counter"), 200, "ContextService_GetContext", "value");
   check(await call("GET", "/context/global"), 200, "ContextService_GetContext", "scope");
   check(await call("GET", "/context"), 200, "ContextService_ListContext", "keys");
+  for (const [path, example] of [
+    ["functions/tools/greet.js", "function"],
+    ["flows/mine", "flows"],
+  ]) {
+    const set = await call("PUT", `/library/${path}`, sent("LibraryService_SetLibraryEntry", example ?? ""));
+    check(set, 200, "LibraryService_SetLibraryEntry", "set");
+  }
   const stop = await call("POST", "/runtime:stop", sent("RuntimeService_StopFlows", "stop"));
   check(stop, 200, "RuntimeService_StopFlows", "stopped");
   const start = await call("POST", "/runtime:start", sent("RuntimeService_StartFlows", "start"));

@@ -289,6 +289,7 @@ describe("a service with users", () => {
     expect((await send("/library/local/flows/mine", [tab("t")])).status).toBe(204);
     expect((await send("/library/local/flows/mine", [], reader)).status).toBe(401);
     expect((await send("/library/local/flows/../x", [])).status).toBe(400);
+    expect((await send("/library/local/functions/b.js", { text: "", info: "x".repeat(64 * 1024) })).status).toBe(413);
     const auditor = bearer(await login(service, { username: "auditor", scope: "audit.read" }));
     const audit = await service.send("GET", "/audit?kind=library_written", { headers: auditor });
     expect(audit.json()).toMatchObject({

@@ -277,7 +277,7 @@ test("puts the runtime's directory in the data directory by default", () => {
 });
 
 const permissionNames =
-  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, proposals.read, flows.propose, flows.approve, runtime.write, runtime.read, runtime.inject, context.read, context.write, modules.read, modules.write, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read, library.read, library.write, flows.deploy_unapproved, flows.write@tab:LABEL, viewer, deployer, operator, admin";
+  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, proposals.read, flows.propose, flows.approve, runtime.write, runtime.read, runtime.inject, context.read, context.write, modules.read, modules.write, library.write, settings.read, tokens.read, tokens.write, audit.read, events.read, logs.read, debug.read, metrics.read, library.read, flows.deploy_unapproved, flows.write@tab:LABEL, viewer, deployer, operator, admin";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],

@@ -90,6 +90,7 @@ export {
   type SetFlowsResponse,
   SetFlowsResponseSchema,
 } from "../gen/flowgate/v1/flows_pb.ts";
+export { LibraryService } from "../gen/flowgate/v1/library_pb.ts";
 export { ListLogsResponseSchema, LogsService } from "../gen/flowgate/v1/logs_pb.ts";
 export {
   type ChangeModuleResponse,

@@ -124,6 +124,7 @@ export function defineDeployCommands(root: Command): void {
     .option("--credential-secret-file <file>", "file with the credentialSecret of Node-RED")
     .option("--write-config <file>", "write what belongs into flowgate.yaml to a new file")
     .option("--skip-context", "leave the values of persistent context as they are")
+    .option("--skip-library", "leave the library of Node-RED's editor as it is")
     .option("--dry-run", "deploy nothing")
     .action(clientAction(async () => (await import("../node-red/import.ts")).importFolder));
   addForceFlag(addDeploymentFlags(importing));
@@ -194,6 +195,6 @@ const importDetails = `
 Nothing in the folder is run or changed. The flows that Node-RED runs, which are those of the active project if projects are on, replace all
 flows of the server. A table has what becomes of each setting in
 settings.js: taken over, changed, not needed or not possible; -o prints it for programs. Users and settings are printed for
-flowgate.yaml, with the permissions and modules that the flows need. Values of persistent context replace those of the server; if it
-does not have their store yet, start it with that configuration and import again. The credentialSecret of Node-RED is read from settings.js or
+flowgate.yaml, with the permissions and modules that the flows need. Entries of the library and values of persistent context replace those of the
+server; if it does not have their store yet, start it with that configuration and import again. The credentialSecret of Node-RED is read from settings.js or
 .config.runtime.json; otherwise from --credential-secret-file, the variable NODE_RED_CREDENTIAL_SECRET, or a prompt.`;

@@ -12,6 +12,7 @@ import { readBytes } from "../flow-files/read-file.ts";
 import type { Cell, Output, Styled } from "../output/output.ts";
 import { askSecret, canAsk } from "../output/prompts.ts";
 import type { ContextEntry } from "./context-files.ts";
+import type { LibraryEntry } from "./library-files.ts";
 import { MissingSecretFailure } from "./credentials.ts";
 import type { ImportOutcome, ReportEntry } from "./report.ts";
 import { formatInstall } from "./required-modules.ts";
@@ -22,12 +23,13 @@ export type ImportFlags = DeploymentFlags & {
   readonly credentialSecretFile?: string;
   readonly writeConfig?: string;
   readonly skipContext?: true;
+  readonly skipLibrary?: true;
   readonly dryRun?: true;
 };
 
-/** Deploys the flows and credentials of a Node-RED, sets its values of context, and reports what becomes of the rest. */
+/** Deploys the flows and credentials of a Node-RED, takes over its library and values of context, and reports what becomes of the rest. */
 export async function importFolder(context: ClientContext, folder: string, flags: ImportFlags): Promise<void> {
-  const { flowFile, credentialSecretFile, writeConfig, skipContext, dryRun, ...deployment } = flags;
+  const { flowFile, credentialSecretFile, writeConfig, skipContext, skipLibrary, dryRun, ...deployment } = flags;
   const credentialSecret = await readSecret(credentialSecretFile);
   const imported = await readWithSecret({ folder, flowFile, credentialSecret });
   const input = { flows: imported.flows, credentials: imported.credentials };
@@ -37,11 +39,12 @@ export async function importFolder(context: ClientContext, folder: string, flags
   const modules = imported.modules.filter(({ name, types }) =>
     types === undefined ? !present.has(name) : types.some((type) => missing.has(type)),
   );
-  const { configuration, report } = imported;
+  const { configuration } = imported;
+  const report = imported.report.filter(({ name }) => skipLibrary !== true || name !== "library");
   if (writeConfig !== undefined) {
     await writeConfiguration(writeConfig, configuration ?? "");
   }
-  showPreview(context.output, formatReport({ ...imported, modules }, context.output));
+  showPreview(context.output, formatReport({ ...imported, modules, report }, context.output));
   const members = {
     report,
     configuration: configuration === undefined ? {} : (parse(configuration) as object),
@@ -53,9 +56,10 @@ export async function importFolder(context: ClientContext, folder: string, flags
     return;
   }
   await deployFlows(reporting, input, deployment);
-  if (skipContext !== true && imported.context.length > 0) {
-    await importContext(context, imported.context);
-  }
+  assertComplete([
+    ...(skipLibrary === true || imported.library.length === 0 ? [] : await importLibrary(context, imported.library)),
+    ...(skipContext === true || imported.context.length === 0 ? [] : await importContext(context, imported.context)),
+  ]);
 }
 
 /** It may contain hashes of passwords. */
@@ -72,40 +76,79 @@ async function writeConfiguration(path: string, text: string): Promise<void> {
   }
 }
 
-const maxShownFailures = 20;
-
+/** Returns why some of the values were not imported. */
 async function importContext(
   { session, output, progress }: ClientContext,
   entries: readonly ContextEntry[],
-): Promise<void> {
+): Promise<string[]> {
   const failures = await progress.during("Importing context", async () => {
     const { stores } = await session.context.listContext({});
     const missing = [...new Set(entries.map(({ store }) => store))].filter((store) => !stores.includes(store));
-    const failed = missing.map(
-      (store) =>
-        `the service has no store ${JSON.stringify(store)}: add runtime.contextStorage to its configuration, start it again, and import again`,
-    );
-    for (const { store, scope, value } of entries.filter((entry) => !missing.includes(entry.store))) {
-      try {
-        await session.context.setContext({ scope, store, content: { value: fromJson(ValueSchema, value) } });
-      } catch (error) {
-        if (!(error instanceof ConnectError)) {
-          throw error;
-        }
-        failed.push(`${scope} in the store ${store}: ${error.rawMessage}`);
-      }
-    }
-    return failed;
+    return [
+      ...missing.map(
+        (store) =>
+          `the service has no store ${JSON.stringify(store)}: add runtime.contextStorage to its configuration, start it again, and import again`,
+      ),
+      ...(await importEach(
+        entries.filter(({ store }) => !missing.includes(store)),
+        ({ store, scope }) => `${scope} in the store ${store}`,
+        ({ store, scope, value }) =>
+          session.context.setContext({ scope, store, content: { value: fromJson(ValueSchema, value) } }),
+      )),
+    ];
   });
   if (failures.length === 0) {
     showPreview(output, `Imported ${entries.length} ${entries.length === 1 ? "value" : "values"} of context.`);
+  }
+  return failures;
+}
+
+/** Returns why some of the entries were not imported. */
+async function importLibrary(
+  { session, output, progress }: ClientContext,
+  entries: readonly LibraryEntry[],
+): Promise<string[]> {
+  const failures = await progress.during("Importing the library", () =>
+    importEach(
+      entries,
+      ({ type, path }) => `lib/${type}/${path}`,
+      ({ type, path, text, details }) => session.library.setLibraryEntry({ type, path, content: { text, details } }),
+    ),
+  );
+  if (failures.length === 0) {
+    showPreview(output, `Imported ${entries.length} ${entries.length === 1 ? "entry" : "entries"} of the library.`);
+  }
+  return failures;
+}
+
+async function importEach<Entry>(
+  entries: readonly Entry[],
+  nameOf: (entry: Entry) => string,
+  send: (entry: Entry) => Promise<unknown>,
+): Promise<string[]> {
+  const failures: string[] = [];
+  for (const entry of entries) {
+    try {
+      await send(entry);
+    } catch (error) {
+      if (!(error instanceof ConnectError)) {
+        throw error;
+      }
+      failures.push(`${nameOf(entry)}: ${error.rawMessage}`);
+    }
+  }
+  return failures;
+}
+
+const maxShownFailures = 20;
+
+function assertComplete(failures: readonly string[]): void {
+  if (failures.length === 0) {
     return;
   }
   const shown = failures.slice(0, maxShownFailures);
   const more = failures.length > shown.length ? [`and ${failures.length - shown.length} more`] : [];
-  throw new CliFailure(
-    ["The flows were deployed, but not all values of context were imported:", ...shown, ...more].join("\n"),
-  );
+  throw new CliFailure(["The flows were deployed, but not all else was imported:", ...shown, ...more].join("\n"));
 }
 
 async function readSecret(file: string | undefined): Promise<string | undefined> {

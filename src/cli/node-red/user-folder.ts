@@ -19,6 +19,7 @@ import {
 } from "./active-flows.ts";
 import { type ContextEntry, readContextFiles } from "./context-files.ts";
 import { readCredentials, type Secret, type Secrets } from "./credentials.ts";
+import { type LibraryEntry, readLibrary } from "./library-files.ts";
 import { translateModules } from "./module-lists.ts";
 import { ImportReport, type ImportOutcome, type ReportEntry } from "./report.ts";
 import { findModules, type Module } from "./required-modules.ts";
@@ -39,6 +40,7 @@ export type NodeRedImport = {
   readonly modules: readonly Module[];
   /** Values to be set when the flows run. */
   readonly context: readonly ContextEntry[];
+  readonly library: readonly LibraryEntry[];
   /** What becomes of the settings, and of what flows need besides. */
   readonly report: readonly ReportEntry[];
 };
@@ -95,6 +97,7 @@ export async function readUserFolder({ credentialSecret, ...location }: NodeRedS
     configuration: formatConfiguration(report.configuration, needs.configuration),
     modules: installable,
     context: await readContext(userFolder, nodes, settings, report),
+    library: await readLibrary(userFolder, report),
     report: report.entries,
   };
 }

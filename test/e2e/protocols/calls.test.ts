@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { LibraryService } from "../../../gen/flowgate/v1/library_pb.ts";
 import { RuntimeService } from "../../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../../gen/flowgate/v1/settings_pb.ts";
 import { builtInRoles } from "../../../src/auth/permissions.ts";
@@ -46,6 +47,57 @@ const restarting: Row[] = [
     rest: [["POST", "/runtime:restart"]],
     rpc: rpc(RuntimeService.method.restartRuntime, {}),
     response: { rev: expect.any(String), outcome: running },
+  },
+];
+
+const greet = { text: "return msg;", details: { name: "greet" } };
+const { setLibraryEntry } = LibraryService.method;
+const deep = "[".repeat(101) + "]".repeat(101);
+const invalidEntry = { status: 400, code: Code.InvalidArgument, reason: "invalid_argument" };
+
+const library: Row[] = [
+  {
+    name: "an entry of the library is written",
+    as: "good",
+    rest: [["PUT", "/library/functions/a/greet.js", json, JSON.stringify(greet)]],
+    rpc: rpc(setLibraryEntry, { type: "functions", path: "a/greet.js", content: greet }),
+    response: {},
+  },
+  {
+    name: "an entry of the library that is a folder",
+    as: "good",
+    rest: [["PUT", "/library/functions/a/", json, JSON.stringify(greet)]],
+    rpc: rpc(setLibraryEntry, { type: "functions", path: "a/", content: greet }),
+    rejection: {
+      ...invalidEntry,
+      message: "path: must be the name of an entry, with those of its folders, such as tools/greet.js",
+    },
+  },
+  {
+    name: "flows of the library that are not JSON",
+    as: "good",
+    rest: [["PUT", "/library/flows/mine", json, JSON.stringify({ text: "{" })]],
+    rpc: rpc(setLibraryEntry, { type: "flows", path: "mine", content: { text: "{" } }),
+    rejection: { ...invalidEntry, message: "text: must be flows as JSON" },
+  },
+  {
+    name: "flows of the library that take long to parse",
+    as: "good",
+    rest: [["PUT", "/library/flows/deep", json, JSON.stringify({ text: deep })]],
+    rpc: rpc(setLibraryEntry, { type: "flows", path: "deep", content: { text: deep } }),
+    rejection: { ...invalidEntry, message: "text: is nested more than 100 levels deep" },
+  },
+  {
+    name: "an entry of the library, with a token that may only read",
+    as: "readOnly",
+    rest: [["PUT", "/library/functions/greet.js", json, JSON.stringify(greet)]],
+    rpc: rpc(setLibraryEntry, { type: "functions", path: "greet.js", content: greet }),
+    rejection: {
+      status: 401,
+      code: Code.PermissionDenied,
+      reason: "insufficient_scope",
+      challenge: 'Bearer realm="flowgate", error="insufficient_scope", scope="library.write"',
+    },
   },
 ];
 
@@ -181,7 +233,7 @@ const httpFaults: Row[] = [
   },
 ];
 
-testRows({ reading, httpFaults }, () => ({ service, tokens }));
+testRows({ reading, library, httpFaults }, () => ({ service, tokens }));
 // Each of them starts a process.
 testRows({ restarting }, () => ({ service, tokens }), ["gRPC"]);
 

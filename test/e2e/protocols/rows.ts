@@ -2,6 +2,7 @@ import { type DescMessage, type DescMethodUnary, type MessageInitShape, toJson }
 import { Code, type Transport } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { AuthService } from "../../../gen/flowgate/v1/auth_pb.ts";
+import { LibraryService } from "../../../gen/flowgate/v1/library_pb.ts";
 import { RuntimeService } from "../../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../../gen/flowgate/v1/settings_pb.ts";
 import { bearer } from "../rest.ts";
@@ -123,10 +124,9 @@ function restOf(message: { $typeName: string }, { name }: Row): unknown {
 }
 
 const schemas = new Map<string, DescMessage>(
-  [...AuthService.methods, ...RuntimeService.methods, ...SettingsService.methods].map(({ output }) => [
-    output.typeName,
-    output,
-  ]),
+  [...AuthService.methods, ...LibraryService.methods, ...RuntimeService.methods, ...SettingsService.methods].map(
+    ({ output }) => [output.typeName, output],
+  ),
 );
 
 /** The expected REST response of a row, without headers. */

@@ -18,6 +18,7 @@ const introduction = `# Command line
 | 2 | differences were found |
 | 3 | conflict: another revision is active than expected |
 | 4 | the flows do not run |
+| 5 | the flows run, and nodes have errors or the process has ended |
 | 130, 143 | ended by SIGINT or SIGTERM |
 
 Errors and progress go to stderr, results to stdout. Where the output is not a terminal, or \`NO_COLOR\` is set, it has no colours

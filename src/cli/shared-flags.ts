@@ -1,5 +1,8 @@
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 
+/** The seconds for which deployments wait by default, so that an error that they cause at once is part of their outcome. */
+export const defaultWaitSeconds = 2;
+
 /** The flags of all commands that deploy. */
 export type DeploymentFlags = {
   readonly type?: string;
@@ -34,15 +37,19 @@ export function addDeploymentFlags(
     "-m, --message <text>",
     "comment to keep with the revision",
   );
-  return addWaitFlags(described)
+  return addWaitFlags(described, defaultWaitSeconds)
     .option("-y, --yes", "do not ask")
     .option(...fullFlag);
 }
 
 /** The flags that say when flows have failed, and what happens then. */
-export function addWaitFlags(command: Command): Command {
+export function addWaitFlags(command: Command, byDefault: number): Command {
   return command
-    .option("--wait <seconds>", "end when the flows have run without failure for this time", parseSeconds)
+    .option(
+      "--wait <seconds>",
+      `end when the flows have run without failure for this time; 0: when they have started; by default ${byDefault}`,
+      parseSeconds,
+    )
     .option(
       "--max-errors <n>",
       "fail if changed nodes, or nodes behind them, log more errors than this within --wait (by default 10 seconds); by default 0",

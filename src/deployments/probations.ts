@@ -91,8 +91,13 @@ export class Probations implements Disposable {
         : watchReplicas(revision, errors === undefined ? forMs : forMs + reportMs, { ...watched, cluster }),
     );
     void watch.verdict.then(() => errors?.[Symbol.dispose]());
-    // Without other replicas, flows that do not start in time are a failure.
-    const limitMs = cluster === undefined ? Infinity : deploymentWaitMs(revision, deadlineMs) + forMs;
+    const limitMs =
+      cluster !== undefined
+        ? deploymentWaitMs(revision, deadlineMs) + forMs
+        : // Flows that do not start in time are a failure, unless none are ever started.
+          runtime.status().state === "disabled"
+          ? 0
+          : Infinity;
     const endMs = performance.now() + limitMs;
     const unsettled: Settlement = { outcome: "pending", missingTypes: [], rev: revision.rev };
     const settled = watch.verdict

@@ -361,6 +361,15 @@ test("says which node has logged more errors than --max-errors", async () => {
   expect(await flowgate(...args, "1")).toMatchObject({ code: 0 });
 });
 
+test("an error that a change causes at once is part of the outcome without --wait", async () => {
+  const failing = { ...fn("return msg;"), initialize: "setTimeout(() => node.error(`late`), 500);" };
+  const target = await file(base.map((node) => (node.id === "f" ? failing : node)));
+  const logged = expect.stringContaining("nodes logged 1 error") as string;
+  expect(await flowgate("deploy", target)).toMatchObject({ code: 5, stderr: logged });
+  expect(await flowgate("undo", "--yes")).toMatchObject({ code: 0 });
+  expect(await flowgate("undo", "--yes")).toMatchObject({ code: 5, stderr: logged });
+});
+
 test("does not deploy over another revision than --rev, but merges", async () => {
   const renamed = base.map((node) => (node.id === "d" ? { ...node, name: "log" } : node));
   const rev = await deploy(renamed);

@@ -6,7 +6,7 @@ import { block } from "../runtime/flow-builders.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { counting, endpoint, functionNode, type Node, startsEndpoint, tab } from "./flow-builders.ts";
 import { call, rpcProtocols } from "./rpc.ts";
-import { eventually, startService } from "./service.ts";
+import { eventually, startService, withoutRuntime } from "./service.ts";
 import { type Json, useOperators } from "./operators.ts";
 
 const secret = "canary-of-a-credential";
@@ -106,6 +106,12 @@ describe("a safe deployment", () => {
     expect(outcome).toMatchObject({ message: { outcome: DeploymentOutcome.UNDONE, missingTypes: ["not-installed"] } });
     const { undoneRev } = (outcome as { message: { undoneRev: string } }).message;
     expect((await revision(undoneRev))["outcome"]).toBe("undone");
+  });
+
+  test("does not wait where no flows run", async () => {
+    await using service = await startService({ config: withoutRuntime });
+    const reply = await tryDeploy(service, { flows: [tab("f")] }, "full", { "service-deployment-wait": "600" });
+    expect(reply.headers["service-deployment-outcome"]).toBe("pending");
   });
 
   test("waits at most ten minutes", async () => {

@@ -21,6 +21,7 @@ export function defineProposalCommands(root: Command): void {
     .action(clientAction(async () => (await import("../deployment/propose.ts")).propose));
   addWaitFlags(
     addTypeFlag(propose).option("-m, --message <text>", "comment for those who review it, to keep with the revision"),
+    0,
   ).option(...fullFlag);
 
   const proposal = defineCommand(root, "proposal", {

@@ -15,22 +15,31 @@ import {
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import type { ClientSession } from "../client/session.ts";
-import type { DeploymentFlags } from "../shared-flags.ts";
+import { type DeploymentFlags, defaultWaitSeconds } from "../shared-flags.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../printable.ts";
 import { formatEnum, parseEnum, shortRev } from "../output/values.ts";
 
 /** The fields that all requests for a deployment have. */
-export function deploymentFields({ message, wait, maxErrors, undoOnFailure, ...flags }: DeploymentFlags) {
+export function deploymentFields(flags: DeploymentFlags) {
+  // With these flags, the service has a default of its own.
+  const isDefault = flags.wait === undefined && flags.maxErrors === undefined && flags.undoOnFailure !== true;
+  return {
+    ...proposalFields(isDefault ? { ...flags, wait: defaultWaitSeconds } : flags),
+    // A request that is sent again, because its response was lost, deploys nothing.
+    idempotencyKey: randomUUID(),
+  };
+}
+
+/** Those of a deployment that may be made later. */
+export function proposalFields({ message, wait, maxErrors, undoOnFailure, ...flags }: DeploymentFlags) {
   return {
     deploymentType: deploymentType(flags),
     ...(message !== undefined && { message }),
     ...(wait !== undefined && { wait }),
     ...(maxErrors !== undefined && { maxErrors }),
     ...(undoOnFailure === true && { onFailure: OnFailure.UNDO }),
-    // A request that is sent again, because its response was lost, deploys nothing.
-    idempotencyKey: randomUUID(),
   };
 }
 

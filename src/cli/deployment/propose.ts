@@ -6,7 +6,7 @@ import { UsageFailure } from "../failure.ts";
 import { hasChanges, stylePlan } from "../output/changes.ts";
 import { shortRev } from "../output/values.ts";
 import type { DeploymentFlags, FlowsFlags } from "../shared-flags.ts";
-import { deploymentFields } from "./outcome.ts";
+import { proposalFields } from "./outcome.ts";
 import { contentOf, type FlowsInput, modulesToInstall, planFlows, readFlows, showPreview } from "./plan.ts";
 
 /** Proposes the flows of files. Flows that are active already are not proposed. */
@@ -26,7 +26,7 @@ export async function propose(
     process.stdout.write(`No changes: these flows are active as revision ${rev}. Nothing was proposed.\n`);
     return;
   }
-  const { idempotencyKey: _, ...fields } = deploymentFields(flags);
+  const fields = proposalFields(flags);
   const rev = input.rev ?? planned?.rev;
   const request = { ...fields, ...contentOf(input), ...(rev !== undefined && { rev }) };
   const proposal = await progress.during("Proposing", () => session.proposals.createProposal(request));

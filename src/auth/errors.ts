@@ -42,6 +42,15 @@ export function insufficientScope(permission: string, hasToken: boolean): Flowga
   );
 }
 
+/** Someone has signed in who may do nothing, or nothing of `access`. */
+export function signedInWithout(access: string, username: string): FlowgateError {
+  return unauthorized(
+    "insufficient_scope",
+    `You are signed in as ${username}, but have no ${access}. Ask an administrator of this service for it.`,
+    `, error="insufficient_scope"`,
+  );
+}
+
 /** The caller has proposed what this would decide about. */
 export function ownProposal(verb: "approve" | "reject"): FlowgateError {
   return new FlowgateError(

@@ -84,9 +84,9 @@ export class Issuers implements Disposable {
     return verify(token, { ...configured, audience: clientId }, keys.find, this.#now());
   }
 
-  /** The caller with these claims of the issuer with this name. Throws `invalid_token` if there is none. */
-  principalOf(name: string, claims: JWTPayload): Principal {
-    return toPrincipal(claims, this.#named(name).configured);
+  /** The caller with these claims of the issuer with this name. Throws `invalid_token` if there is none, and `noRule` if no rule applies to it. */
+  principalOf(name: string, claims: JWTPayload, noRule?: (username: string) => FlowgateError): Principal {
+    return toPrincipal(claims, this.#named(name).configured, noRule);
   }
 
   [Symbol.dispose](): void {
@@ -187,25 +187,34 @@ function toRefusal(error: unknown): unknown {
     : invalidToken("The access token is signed with a key of its issuer that can't be used.");
 }
 
-function toPrincipal(claims: JWTPayload, { name, usernameClaim, rules }: TokenIssuer): Principal {
-  const { [usernameClaim]: username, jti } = claims;
-  if (!isName(username)) {
+function toPrincipal(
+  claims: JWTPayload,
+  { name, usernameClaim, rules }: TokenIssuer,
+  noRule: (username: string) => FlowgateError = tokenWithoutRule,
+): Principal {
+  const { [usernameClaim]: claim, jti } = claims;
+  if (!isName(claim)) {
     throw invalidToken(
       `The claim ${usernameClaim} of the access token must be a printable name of at most 500 characters.`,
     );
   }
+  const username = `${name}:${claim}`;
   const matching = rules.filter((rule) => matches(claims, rule));
   // Many issuers, such as those of CI services, issue tokens for any audience to everyone.
   if (matching.length === 0) {
-    throw invalidToken(
-      "The access token is valid, but no rule of its issuer in the option adminAuth.issuers applies to it.",
-    );
+    throw noRule(username);
   }
   return {
-    username: `${name}:${username}`,
+    username,
     token: isName(jti) ? { id: jti, name: undefined } : undefined,
     permissions: [...new Set(matching.flatMap(({ permissions }) => permissions))],
   };
+}
+
+function tokenWithoutRule(username: string): FlowgateError {
+  return invalidToken(
+    `The access token is valid, but ${username} has no access: no rule of its issuer applies. Ask an administrator of this service for one.`,
+  );
 }
 
 /** Printable, since names appear in logs and terminals. */

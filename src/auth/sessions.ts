@@ -4,7 +4,7 @@ import type { StoredToken } from "../store/token-store.ts";
 import type { SignInSettings, TokenIssuer } from "./accounts.ts";
 import { editorClientId, toolPermissions } from "./audiences.ts";
 import type { Principal } from "./caller.ts";
-import { endedSession, invalidToken } from "./errors.ts";
+import { endedSession, signedInWithout } from "./errors.ts";
 import type { Issuers } from "./issuers.ts";
 import { defaultScope, narrow } from "./permissions.ts";
 import type { Provider, ProviderOptions, ProviderTokens } from "./provider.ts";
@@ -93,13 +93,14 @@ export class Sessions {
     return this.#create({ username, permissions }, passwordFingerprint, lifetimeSeconds, {}, handover);
   }
 
-  /** Creates a session with the response of an issuer. Rejects with `invalid_token` if no rule of the issuer applies to it. */
+  /** Creates a session with the response of an issuer. Rejects with `insufficient_scope` if no rule of the issuer applies to it. */
   async createForIssuer(provider: Provider, tokens: ProviderTokens, handover?: Handover): Promise<NewToken> {
     const { name, signIn } = provider.issuer;
     const { settings } = this.#options;
     const verifier = this.#verifierOfIssuers();
     const { idToken = "", refreshToken } = tokens;
-    const principal = verifier.principalOf(name, await verifier.verifyIdToken(idToken, name, signIn.clientId));
+    const claims = await verifier.verifyIdToken(idToken, name, signIn.clientId);
+    const principal = verifier.principalOf(name, claims, (username) => signedInWithout("access", username));
     const lifetimeSeconds =
       refreshToken === undefined
         ? Math.min(settings.lifetimeSeconds, maxSecondsWithoutRenewal)
@@ -179,7 +180,7 @@ export class Sessions {
     const permitted = defaultScope(permissions);
     const scope = handover === undefined ? permitted : narrow(permitted, toolPermissions);
     if (handover !== undefined && scope.length === 0) {
-      throw invalidToken("You have no permission that Node-RED's editor can use: ask an administrator for one.");
+      throw signedInWithout("permission that Node-RED's editor can use", username ?? "");
     }
     const { accessToken, token } = createNewToken(
       this.#options.now(),

@@ -137,6 +137,9 @@ export class SignIn {
         recordFailure(error.message);
       } else {
         await attempt.abandon();
+        if (error instanceof FlowgateError && error.reason === "insufficient_scope") {
+          recordFailure(error.message);
+        }
       }
       throw error;
     }

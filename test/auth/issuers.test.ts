@@ -196,7 +196,7 @@ test("the permissions are those of all rules that match, and a token without a m
     return typeof found === "string" ? found : found.permissions;
   };
   const noRule =
-    "invalid_token: The access token is valid, but no rule of its issuer in the option adminAuth.issuers applies to it.";
+    "invalid_token: The access token is valid, but local:ada@example has no access: no rule of its issuer applies. Ask an administrator of this service for one.";
   const groups = ["readers", "deployers"];
   expect(await permissionsOf({ groups: "readers" })).toEqual(["read"]);
   expect(await permissionsOf({ groups, mfa: true, level: 3 })).toEqual(["read", "flows.write"]);

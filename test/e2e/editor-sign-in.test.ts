@@ -220,7 +220,10 @@ test("someone without a rule, or without a permission that the editor can use, i
   const browser = new CookieBrowser();
   const login = { username: "auditor", password: passwordOf("auditor") };
   const page = await browser.submit(await follow(browser), login);
-  expect([page.status, page.body]).toEqual([403, expect.stringContaining("no permission that Node-RED&#39;s editor")]);
+  expect([page.status, page.body]).toEqual([
+    403,
+    expect.stringContaining("signed in as auditor, but have no permission that Node-RED&#39;s editor"),
+  ]);
 });
 
 test("logging out ends the session here and at the provider", async () => {

@@ -138,15 +138,17 @@ test("a session is no token, and a token no session", async () => {
   expect((await browser.send(`${url}/flows`, "GET", { headers: bearer(token) })).status).toBe(200);
 });
 
-test("someone without a rule gets no session", async () => {
+test("someone without a rule gets no session, and reads whom to ask", async () => {
   const browser = new CookieBrowser();
   provider.visitor = "2";
   const page = await browser.visit(start());
-  expect([page.status, page.body]).toEqual([403, expect.stringContaining("no rule of its issuer")]);
+  const text = "You are signed in as company:eve, but have no access. Ask an administrator of this service for it.";
+  expect([page.status, page.body]).toEqual([403, expect.stringContaining(text)]);
+  expect(page.body).toContain("<h1>No access</h1>");
   expect(browser.cookies.has("flowgate-session")).toBe(false);
   const admin = await signIn();
   expect((await admin.send(`${url}/audit?kind=sign_in_failed&pageSize=1`)).json()).toMatchObject({
-    entries: [{ detail: expect.stringContaining("issuer company: ") }],
+    entries: [{ detail: `issuer company: ${text}` }],
   });
 });
 

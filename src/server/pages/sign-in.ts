@@ -215,6 +215,7 @@ function linkTo(path: string, request: FastifyRequest): string {
 /** Errors of the sign-in itself, and their statuses. All others are failures of this service. */
 const statuses: Partial<Record<Reason, number>> = {
   invalid_token: 403,
+  insufficient_scope: 403,
   auth_disabled: 404,
   not_found: 404,
   invalid_argument: 415,
@@ -250,5 +251,6 @@ function showError(
     reply.clearCookie(cookies.transaction, { ...cookies.attributes, sameSite: "lax" });
   }
   const again = continueTo(linkTo(signInPaths.signIn, request), "Start again");
-  return sendPage(reply, status, "Not signed in", `<p role="alert">${escapeHtml(text)}</p>${again}`);
+  const title = error instanceof FlowgateError && error.reason === "insufficient_scope" ? "No access" : "Not signed in";
+  return sendPage(reply, status, title, `<p role="alert">${escapeHtml(text)}</p>${again}`);
 }

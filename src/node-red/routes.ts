@@ -35,7 +35,7 @@ export function addRoutes(app: FastifyInstance, options: RoutesOptions): void {
   const { editor, palette } = options;
   addPaletteRoutes(app, { palette, defaultIcon: editor && defaultIconOf(editor) });
   if (editor !== undefined) {
-    addEditorRoutes(app, editor);
+    addEditorRoutes(app, editor, options.closing);
   }
   addAbsentRoutes(app);
   addRegisteredRoutes(app, options);

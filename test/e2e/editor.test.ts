@@ -1,4 +1,6 @@
 import { once } from "node:events";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { pack } from "../modules/npm-registry.ts";
@@ -287,16 +289,23 @@ describe.skipIf(missingBrowser !== undefined)("Node-RED's editor with two replic
     return (await runner.sendTool("GET", `/credentials/http-request/${id}`, { headers })).json();
   }
 
-  test("its files are compressed", async () => {
-    const get = (encoding: string) =>
-      runner.sendTool("GET", "/red/keymap.json", { headers: { "accept-encoding": encoding } });
+  test("its files are compressed before someone asks for them", async () => {
+    const get = (encoding: string, more = {}) =>
+      runner.sendTool("GET", "/red/keymap.json", { headers: { "accept-encoding": encoding, ...more } });
     const { headers, body } = await get("identity");
     expect(headers).not.toHaveProperty("content-encoding");
-    for (const encoding of ["br", "gzip"]) {
-      // Not before they are: nobody waits for that.
-      await eventually(async () => expect((await get(encoding)).headers["content-encoding"]).toBe(encoding));
-      expect(Number((await get(encoding)).headers["content-length"])).toBeLessThan(body.length);
-    }
+    expect(headers.vary).toBe("Accept-Encoding");
+    const [version = ""] = await readdir(join(runner.dataDir, "editor"));
+    const count = async () => (await readdir(join(runner.dataDir, "editor", version))).length;
+    await expect.poll(count, { timeout: 120_000 }).toBeGreaterThan(190);
+    const brotli = await get("br");
+    expect(brotli.headers).toMatchObject({ "content-encoding": "br", vary: "Accept-Encoding", etag: headers.etag });
+    const kept = await get("br", { "if-none-match": headers.etag });
+    expect([kept.status, kept.body, kept.headers.vary]).toEqual([304, "", "Accept-Encoding"]);
+    expect((await get("br;q=0, gzip;q=0")).headers).not.toHaveProperty("content-encoding");
+    expect(Number(brotli.headers["content-length"])).toBeLessThan(body.length / 2);
+    // For others, by the first request.
+    await eventually(async () => expect((await get("gzip")).headers["content-encoding"]).toBe("gzip"));
   });
 
   test("on standby, it deploys, and shows what happens on the replica that runs the flows", async () => {

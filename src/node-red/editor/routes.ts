@@ -25,10 +25,14 @@ export type EditorRoutesOptions = {
 
 const open = { config: publicRoute };
 
-/** The page of Node-RED's editor, and the files that it consists of. They contain nothing of the service and its flows. */
-export function addEditorRoutes(app: FastifyInstance, options: EditorRoutesOptions): void {
+/** The page of Node-RED's editor, and its files, which contain nothing of the service and its flows. After `closing`, no further ones are compressed. */
+export function addEditorRoutes(app: FastifyInstance, options: EditorRoutesOptions, closing: AbortSignal): void {
   const { client, cacheDir, coreDir } = options;
   const assets = new Assets(client, cacheDir);
+  app.addHook("onReady", async () => {
+    // A file that can't be read is not served either.
+    assets.compressAll(closing).catch(() => {});
+  });
   const version = cacheBusterOf(client);
   const policy = editorPolicy(options.catalogueOrigin);
   let page: Promise<string> | undefined;
@@ -128,8 +132,8 @@ type Asset = {
 };
 
 type AssetContent = {
-  /** A stream if it is not compressed: clients may read slowly, and files have megabytes. */
-  readonly body: Buffer | Readable;
+  /** A stream: clients may read slowly, and files have megabytes. */
+  readonly body: Readable;
   readonly bytes: number;
   readonly encoding: Encoding | undefined;
 };
@@ -153,20 +157,35 @@ class Assets {
     if (file === undefined) {
       return undefined;
     }
-    const described = this.#hashes.get(file) ?? describe(file);
-    this.#hashes.set(file, described);
-    const { hash, bytes } = await described;
+    const { hash, bytes } = await this.#describe(file);
     return {
       type: mediaTypeOf(path),
       etag: `W/"${hash}"`,
       read: async (encoding) => {
         const used = CompressedFiles.accepts(path, bytes) ? encoding : undefined;
-        const compressed = used && (await this.#compressed.read(file, hash, used));
+        const compressed = used && (await this.#compressed.find(file, hash, used));
         return compressed === undefined
           ? { body: createReadStream(file), bytes, encoding: undefined }
-          : { body: compressed, bytes: compressed.length, encoding: used };
+          : { body: createReadStream(compressed.path), bytes: compressed.bytes, encoding: used };
       },
     };
+  }
+
+  /** Compresses what is not compressed yet, before someone asks for it. A file that is asked for meanwhile is the next one. */
+  async compressAll(signal: AbortSignal): Promise<void> {
+    for (const [path, file] of await this.#files) {
+      if (signal.aborted) {
+        return;
+      }
+      const { hash, bytes } = await this.#describe(file);
+      if (CompressedFiles.accepts(path, bytes)) {
+        await this.#compressed.add(file, hash, "br");
+      }
+    }
+  }
+
+  #describe(file: string): Promise<{ readonly hash: string; readonly bytes: number }> {
+    return this.#hashes.getOrInsertComputed(file, describe);
   }
 }
 

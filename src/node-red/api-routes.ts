@@ -1,11 +1,13 @@
-import type { DescMethod } from "@bufbuild/protobuf";
-import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
+import { type ConnectRouter, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { GatewayOptions } from "@flowgate/gateway";
 import { createNodeHandler, type NodeRequest } from "@flowgate/gateway/node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { requires } from "./access.ts";
+import { messageHeader } from "./editor/deploy-message.ts";
+import { FlowgateError } from "../errors.ts";
 import { addAuthRoutes, type AuthRoutesOptions } from "./auth-routes.ts";
 import type { ServiceCalls } from "./service-calls.ts";
 import { authService, type LoginAuthenticator } from "../services/auth.ts";
@@ -23,6 +25,29 @@ const renamedHeaders: Readonly<Record<string, string>> = {
   "node-red-deployment-type": "service-deployment-type",
 };
 
+/** The message of a deployment, which a header field of the API can have in ASCII only. */
+const messageKey = createContextKey("", { description: "message of a deployment" });
+
+type Implementation = (request: Message & { message?: string }, context: HandlerContext) => unknown;
+
+function withMessage(method: DescMethod, implementation: Implementation): Implementation {
+  return (request, context) => {
+    const message = context.values.get(messageKey);
+    if (message !== "" && method.input.field["message"] !== undefined) {
+      request.message = message;
+    }
+    return implementation(request, context);
+  };
+}
+
+function decodeMessage(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    throw new FlowgateError("invalid_argument", `${messageHeader}: must be percent-encoded UTF-8`);
+  }
+}
+
 /**
  * The paths that the API has too, with the same bodies and status codes: tokens, and flows. They are served by a gateway of the same
  * implementations, so that deployments pass the same checks, limits and threads.
@@ -38,7 +63,7 @@ export function addApiRoutes(app: FastifyInstance, { authenticator, calls, gatew
     routes(router: ConnectRouter) {
       router.service(AuthService, authService(authenticator));
       for (const { method, impl } of calls.specsOf([getFlows, setFlows, getFlow, createFlow, updateFlow, deleteFlow])) {
-        router.rpc(method as typeof getFlows, impl as never);
+        router.rpc(method as typeof getFlows, withMessage(method, impl as Implementation) as never);
       }
     },
     contextValues: (request) => values.get(request) ?? createContextValues(),
@@ -51,6 +76,10 @@ export function addApiRoutes(app: FastifyInstance, { authenticator, calls, gatew
       if (value !== undefined) {
         raw.headers[own] = value;
       }
+    }
+    const message = raw.headers[messageHeader];
+    if (typeof message === "string") {
+      request.values.set(messageKey, decodeMessage(message));
     }
     // jQuery adds `?_=…` to requests that are not to be cached.
     raw.url = raw.url?.replace(/\?.*$/, "") ?? "";

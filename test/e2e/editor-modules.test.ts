@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { missingBrowser, openBrowser } from "./browser.ts";
 import { Editor } from "./editor.ts";
-import { endpoint } from "./flow-builders.ts";
+import { functionNode, tab } from "./flow-builders.ts";
 import { bearer, json } from "./rest.ts";
 import { loginTool, startToolService, type ToolService } from "./tools.ts";
 import { login, user } from "./users.ts";
@@ -28,9 +28,15 @@ beforeAll(async () => {
   });
   admin = bearer(await loginTool(service, "admin"));
   apiAdmin = bearer(await login(service, { username: "admin" }));
-  const [tabNode, input, code, output] = endpoint("/say", `Object.assign(msg, JSON.parse(msg.req.query.msg))`);
-  const say = { id: "say", type: "say", z: tabNode?.id, x: 1, y: 1, wires: [[output?.id]] };
-  const flows = [tabNode, input, { ...code, wires: [["say"]] }, say, output];
+  const place = { z: "t", x: 100, y: 100 };
+  const func = `return Object.assign(msg, JSON.parse(msg.req.query.msg));`;
+  const flows = [
+    tab("t"),
+    { id: "in", type: "http in", ...place, url: "/say", method: "get", wires: [["read"]] },
+    functionNode("read", { ...place, func, wires: [["say"]] }),
+    { id: "say", type: "say", ...place, wires: [["out"]] },
+    { id: "out", type: "http response", ...place, wires: [] },
+  ];
   const reply = await service.sendTool("POST", "/flows", {
     headers: { ...admin, ...json },
     body: JSON.stringify(flows),
@@ -178,6 +184,44 @@ describe("an event stream of a node", () => {
 });
 
 describe.skipIf(missingBrowser !== undefined)("in the editor", () => {
+  test("a deployment with a message is a revision with it, and the next one has none", async () => {
+    await using browser = await openBrowser();
+    await using editor = await Editor.open(browser, service.toolsUrl);
+    const { page } = editor;
+    await editor.login("admin");
+    const askWithMessage = async () => {
+      await page.locator("#red-ui-header-button-deploy-options").click();
+      await page.locator("#deploymenu-item-message").click();
+    };
+    await askWithMessage();
+    await editor.notification("There is nothing to deploy.").waitFor();
+    const messageOf = async (rev: string) => {
+      const reply = await service.send("GET", `/revisions/${rev}`, { headers: apiAdmin });
+      return (reply.json() as { message?: string }).message;
+    };
+
+    await editor.drag("inject", 300, 300);
+    await askWithMessage();
+    const input = page.locator("#flowgate-deploy-message");
+    await input.fill("draft");
+    await page.locator(".red-ui-notification button", { hasText: "Cancel" }).click();
+    await input.waitFor({ state: "detached" });
+    await askWithMessage();
+    expect(await input.inputValue()).toBe("");
+    await input.fill("  für <b>Ärger</b>  ");
+    const responded = page.waitForResponse(
+      (each) => each.url().endsWith("/flows") && each.request().method() === "POST",
+    );
+    await input.press("Enter");
+    const { rev } = (await (await responded).json()) as { rev: string };
+    expect(await messageOf(rev)).toBe("für <b>Ärger</b>");
+    await page.locator("#red-ui-header-button-deploy.disabled").waitFor();
+
+    await editor.drag("debug", 300, 400);
+    expect(await messageOf((await editor.deploy()).rev)).toBeUndefined();
+    expect(editor.complaints.filter((each) => !/40[01] \(/.test(each))).toEqual([]);
+  });
+
   test("a module receives what it has published as data, and its notifications are text", async () => {
     await using browser = await openBrowser();
     await using editor = await Editor.open(browser, service.toolsUrl);

@@ -134,6 +134,23 @@ describe("a service with users", () => {
     expect([version.status, codeOf(version)]).toEqual([400, "invalid_api_version"]);
   });
 
+  test("a deployment can have a message in any language, which is kept with the revision", async () => {
+    const send = (message: string) =>
+      service.sendTool("POST", "/flows", {
+        headers: { ...admin, ...json, ...apiV2, "node-red-deployment-message": message },
+        body: JSON.stringify({ flows: [tab("t")] }),
+      });
+    const { rev } = (await send(encodeURIComponent("für 100 % — 新"))).json() as { rev: string };
+    const own = bearer(await login(service, { username: "admin" }));
+    const revision = (await service.send("GET", `/revisions/${rev}`, { headers: own })).json();
+    expect(revision).toMatchObject({ message: "für 100 % — 新", user: "admin" });
+    const refused = await send("100 %");
+    expect([refused.status, refused.json()]).toEqual([
+      400,
+      { code: "invalid_argument", message: "node-red-deployment-message: must be percent-encoded UTF-8" },
+    ]);
+  });
+
   test("a reader can't deploy, and who may change some tabs changes those only", async () => {
     const send = (headers: object, flows: object[]) =>
       service.sendTool("POST", "/flows", { headers: { ...headers, ...json }, body: JSON.stringify(flows) });

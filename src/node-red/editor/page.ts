@@ -2,12 +2,16 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { EditorClient } from "./client-files.ts";
 
+/** Where the page finds its own script. */
+export const deployMessagePath = "flowgate/deploy-message.js";
+
 /** What the page of the editor shows, as Node-RED's `editorTheme` has it. The editor reads it from `/theme` as well. */
 export const theme = {
   page: {
     title: "Node-RED",
     favicon: "favicon.ico",
     tabicon: { icon: "red/images/node-red-icon-black.svg", colour: "#8f0000" },
+    scripts: [deployMessagePath],
   },
   header: { title: "Node-RED", image: "red/images/node-red-icon.svg" },
   asset: { red: "red/red.min.js", main: "red/main.min.js", vendorMonaco: "vendor/monaco/monaco-bootstrap.js" },
@@ -25,12 +29,20 @@ export async function renderPage(client: EditorClient): Promise<string> {
   return renderTemplate(template, { ...theme, cacheBuster: cacheBusterOf(client) });
 }
 
-/** Renders the part of Mustache that the template uses: variables, with and without escaping, and sections of values that are set. */
+/**
+ * Renders the part of Mustache that the template uses: variables, with and without escaping, sections of values that are set, and of the
+ * items of lists.
+ */
 export function renderTemplate(template: string, values: object): string {
   return template
-    .replaceAll(/\{\{#\s*([\w.]+)\s*\}\}(.*?)\{\{\/\s*\1\s*\}\}/gs, (_, path: string, content: string) =>
-      lookUp(values, path) ? content : "",
-    )
+    .replaceAll(/\{\{#\s*([\w.]+)\s*\}\}(.*?)\{\{\/\s*\1\s*\}\}/gs, (_, path: string, content: string) => {
+      const value = lookUp(values, path);
+      return Array.isArray(value)
+        ? value.map((item) => content.replaceAll(/\{\{\s*\.\s*\}\}/g, () => escapeHtml(String(item)))).join("")
+        : value
+          ? content
+          : "";
+    })
     .replaceAll(/\{\{\{\s*([\w.]+)\s*\}\}\}/g, (_, path: string) => textOf(values, path))
     .replaceAll(/\{\{\s*([\w.]+)\s*\}\}/g, (_, path: string) => escapeHtml(textOf(values, path)));
 }

@@ -8,7 +8,8 @@ import { mediaTypeOf } from "../media-types.ts";
 import { type CatalogFiles, readCatalog, readLanguage } from "../palette/catalogs.ts";
 import { type EditorClient, listFiles } from "./client-files.ts";
 import { chooseEncoding, CompressedFiles, type Encoding } from "./compressed-files.ts";
-import { cacheBusterOf, renderPage, theme } from "./page.ts";
+import { deployMessageScript } from "./deploy-message.ts";
+import { cacheBusterOf, deployMessagePath, renderPage, theme } from "./page.ts";
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
@@ -42,6 +43,9 @@ export function addEditorRoutes(app: FastifyInstance, options: EditorRoutesOptio
     return sendPage(reply, await page, policy);
   });
   app.get("/theme", open, () => theme);
+  app.get(`/${deployMessagePath}`, open, (_, reply) =>
+    reply.header("cache-control", "no-cache").type("text/javascript; charset=utf-8").send(deployMessageScript),
+  );
   for (const folder of ["red", "vendor", "types"]) {
     app.get<AssetRequest>(`/${folder}/*`, open, (request, reply) =>
       sendAsset(assets, version, `${folder}/${request.params["*"]}`, request, reply),

@@ -7,9 +7,11 @@ test.each([
   ["{{#asset.on}}[{{ asset.on }}]{{/asset.on}}", "[yes]"],
   ["{{#asset.off}}[{{ asset.off }}]{{/asset.off}}{{# absent.list }}{{.}}{{/ absent.list }}", ""],
   ["{{#asset.on}}\n1{{/asset.on}}{{#asset.on}}2{{/asset.on}}", "\n12"],
+  ["{{# lists.two }}<{{.}}>{{/ lists.two }}{{#lists.none}}{{.}}{{/lists.none}}", "<a&#60;><b>"],
   ["{{ absent.deep }}", ""],
 ])("%j becomes %j", (template, expected) => {
-  expect(renderTemplate(template, { page: { title: "a <b>" }, asset: { on: "yes", off: "" } })).toBe(expected);
+  const values = { page: { title: "a <b>" }, asset: { on: "yes", off: "" }, lists: { two: ["a<", "b"], none: [] } };
+  expect(renderTemplate(template, values)).toBe(expected);
 });
 
 test("texts have no meaning as HTML", () => {

@@ -17,6 +17,7 @@ const open = (docs?: boolean) =>
       runtime: {},
       context: {},
       modules: {},
+      library: {},
       settings: {},
       tokens: {},
       audit: {},

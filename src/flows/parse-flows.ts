@@ -4,6 +4,8 @@ import { type Node, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { FlowNode } from "./configuration.ts";
 import { type Contained, affectsContainment, readContainment } from "./containment.ts";
 import { findCredentialsViolation, parseCredentialSet, type SubmittedCredentials } from "./credentials.ts";
+import { isJsonObject } from "./json.ts";
+import { toKey } from "./plan/runtime-flows.ts";
 import {
   type Violation,
   findJsonViolation,
@@ -109,7 +111,8 @@ function findNodeViolation(node: Node, paths: PathsById): Violation | undefined 
     prependKeyIfFound("type", node.type === "" ? empty : findTextViolation(node.type)) ??
     prependKeyIfFound("label", node.label === undefined ? undefined : findTextViolation(node.label)) ??
     prependKeyIfFound("credentials", node.credentials && findCredentialsViolation(node.credentials, node.type)) ??
-    (node.properties && findPropertiesViolation(node.properties, node.label !== undefined))
+    (node.properties && findPropertiesViolation(node.properties, node.label !== undefined)) ??
+    findUnreadableProperty(node)
   );
 }
 
@@ -209,6 +212,65 @@ function isMember(name: string): boolean {
 
 function reserved(path: Violation["path"], name: string): Violation {
   return { path, message: `must not be ${quoteInput(name)}, which the flow runtime can't use as a name` };
+}
+
+/**
+ * Finds the first property of a shape with which the flow runtime starts nothing at all, although it reads the property when it starts any flows, of
+ * disabled tabs too.
+ */
+function findUnreadableProperty({ type, properties = {} }: Node): Violation | undefined {
+  const { z, links, libs, nodes, scope, d } = properties;
+  // It converts a list to text, and so to a name.
+  const lists = type === "link in" && Array.isArray(links) ? [...links.entries()] : [];
+  const names = [[["z"], z] as const, ...lists.map(([index, link]) => [["links", index], link] as const)];
+  for (const [path, name] of names) {
+    if (Array.isArray(name) && isMember(toKey(name))) {
+      return reserved(path, toKey(name));
+    }
+  }
+  if ((type === "link in" || type === "link out") && isUnlisted(links)) {
+    return { path: ["links"], message: "must be an array of node ids" };
+  }
+  if (type === "group" && isUnlisted(nodes)) {
+    return { path: ["nodes"], message: "must be an array of node ids" };
+  }
+  // It would count to the length that the object states.
+  if (type === "complete" && isJsonObject(scope)) {
+    return { path: ["scope"], message: "must be an array of node ids" };
+  }
+  // It does not look for the modules of disabled nodes.
+  if (type === "function" && Array.isArray(libs) && !d) {
+    const index = libs.indexOf(null);
+    if (index !== -1) {
+      return { path: ["libs", index], message: "must be an object with module and var" };
+    }
+  }
+  return type === "subflow" ? findPortViolation(properties) : undefined;
+}
+
+/** More outputs than any node has. The runtime visits all of them. */
+const maxPort = 10_000;
+
+/** Finds the first output or status of a subflow that is wired to an output that no list has. `__proto__` would change all lists. */
+function findPortViolation({ out, status }: JsonObject): Violation | undefined {
+  const outputs = Object.entries(Object(out) as JsonObject).map(([index, output]) => [["out", index], output] as const);
+  for (const [path, output] of [...outputs, [["status"], status] as const]) {
+    const { wires } = Object(output) as JsonObject;
+    for (const [index, wire] of Object.entries(Object(wires) as JsonObject)) {
+      const { port } = Object(wire) as JsonObject;
+      const name = toKey(port);
+      if (name === "__proto__" || Number(name) > maxPort) {
+        const keys = [...path, "wires", index, "port"].map((key) => (/^\d+$/.test(key) ? Number(key) : key));
+        return { path: keys, message: `must be the number of an output, at most ${maxPort}` };
+      }
+    }
+  }
+  return undefined;
+}
+
+/** For the runtime any falsy value means that there is no list. */
+function isUnlisted(value: JsonValue | undefined): boolean {
+  return Boolean(value) && !Array.isArray(value);
 }
 
 /** The inverse of `parseFlows`. A label that is not a string is in `properties`. */

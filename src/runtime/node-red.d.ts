@@ -44,6 +44,8 @@ declare module "@node-red/util" {
     };
     log: {
       _(key: string): string;
+      readonly ERROR: number;
+      log(record: { level: number; id?: string; type?: string; name?: string | undefined; msg: unknown }): void;
       /** Records have levels from 10 (fatal) to 60 (trace); those of nodes have an id. */
       addHandler(handler: {
         emit(event: "log", record: { readonly level: number; readonly id?: unknown; readonly msg?: unknown }): void;

@@ -61,7 +61,7 @@ describe("a running child", () => {
     await runtime.apply(next([tab("T"), itself, ...endpoint("/hello", `msg.payload = "hello"`)]), "full");
     expect(runtime.status()).toMatchObject({
       state: "failed",
-      message: "Error: Circular config node dependency detected: C",
+      message: `tab "tab T" (T) can't be started: probe-config "the C" (C): config: refers to itself`,
     });
     expect(await runtime.get("/hello")).toBe("hello");
   });

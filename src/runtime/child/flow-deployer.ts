@@ -5,6 +5,7 @@ import { splitSetId } from "../disabled.ts";
 import type { CredentialEntries, Deploy, FlowsDeployed, LogEntry, StoredSettings } from "../messages.ts";
 import type { NodeRed } from "./node-red.ts";
 import type { NodeWrites } from "./node-writes.ts";
+import { type StartFailures, describeNode, watchStartFailures } from "./start-failures.ts";
 
 const maxFailedNodes = 10;
 
@@ -13,7 +14,7 @@ export class FlowDeployer {
   readonly #runtime: NodeRed["runtime"];
   readonly #getNode: NodeRed["getNode"];
   readonly #nextEvent: ReturnType<typeof createEventWaiter>;
-  readonly #tabFailures = watchTabFailures();
+  readonly #startFailures: StartFailures;
   readonly #storage: FlowStorage;
   readonly #writes: NodeWrites;
   /** The running nodes that have logged an error while they were started, by id. Their messages may contain secrets. */
@@ -26,8 +27,12 @@ export class FlowDeployer {
   /** The trace context of the deployment in progress. */
   #traceparent: string | undefined;
 
-  /** `onGone`: called with nodes that could not be started, when the next deployment starts nodes. They are never closed. */
-  constructor({ util, runtime, getNode }: NodeRed, writes: NodeWrites, onGone: (id: string) => void) {
+  /**
+   * `onGone`: called with nodes that could not be started, when the next deployment starts nodes. They are never closed. Must be created before
+   * modules are loaded, see `watchStartFailures`.
+   */
+  constructor({ util, runtime, getNode, startParts }: NodeRed, writes: NodeWrites, onGone: (id: string) => void) {
+    this.#startFailures = watchStartFailures(startParts);
     this.#onGone = onGone;
     this.#writes = writes;
     this.#storage = createFlowStorage(writes);
@@ -82,16 +87,17 @@ export class FlowDeployer {
     // The runtime emits `runtime-deploy` once per deployment, when all nodes are started or the start has failed.
     const finished = this.#nextEvent((event) => {
       if (event.id === "runtime-state" && event.payload?.error !== undefined) {
-        failure = describeFailure(event);
+        const unreadable = event.payload.modules?.length === 0 ? this.#startFailures.explainModules(nodes) : undefined;
+        failure = unreadable ?? describeFailure(event);
         missingTypes = event.payload.types;
-        if (event.payload.error === "missing-modules") {
+        if (event.payload.error === "missing-modules" && unreadable === undefined) {
           lacksModules = true;
         }
       }
       return event.id === "runtime-deploy";
     });
-    this.#tabFailures.onFailure((stack) => {
-      failure ??= stack.split("\n", 1)[0];
+    this.#startFailures.onFailure((message) => {
+      failure ??= message;
     });
     this.#onStart = () => this.#expectStart(nodes);
     this.#storage.set(nodes, credentials);
@@ -132,10 +138,6 @@ export class FlowDeployer {
   #isRunning(id: string): boolean {
     return this.#getNode(id) !== null;
   }
-}
-
-function describeNode({ nodeId = "", nodeType = "node", nodeName }: LogEntry): string {
-  return nodeName === undefined ? `${nodeType} ${nodeId}` : `${nodeType} ${JSON.stringify(nodeName)} (${nodeId})`;
 }
 
 type CredentialsObject = Record<string, object>;
@@ -273,30 +275,4 @@ function describeModules(modules: readonly { readonly module: string; readonly e
     ...(missing.length === 0 ? [] : [`missing modules: ${list(missing)}`]),
     ...(refused.length === 0 ? [] : [`modules.allow and modules.deny do not permit the modules: ${list(refused)}`]),
   ].join("; ");
-}
-
-type TabFailures = {
-  /** Sets the listener, which is called with the stack of the error if a tab can't be started. */
-  onFailure(listener: (stack: string) => void): void;
-};
-
-const stackOfTabStart = /^\s+at start \(.*runtime.lib.flows.index\.js/m;
-
-/** Detects that a tab can't be started by intercepting `console.log`, since the runtime only prints the error and continues. */
-function watchTabFailures(): TabFailures {
-  let notify: ((stack: string) => void) | undefined;
-  const print = console.log; // oxlint-disable-line no-console
-  // oxlint-disable-next-line no-console
-  console.log = (...values: unknown[]) => {
-    const [text] = values;
-    if (typeof text === "string" && stackOfTabStart.test(text)) {
-      notify?.(text);
-    }
-    print(...values);
-  };
-  return {
-    onFailure(listener) {
-      notify = listener;
-    },
-  };
 }

@@ -10,6 +10,7 @@ import type { ContextModules } from "./context-stores.ts";
 import { DeferredSets, type TypeRegistration } from "./deferred-sets.ts";
 import type { RuntimeLog } from "./log.ts";
 import { patchNodeRed } from "./patches.ts";
+import type { StartParts } from "./start-failures.ts";
 
 /** A node that runs. */
 export type RunningNode = {
@@ -118,6 +119,7 @@ export type NodeRed = {
       handleError: (this: object, node: RunningNode, error: unknown, ...others: unknown[]) => boolean;
     };
   };
+  readonly startParts: StartParts;
 };
 
 /** Undocumented: what modules call to store credentials. */
@@ -166,7 +168,7 @@ export function loadNodeRed({ defersSets, followWrites, warn }: LoadOptions): No
     return typeof node?.type === "string" ? (node as RunningNode) : null;
   };
   const Node = require("@node-red/runtime/lib/nodes/Node") as NodeRed["Node"];
-  const { Flow } = require("@node-red/runtime/lib/flows/Flow") as Pick<NodeRed, "Flow">;
+  const { Flow } = require("@node-red/runtime/lib/flows/Flow") as Pick<NodeRed, "Flow"> & Pick<StartParts, "Flow">;
   const holdWaitingFlows = createFlowHold(util);
   const createContext = (name: string, config: object): NodeRedContextStore =>
     (require(`@node-red/runtime/lib/nodes/context/${name}`) as (config: object) => NodeRedContextStore)(config);
@@ -200,6 +202,16 @@ export function loadNodeRed({ defersSets, followWrites, warn }: LoadOptions): No
     loadCors: () => loadOf("cors", "@node-red/nodes") as ReturnType<NodeRed["loadCors"]>,
     Node,
     Flow,
+    startParts: {
+      Flow,
+      Subflow: require("@node-red/runtime/lib/flows/Subflow") as StartParts["Subflow"],
+      flowUtil: require("@node-red/runtime/lib/flows/util") as StartParts["flowUtil"],
+      externalModules: loadOf(
+        "@node-red/registry/lib/externalModules",
+        "@node-red/runtime",
+      ) as StartParts["externalModules"],
+      util,
+    },
   };
 }
 

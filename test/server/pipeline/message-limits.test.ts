@@ -96,7 +96,7 @@ describe("a message that is small on the wire and large in memory", () => {
   });
 });
 
-test("only deployments, plans, proposals, flows, packages of modules, injected messages and values of the context may be large", () => {
+test("only deployments, plans, proposals, flows, packages of modules, injected messages, values of the context and entries of the library may be large", () => {
   const methods = services.flatMap((service) => service.methods);
   const large = methods.filter((method) => maxBodyBytesOf(method, limit) > 65_536).map(({ name }) => name);
   expect(large.toSorted()).toEqual([
@@ -107,6 +107,7 @@ test("only deployments, plans, proposals, flows, packages of modules, injected m
     "PlanFlows",
     "SetContext",
     "SetFlows",
+    "SetLibraryEntry",
     "UpdateFlow",
   ]);
 });

@@ -1,7 +1,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Credentials, NodeCredentials } from "../../gen/flowgate/v1/flows_pb.ts";
+import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, CredentialValue } from "./configuration.ts";
-import type { CredentialSet } from "./credential-sets.ts";
+import { type CredentialSet, isSameSet } from "./credential-sets.ts";
 import {
   type Violation,
   findKeyViolation,
@@ -9,6 +10,7 @@ import {
   invalidFlows,
   prependKey,
   prependKeyIfFound,
+  quoteInput,
 } from "./violation.ts";
 
 /** Decrypts credentials in the `$` format. Throws `invalid_credentials` if that fails. */
@@ -41,14 +43,62 @@ export type CredentialsChange = SubmittedCredentials & {
 export function mergeCredentials({ findTypes, inline, topLevel, current, decrypt }: CredentialsChange): CredentialSets {
   const replaced = topLevel === undefined ? current : replaceSets({ findTypes, current, decrypt }, topLevel);
   const merged = new Map<string, ReadonlyMap<string, CredentialValue>>();
+  const isEncrypted = topLevel?.encrypted !== undefined;
   for (const id of findTypes(new Set([...replaced.keys(), ...inline.keys()])).keys()) {
     const set = mergeSet(replaced.get(id), inline.get(id));
     if (set !== undefined && set.size > 0) {
+      // A revision of before can have more.
+      const excess = isSameSet(set, current.get(id)) ? undefined : findExcess(set);
+      if (excess !== undefined) {
+        throw tooManyCredentials(
+          isEncrypted,
+          `those of the node ${quoteInput(id)} ${excess}, with what it has already`,
+        );
+      }
       merged.set(id, set);
     }
   }
   const isSame = merged.size === current.size && merged.entries().every(([id, set]) => current.get(id) === set);
-  return isSame ? current : merged;
+  if (isSame) {
+    return current;
+  }
+  const bytes = countBytes(merged);
+  if (bytes > maxCredentialBytes && bytes > countBytes(current)) {
+    const max = `${maxCredentialBytes / 1024 / 1024} MiB`;
+    throw tooManyCredentials(isEncrypted, `those of all nodes together must have at most ${max}, with their names`);
+  }
+  return merged;
+}
+
+/** The values are searched for in each text that flows write, which takes 14 bytes of memory for each of their bytes. Of what nodes have stored, half of the last limit at most. */
+const maxNames = 1_000;
+const maxSetBytes = 256 * 1024;
+const maxCredentialBytes = 4 * 1024 * 1024;
+
+/** Why a node can't have these credentials; undefined: it can. */
+function findExcess(set: NonNullable<CredentialSet>): string | undefined {
+  if (set.size > maxNames) {
+    return `must have at most ${maxNames} names`;
+  }
+  return bytesOf(set) > maxSetBytes ? `must have at most ${maxSetBytes / 1024} KiB, with their names` : undefined;
+}
+
+function tooManyCredentials(isEncrypted: boolean, message: string): FlowgateError {
+  return isEncrypted
+    ? new FlowgateError("invalid_credentials", `credentials.$: ${message}`)
+    : invalidFlows({ path: ["credentials"], message });
+}
+
+function countBytes(sets: CredentialSets): number {
+  return sets.values().reduce((sum, set) => sum + bytesOf(set), 0);
+}
+
+function bytesOf(set: NonNullable<CredentialSet>): number {
+  let bytes = 0;
+  for (const [name, value] of set) {
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(typeof value === "string" ? value : JSON.stringify(value));
+  }
+  return bytes;
 }
 
 function replaceSets(
@@ -139,5 +189,6 @@ function findValuesViolation(values: JsonObject): Violation | undefined {
       return violation;
     }
   }
-  return undefined;
+  const excess = findExcess(new Map(Object.entries(values as Record<string, string>)));
+  return excess === undefined ? undefined : { path: [], message: excess };
 }

@@ -3,7 +3,7 @@ import type { CredentialSets } from "../flows/configuration.ts";
 /** What nodes have stored as their credentials is limited: in total, and for nodes that are not deployed yet. */
 export const writtenLimits = {
   nodes: 5_000,
-  totalBytes: 16 * 1024 * 1024,
+  totalBytes: 2 * 1024 * 1024,
   /** Nodes that are not deployed, such as a new one in an editor, which a provider calls back. */
   unclaimed: 100,
   /** How long these can be deployed with what was stored for them. */

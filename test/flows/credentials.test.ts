@@ -124,6 +124,58 @@ const invalid: [name: string, topLevel: MessageInitShape<typeof CredentialsSchem
   ],
 ];
 
+const many = (count: number, from = 0): Record<string, string> =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`n${from + index}`, "v"]));
+const large = (kib: number): Record<string, string> => ({ key: "é".repeat(512 * kib - 2) });
+/** Of 17 nodes, with a quarter of MiB each. */
+const ids = Array.from("abcdefghijklmnopq");
+const manyLarge = Object.fromEntries(ids.map((id) => [id, large(256)]));
+const allButOne = Object.fromEntries(Object.entries(manyLarge).slice(0, 16));
+
+test.each<[what: string, actual: () => unknown, message: string]>([
+  [
+    "many names",
+    () => merge({}, {}, { nodes: { a: { values: many(1_001) } } }),
+    "invalid_flows credentials.a: must have at most 1000 names",
+  ],
+  [
+    "many names in a map",
+    () => merge({}, {}, { nodes: { g: { map: many(1_001) } } }, ["g"]),
+    "invalid_flows credentials.g.map: must have at most 1000 names",
+  ],
+  [
+    "many bytes",
+    () => merge({}, {}, { nodes: { a: { values: { key: "é".repeat(128 * 1024) } } } }),
+    "invalid_flows credentials.a: must have at most 256 KiB, with their names",
+  ],
+  [
+    "many names, some of which a node has",
+    () => merge({ a: many(600) }, { a: many(600, 600) }),
+    'invalid_flows credentials: those of the node "a" must have at most 1000 names, with what it has already',
+  ],
+  [
+    "many names that are encrypted",
+    () => merge({}, {}, { encrypted: encrypted({ a: many(1_001) }) }),
+    'invalid_credentials credentials.$: those of the node "a" must have at most 1000 names, with what it has already',
+  ],
+  [
+    "many bytes in all nodes",
+    () => merge(allButOne, { q: large(256) }, undefined, ids),
+    "invalid_flows credentials: those of all nodes together must have at most 4 MiB, with their names",
+  ],
+])("rejects %s", (_, actual, message) => {
+  expect(failure(actual)).toBe(message);
+});
+
+test("accepts as many names and bytes as are permitted, and keeps those that a revision of before has", () => {
+  const permitted = { a: many(1_000), b: large(256) };
+  expect(merge({}, permitted)).toEqual(sets(permitted));
+  const before = { a: many(2_000), b: { token: "t" } };
+  expect(merge(before, { b: { token: "new" } })).toEqual(sets({ ...before, b: { token: "new" } }));
+  expect(merge(before, { a: { n0: "__PWRD__" } })).toEqual(sets(before));
+  expect(merge(manyLarge, { q: { key: "" } }, undefined, ids)).toEqual(sets(allButOne));
+});
+
 test.each(invalid)("rejects %s", (_, topLevel, message) => {
   expect(failure(() => merge(ab, {}, topLevel))).toBe(message);
 });

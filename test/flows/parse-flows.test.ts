@@ -82,6 +82,11 @@ const invalid: [name: string, nodes: Node[], message: string][] = [
     [node({ credentials: { map: { KEY: "s3cret" } } })],
     "flows[0].credentials.map: must be a string: only nodes of the type global-config have credentials in map",
   ],
+  [
+    "many credentials of a node",
+    [node({ credentials: { values: Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`n${at}`, "v"])) } })],
+    "flows[0].credentials: must have at most 1000 names",
+  ],
   ["a map with a number", [global({ map: { KEY: 1 } })], "flows[0].credentials.map.KEY: must be a string"],
   [
     "a map with a flag of another name",

@@ -108,9 +108,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const initialName = replicaName(listen ? options.port : undefined);
   const live = await openLive({ options, log, store, certificates, name: initialName }, stack);
   const analysis = stack.use(openAnalysis({ log, ...threadLimits(options) }));
-  const stats = options.metrics.enabled
-    ? new FlowStats({ redact: (text, isCut) => live.redact(text, isCut) })
-    : undefined;
+  const stats = options.metrics.enabled ? new FlowStats() : undefined;
   const runtimes = await openRuntimes(
     { options, log, store, live, analysis, stats, tracing, processFile, protectedPorts, flowCertificates },
     stack,

@@ -32,7 +32,7 @@ export type NodeRedOptions = {
   readonly audit: AuditRecorder;
   readonly store: Store;
   readonly runtime: Runtime;
-  readonly live: Pick<Live, "redactor" | "hub" | "join">;
+  readonly live: Pick<Live, "redaction" | "hub" | "join">;
   readonly log: Logger;
   readonly shutdownSignal: AbortSignal;
 };
@@ -93,7 +93,7 @@ export async function openNodeRed(
       httpNodeRoot: options.runtime.http.root,
       runtime,
       runner: { runtime, cluster: store.cluster, desired: store.desired },
-      redactor: live.redactor,
+      redact: live.redaction.redact,
       tarballBytes: limits.bodyBytes,
       calls: new ServiceCalls(routes, gate),
       gateway: {

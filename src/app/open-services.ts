@@ -193,7 +193,7 @@ function openRoutes(
       analysis,
       maxPinned: options.history.maxRevisions,
     }),
-    context: contextService({ desired, audit, runtime, cluster, redactor: live.redactor }),
+    context: contextService({ desired, audit, runtime, cluster }),
     modules: modulesService({ store: flows, modules, sets: moduleSets, audit, runtime, cluster }),
     library: libraryService(store.documents),
     runtime: runtimeService({

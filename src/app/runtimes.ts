@@ -11,14 +11,13 @@ import { openRetention } from "../deployments/retention.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import { publishHealth } from "../health/events.ts";
 import { HealthMonitor } from "../health/monitor.ts";
-import { redactNode } from "../live/redactor.ts";
 import { type Modules, openModules } from "../modules/modules.ts";
 import { completeDeny, listsByName } from "../modules/policy.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
 import { createClusterRuntime, followRevisions } from "../runtime/replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
-import { type FlowSpan, type FlowTraces, toSpanRecord } from "../runtime/flow-spans.ts";
+import { type FlowTraces, toSpanRecord } from "../runtime/flow-spans.ts";
 import type { Certificate } from "../runtime/flow-settings.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
 import { type Disabled, readDisabled } from "../runtime/disabled.ts";
@@ -53,10 +52,7 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   readonly options: Options;
   readonly log: Logger;
   readonly store: Store;
-  readonly live: Pick<
-    Live,
-    "redact" | "redactor" | "learn" | "hub" | "flows" | "nodeObserver" | "deployments" | "follow"
-  >;
+  readonly live: Pick<Live, "redaction" | "hub" | "flows" | "nodeObserver" | "deployments" | "follow">;
   readonly analysis: Analysis;
   /** Undefined: nothing is measured. */
   readonly stats: FlowStats | undefined;
@@ -114,18 +110,18 @@ export async function openRuntimes(
         nodeStorage: {
           ...store.flows,
           settings: store.settings,
-          onCredentials: (sets) => live.learn(sets),
+          onCredentials: live.redaction.learnWritten,
         },
         certificates: flowCertificates && followCertificates(flowCertificates),
         stats,
         measuresNodes: options.metrics.nodes,
-        traces: tracing.flows && traceFlows(tracing.flows, live.redactor),
+        traces: tracing.flows && traceFlows(tracing.flows),
         hidden: findHidden(options),
         modulesProblem: () => moduleFollower.problem(),
         active: async () => store.flows.active(),
         desired,
         log: createRuntimeLog(log, live.flows),
-        redact: (text, isCut) => live.redact(text, isCut),
+        redaction: live.redaction,
         nodes: live.nodeObserver,
         logLevel: flowLogLevel(options),
       },
@@ -147,7 +143,6 @@ export async function openRuntimes(
       desired,
       cluster,
       disk: () => readDiskSpace(options.dataDir),
-      redactor: live.redactor,
     }),
   );
   const rev = (): string => store.flows.active().rev;
@@ -205,20 +200,10 @@ export function moduleListsOf({ modules }: Pick<Options, "modules">): ModuleList
   return { allow: modules.allow, deny: completeDeny(modules) };
 }
 
-/** Removes credentials from names of nodes and routes, since flows can write spans. */
-function traceFlows(exporter: FlowSpanExporter, redactor: Live["redactor"]): FlowTraces {
-  const redactSpan = (span: FlowSpan): FlowSpan => ({
-    ...span,
-    ...redactNode(redactor(), span),
-    ...(span.http && { http: { ...span.http, route: redactor().redact(span.http.route, true) } }),
-  });
+function traceFlows(exporter: FlowSpanExporter): FlowTraces {
   return {
     sampleRatio: exporter.sampleRatio,
-    record: ({ spans, dropped }) =>
-      exporter.record(
-        spans.map((span) => toSpanRecord(redactSpan(span))),
-        dropped,
-      ),
+    record: ({ spans, dropped }) => exporter.record(spans.map(toSpanRecord), dropped),
   };
 }
 

@@ -5,6 +5,7 @@ export const programs = [
   "flows/analysis/thread",
   "auth/bcrypt-worker",
   "flows/preparation/thread",
+  "live/redaction/thread",
   "runtime/child/main",
   "store/sqlite/journal-thread",
   "store/sqlite/write-thread",

@@ -5,7 +5,6 @@ import { enumValue } from "../base/enums.ts";
 import type { EventInit } from "../live/events.ts";
 import type { EventHub } from "../live/hub.ts";
 import type { Journal } from "../live/journal.ts";
-import type { Redactor } from "../live/redactor.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { RevisionEntry } from "../store/revision.ts";
 import { outcomes } from "./revision-message.ts";
@@ -14,7 +13,6 @@ type DeploymentEventsOptions = {
   readonly hub: EventHub;
   readonly journal: Pick<Journal, "list">;
   readonly store: Pick<FlowStore, "active" | "findEntry" | "onRevision">;
-  readonly redactor: () => Redactor;
   readonly log: Logger;
 };
 
@@ -118,20 +116,19 @@ export class DeploymentEvents implements Disposable {
   }
 
   #toEvent({ rev, parent = "", by = "", token, message = "", deploymentType, outcome }: Published): EventInit {
-    const redactor = this.#options.redactor();
     return {
       rev,
       kind: {
         case: "deployment",
         value: {
           outcome: outcomes[outcome.state],
-          failure: redactor.redact(outcome.message ?? ""),
+          failure: outcome.message ?? "",
           user: by,
           tokenName: token?.name ?? "",
           message,
           type: enumValue(DeploymentType, deploymentType),
           parent,
-          missingTypes: outcome.missingTypes.map((type) => redactor.redact(type)),
+          missingTypes: [...outcome.missingTypes],
         },
       },
     };

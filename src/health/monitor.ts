@@ -1,6 +1,6 @@
+import { nodeFields } from "../live/events.ts";
 import { type NodeState, type NodeStates, isFailing } from "../live/node-states.ts";
 import { createListeners } from "../base/listeners.ts";
-import { type Redactor, redactNode } from "../live/redactor.ts";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { describeFault } from "../runtime/fault.ts";
 import { resultOf, runnersOf } from "../runtime/replicas/runs.ts";
@@ -36,8 +36,6 @@ type MonitorOptions = {
   readonly cluster: Pick<Cluster, "replicas" | "lost"> | undefined;
   /** Of the file system of the data directory; undefined if it does not report its size. */
   readonly disk: () => Promise<DiskSpace | undefined>;
-  /** Removes the values of credentials from texts of flows. */
-  readonly redactor: () => Redactor;
   readonly now?: () => number;
 };
 
@@ -177,17 +175,15 @@ export class HealthMonitor implements Disposable {
     }
     // A process ends once: the state changes again before the next one does.
     if (state === "restarting" && reason !== undefined && reason !== "safe_mode") {
-      const redactor = this.#options.redactor();
-      const text = redactor.redact(outcomeMessage({ message }) ?? "", true);
       const recent = this.#exits.filter(({ atMs }) => nowMs - atMs < restartedForMs);
-      const node = fault && redactNode(redactor, fault.node);
-      const exit = { atMs: nowMs, reason, message: text, fault: fault && node && { ...fault, node } };
+      const text = outcomeMessage({ message }) ?? "";
+      const exit = { atMs: nowMs, reason, message: text, fault };
       this.#exits = [...recent, exit].slice(-maxExits);
-      if (fault?.isCertain === true && node !== undefined) {
+      if (fault?.isCertain === true) {
         // What was known of it has ended with its process.
-        const { line = 0, column = 0 } = fault;
+        const { node, line = 0, column = 0 } = fault;
         const level = LogLevel.FATAL;
-        this.#options.nodes.setLastError(node, {
+        this.#options.nodes.setLastError(nodeFields(node), {
           level,
           message: text,
           stack: "",

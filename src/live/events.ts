@@ -188,3 +188,22 @@ export function sizeOf(event: Event): number {
   // Strings of the runtime are often not Latin-1.
   return 1_000 + 2 * chars;
 }
+
+/** The fields of an event that name a node. */
+export function nodeFields({
+  nodeId = "",
+  nodeType,
+  nodeName,
+  flowId,
+  flowLabel,
+  subflowPath,
+}: Partial<NodeRef>): NodeRef & { readonly subflowPath?: string[] } {
+  return {
+    nodeId,
+    ...(nodeType !== undefined && { nodeType }),
+    ...(nodeName !== undefined && { nodeName }),
+    ...(flowId !== undefined && { flowId }),
+    ...(flowLabel !== undefined && { flowLabel }),
+    ...(subflowPath !== undefined && { subflowPath: [...subflowPath] }),
+  };
+}

@@ -11,17 +11,12 @@ import {
   type NodeStatus,
   isNodeError,
   maxCount,
-  maxNameChars,
-  maxStatusChars,
-  maxTextBytes,
 } from "../runtime/node-events.ts";
-import { maxLineChars } from "../runtime/output.ts";
 import { BoundedMap } from "./bounded-map.ts";
-import { type EventCase, type EventInit, charsOfNode } from "./events.ts";
+import { type EventCase, type EventInit, charsOfNode, nodeFields } from "./events.ts";
 import { FlowBudget, type Rates } from "./flow-budget.ts";
 import type { EventHub } from "./hub.ts";
 import { NodeStates, keyOfNode } from "./node-states.ts";
-import { type Redactor, redactJson, redactNode } from "./redactor.ts";
 
 const droppedCases: Readonly<Record<keyof DroppedEvents, EventCase>> = {
   status: "nodeStatus",
@@ -32,7 +27,6 @@ const droppedCases: Readonly<Record<keyof DroppedEvents, EventCase>> = {
 
 export type FlowEventsOptions = {
   readonly hub: EventHub;
-  readonly redactor: () => Redactor;
   /** The active revision. */
   readonly rev: () => string;
   /** The level of the log: more verbose entries than this, and than `info`, are not published. */
@@ -50,7 +44,7 @@ const retryMs = 100;
 
 /**
  * Publishes what the process of the flows logs, and what happens to its nodes. Flows can write anything to its pipe, so there is a budget,
- * whether or not the process keeps to one of its own. Values of credentials are removed from every text.
+ * whether or not the process keeps to one of its own.
  */
 export class FlowEvents implements Disposable {
   readonly nodes = new NodeStates();
@@ -90,7 +84,7 @@ export class FlowEvents implements Disposable {
     }
     this.#publish(entry, message.length, {
       case: "log",
-      value: { level: severity, count: 1, message: this.#redact(message, maxLineChars) },
+      value: { level: severity, count: 1, message },
     });
   }
 
@@ -113,10 +107,10 @@ export class FlowEvents implements Disposable {
           this.#publishEditorMessage(event);
           break;
         case "counts":
-          this.nodes.setCounts(redactNode(this.#options.redactor(), event), event);
+          this.nodes.setCounts(nodeFields(event), event);
           break;
         case "stopped":
-          this.nodes.stop(redactNode(this.#options.redactor(), event));
+          this.nodes.stop(nodeFields(event));
       }
     }
   }
@@ -179,12 +173,9 @@ export class FlowEvents implements Disposable {
 
   /** Publishes a status that the budget permits. */
   #publishTaken(event: NodeStatus): void {
-    const ref = redactNode(this.#options.redactor(), event);
-    const status = {
-      text: this.#redact(event.text ?? "", maxStatusChars),
-      fill: this.#redact(event.fill ?? "", maxNameChars),
-      shape: this.#redact(event.shape ?? "", maxNameChars),
-    };
+    const ref = nodeFields(event);
+    const { text = "", fill = "", shape = "" } = event;
+    const status = { text, fill, shape };
     const isKnown = this.nodes.setStatus(ref, status);
     if (isKnown === undefined) {
       this.drop("nodeStatus");
@@ -197,8 +188,8 @@ export class FlowEvents implements Disposable {
     const { level, message, stack = "", line = 0, column = 0, count, caught = false, truncated = false } = event;
     const value = {
       level: enumValue(LogLevel, level),
-      message: this.#redact(message, maxLineChars, truncated),
-      stack: this.#redact(stack, maxLineChars, truncated),
+      message,
+      stack,
       line,
       column,
       count,
@@ -213,24 +204,12 @@ export class FlowEvents implements Disposable {
     const { topic = "", property = "", format = "", value, truncated = false } = event;
     this.#publish(event, value.length + topic.length, {
       case: "debug",
-      value: {
-        topic: this.#redact(topic, maxNameChars),
-        property: this.#redact(property, maxNameChars),
-        format: this.#redact(format, maxNameChars),
-        value: this.#redact(value, maxTextBytes, truncated),
-        truncated,
-      },
+      value: { topic, property, format, value, truncated },
     });
   }
 
-  #publishEditorMessage({ topic: original, json, retained = false }: EditorMessage): void {
-    if (!this.#budget.take("editorMessage", original.length + json.length)) {
-      this.drop("editorMessage");
-      return;
-    }
-    const topic = this.#redact(original, maxNameChars);
-    const data = this.#redactData(json);
-    if (data === undefined) {
+  #publishEditorMessage({ topic, json: data, retained = false }: EditorMessage): void {
+    if (!this.#budget.take("editorMessage", topic.length + data.length)) {
       this.drop("editorMessage");
       return;
     }
@@ -242,33 +221,15 @@ export class FlowEvents implements Disposable {
     this.#options.hub.publish({ rev: this.#options.rev(), kind: { case: "editorMessage", value } });
   }
 
-  /** Undefined: it is no JSON. */
-  #redactData(json: string): string | undefined {
-    try {
-      return JSON.stringify(redactJson(this.#options.redactor(), JSON.parse(json), false).json);
-    } catch (error) {
-      // Flows have written it, or nested it too deeply.
-      if (error instanceof SyntaxError || error instanceof RangeError) {
-        return undefined;
-      }
-      throw error;
-    }
-  }
-
   /** Publishes an event with so many characters, besides those of its node, if the budget permits, which stands for `count` of them. Returns its node. */
   #publish(node: Partial<NodeRef>, chars: number, kind: EventInit["kind"], count = 1): NodeRef {
-    const ref = redactNode(this.#options.redactor(), node);
+    const ref = nodeFields(node);
     if (this.#budget.take(kind.case, chars + charsOfNode(node))) {
       this.#options.hub.publish({ rev: this.#options.rev(), ...ref, kind });
     } else {
       this.drop(kind.case, count);
     }
     return ref;
-  }
-
-  /** `maxChars`: where the text was cut, unless it was before. */
-  #redact(text: string, maxChars: number, isCut = false): string {
-    return this.#options.redactor().redact(text, isCut || text.length >= maxChars);
   }
 
   #publishDropped(): void {

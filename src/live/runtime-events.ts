@@ -2,20 +2,18 @@ import { RuntimeStateReason } from "../../gen/flowgate/v1/health_pb.ts";
 import { RuntimeState } from "../../gen/flowgate/v1/settings_pb.ts";
 import { enumValue } from "../base/enums.ts";
 import { type Runtime, outcomeMessage } from "../runtime/runtime.ts";
-import type { EventInit } from "./events.ts";
+import { type EventInit, nodeFields } from "./events.ts";
 import type { EventHub } from "./hub.ts";
-import { type Redactor, redactNode } from "./redactor.ts";
 
 type RuntimeEventsOptions = {
   readonly hub: EventHub;
   readonly runtime: Pick<Runtime, "status" | "onChange">;
-  readonly redactor: () => Redactor;
   /** The active revision. */
   readonly rev: () => string;
 };
 
 /** Publishes each change of the runtime's state. The state at first is known, but is no event. Disposing ends that. */
-export function publishRuntimeStates({ hub, runtime, redactor, rev }: RuntimeEventsOptions): Disposable {
+export function publishRuntimeStates({ hub, runtime, rev }: RuntimeEventsOptions): Disposable {
   const read = () => {
     const { state, message, reason, fault } = runtime.status();
     return { state, message, reason, fault };
@@ -23,12 +21,12 @@ export function publishRuntimeStates({ hub, runtime, redactor, rev }: RuntimeEve
   let last = read();
   const toEvent = ({ state, message, reason, fault }: typeof last): EventInit => ({
     rev: rev(),
-    ...(fault !== undefined && redactNode(redactor(), fault.node)),
+    ...(fault !== undefined && nodeFields(fault.node)),
     kind: {
       case: "runtimeState",
       value: {
         state: enumValue(RuntimeState, state),
-        message: redactor().redact(outcomeMessage({ message }) ?? ""),
+        message: outcomeMessage({ message }) ?? "",
         ...(reason !== undefined && { reason: enumValue(RuntimeStateReason, reason) }),
         line: fault?.line ?? 0,
         column: fault?.column ?? 0,

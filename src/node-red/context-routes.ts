@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { requires } from "./access.ts";
 import { ContextService } from "../../gen/flowgate/v1/context_pb.ts";
 import { FlowgateError } from "../errors.ts";
-import { type Redactor, redactJson } from "../live/redactor.ts";
 import { type EditorContextArgument, readEditorContext } from "../runtime/editor-procedures.ts";
 import { callRunner, type Runner } from "../services/runner.ts";
 import type { FlowStore } from "../store/flow-store.ts";
@@ -12,8 +11,6 @@ export type ContextRoutesOptions = {
   readonly runner: Runner;
   readonly store: Pick<FlowStore, "active">;
   readonly calls: ServiceCalls;
-  /** Removes values of credentials. */
-  readonly redactor: () => Redactor;
 };
 
 type Scope = EditorContextArgument["scope"];
@@ -23,7 +20,7 @@ type ContextRequest = FastifyRequest<{
 }>;
 
 /** Values that flows keep between messages, as the sidebar of Node-RED's editor shows them. */
-export function addContextRoutes(app: FastifyInstance, { runner, store, calls, redactor }: ContextRoutesOptions): void {
+export function addContextRoutes(app: FastifyInstance, { runner, store, calls }: ContextRoutesOptions): void {
   const reads = { config: requires("context.read") };
   const writes = { config: requires("context.write") };
 
@@ -45,7 +42,7 @@ export function addContextRoutes(app: FastifyInstance, { runner, store, calls, r
     if ("missing" in found) {
       throw new FlowgateError("not_found", "there is no such context store");
     }
-    return redactJson(redactor(), found.result, false).json;
+    return found.result;
   }
 
   async function remove(scope: Scope, request: ContextRequest, reply: FastifyReply): Promise<FastifyReply> {

@@ -5,6 +5,7 @@ import {
   request as sendRequest,
 } from "node:http";
 import { pipeline, Transform } from "node:stream";
+import { text } from "node:stream/consumers";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf, headersOf, requires, type RouteAccess } from "./access.ts";
 import { NodeRedError } from "./errors.ts";
@@ -14,6 +15,7 @@ import { insufficientScope } from "../auth/errors.ts";
 import { FlowgateError } from "../errors.ts";
 import type { OpenCalls } from "../auth/open-calls.ts";
 import { callerHeaders } from "../runtime/node-permissions.ts";
+import type { Redact } from "../runtime/redaction.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { assertRunner, type Runner } from "../services/runner.ts";
 
@@ -25,7 +27,11 @@ export type RegisteredRoutesOptions = {
   readonly openCalls: Pick<OpenCalls, "add">;
   /** Ends event streams. */
   readonly closing: AbortSignal;
+  readonly redact: Redact;
 };
+
+/** Of the body of an error, which is redacted as a whole. */
+const maxErrorBytes = 64 * 1024;
 
 /** Streams that are open at once, since each takes one of the connections to the process of the flows. */
 const maxStreams = 8;
@@ -48,7 +54,7 @@ export function addRegisteredRoutes(app: FastifyInstance, options: RegisteredRou
     nodes.addContentTypeParser(/^/, { parseAs: "buffer", bodyLimit }, (_request, body, parsed) => parsed(null, body));
     const serve = (request: FastifyRequest, reply: FastifyReply) => {
       assertRunner(runner);
-      return forward(request, reply, options.runtime, streams);
+      return forward(request, reply, options, streams);
     };
     nodes.post<{ Params: { id: string } }>(
       "/inject/:id",
@@ -90,7 +96,7 @@ function checkOtherRoute(request: FastifyRequest, _reply: FastifyReply, done: (e
 async function forward(
   request: FastifyRequest,
   reply: FastifyReply,
-  runtime: RegisteredRoutesOptions["runtime"],
+  { runtime, redact }: Pick<RegisteredRoutesOptions, "runtime" | "redact">,
   streams: EventStreams,
 ): Promise<FastifyReply> {
   const response = await exchange(request, reply, runtime);
@@ -105,6 +111,10 @@ async function forward(
     // A browser would send the body of another request, and its token, to the new place.
     const status = request.method === "GET" || request.method === "HEAD" ? statusCode : 303;
     return reply.status(status).headers(untrusted).header("location", location).send();
+  }
+  if (statusCode >= 400) {
+    const error = redact(await readError(response), false);
+    return reply.status(statusCode).headers(untrusted).type(dataTypeOf(headers["content-type"])).send(error);
   }
   for (const name of responseHeaders) {
     const value = headers[name];
@@ -283,6 +293,19 @@ const untrusted = {
   "content-security-policy": "sandbox; default-src 'none'",
   "cache-control": "no-store",
 } as const;
+
+/** Errors are texts, which can have values of credentials, unlike what nodes answer on purpose. */
+async function readError(response: IncomingMessage): Promise<string> {
+  if (response.headers["content-encoding"] !== undefined) {
+    response.destroy();
+    return "the route of the node has failed";
+  }
+  try {
+    return await text(response.compose(limitBytes(maxErrorBytes)));
+  } catch {
+    throw unresponsive("answered with an error that is incomplete or too long");
+  }
+}
 
 /** Fails when more has passed. */
 function limitBytes(max: number): Transform {

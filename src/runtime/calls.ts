@@ -1,15 +1,17 @@
 import { isFields } from "../base/fields.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Call, Reply } from "./messages.ts";
+import { createReadText } from "./node-events.ts";
 import { maxLineChars } from "./output.ts";
+import { type Redaction, redactTextsOf } from "./redaction.ts";
 
 /**
- * Something that the service asks of the process of the flows, by its name. `parse` checks the result, which flows can forge;
- * undefined: it is not valid. The argument is sent as JSON.
+ * Something that the service asks of the process of the flows, by its name. `parse` checks the result, which flows can forge, and redacts
+ * each text in it; undefined: it is not valid. The argument is sent as JSON.
  */
 export type Procedure<Argument, Result> = {
   readonly name: string;
-  readonly parse: (result: unknown) => Result | undefined;
+  readonly parse: (result: unknown, redact: (text: string) => string) => Result | undefined;
   /** Never set: it has the type of the argument. */
   readonly argument?: Argument;
 };
@@ -50,15 +52,17 @@ type SendCall = (call: Call, argument: Uint8Array, onSent: () => void) => void;
 export class Calls {
   readonly #send: SendCall;
   readonly #onFailure: (message: string) => void;
+  readonly #redaction: Redaction;
   readonly #open = new Map<number, OpenCall>();
   /** Arguments that the process has not read. A flow can stop reading from the channel. */
   #unread = 0;
   #lastId = 0;
 
-  /** `onFailure` gets the message of each error of the flow runtime, which may contain secrets of the flows. */
-  constructor(send: SendCall, onFailure: (message: string) => void) {
+  /** `onFailure` gets the message of each error of the flow runtime. */
+  constructor(send: SendCall, onFailure: (message: string) => void, redaction: Redaction) {
     this.#send = send;
     this.#onFailure = onFailure;
+    this.#redaction = redaction;
   }
 
   /** Rejects with `flows_unresponsive`, `limit_exceeded`, `call_failed`, or the reason of the signal. */
@@ -96,14 +100,24 @@ export class Calls {
     }
     const { result, failure } = parseReply(reply);
     if (typeof failure === "string") {
-      this.#onFailure(`${name}: ${failure.slice(0, maxLineChars)}`);
+      this.#onFailure(
+        `${name}: ${createReadText(this.#redaction.redact)(failure.slice(0, maxLineChars), maxLineChars)}`,
+      );
       throw new FlowgateError("call_failed", "the flow runtime has failed to do this: its log has the error");
     }
-    const parsed = parse(result);
-    if (parsed === undefined) {
-      throw unresponsive("replied with something else");
+    const isCut = isFields(result) && result["isTruncated"] === true;
+    try {
+      const parsed = parse(result, await redactTextsOf(result, reply.length, this.#redaction, isCut));
+      if (parsed !== undefined) {
+        return parsed;
+      }
+    } catch (error) {
+      // It is nested too deeply.
+      if (!(error instanceof RangeError)) {
+        throw error;
+      }
     }
-    return parsed;
+    throw unresponsive("replied with something else");
   }
 
   /** A reply to a call that does not wait any more is ignored. */

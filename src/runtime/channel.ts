@@ -1,6 +1,7 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type FromChild, type ToChild, messageFd, parseFromChild } from "./messages.ts";
+import type { ReadText } from "./node-events.ts";
 
 export type ChildChannel = {
   /** `onSent` is called when nothing of the message is in memory any more: the system has it, or it can't be sent. */
@@ -11,6 +12,7 @@ export type ChildChannel = {
 };
 
 export type ChildChannelEvents = {
+  readonly readText: ReadText;
   readonly onMessage: (message: FromChild) => void;
   /** Called once, with the first line that is not a valid message. Nothing is read after it. */
   readonly onInvalidMessage: () => void;
@@ -43,7 +45,7 @@ export function openChildChannel(pipe: Duplex, events: ChildChannelEvents): Chil
       if (isInvalid) {
         return;
       }
-      const message = parse(text);
+      const message = parse(text, events.readText);
       if (message === undefined) {
         reject();
       } else {
@@ -96,9 +98,9 @@ export function readThrottled(pipe: Duplex, read: (chunk: Buffer) => void): void
   });
 }
 
-function parse(text: string): FromChild | undefined {
+function parse(text: string, read: ReadText): FromChild | undefined {
   try {
-    return parseFromChild(JSON.parse(text));
+    return parseFromChild(JSON.parse(text), read);
   } catch (error) {
     if (error instanceof SyntaxError) {
       return undefined;

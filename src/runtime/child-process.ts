@@ -14,8 +14,9 @@ import { initializeMessage, spawnProgram } from "./launch.ts";
 import { findProgram, killGroup, signalOf } from "./launched-program.ts";
 import { noteProcess } from "./leftover.ts";
 import { type FromChild, type StoredSettings, type ToChild, adminFd, messageFd, watchFd } from "./messages.ts";
+import { type ReadText, createReadText } from "./node-events.ts";
 import type { CompleteOptions } from "./options.ts";
-import { LogBudget, readOutput } from "./output.ts";
+import { LogBudget, type OnLine, maxLineChars, readOutput } from "./output.ts";
 import type { RuntimeStateReason } from "./runtime.ts";
 
 /** How a process has ended. */
@@ -44,6 +45,7 @@ const maxFaultBytes = 4_096;
 export class RuntimeProcess {
   readonly #options: CompleteOptions;
   readonly #events: ProcessEvents;
+  readonly #readText: ReadText;
   /** Undefined if it could not be started. */
   readonly #child: ChildProcess | undefined;
   readonly #codeCache: CodeCacheFile | undefined;
@@ -62,6 +64,7 @@ export class RuntimeProcess {
   constructor(options: CompleteOptions, settings: ReadonlyMap<string, string>, events: ProcessEvents) {
     this.#options = options;
     this.#events = events;
+    this.#readText = createReadText(options.redaction.redact);
     this.#codeCache = openCodeCache(options);
     try {
       this.#child = spawnProgram(options, this.#codeCache?.fd);
@@ -159,12 +162,15 @@ export class RuntimeProcess {
   #followOutput({ stdout, stderr }: ChildProcess): void {
     const onFlood = (): void => this.#events.onFlood("a flow flooded the log");
     if (stdout) {
-      readOutput(stdout, (message) => logAsFlows(this.#options, { level: "info", message }), onFlood);
+      const onLine: OnLine = (line, isCut) => {
+        logAsFlows(this.#options, { level: "info", message: this.#readText(line, maxLineChars, isCut) });
+      };
+      readOutput(stdout, onLine, onFlood);
     }
     if (stderr) {
-      const onLine = (message: string): void => {
-        this.#isOutOfMemory ||= outOfMemoryLine.test(message);
-        logAsFlows(this.#options, { level: "warn", message });
+      const onLine: OnLine = (line, isCut) => {
+        this.#isOutOfMemory ||= outOfMemoryLine.test(line);
+        logAsFlows(this.#options, { level: "warn", message: this.#readText(line, maxLineChars, isCut) });
       };
       readOutput(stderr, onLine, onFlood);
     }
@@ -185,7 +191,7 @@ export class RuntimeProcess {
 
   #readFault(text: string): void {
     try {
-      this.#fault = parseFault(JSON.parse(text)) ?? this.#fault;
+      this.#fault = parseFault(JSON.parse(text), this.#readText) ?? this.#fault;
     } catch {
       // A flow has written it.
     }
@@ -210,6 +216,7 @@ export class RuntimeProcess {
   #openChannel(pipe: Duplex, child: ChildProcess): ChildChannel {
     const { protectedPorts, launcher } = this.#options;
     const channel = openChildChannel(pipe, {
+      readText: this.#readText,
       onMessage: (message) => this.#handleMessage(message),
       onInvalidMessage: () => {
         this.#isChannelInvalid = true;

@@ -1,6 +1,7 @@
-import { isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "../base/fields.ts";
 import type { Procedure } from "./calls.ts";
 import { cutText } from "./node-events.ts";
+import { redactJson } from "./redaction.ts";
 
 /** Where flows keep values between messages: for all flows, a flow or instance of a subflow, or a node. */
 export type ContextScope = { readonly kind: "global" } | { readonly kind: "flow" | "node"; readonly id: string };
@@ -50,62 +51,64 @@ export const maxValueBytes = 1024 * 1024;
 
 export const listContext: Procedure<InStore, ContextList | NoContext> = {
   name: "context.list",
-  parse: (result) => parseMissing(result) ?? parseList(result),
+  parse: (result, redact) => parseMissing(result, redact) ?? parseList(result, redact),
 };
 
 export const getContext: Procedure<GetContext, ReadContextValue | NoContext> = {
   name: "context.get",
-  parse: (result) => parseMissing(result) ?? parseValue(result),
+  parse: (result, redact) => parseMissing(result, redact) ?? parseValue(result, redact),
 };
 
 export const setContext: Procedure<SetContext, "done" | NoContext> = {
   name: "context.set",
-  parse: (result) => (result === "done" ? result : parseMissing(result)),
+  parse: (result, redact) => (result === "done" ? result : parseMissing(result, redact)),
 };
 
 export const deleteContext: Procedure<DeleteContext, "done" | NoContext> = {
   name: "context.delete",
-  parse: (result) => (result === "done" ? result : parseMissing(result)),
+  parse: (result, redact) => (result === "done" ? result : parseMissing(result, redact)),
 };
 
-function parseMissing(result: unknown): NoContext | undefined {
+type RedactText = (text: string) => string;
+
+function parseMissing(result: unknown, redact: RedactText): NoContext | undefined {
   if (!isFields(result)) {
     return undefined;
   }
   const { missing, stores, refused } = result;
   if (typeof refused === "string") {
-    return { refused: cutText(refused, 300) };
+    return { refused: cutText(redact(refused), 300) };
   }
   if (missing === "store") {
-    return { missing, stores: parseTexts(stores) ?? [] };
+    return { missing, stores: parseTexts(stores, redact) ?? [] };
   }
   return missing === "scope" || missing === "key" ? { missing } : undefined;
 }
 
-function parseList(result: unknown): ContextList | undefined {
+function parseList(result: unknown, redact: RedactText): ContextList | undefined {
   if (!isFields(result) || !Array.isArray(result["scopes"])) {
     return undefined;
   }
-  const stores = parseTexts(result["stores"]);
-  const scopes = result["scopes"].map(parseKeys);
+  const stores = parseTexts(result["stores"], redact);
+  const scopes = result["scopes"].map((each) => parseKeys(each, redact));
   return stores === undefined || !scopes.every((each) => each !== undefined)
     ? undefined
     : { stores, scopes, isTruncated: result["isTruncated"] === true };
 }
 
-function parseKeys(value: unknown): ContextKeys | undefined {
+function parseKeys(value: unknown, redact: RedactText): ContextKeys | undefined {
   if (!isFields(value)) {
     return undefined;
   }
-  const scope = parseScope(value["scope"]);
-  const keys = parseTexts(value["keys"]);
+  const scope = parseScope(value["scope"], redact);
+  const keys = parseTexts(value["keys"], redact);
   const { store } = value;
   return scope === undefined || keys === undefined || typeof store !== "string"
     ? undefined
-    : { scope, store: store.toWellFormed(), keys, isTruncated: value["isTruncated"] === true };
+    : { scope, store: redact(store.toWellFormed()), keys, isTruncated: value["isTruncated"] === true };
 }
 
-function parseScope(value: unknown): ContextScope | undefined {
+function parseScope(value: unknown, redact: RedactText): ContextScope | undefined {
   if (!isFields(value)) {
     return undefined;
   }
@@ -113,27 +116,40 @@ function parseScope(value: unknown): ContextScope | undefined {
   if (kind === "global") {
     return { kind };
   }
-  return (kind === "flow" || kind === "node") && typeof id === "string" ? { kind, id: id.toWellFormed() } : undefined;
-}
-
-function parseTexts(values: unknown): string[] | undefined {
-  return Array.isArray(values) && values.every((each) => typeof each === "string")
-    ? values.map((each: string) => each.toWellFormed())
+  return (kind === "flow" || kind === "node") && typeof id === "string"
+    ? { kind, id: redact(id.toWellFormed()) }
     : undefined;
 }
 
-function parseValue(result: unknown): ReadContextValue | undefined {
+function parseTexts(values: unknown, redact: RedactText): string[] | undefined {
+  return Array.isArray(values) && values.every((each) => typeof each === "string")
+    ? values.map((each: string) => redact(each.toWellFormed()))
+    : undefined;
+}
+
+function parseValue(result: unknown, redact: RedactText): ReadContextValue | undefined {
   if (!isFields(result)) {
     return undefined;
   }
   const { value, values, format } = result;
-  const isTruncated = result["isTruncated"] === true;
+  let isTruncated = result["isTruncated"] === true;
+  const redactText = (text: string): string => {
+    const redacted = redact(text);
+    isTruncated ||= redacted !== text;
+    return redacted;
+  };
   if (values !== undefined) {
-    return isFields(values) && !Array.isArray(values) && isBounded(values) ? { values, isTruncated } : undefined;
+    if (!isFields(values) || Array.isArray(values) || !isBounded(values)) {
+      return undefined;
+    }
+    const redacted = redactJson(values, redactText) as Fields;
+    return { values: redacted, isTruncated };
   }
-  return typeof format === "string" && format.length < 100 && value !== undefined && isBounded(value)
-    ? { value, format: format.toWellFormed(), isTruncated }
-    : undefined;
+  if (typeof format !== "string" || format.length >= 100 || value === undefined || !isBounded(value)) {
+    return undefined;
+  }
+  const redacted = redactJson(value, redactText);
+  return { value: redacted, format: redact(format.toWellFormed()), isTruncated };
 }
 
 const maxDepth = 45;

@@ -3,9 +3,7 @@ import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import { type CredentialSet, changedCredentials } from "../flows/credential-sets.ts";
 import type { Revision } from "../store/revision.ts";
 import { formatTraceparent } from "../telemetry/trace.ts";
-import { redactLine } from "./flow-log.ts";
 import type { Deploy, FlowsDeployed } from "./messages.ts";
-import { maxNameChars } from "./node-events.ts";
 import type { CompleteOptions } from "./options.ts";
 import { type DeploymentResult, type WaitOptions, pending, running } from "./runtime.ts";
 import { nameOptions } from "./sandbox.ts";
@@ -211,18 +209,18 @@ export class AppliedDeployments {
 }
 
 /** The result of a deployment, as its process has reported it. */
-export function toResult(
-  { failure, failedNodes = [], missingTypes = [], lacksModules }: FlowsDeployed,
-  redact: CompleteOptions["redact"],
-): DeploymentResult {
+export function toResult({
+  failure,
+  failedNodes = [],
+  missingTypes = [],
+  lacksModules,
+}: FlowsDeployed): DeploymentResult {
   if (failure !== undefined) {
-    const message = nameOptions(redactLine(failure, redact));
-    return { outcome: "failed", missingTypes, lacksModules, message };
+    return { outcome: "failed", missingTypes, lacksModules, message: nameOptions(failure) };
   }
   if (failedNodes.length === 0) {
     return running;
   }
-  const names = failedNodes.map((name) => redact(name, name.length >= maxNameChars));
-  const message = `nodes logged errors while they were started: ${names.join(", ")}`;
+  const message = `nodes logged errors while they were started: ${failedNodes.join(", ")}`;
   return { outcome: "degraded", missingTypes: [], message };
 }

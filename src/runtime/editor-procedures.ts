@@ -1,5 +1,6 @@
 import { type Fields, isFields } from "../base/fields.ts";
 import type { Procedure } from "./calls.ts";
+import { redactJson } from "./redaction.ts";
 
 // What Node-RED's own tools ask for, in the form in which Node-RED answers. Flows can forge each result.
 
@@ -17,7 +18,7 @@ type Found = { readonly result: Fields } | { readonly missing: true };
 /** `missing`: there is no such store. */
 export const readEditorContext: Procedure<EditorContextArgument, Found> = {
   name: "editor-context",
-  parse(value) {
+  parse(value, redact) {
     if (!isFields(value)) {
       return undefined;
     }
@@ -25,25 +26,29 @@ export const readEditorContext: Procedure<EditorContextArgument, Found> = {
       return { missing: true };
     }
     const { result } = value;
-    return isFields(result) ? { result } : undefined;
+    return isFields(result) ? { result: redactJson(result, redact) as Fields } : undefined;
   },
 };
 
 /** The settings that nodes export to the editor, and the names of the context stores. */
 export const readEditorSettings: Procedure<Record<string, never>, Fields> = {
   name: "editor-settings",
-  parse: (value) => (isFields(value) ? value : undefined),
+  parse: parseReport,
 };
 
 /** The report of Node-RED's diagnostics. */
 export const readDiagnostics: Procedure<Record<string, never>, Fields> = {
   name: "diagnostics",
-  parse: (value) => (isFields(value) ? value : undefined),
+  parse: parseReport,
 };
+
+function parseReport(value: unknown, redact: (text: string) => string): Fields | undefined {
+  return isFields(value) ? (redactJson(value, redact) as Fields) : undefined;
+}
 
 export type NodeCredentialsArgument = { readonly type: string; readonly id: string };
 
-/** The credentials of a node: texts, and of passwords only whether there is one, as `has_NAME`. */
+/** The credentials of a node, which are not redacted: texts, and of passwords only whether there is one, as `has_NAME`. */
 export const readNodeCredentials: Procedure<NodeCredentialsArgument, Fields> = {
   name: "node-credentials",
   parse: (value) =>

@@ -1,5 +1,5 @@
 import { isFields } from "../base/fields.ts";
-import { type NodeRef, type Redact, maxNameChars, parseNodeRef } from "./node-events.ts";
+import { type NodeRef, type ReadText, parseNodeRef } from "./node-events.ts";
 
 /** The node that has ended the process of the flows, as far as that is known. */
 export type Fault = {
@@ -12,12 +12,12 @@ export type Fault = {
 };
 
 /** Undefined if it is not valid: flows can write it. */
-export function parseFault(value: unknown): Fault | undefined {
+export function parseFault(value: unknown, read: ReadText): Fault | undefined {
   if (!isFields(value) || !isFields(value["node"])) {
     return undefined;
   }
   const { node, line, column, isCertain } = value;
-  const { nodeId, ...others } = parseNodeRef(node);
+  const { nodeId, ...others } = parseNodeRef(node, read);
   return nodeId === undefined
     ? undefined
     : {
@@ -33,15 +33,14 @@ function isPlace(value: unknown): value is number {
 }
 
 /** What an operator looks for in the editor. */
-export function describeFault({ node, line, isCertain }: Fault, redact: Redact = (text) => text): string {
-  const redactName = (text: string): string => redact(text, text.length >= maxNameChars);
+export function describeFault({ node, line, isCertain }: Fault): string {
   const { nodeType = "node", nodeName, flowLabel, flowId } = node;
   const flow = flowLabel ?? flowId;
-  const id = quote(redactName(node.nodeId));
-  const type = /^[\w ./@:-]+$/.test(nodeType) ? redactName(nodeType) : quote(redactName(nodeType));
+  const id = quote(node.nodeId);
+  const type = /^[\w ./@:-]+$/.test(nodeType) ? nodeType : quote(nodeType);
   const place = [
-    nodeName === undefined ? `${type} ${id}` : `${type} ${JSON.stringify(redactName(nodeName))} (${id})`,
-    ...(flow === undefined ? [] : [`flow ${JSON.stringify(redactName(flow))}`]),
+    nodeName === undefined ? `${type} ${id}` : `${type} ${JSON.stringify(nodeName)} (${id})`,
+    ...(flow === undefined ? [] : [`flow ${JSON.stringify(flow)}`]),
     ...(line === undefined ? [] : [`line ${line}`]),
   ].join(", ");
   return isCertain ? place : `the last active node was ${place}`;

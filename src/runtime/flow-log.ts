@@ -1,7 +1,7 @@
 import type { LogEntry } from "./messages.ts";
 import { isNodeError } from "./node-events.ts";
 import type { CompleteOptions } from "./options.ts";
-import { LogBudget, maxLineChars } from "./output.ts";
+import { LogBudget } from "./output.ts";
 import { nameOptions } from "./sandbox.ts";
 
 /** The log of one process of the flow runtime, within a budget: the child applies the same one, but flows can write to the channel directly. */
@@ -42,9 +42,4 @@ export class FlowLog {
 /** Logs what flows may have written. */
 export function logAsFlows({ log }: Pick<CompleteOptions, "log">, entry: LogEntry): void {
   log({ ...entry, message: nameOptions(entry.message) }, "flows");
-}
-
-/** Removes secrets from a line that flows may have written, and that may be cut. */
-export function redactLine(text: string, redact: CompleteOptions["redact"]): string {
-  return redact(text, text.length >= maxLineChars);
 }

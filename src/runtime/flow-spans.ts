@@ -1,6 +1,6 @@
 import { type Fields, isFields } from "../base/fields.ts";
 import type { SpanRecord } from "../telemetry/span-record.ts";
-import { type NodeRef, cutText, parseNodeRef } from "./node-events.ts";
+import { type NodeRef, type ReadText, parseNodeRef } from "./node-events.ts";
 
 // What the child records of the messages of flows. Flows can write these messages too: values are checked and limited.
 
@@ -43,13 +43,13 @@ const maxSpans = 500;
 export const maxRouteChars = 256;
 
 /** Ignores spans that are not valid; undefined if the message is not. */
-export function parseFlowSpans({ spans, dropped }: Fields): FlowSpans | undefined {
+export function parseFlowSpans({ spans, dropped }: Fields, read: ReadText): FlowSpans | undefined {
   if (!Array.isArray(spans)) {
     return undefined;
   }
   return {
     kind: "spans",
-    spans: spans.slice(0, maxSpans).flatMap((span: unknown) => (isFields(span) ? (parseSpan(span) ?? []) : [])),
+    spans: spans.slice(0, maxSpans).flatMap((span: unknown) => (isFields(span) ? (parseSpan(span, read) ?? []) : [])),
     dropped: typeof dropped === "number" && dropped >= 0 ? Math.min(Math.floor(dropped), 1e9) : 0,
   };
 }
@@ -77,8 +77,8 @@ export function toSpanRecord({ hasFailed, http, ...span }: FlowSpan): SpanRecord
   };
 }
 
-function parseSpan(fields: Fields): FlowSpan | undefined {
-  const { nodeId, ...node } = parseNodeRef(fields);
+function parseSpan(fields: Fields, read: ReadText): FlowSpan | undefined {
+  const { nodeId, ...node } = parseNodeRef(fields, read);
   const { traceId, spanId, parentSpanId, startMs, endMs, http, hasFailed } = fields;
   if (nodeId === undefined || !isId(traceId, 32) || !isId(spanId, 16) || !isTime(startMs) || !isTime(endMs)) {
     return undefined;
@@ -91,15 +91,15 @@ function parseSpan(fields: Fields): FlowSpan | undefined {
     ...(isId(parentSpanId, 16) && { parentSpanId }),
     startMs: Math.max(startMs, endMs - maxSpanMs),
     endMs: Math.max(startMs, endMs),
-    ...(isFields(http) && { http: parseExchange(http) }),
+    ...(isFields(http) && { http: parseExchange(http, read) }),
     ...(hasFailed === true && { hasFailed }),
   };
 }
 
-function parseExchange({ method, route, status }: Fields): HttpExchange {
+function parseExchange({ method, route, status }: Fields, read: ReadText): HttpExchange {
   return {
     method: typeof method === "string" && /^[A-Z]{1,16}$/.test(method) ? method : "_OTHER",
-    route: typeof route === "string" ? cutText(route, maxRouteChars) : "",
+    route: typeof route === "string" ? read(route, maxRouteChars) : "",
     status: typeof status === "number" && status >= 100 && status <= 599 ? Math.floor(status) : 0,
   };
 }

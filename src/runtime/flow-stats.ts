@@ -1,13 +1,6 @@
 import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
 import { Series } from "../telemetry/series.ts";
-import {
-  type Measurements,
-  type NodeMeasurement,
-  type ResponseClass,
-  type TabMeasurement,
-  maxMeasuredIdChars,
-} from "./measurements.ts";
-import type { Redact } from "./node-events.ts";
+import { type Measurements, type NodeMeasurement, type ResponseClass, type TabMeasurement } from "./measurements.ts";
 
 /** What nodes of a tab have done since the service was started, or since the tab was last forgotten. */
 type TabStats = {
@@ -35,23 +28,16 @@ const forgottenMs = 60 * 60_000;
 /** Without a report for so long, there is no process, or it is blocked. */
 const staleMs = 10_000;
 
-type FlowStatsOptions = {
-  readonly redact: Redact;
-  readonly now?: () => number;
-};
-
 /** Sums up what the processes of the flows measure. The memory is bounded, whatever ids flows make up. */
 export class FlowStats {
   readonly #tabs: RecentMap<TabStats>;
   readonly #nodes: RecentMap<NodeStats>;
-  readonly #redact: (text: string) => string;
   readonly #now: () => number;
   #process: ProcessMeasurement | undefined;
   #reportedMs = 0;
   #cpuSeconds = 0;
 
-  constructor({ redact, now = () => performance.now() }: FlowStatsOptions) {
-    this.#redact = (text) => redact(text, text.length >= maxMeasuredIdChars);
+  constructor(now: () => number = () => performance.now()) {
     this.#now = now;
     this.#tabs = new RecentMap(maxTabs, now);
     this.#nodes = new RecentMap(maxNodes, now);
@@ -84,8 +70,8 @@ export class FlowStats {
   }
 
   #addTab({ tab, label, messages, errors, durations, responses, responseDurations }: TabMeasurement): void {
-    const stats = this.#tabs.find(this.#redact(tab), createTab);
-    stats.label = stats.tab === others ? others : this.#redact(label);
+    const stats = this.#tabs.find(tab, createTab);
+    stats.label = stats.tab === others ? others : label;
     stats.messages += messages;
     stats.errors += errors;
     stats.durations.add(durations);
@@ -96,8 +82,8 @@ export class FlowStats {
   }
 
   #addNode({ tab, node, type, messages, errors, count, seconds }: NodeMeasurement): void {
-    const stats = this.#nodes.find(this.#redact(node), (id) =>
-      id === others ? createNode(others, others, others) : createNode(this.#redact(tab), id, this.#redact(type)),
+    const stats = this.#nodes.find(node, (id) =>
+      id === others ? createNode(others, others, others) : createNode(tab, id, type),
     );
     stats.messages += messages;
     stats.errors += errors;

@@ -60,10 +60,10 @@ export class InstanceKeeper {
     this.#onResult = onResult;
     this.#backoff = new Backoff(options);
     this.#exclusion = new ModuleExclusion(options);
-    const { contextDatabase: database, nodeStorage: storage, fence, log } = options;
+    const { contextDatabase: database, nodeStorage: storage, fence, log, redaction } = options;
     this.#kept = {
       context: database && new ContextValues({ database, token: fence?.token, log }),
-      writes: storage && new NodeWrites({ storage, token: fence?.token, log }),
+      writes: storage && new NodeWrites({ storage, token: fence?.token, log, redact: redaction.redact }),
     };
   }
 

@@ -1,7 +1,7 @@
 import { type Fields, isFields } from "../base/fields.ts";
 import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
 import { type Durations, buckets, type NodeReading, type TabReading } from "../telemetry/series.ts";
-import { cutText } from "./node-events.ts";
+import type { ReadText } from "./node-events.ts";
 
 // What the child measures of the flows. Flows can write these messages too: values are checked and limited.
 
@@ -38,7 +38,7 @@ export const maxMeasuredIdChars = 128;
 const maxCount = 1e9;
 
 /** Undefined if it is not valid. */
-export function parseMeasurements({ process, tabs, nodes }: Fields): Measurements | undefined {
+export function parseMeasurements({ process, tabs, nodes }: Fields, read: ReadText): Measurements | undefined {
   if (!isFields(process) || !Array.isArray(tabs) || !Array.isArray(nodes)) {
     return undefined;
   }
@@ -52,16 +52,25 @@ export function parseMeasurements({ process, tabs, nodes }: Fields): Measurement
       cpuSeconds: parseNumber(process["cpuSeconds"]),
       seconds: parseNumber(process["seconds"]),
     },
-    tabs: tabs.slice(0, maxReportedTabs).filter(isFields).map(parseTab),
-    nodes: nodes.slice(0, maxReportedNodes).filter(isFields).map(parseNode),
+    tabs: tabs
+      .slice(0, maxReportedTabs)
+      .filter(isFields)
+      .map((tab) => parseTab(tab, read)),
+    nodes: nodes
+      .slice(0, maxReportedNodes)
+      .filter(isFields)
+      .map((node) => parseNode(node, read)),
   };
 }
 
-function parseTab({ tab, label, messages, errors, durations, responses, responseDurations }: Fields): TabMeasurement {
+function parseTab(
+  { tab, label, messages, errors, durations, responses, responseDurations }: Fields,
+  read: ReadText,
+): TabMeasurement {
   const counts = isFields(responses) ? responses : {};
   return {
-    tab: parseId(tab),
-    label: parseId(label),
+    tab: parseId(tab, read),
+    label: parseId(label, read),
     messages: parseNumber(messages),
     errors: parseNumber(errors),
     durations: parseDurations(durations),
@@ -72,11 +81,11 @@ function parseTab({ tab, label, messages, errors, durations, responses, response
   };
 }
 
-function parseNode({ tab, node, type, messages, errors, count, seconds }: Fields): NodeMeasurement {
+function parseNode({ tab, node, type, messages, errors, count, seconds }: Fields, read: ReadText): NodeMeasurement {
   return {
-    tab: parseId(tab),
-    node: parseId(node),
-    type: parseId(type),
+    tab: parseId(tab, read),
+    node: parseId(node, read),
+    type: parseId(type, read),
     messages: parseNumber(messages),
     errors: parseNumber(errors),
     count: parseNumber(count),
@@ -94,8 +103,8 @@ function parseDurations(value: unknown): Durations {
   };
 }
 
-function parseId(value: unknown): string {
-  return typeof value === "string" ? cutText(value, maxMeasuredIdChars) : "";
+function parseId(value: unknown, read: ReadText): string {
+  return typeof value === "string" ? read(value, maxMeasuredIdChars) : "";
 }
 
 function parseNumber(value: unknown, max = maxCount): number {

@@ -9,6 +9,7 @@ import { type Measurements, parseMeasurements } from "./measurements.ts";
 import {
   type NodeEvents,
   type NodeRef,
+  type ReadText,
   cutText,
   maxCount,
   maxNameChars,
@@ -242,13 +243,19 @@ const maxNames = 1_000;
 export const maxNodeTypes = 2_000;
 export const maxNodeTypesChars = 64 * 1024;
 
-/** One for each kind of message. Flows can write to the channel too, so values are checked and their lengths are limited. */
+/**
+ * One for each kind of message. Flows can write to the channel too, so values are checked, and texts are redacted and limited in their
+ * lengths by `read`. Context is kept as it is, parts of replies are redacted when they are complete, and node types are those of modules.
+ */
 const decoders: {
-  readonly [Kind in FromChild["kind"]]: (fields: Fields) => Extract<FromChild, { kind: Kind }> | undefined;
+  readonly [Kind in FromChild["kind"]]: (
+    fields: Fields,
+    read: ReadText,
+  ) => Extract<FromChild, { kind: Kind }> | undefined;
 } = {
   heartbeat: () => ({ kind: "heartbeat" }),
-  log(fields) {
-    const entry = parseLogEntry(fields["entry"]);
+  log(fields, read) {
+    const entry = parseLogEntry(fields["entry"], read);
     return entry && { kind: "log", entry };
   },
   nodes: parseNodeEvents,
@@ -263,20 +270,22 @@ const decoders: {
     ...(isRefused === true && { isRefused }),
     ...parseNodeTypes(nodeTypes),
   }),
-  "listen-failed": ({ address, code }) =>
-    isWord(address) && isWord(code) ? { kind: "listen-failed", address, code } : undefined,
+  "listen-failed": ({ address, code }, read) =>
+    isWord(address) && isWord(code)
+      ? { kind: "listen-failed", address: read(address, maxNameChars), code: read(code, maxNameChars) }
+      : undefined,
   "deploy-started": ({ id }) => (typeof id === "number" ? { kind: "deploy-started", id } : undefined),
-  deployed({ id, failure, missingTypes, lacksModules, failedNodes, rejected }) {
+  deployed({ id, failure, missingTypes, lacksModules, failedNodes, rejected }, read) {
     if (typeof id !== "number") {
       return undefined;
     }
     return {
       kind: "deployed",
       id,
-      ...(typeof failure === "string" && { failure: cutText(failure, maxLineChars) }),
-      ...(Array.isArray(missingTypes) && { missingTypes: parseNames(missingTypes) }),
+      ...(typeof failure === "string" && { failure: read(failure, maxLineChars) }),
+      ...(Array.isArray(missingTypes) && { missingTypes: parseNames(missingTypes, read) }),
       ...(lacksModules === true && { lacksModules }),
-      ...(Array.isArray(failedNodes) && { failedNodes: parseNames(failedNodes) }),
+      ...(Array.isArray(failedNodes) && { failedNodes: parseNames(failedNodes, read) }),
       ...(rejected === true && { rejected }),
     };
   },
@@ -295,21 +304,21 @@ const decoders: {
     const part = parsePart(fields);
     return part && { kind: "node-write", ...part };
   },
-  crashed({ cause, fault: value }) {
-    const fault = parseFault(value);
+  crashed({ cause, fault: value }, read) {
+    const fault = parseFault(value, read);
     return typeof cause === "string"
-      ? { kind: "crashed", cause: cutText(cause, maxLineChars), ...(fault !== undefined && { fault }) }
+      ? { kind: "crashed", cause: read(cause, maxLineChars), ...(fault !== undefined && { fault }) }
       : undefined;
   },
 };
 
 /** Parses a message of the child; undefined if it is not valid. */
-export function parseFromChild(value: unknown): FromChild | undefined {
+export function parseFromChild(value: unknown, read: ReadText): FromChild | undefined {
   if (!isFields(value)) {
     return undefined;
   }
   const kind = value["kind"];
-  return typeof kind === "string" && isKind(kind) ? decoders[kind](value) : undefined;
+  return typeof kind === "string" && isKind(kind) ? decoders[kind](value, read) : undefined;
 }
 
 function isKind(kind: string): kind is FromChild["kind"] {
@@ -321,17 +330,17 @@ function parsePart({ part, isLast }: Fields): Part | undefined {
 }
 
 function parseNodeTypes(value: unknown): Pick<Ready, "nodeTypes"> {
-  return Array.isArray(value) ? { nodeTypes: parseNames(value, maxNodeTypes) } : {};
+  return Array.isArray(value) ? { nodeTypes: parseNames(value, cutText, maxNodeTypes) } : {};
 }
 
-function parseNames(values: readonly unknown[], max = maxNames): string[] {
+function parseNames(values: readonly unknown[], read: ReadText, max = maxNames): string[] {
   return values
     .slice(0, max)
     .filter((value) => typeof value === "string")
-    .map((name) => cutText(name, maxNameChars));
+    .map((name) => read(name, maxNameChars));
 }
 
-function parseLogEntry(value: unknown): LogEntry | undefined {
+function parseLogEntry(value: unknown, read: ReadText): LogEntry | undefined {
   if (!isFields(value)) {
     return undefined;
   }
@@ -342,10 +351,10 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
   }
   return {
     level,
-    message: cutText(message, maxLineChars),
-    ...parseNodeRef(value),
+    message: read(message, maxLineChars),
+    ...parseNodeRef(value, read),
     ...(typeof dropped === "number" && dropped >= 0 && { dropped: Math.min(Math.floor(dropped), maxCount) }),
-    ...(typeof traceparent === "string" && { traceparent: cutText(traceparent, maxNameChars) }),
+    ...(typeof traceparent === "string" && { traceparent: read(traceparent, maxNameChars) }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { type Fields, isFields } from "../base/fields.ts";
 import { maxLineChars } from "./output.ts";
+import { type Redact, redactJson } from "./redaction.ts";
 
 // What the child reports of the nodes that it runs. Flows can write these messages too: values are checked, and their lengths limited.
 
@@ -129,9 +130,6 @@ export interface NodeObserver {
   onDemand(listener: () => void): Disposable;
 }
 
-/** Removes the values of credentials from a text. `isCut`: it may end within one. */
-export type Redact = (text: string, isCut: boolean) => string;
-
 /** The size of a message, in bytes of JSON, and of one event in it. */
 export const maxMessageBytes = 60 * 1024;
 export const maxTextBytes = 16 * 1024;
@@ -147,25 +145,25 @@ export const maxPathLength = 16;
 const maxEvents = 1_000;
 
 /** Ignores events that are not valid; undefined if the message is not. */
-export function parseNodeEvents({ events, dropped }: Fields): NodeEvents | undefined {
+export function parseNodeEvents({ events, dropped }: Fields, read: ReadText): NodeEvents | undefined {
   if (!Array.isArray(events)) {
     return undefined;
   }
   return {
     kind: "nodes",
-    events: events.slice(0, maxEvents).flatMap((event) => parseNodeEvent(event) ?? []),
+    events: events.slice(0, maxEvents).flatMap((event) => parseNodeEvent(event, read) ?? []),
     ...(isFields(dropped) && { dropped: parseDropped(dropped) }),
   };
 }
 
-function parseNodeEvent(value: unknown): NodeEvent | undefined {
+function parseNodeEvent(value: unknown, read: ReadText): NodeEvent | undefined {
   if (!isFields(value)) {
     return undefined;
   }
   if (value["kind"] === "editor") {
-    return parseEditorMessage(value);
+    return parseEditorMessage(value, read);
   }
-  const ref = parseNodeRef(value);
+  const ref = parseNodeRef(value, read);
   const { nodeId, ...others } = ref;
   if (nodeId === undefined) {
     return undefined;
@@ -176,19 +174,19 @@ function parseNodeEvent(value: unknown): NodeEvent | undefined {
       return {
         kind: "status",
         ...node,
-        ...parseTexts(["text"], value, maxStatusChars),
-        ...parseTexts(["fill", "shape"], value),
+        ...parseTexts(["text"], value, read, maxStatusChars),
+        ...parseTexts(["fill", "shape"], value, read),
       };
     case "error":
-      return parseNodeError(node, value);
+      return parseNodeError(node, value, read);
     case "debug":
       return typeof value["value"] !== "string"
         ? undefined
         : {
             kind: "debug",
             ...node,
-            value: cutText(value["value"], maxTextBytes),
-            ...parseTexts(["topic", "property", "format"], value),
+            value: read(value["value"], maxTextBytes, value["truncated"] === true),
+            ...parseTexts(["topic", "property", "format"], value, read),
             ...(value["truncated"] === true && { truncated: true }),
           };
     case "counts":
@@ -207,17 +205,31 @@ function parseNodeEvent(value: unknown): NodeEvent | undefined {
   }
 }
 
-function parseEditorMessage({ topic, json, retained }: Fields): EditorMessage | undefined {
-  if (typeof topic !== "string" || typeof json !== "string" || json.length > maxEditorBytes) {
+function parseEditorMessage({ topic, json, retained }: Fields, read: ReadText): EditorMessage | undefined {
+  if (typeof topic !== "string" || typeof json !== "string" || json.length > maxEditorBytes || !isModuleTopic(topic)) {
     return undefined;
   }
-  return isModuleTopic(topic)
-    ? { kind: "editor", topic: topic.toWellFormed(), json, ...(retained === true && { retained }) }
-    : undefined;
+  const data = readJson(json, read);
+  return data === undefined
+    ? undefined
+    : { kind: "editor", topic: read(topic, maxNameChars), json: data, ...(retained === true && { retained }) };
 }
 
-function parseNodeError(node: NodeRef, value: Fields): NodeError | undefined {
-  const { message, line, column, count } = value;
+/** Reads the texts in JSON; undefined if it is not valid, or nested too deeply. */
+function readJson(json: string, read: ReadText): string | undefined {
+  try {
+    return JSON.stringify(redactJson(JSON.parse(json), (text) => read(text, maxEditorBytes)));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof RangeError) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+function parseNodeError(node: NodeRef, value: Fields, read: ReadText): NodeError | undefined {
+  const { message, stack, line, column, count } = value;
+  const isCut = value["truncated"] === true;
   const level = errorLevels.find((known) => known === value["level"]);
   if (level === undefined || typeof message !== "string") {
     return undefined;
@@ -226,26 +238,26 @@ function parseNodeError(node: NodeRef, value: Fields): NodeError | undefined {
     kind: "error",
     ...node,
     level,
-    message: cutText(message, maxLineChars),
-    ...parseTexts(["stack"], value, maxLineChars),
+    message: read(message, maxLineChars, isCut),
+    ...(typeof stack === "string" && { stack: read(stack, maxLineChars, isCut) }),
     ...(line !== undefined && { line: parseCount(line) }),
     ...(column !== undefined && { column: parseCount(column) }),
     count: Math.max(1, parseCount(count)),
     ...(value["caught"] === true && { caught: true }),
-    ...(value["truncated"] === true && { truncated: true }),
+    ...(isCut && { truncated: true }),
   };
 }
 
 /** The fields of a node that are valid. */
-export function parseNodeRef(value: Fields): Partial<NodeRef> {
+export function parseNodeRef(value: Fields, read: ReadText): Partial<NodeRef> {
   const { subflowPath } = value;
   return {
-    ...parseTexts(["nodeId", "nodeType", "nodeName", "flowId", "flowLabel"], value),
+    ...parseTexts(["nodeId", "nodeType", "nodeName", "flowId", "flowLabel"], value, read),
     ...(Array.isArray(subflowPath) && {
       subflowPath: subflowPath
         .slice(0, maxPathLength)
         .filter((id) => typeof id === "string")
-        .map((id) => cutText(id, maxNameChars)),
+        .map((id) => read(id, maxNameChars)),
     }),
   };
 }
@@ -254,16 +266,24 @@ export function parseNodeRef(value: Fields): Partial<NodeRef> {
 function parseTexts<Name extends string>(
   names: readonly Name[],
   fields: Fields,
+  read: ReadText,
   maxChars = maxNameChars,
 ): { readonly [N in Name]?: string } {
   const texts: { [N in Name]?: string } = {};
   for (const name of names) {
     const value = fields[name];
     if (typeof value === "string") {
-      texts[name] = cutText(value, maxChars);
+      texts[name] = read(value, maxChars);
     }
   }
   return texts;
+}
+
+/** Reads a text that flows can write: shortens it, and redacts it then. `isCut`: it was cut before, and may end within a value. */
+export type ReadText = (text: string, maxChars: number, isCut?: boolean) => string;
+
+export function createReadText(redact: Redact): ReadText {
+  return (text, maxChars, isCut = false) => redact(cutText(text, maxChars), isCut || text.length >= maxChars);
 }
 
 /** Shortens a text that flows can write. Lone surrogates, which the cut can leave too, are replaced: events can't be encoded with them. */

@@ -3,6 +3,7 @@ import { isFields } from "../base/fields.ts";
 import type { CredentialSets, CredentialValue } from "../flows/configuration.ts";
 import { type CredentialSet, isSameSet } from "../flows/credential-sets.ts";
 import type { LogEntry } from "./messages.ts";
+import type { Redact } from "./redaction.ts";
 import { findJsonViolation, findKeyViolation } from "../flows/violation.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import { writtenLimits } from "../store/node-credentials.ts";
@@ -79,6 +80,7 @@ type Options = {
   readonly storage: NodeStorage;
   /** That of the lease with which the flows run; undefined: there is none. */
   readonly token: number | undefined;
+  readonly redact: Redact;
 };
 
 /**
@@ -299,7 +301,7 @@ export class NodeWrites {
   }
 
   #refuse(name: string, problem: string, done: Done): void {
-    const message = `${name} can't be stored: ${problem}`;
+    const message = `${this.#options.redact(name, true)} can't be stored: ${problem}`;
     if (!this.#warned.has(message) && this.#warned.size < 1_000) {
       this.#warned.add(message);
       this.#warn(message);

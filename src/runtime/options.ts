@@ -12,9 +12,10 @@ import { type Certificate, defaultFlowSettings, type FlowSettings } from "./flow
 import { keepLast, readCertainManifest } from "./manifest.ts";
 import type { LogEntry, LogLevel, ModuleLists } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
-import type { NodeObserver, Redact } from "./node-events.ts";
+import type { NodeObserver } from "./node-events.ts";
 import type { NodeStorage } from "./node-writes.ts";
 import { ProtectedPorts } from "./protected-ports.ts";
+import { type Redaction, noRedaction } from "./redaction.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
 export type SandboxPermissions = {
@@ -101,8 +102,8 @@ export type RuntimeOptions = Partial<FlowSettings> & {
     | undefined;
   /** `source` is `runtime` for entries of this process, and `flows` for entries and output of the child. */
   readonly log: (entry: LogEntry, source: LogSource) => void;
-  /** Redacts the reasons why flows do not run. Defaults to leaving them as they are. */
-  readonly redact?: Redact;
+  /** Redacts what flows write. Defaults to leaving it as it is. */
+  readonly redaction?: Redaction;
   /** Receives what happens to nodes. Absent: nobody does. */
   readonly nodes?: NodeObserver | undefined;
   /** Sums up what flows do. Absent: nothing is measured. */
@@ -212,7 +213,7 @@ export function completeOptions(
     contextDatabase: undefined,
     nodeStorage: undefined,
     processFile: undefined,
-    redact: (text) => text,
+    redaction: noRedaction,
     nodes: undefined,
     stats: undefined,
     measuresNodes: false,

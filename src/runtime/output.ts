@@ -2,12 +2,15 @@ import type { Readable } from "node:stream";
 
 const newline = 0x0a;
 
+/** `isCut`: the line may have been longer. */
+export type OnLine = (text: string, isCut: boolean) => void;
+
 /**
  * Reads the output of a process line by line. It never stops reading, because a full pipe would block the process; output
  * beyond the budget is dropped, and `onFlood` called.
  */
-export function readOutput(stream: Readable, onLine: (text: string) => void, onFlood: () => void): void {
-  const budget = new LogBudget((bytes) => onLine(`(${bytes} bytes of output were dropped)`));
+export function readOutput(stream: Readable, onLine: OnLine, onFlood: () => void): void {
+  const budget = new LogBudget((bytes) => onLine(`(${bytes} bytes of output were dropped)`, false), outputLimits);
   /** The incomplete line, up to the maximum length. */
   let pending: Buffer[] = [];
   let pendingBytes = 0;
@@ -30,9 +33,9 @@ export function readOutput(stream: Readable, onLine: (text: string) => void, onF
     }
   }
 
-  function endLine(): void {
+  function endLine(isCut = pendingBytes >= maxLineChars): void {
     if (pendingBytes > 0) {
-      onLine(Buffer.concat(pending).toString("utf8").trimEnd());
+      onLine(Buffer.concat(pending).toString("utf8").trimEnd(), isCut);
     }
     clear();
     isDropping = false;
@@ -41,7 +44,7 @@ export function readOutput(stream: Readable, onLine: (text: string) => void, onF
   stream.on("data", (chunk: Buffer) => {
     let start = 0;
     for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, start)) {
-      if (!budget.take()) {
+      if (!budget.take(Math.min(at - start + pendingBytes, maxLineChars))) {
         // Drops the rest of the chunk at once: counting the lines of a flood would cost more than reading it.
         budget.countDropped(chunk.length - start + pendingBytes);
         clear();
@@ -56,50 +59,56 @@ export function readOutput(stream: Readable, onLine: (text: string) => void, onF
     add(chunk.subarray(start));
   });
   stream.on("end", () => {
-    endLine();
+    endLine(true);
     budget.flush();
   });
 }
 
+const defaultLimits = { lines: 1_000, bytes: Infinity, windowMs: 5_000 };
+
+/** A line is searched for the values of credentials, which can take a microsecond for each byte of it. */
+const outputLimits = { bytes: 1024 * 1024 };
+
 /**
- * Limits the number of lines per time window, so that a flow that logs in a loop does not use up the parent's time or the
+ * Limits the number of lines per time window, and of their bytes, so that a flow that logs in a loop does not use up the parent's time or the
  * child's memory. The default is far more than a person reads and far less than a process can write.
  */
 export class LogBudget {
   readonly #report: (dropped: number) => void;
-  readonly #lines: number;
-  readonly #windowMs: number;
-  #remaining: number;
+  readonly #limits: typeof defaultLimits;
+  #lines = 0;
+  #bytes = 0;
   #windowStartMs = performance.now();
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** `report` is called with the number of lines or bytes that were dropped, at most once per time window. */
-  constructor(report: (dropped: number) => void, { lines, windowMs } = { lines: 1_000, windowMs: 5_000 }) {
+  constructor(report: (dropped: number) => void, limits: Partial<typeof defaultLimits> = {}) {
     this.#report = report;
-    this.#lines = lines;
-    this.#windowMs = windowMs;
-    this.#remaining = lines;
+    this.#limits = { ...defaultLimits, ...limits };
   }
 
   /** Takes one line from the budget; false if it is used up. */
-  take(): boolean {
+  take(bytes = 0): boolean {
+    const { lines, windowMs, bytes: maxBytes } = this.#limits;
     const nowMs = performance.now();
-    if (nowMs - this.#windowStartMs >= this.#windowMs) {
+    if (nowMs - this.#windowStartMs >= windowMs) {
       this.#windowStartMs = nowMs;
-      this.#remaining = this.#lines;
+      this.#lines = 0;
+      this.#bytes = 0;
     }
-    if (this.#remaining === 0) {
+    if (this.#lines >= lines || this.#bytes + bytes > maxBytes) {
       return false;
     }
-    this.#remaining -= 1;
+    this.#lines += 1;
+    this.#bytes += bytes;
     return true;
   }
 
   /** Adds to what is reported as dropped, in lines or bytes. */
   countDropped(amount: number): void {
     this.#dropped += amount;
-    this.#timer ??= setTimeout(() => this.flush(), this.#windowMs).unref();
+    this.#timer ??= setTimeout(() => this.flush(), this.#limits.windowMs).unref();
   }
 
   /** Reports immediately what was dropped since the last report. */

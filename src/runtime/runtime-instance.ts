@@ -14,7 +14,7 @@ import {
 } from "./deployment-queue.ts";
 import { ExitReport } from "./exit-report.ts";
 import type { InstanceEvents } from "./instance-events.ts";
-import { FlowLog, logAsFlows, redactLine } from "./flow-log.ts";
+import { FlowLog, logAsFlows } from "./flow-log.ts";
 import { loadModulesMessage } from "./launch.ts";
 import { LoadedModules } from "./loaded-modules.ts";
 import { type NodeWrites, maxWriteBytes, parseNodeWrite } from "./node-writes.ts";
@@ -84,6 +84,7 @@ export class RuntimeInstance {
     this.#calls = new Calls(
       (call, argument, onSent) => this.#process.send(call, argument, onSent),
       (message) => this.#flowLog.write({ level: "error", message: `the flow runtime has failed: ${message}` }),
+      options.redaction,
     );
     this.#heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => this.#checkLiveness(heartbeatAgeMs));
   }
@@ -187,10 +188,16 @@ export class RuntimeInstance {
       return;
     }
     const { revision, trace } = deployment;
+    const sent = this.#writes?.credentialsOf(revision) ?? revision.credentials;
+    const learned = this.#options.redaction.learn(sent);
+    if (learned !== undefined) {
+      void learned.then(() => this.#send(deployment));
+      return;
+    }
     const id = this.#deploymentId;
-    this.#sent = this.#writes?.credentialsOf(revision) ?? revision.credentials;
+    this.#sent = sent;
     this.#delivered = [...this.#delivered.slice(-1), [id, revision.seq]];
-    const credentials = { credentials: this.#sent, previous: this.#applied.credentials };
+    const credentials = { credentials: sent, previous: this.#applied.credentials };
     const message = deployMessage(id, deployment, credentials, this.#deploySpan?.context ?? trace);
     this.#process.send(message, revision.flows.json);
   }
@@ -356,14 +363,13 @@ export class RuntimeInstance {
     this.#deploySpan?.end(failure === undefined ? undefined : "failed");
     this.#deploySpan = undefined;
     this.#enter("idle");
-    this.#events.onDeployed(deployment, toResult(deployed, this.#options.redact), isFirst);
+    this.#events.onDeployed(deployment, toResult(deployed), isFirst);
   }
 
   #handleCrashed(message: Crashed): void {
-    const cause = redactLine(message.cause, this.#options.redact);
-    if (this.#exitReport.recordCrash({ ...message, cause })) {
+    if (this.#exitReport.recordCrash(message)) {
       // A flow can send this message too.
-      logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${cause}` });
+      logAsFlows(this.#options, { level: "fatal", message: `the flow runtime crashed: ${message.cause}` });
     }
   }
 

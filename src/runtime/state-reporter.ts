@@ -4,7 +4,6 @@ import { formatTraceparent } from "../telemetry/trace.ts";
 import { type Fault, describeFault } from "./fault.ts";
 import { readFlowRuntimeVersion } from "./manifest.ts";
 import type { CompleteOptions } from "./options.ts";
-import type { Redact } from "./node-events.ts";
 import type { RuntimeState, RuntimeStateReason, RuntimeStatus } from "./runtime.ts";
 
 const uneventful: ReadonlySet<RuntimeState> = new Set(["starting", "running", "stopped", "standby", "disabled"]);
@@ -18,7 +17,6 @@ type StateChange = {
 /** Keeps the state of the runtime, logs its changes and notifies listeners. */
 export class StateReporter {
   readonly #log: CompleteOptions["log"];
-  readonly #redact: Redact | undefined;
   readonly #flowRuntime = { name: "node-red", version: readFlowRuntimeVersion() };
   readonly #listeners = createListeners<void>();
   #state: RuntimeState = "starting";
@@ -27,9 +25,8 @@ export class StateReporter {
   #reason: RuntimeStateReason | undefined;
   #fault: Fault | undefined;
 
-  constructor(log: CompleteOptions["log"], redact?: Redact) {
+  constructor(log: CompleteOptions["log"]) {
     this.#log = log;
-    this.#redact = redact;
   }
 
   get state(): RuntimeState {
@@ -50,8 +47,7 @@ export class StateReporter {
 
   /** The message is completed by the node that is at fault. */
   set(state: RuntimeState, cause?: string, { trace = ROOT_CONTEXT, reason, fault }: StateChange = {}): void {
-    const message =
-      cause === undefined || fault === undefined ? cause : `${cause} (${describeFault(fault, this.#redact)})`;
+    const message = cause === undefined || fault === undefined ? cause : `${cause} (${describeFault(fault)})`;
     const isChanged = state !== this.#state || message !== this.#message;
     this.#state = state;
     this.#message = message;

@@ -77,7 +77,7 @@ class Supervisor implements Runtime {
   constructor(options: CompleteOptions) {
     this.#options = options;
     this.#renewals = new Renewals(options);
-    this.#reporter = new StateReporter(options.log, options.redact);
+    this.#reporter = new StateReporter(options.log);
     this.#keeper = new InstanceKeeper({
       options,
       queue: this.#queue,

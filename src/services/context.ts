@@ -6,7 +6,6 @@ import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import { FlowgateError } from "../errors.ts";
 import { quoteInput } from "../flows/violation.ts";
-import { type Redactor, redactJson } from "../live/redactor.ts";
 import type { Procedure } from "../runtime/calls.ts";
 import {
   type ContextScope,
@@ -20,8 +19,6 @@ import { callRunner, type Runner } from "./runner.ts";
 
 type ContextOptions = Runner & {
   readonly audit: Pick<AuditRecorder, "record">;
-  /** Removes values of credentials. */
-  readonly redactor: () => Redactor;
 };
 
 /** The values that the flows of this replica keep between messages. */
@@ -31,15 +28,12 @@ export function contextService(options: ContextOptions): ServiceImpl<typeof Cont
       const { stores, scopes, isTruncated } = await call(listContext, { store: orNone(store) }, { store }, context);
       return {
         stores: [...stores],
-        scopes: scopes.map((each) => {
-          const redactor = options.redactor();
-          return {
-            scope: redactor.redact(formatScope(each.scope)),
-            store: each.store,
-            keys: each.keys.map((key) => redactor.redact(key)),
-            truncated: each.isTruncated,
-          };
-        }),
+        scopes: scopes.map((each) => ({
+          scope: formatScope(each.scope),
+          store: each.store,
+          keys: [...each.keys],
+          truncated: each.isTruncated,
+        })),
         truncated: isTruncated,
       };
     },
@@ -47,16 +41,10 @@ export function contextService(options: ContextOptions): ServiceImpl<typeof Cont
     async getContext({ scope, store }, context) {
       const place = parsePlace(scope);
       const found = await call(getContext, { ...place, store: orNone(store) }, { scope, store }, context);
-      const isScope = "values" in found;
-      const { json, isRedacted } = redactJson(
-        options.redactor(),
-        isScope ? found.values : found.value,
-        found.isTruncated,
-      );
-      const truncated = found.isTruncated || isRedacted;
-      return isScope
-        ? { values: json as JsonObject, truncated }
-        : { value: fromJson(ValueSchema, json as JsonValue), format: found.format, truncated };
+      const { isTruncated: truncated } = found;
+      return "values" in found
+        ? { values: found.values as JsonObject, truncated }
+        : { value: fromJson(ValueSchema, found.value as JsonValue), format: found.format, truncated };
     },
 
     async setContext({ scope, content, store }, context) {

@@ -6,7 +6,6 @@ import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { createListeners } from "../../src/base/listeners.ts";
 import { HealthMonitor } from "../../src/health/monitor.ts";
 import { NodeStates } from "../../src/live/node-states.ts";
-import { Redactor } from "../../src/live/redactor.ts";
 import type { DeploymentResult, RevisionResult, RuntimeStatus } from "../../src/runtime/runtime.ts";
 import type { Cluster } from "../../src/store/cluster.ts";
 import type { Revision } from "../../src/store/revision.ts";
@@ -45,7 +44,6 @@ async function openRecorder(cluster?: Cluster) {
       desired,
       cluster,
       disk: async () => undefined,
-      redactor: () => new Redactor(new Set()),
     }),
   );
   const log = pino({ level: "silent" });

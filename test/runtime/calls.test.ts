@@ -3,6 +3,11 @@ import { FlowgateError } from "../../src/errors.ts";
 import { Calls, maxReplyBytes, type Procedure } from "../../src/runtime/calls.ts";
 import { createCallServer, type CallHandler } from "../../src/runtime/child/call-server.ts";
 import { type Reply, parseFromChild } from "../../src/runtime/messages.ts";
+import { cutText } from "../../src/runtime/node-events.ts";
+import { noRedaction } from "../../src/runtime/redaction.ts";
+import * as contextProcedures from "../../src/runtime/context-procedures.ts";
+import * as editorProcedures from "../../src/runtime/editor-procedures.ts";
+import { Redactor, compileValues } from "../../src/live/redaction/redactor.ts";
 import { injectNode } from "../../src/runtime/inject-procedure.ts";
 import { fixture, revision, runtimeUnderTest } from "./builders.ts";
 import { createDesiredState } from "./desired-state.ts";
@@ -17,17 +22,22 @@ function connect(
   handlers: Record<string, CallHandler>,
   alter = (replies: readonly Reply[]) => replies,
   onFailure: (message: string) => void = () => {},
+  redaction = noRedaction,
 ): Calls {
-  const calls: Calls = new Calls((call, argument, onSent) => {
-    onSent();
-    const replies: Reply[] = [];
-    const serve = createCallServer(new Map(Object.entries(handlers)), (reply) => replies.push(reply));
-    void serve(call, Buffer.from(argument)).then(() => {
-      for (const reply of alter(replies)) {
-        calls.handleReply(parseFromChild(JSON.parse(JSON.stringify(reply))) as Reply);
-      }
-    });
-  }, onFailure);
+  const calls: Calls = new Calls(
+    (call, argument, onSent) => {
+      onSent();
+      const replies: Reply[] = [];
+      const serve = createCallServer(new Map(Object.entries(handlers)), (reply) => replies.push(reply));
+      void serve(call, Buffer.from(argument)).then(() => {
+        for (const reply of alter(replies)) {
+          calls.handleReply(parseFromChild(JSON.parse(JSON.stringify(reply)), cutText) as Reply);
+        }
+      });
+    },
+    onFailure,
+    redaction,
+  );
   return calls;
 }
 
@@ -93,6 +103,7 @@ test("a call ends at its time limit, with its caller, with the process, and if t
   const calls = new Calls(
     (_call, _argument, onSent) => onSent(),
     () => {},
+    noRedaction,
   );
   expect(await reasonOf(calls.call(echo, "", { withinMs: 1 }))).toBe("flows_unresponsive");
   const reason = new Error("the caller has left");
@@ -112,6 +123,7 @@ test("no calls are sent to a process that does not read those that have ended", 
   const calls = new Calls(
     (_call, _argument, onSent) => unread.push(onSent),
     () => {},
+    noRedaction,
   );
   const ended = Array.from({ length: 16 }, () => calls.call(echo, "", { withinMs: 1 }));
   await Promise.allSettled(ended);
@@ -137,4 +149,85 @@ test("a runtime can be called while it runs flows only, and a call ends when its
   expect(await waiting).toBe("flows_unresponsive");
   desired.set(false);
   expect(await call()).toBe("flows_stopped");
+});
+
+test("a result that is nested too deeply is refused", async () => {
+  for (const depth of [10_000, 100_000]) {
+    const calls = connect({ "editor-context": () => ({ result: {} }) }, () => {
+      const text = `{"result":{"result":{"a":${"[".repeat(depth)}${"]".repeat(depth)}}}}`;
+      return [{ kind: "reply", id: 1, part: Buffer.from(text).toString("base64"), isLast: true }];
+    });
+    expect([
+      depth,
+      await reasonOf(calls.call(editorProcedures.readEditorContext, { scope: { kind: "global" } } as never)),
+    ]).toEqual([depth, "flows_unresponsive"]);
+  }
+});
+
+test("every text in a result is redacted", async () => {
+  const exported: readonly unknown[] = [...Object.values(contextProcedures), ...Object.values(editorProcedures)];
+  const isProcedure = (each: unknown): each is Procedure<unknown, unknown> => typeof each === "object";
+  const procedures = [...exported.filter(isProcedure), injectNode as Procedure<unknown, unknown>];
+  const redactor = new Redactor([compileValues(["hunter2"])]);
+  const value = { hunter2: ["is hunter2", Array.from(Buffer.from("is hunter2"))] };
+  const scope = { kind: "flow", id: "hunter2" };
+  const results: Readonly<Record<string, readonly unknown[]>> = {
+    [injectNode.name]: ["received"],
+    "context.list": [
+      { stores: ["hunter2"], scopes: [{ scope, store: "hunter2", keys: ["hunter2"] }] },
+      { missing: "store", stores: ["hunter2"] },
+      { refused: "hunter2" },
+    ],
+    "context.get": [
+      { value, format: "hunter2" },
+      { values: value },
+      { value: "is hunte", format: "string", isTruncated: true },
+    ],
+    "context.set": [{ refused: "hunter2" }],
+    "context.delete": [{ refused: "hunter2" }],
+    "editor-context": [{ result: { memory: value } }],
+    "editor-settings": [value],
+    diagnostics: [value],
+    // The editor shows them to those who may read them.
+    "node-credentials": [],
+  };
+  expect(procedures.map(({ name }) => name).toSorted()).toEqual(Object.keys(results).toSorted());
+  const redacted = new Set<string>();
+  const redactAll = async (texts: ReadonlySet<string>, isCut: boolean) => {
+    texts.forEach((text) => redacted.add(text));
+    return redactor.redactAll(texts, isCut);
+  };
+  const redaction = { ...noRedaction, redact: redactor.redact.bind(redactor), redactAll };
+  for (const procedure of procedures) {
+    for (const result of results[procedure.name] ?? []) {
+      // Long results are redacted in a thread.
+      for (const padding of [0, 100_000]) {
+        const padded = { ...(result as object), padding: "x".repeat(padding) };
+        const calls = connect(
+          { [procedure.name]: () => (typeof result === "string" ? result : padded) },
+          undefined,
+          undefined,
+          redaction,
+        );
+        const parsed = await calls.call(procedure, null);
+        expect([procedure.name, JSON.stringify(parsed)]).toEqual([
+          procedure.name,
+          expect.not.stringContaining("hunte"),
+        ]);
+      }
+    }
+  }
+  expect([...redacted]).toContain("is hunter2");
+});
+
+test("the error of a procedure is redacted", async () => {
+  const failures: string[] = [];
+  const redactor = new Redactor([compileValues(["hunter2"])]);
+  const fail = () => {
+    throw new Error("it is hunter2");
+  };
+  const redaction = { ...noRedaction, redact: redactor.redact.bind(redactor) };
+  const calls = connect({ echo: fail }, undefined, (message) => failures.push(message), redaction);
+  expect(await reasonOf(calls.call(echo, ""))).toBe("call_failed");
+  expect(failures).toEqual(["echo: it is [redacted]"]);
 });

@@ -1,6 +1,7 @@
 import { duplexPair } from "node:stream";
 import { expect, test } from "vitest";
 import { createFrameReader, formatFrame, openChildChannel } from "../../src/runtime/channel.ts";
+import { cutText } from "../../src/runtime/node-events.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 
@@ -44,7 +45,7 @@ test.for([1, 4, 20])("throws if the first %i bytes of a frame are missing", (mis
 
 test("tells when a message is sent, which the reader can delay, or can't be sent", async () => {
   const [parent, child] = duplexPair();
-  const channel = openChildChannel(parent, { onMessage: () => {}, onInvalidMessage: () => {} });
+  const channel = openChildChannel(parent, { readText: cutText, onMessage: () => {}, onInvalidMessage: () => {} });
   const events: string[] = [];
   const send = (name: string): Promise<void> =>
     new Promise((resolve) => {

@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { Redactor } from "../../src/live/redactor.ts";
+import { Redactor, compileValues } from "../../src/live/redaction/redactor.ts";
+import { cutText } from "../../src/runtime/node-events.ts";
+import { noRedaction } from "../../src/runtime/redaction.ts";
 import { describeFault, parseFault } from "../../src/runtime/fault.ts";
 import { watchFd } from "../../src/runtime/messages.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import type { RuntimeStatus } from "../../src/runtime/runtime.ts";
-import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "./builders.ts";
+import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { block, endpoint, escape, installProbe, onTab } from "./flow-builders.ts";
 
 /** A tab on which GET /go runs the code of a function node with a name. */
@@ -91,12 +93,13 @@ test("a function node that throws an error outside of a message is named", async
 });
 
 test("values of credentials in an error and in the names of nodes are redacted", async () => {
-  const redactor = new Redactor([credentials({ c: { password: "tops3cret" } })]);
+  const redactor = new Redactor([compileValues(["tops3cret"])]);
+  const redaction = { ...noRedaction, redact: redactor.redact.bind(redactor) };
   const code = `${escape} host.nextTick(() => { throw new Error("it is tops3cret"); });`;
   // Names are cut after 256 characters.
   const name = `${"x".repeat(250)}tops3cret`;
   const restart = { backoffMs: 600_000, maxBackoffMs: 600_000 };
-  await using runtime = await runtimeUnderTest({ restart, redact: (part, isCut) => redactor.redact(part, isCut) });
+  await using runtime = await runtimeUnderTest({ restart, redaction });
   const failing = { name: "a tops3cret", initialize: `node.error("no");` };
   const withNode = (flows: readonly FlowNode[], properties: object) =>
     flows.map((node) => (node.type === "function" ? { ...node, ...properties } : node));
@@ -146,7 +149,7 @@ test("what a flow writes in place of the watchdog is checked", async () => {
   const { message, state } = await statusAfter(named(code));
   expect(state).toBe("restarting");
   expect(message).toBe("it was ended by SIGABRT");
-  const fault = parseFault(forged);
+  const fault = parseFault(forged, cutText);
   expect(fault?.node.nodeId).toHaveLength(256);
   expect(fault && describeFault(fault)).toMatch(/^node "not\\nthis" \("x\\"\\nx+"\)$/);
 });

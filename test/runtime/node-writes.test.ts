@@ -23,7 +23,12 @@ function createWrites(current: ReadonlyMap<string, string> = new Map()) {
     settings: { current: () => current, read: async () => current, write: async () => "full" },
     onCredentials: (sets) => void learned.push(sets),
   };
-  const writes = new NodeWrites({ storage, token: 7, log: ({ message }) => void warnings.push(message) });
+  const writes = new NodeWrites({
+    storage,
+    token: 7,
+    log: ({ message }) => void warnings.push(message),
+    redact: (text) => text.replaceAll("hunter2", "[redacted]"),
+  });
   const results: (string | undefined)[] = [];
   const add = (id: string, set: object, sinceSeq?: number): void => {
     const write = parse(["credentials", id, JSON.stringify(set)]);
@@ -139,6 +144,12 @@ test("many small writes do not take any amount of memory while they wait", async
     add(`n${count % 10_050}`, {});
   }
   expect(results).toEqual(Array(100).fill("too much waits for the database"));
+});
+
+test("the warning about what can't be stored has no values of credentials", () => {
+  const { warnings, add } = createWrites();
+  add("n hunter2", []);
+  expect(warnings).toEqual([`the credentials of the node "n [redacted]" can't be stored: they must be an object`]);
 });
 
 const deep = "[".repeat(40) + "]".repeat(40);

@@ -15,7 +15,6 @@ import { principalKey } from "../../src/auth/caller.ts";
 import { HealthMonitor } from "../../src/health/monitor.ts";
 import { EventHub } from "../../src/live/hub.ts";
 import { NodeStates } from "../../src/live/node-states.ts";
-import { Redactor } from "../../src/live/redactor.ts";
 import type { Preparation } from "../../src/flows/preparation/preparation.ts";
 import { prepareDeployment } from "../../src/flows/preparation/prepare-deployment.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
@@ -90,7 +89,6 @@ export async function openFlows({
       desired,
       cluster: undefined,
       disk: async () => undefined,
-      redactor: () => new Redactor(new Set()),
     }),
   );
   const outcomes = stack.use(openOutcomeRecorder({ store, runtime, monitor, desired, log }));

@@ -219,6 +219,22 @@ describe.skipIf(missingBrowser !== undefined)("in the editor", () => {
 
     await editor.drag("debug", 300, 400);
     expect(await messageOf((await editor.deploy()).rev)).toBeUndefined();
+
+    // Nor has one that follows a deployment that was not confirmed.
+    await editor.drag("mqtt in", 500, 400);
+    await askWithMessage();
+    await input.fill("not confirmed");
+    await input.press("Enter");
+    const warning = editor.notification("not properly configured");
+    await warning.locator("button", { hasText: "Cancel" }).click();
+    await warning.waitFor({ state: "detached" });
+    const confirmed = page.waitForResponse(
+      (each) => each.url().endsWith("/flows") && each.request().method() === "POST",
+    );
+    await page.keyboard.press("Control+d");
+    await warning.locator("button", { hasText: "Confirm deploy" }).click();
+    const last = (await (await confirmed).json()) as { rev: string };
+    expect(await messageOf(last.rev)).toBeUndefined();
     expect(editor.complaints.filter((each) => !/40[01] \(/.test(each))).toEqual([]);
   });
 

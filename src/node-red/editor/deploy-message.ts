@@ -7,6 +7,7 @@ export const messageHeader = "node-red-deployment-message";
  */
 export const deployMessageScript = `(() => {
   const action = "flowgate:deploy-with-message";
+  const deployment = "core:deploy-flows";
   const menu = "red-ui-header-button-deploy-options";
   const button = "red-ui-header-button-deploy";
   let message = "";
@@ -24,7 +25,14 @@ export const deployMessageScript = `(() => {
       message = "";
     }
   });
-  // Another deployment begins.
+  // Another deployment begins, by a shortcut or by the button.
+  const invoke = RED.actions.invoke;
+  RED.actions.invoke = (name, ...args) => {
+    if (name === deployment) {
+      message = "";
+    }
+    return invoke(name, ...args);
+  };
   document.addEventListener("click", ({ target }) => {
     if (target.closest?.("#" + button)) {
       message = "";
@@ -41,7 +49,7 @@ export const deployMessageScript = `(() => {
     const deploy = () => {
       message = input.val().trim();
       notification.close();
-      RED.actions.invoke("core:deploy-flows");
+      invoke(deployment);
     };
     const notification = RED.notify(content, {
       modal: true,

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { FlowNode } from "../flows/configuration.ts";
 import { formatDocument } from "../flows/document.ts";
 import { nameOf } from "../flows/nodes.ts";
+import { findTab, replaceNodes } from "../flows/single-flow.ts";
 import type { Fault } from "../runtime/fault.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { systemOrigin } from "../store/audit-store.ts";
@@ -78,7 +79,8 @@ export class Quarantine implements Disposable {
 
   async #disable({ rev, flows }: Revision, id: string): Promise<void> {
     const { scope, deployer, log } = this.#options;
-    const node = flows.nodes.find((each) => each.id === id && (each.type === "tab") === (scope === "tab"));
+    const node =
+      scope === "tab" ? findTab(flows.nodes, id) : flows.nodes.find((each) => each.id === id && each.type !== "tab");
     if (node === undefined) {
       return;
     }
@@ -87,7 +89,7 @@ export class Quarantine implements Disposable {
       `${what} was disabled by the service (runtime.quarantine: ${scope}), since it has blocked the flows ${maxFaults} times: ` +
       "correct and enable it, or undo this deployment with flowgate undo";
     log.warn({ rev, node: id }, message);
-    await deployer.deploy(disableChange(id, scope), {
+    await deployer.deploy(disableChange(node), {
       origin: systemOrigin,
       source: "",
       conditions: { isPrecondition: false, evaluate: () => rev },
@@ -116,15 +118,16 @@ function isPlausible({ flows }: Revision, { node: { nodeId, flowId, subflowPath 
   return node?.type === "function" && outermost?.["z"] === flowId;
 }
 
-function disableChange(id: string, scope: QuarantineScope): Change {
-  const disable = (node: FlowNode): FlowNode => (scope === "tab" ? { ...node, disabled: true } : { ...node, d: true });
+function disableChange(node: FlowNode): Change {
+  const disabled = node.type === "tab" ? { ...node, disabled: true } : { ...node, d: true };
   return {
     cause: "flow",
     deploymentType: "nodes",
     async apply({ flows, credentials }) {
-      const nodes = flows.nodes.map((node) => (node.id === id ? disable(node) : node));
+      const replaced = new Set(flows.nodes.filter(({ id }) => id === node.id));
+      const nodes = replaceNodes(flows.nodes, replaced, [disabled]);
       return { flows: await formatDocument(nodes), credentials, submitted: { inline: new Map(), topLevel: undefined } };
     },
-    identity: () => [id],
+    identity: () => [node.id],
   };
 }

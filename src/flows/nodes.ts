@@ -66,6 +66,16 @@ export function readContainers(flows: readonly FlowNode[]): ReadonlyMap<string, 
   return containers;
 }
 
+/**
+ * Finds the tabs that exist only as the `z` of nodes that messages pass through: an exported selection of nodes has no tab, and the
+ * runtime creates it. Configuration nodes alone make no tab: without one they are global.
+ */
+export function findMissingTabs(flows: readonly FlowNode[]): ReadonlySet<string> {
+  const containers = new Set(flows.filter(({ type }) => type === "tab" || type === "subflow").map(({ id }) => id));
+  const referenced = flows.filter(receivesMessages).map(containerIdOf);
+  return new Set(referenced.filter((id) => id !== "" && !containers.has(id)));
+}
+
 export function containerIdOf(node: FlowNode): string {
   if (node.type === "tab" || node.type === "subflow") {
     return node.id;

@@ -9,7 +9,7 @@ import {
   SubflowSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { FlowNode } from "./configuration.ts";
-import { roleOf } from "./nodes.ts";
+import { findMissingTabs, roleOf } from "./nodes.ts";
 import { type LocatedNode, type ParsedFlows, globalFlowId, parseNodes, toNodes } from "./parse-flows.ts";
 import { invalidFlows } from "./violation.ts";
 
@@ -29,7 +29,7 @@ export type FlowParts = Content & {
   readonly subflows: readonly SubflowParts[];
 };
 
-/** Finds the flow with this id; undefined if there is no such tab. */
+/** Finds the flow with this id; undefined if there is no such tab, see `findTab`. */
 export function findFlow(document: readonly FlowNode[], id: string): FlowParts | undefined {
   if (id === globalFlowId) {
     return readGlobalFlow(document);
@@ -38,8 +38,13 @@ export function findFlow(document: readonly FlowNode[], id: string): FlowParts |
   return tab && { tab, ...readContent(document.filter((node) => node["z"] === id)), subflows: [] };
 }
 
+/** Finds the tab with this id. The runtime also creates a tab that exists only as the `z` of nodes: one without properties. */
 export function findTab(document: readonly FlowNode[], id: string): FlowNode | undefined {
-  return document.find((node) => node.id === id && node.type === "tab");
+  const node = document.find((each) => each.id === id);
+  if (node !== undefined) {
+    return node.type === "tab" ? node : undefined;
+  }
+  return findMissingTabs(document).has(id) ? { id, type: "tab" } : undefined;
 }
 
 function readGlobalFlow(document: readonly FlowNode[]): FlowParts {

@@ -46,6 +46,17 @@ test("names a tab by its id, and prints the response for programs", async () => 
   expect(await states()).toMatchObject({ b: true, "twin-1": undefined });
 });
 
+test("disables a tab that exists only as the z of nodes, and lists it", async () => {
+  await deploy(service, { flows: endpoint("/lost", `msg.payload = "lost"`).filter(({ type }) => type !== "tab") });
+  expect((await flowgate("get", "flows")).stdout).toMatch(/^tab of \/lost {2,}tab {2,}3$/m);
+  expect(await service.get("/lost")).toBe("lost");
+  const disabled = await flowgate("flow", "disable", "tab of /lost");
+  expect(disabled).toMatchObject({ code: 0, stderr: "" });
+  expect(disabled.stdout).toMatch(/^1 added, 0 removed, 0 changed\n[^]*nodes to start: 0, to stop: 3, to restart: 0/);
+  expect(await states()).toEqual({ "tab of /lost": true });
+  expect(await service.get("/lost")).toContain("Cannot GET");
+});
+
 test("does not deploy a tab again that is in this state", async () => {
   const enabled = await flowgate("flow", "enable", "Second");
   expect(enabled.stdout).toMatch(/^No changes: revision \S{8} remains active\.\n$/);

@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { createListeners } from "../../src/base/listeners.ts";
+import type { Change } from "../../src/deployments/deployment.ts";
 import { Quarantine } from "../../src/deployments/quarantine.ts";
 import type { Fault } from "../../src/runtime/fault.ts";
 import type { RuntimeStateReason } from "../../src/runtime/runtime.ts";
@@ -14,10 +15,15 @@ const flows = [
   { id: "S", type: "subflow" },
   { id: "inner", type: "function", z: "S" },
   { id: "instance", type: "subflow:S", z: "T" },
+  { id: "stray", type: "function", z: "missing", x: 1, y: 1 },
 ];
 
 /** What is disabled after the process of the flows has ended twice for this reason. */
-function disabledAfter(
+function disabledAfter(...parameters: Parameters<typeof changesAfter>) {
+  return changesAfter(...parameters).flatMap((change) => change.identity());
+}
+
+function changesAfter(
   reason: RuntimeStateReason,
   node: Fault["node"],
   isCertain = true,
@@ -26,7 +32,7 @@ function disabledAfter(
   const active = revision(1, flows);
   const changes = createListeners<void>();
   const revisions = createListeners<RevisionEvent>();
-  const disabled: unknown[] = [];
+  const deployed: Change[] = [];
   let fault: Fault | undefined;
   using _ = new Quarantine({
     scope,
@@ -45,7 +51,7 @@ function disabledAfter(
     },
     deployer: {
       deploy(change) {
-        disabled.push(...change.identity());
+        deployed.push(change);
         return Promise.reject(new Error("not deployed"));
       },
     },
@@ -55,13 +61,19 @@ function disabledAfter(
     fault = { node, line: 1, isCertain };
     changes.notify();
   }
-  return disabled;
+  return deployed;
 }
 
 test("a function node that has blocked the flows twice is disabled, or its tab", () => {
   expect(disabledAfter("blocked", { nodeId: "f", flowId: "T" })).toEqual(["f"]);
   expect(disabledAfter("blocked", { nodeId: "f", flowId: "T" }, true, "tab")).toEqual(["T"]);
   expect(disabledAfter("blocked", { nodeId: "inner", flowId: "T", subflowPath: ["instance"] })).toEqual(["inner"]);
+});
+
+test("nodes whose tab does not exist get one, which is disabled", async () => {
+  const [change] = changesAfter("blocked", { nodeId: "stray", flowId: "missing" }, true, "tab");
+  const content = await change?.apply(revision(1, flows));
+  expect(content?.flows.nodes).toEqual([...flows, { id: "missing", type: "tab", disabled: true }]);
 });
 
 test.for<[what: string, reason: RuntimeStateReason, node: Fault["node"], isCertain?: boolean, scope?: "node" | "tab"]>([

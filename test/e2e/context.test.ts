@@ -42,6 +42,7 @@ const flows: Node[] = [
     initialize: `flow.set("leaked", { "my s3cret value": ["it is s3cret value"] });`,
   }),
   { id: "broker", type: "mqtt-broker", name: "", broker: "127.0.0.1", port: "1", clientid: "" },
+  functionNode("stray", { z: "missing", initialize: `flow.set("found", 1);` }),
   ...endpoint("/read", `msg.payload = JSON.stringify([global.get("set"), flow.get("set")])`),
 ];
 
@@ -67,6 +68,7 @@ async function send(method: string, path: string, body?: object, headers = admin
 test.each<[string, object]>([
   ["/flow/T/ours", { value: { n: 1 }, format: "object" }],
   ["/flow/T/ours.n?store=memory", { value: 1, format: "number" }],
+  ["/flow/missing/found", { value: 1, format: "number" }],
   ["/flow/tab%20of%20%2Fread", { values: {} }],
   ["/flow/T/leaked", { value: { "my [redacted]": ["it is [redacted]"] }, format: "object", truncated: true }],
   ["/node/own/mine", { value: "of the node", format: "string[11]" }],

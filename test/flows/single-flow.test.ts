@@ -85,6 +85,19 @@ test("the ids of subflows, nodes and unknown tabs are no flows", () => {
   expect(["s1", "n1", "nowhere", ""].map((id) => findFlow(document, id))).toEqual(Array(4).fill(undefined));
 });
 
+test("nodes whose tab does not exist are a flow, which gets a tab when it is replaced", () => {
+  const selection: FlowNode[] = [
+    { id: "lost", type: "debug", z: "missing", ...place },
+    { id: "c3", type: "broker", z: "missing" },
+  ];
+  const nodes = [...document, ...selection];
+  const flow = read(nodes, "missing");
+  expect([ids(flow.nodes), ids(flow.configs), flow.label]).toEqual(["lost", "c3", undefined]);
+  const { flows } = replace(nodes, "missing", { ...flow, label: "found" });
+  expect(flows.filter(({ z }) => z === "missing")).toEqual(selection);
+  expect(flows.find(({ id }) => id === "missing")).toEqual({ id: "missing", type: "tab", label: "found" });
+});
+
 test("a replaced node keeps its place, a missing one is removed, and new ones are appended", () => {
   const flow = create(FlowSchema, {
     label: "new",

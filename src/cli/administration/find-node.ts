@@ -1,11 +1,23 @@
-import type { Node } from "@flowgate/client";
+import { create } from "@bufbuild/protobuf";
+import { type Node, NodeSchema, nodeToJson } from "@flowgate/client";
+import type { FlowNode } from "../../flows/configuration.ts";
+import { findMissingTabs } from "../../flows/nodes.ts";
 import { ifPermitted, type ClientSession } from "../client/session.ts";
 import { CliFailure } from "../failure.ts";
 import { printable } from "../printable.ts";
 
+/** The tabs in their order, then those that exist only as the `z` of nodes. */
+export function readTabs(nodes: readonly Node[]): readonly Node[] {
+  const missing = findMissingTabs(nodes.map((node) => nodeToJson(node) as FlowNode));
+  return [
+    ...nodes.filter(({ type }) => type === "tab"),
+    ...Array.from(missing, (id) => create(NodeSchema, { id, type: "tab" })),
+  ];
+}
+
 /** Finds a tab by its id or label. Undefined: there is none. Throws a CliFailure if several have the label. */
 export function findTab(nodes: readonly Node[], name: string): Node | undefined {
-  const tabs = nodes.filter(({ type }) => type === "tab");
+  const tabs = readTabs(nodes);
   const named = tabs.filter((tab) => nameOf(tab) === name);
   const isDisabled = ({ properties }: Node): boolean => properties?.["disabled"] === true;
   return (
@@ -60,11 +72,12 @@ export function findNode(nodes: readonly Node[], name: string, preferredType?: s
 
 /** `start (inject) · Invoices` */
 export function describeNode(nodes: readonly Node[], node: Node): string {
-  const tab = nodes.find(({ id }) => id === textOf(node, "z"));
+  const container = textOf(node, "z");
+  const tab = nodes.find(({ id }) => id === container);
   const name = nameOf(node);
   const parts = [
     name === "" ? `${node.type} ${node.id}` : `${name} (${node.type})`,
-    tab === undefined ? "" : nameOf(tab) || tab.id,
+    (tab === undefined ? "" : nameOf(tab)) || container,
   ];
   return printable(parts.filter((part) => part !== "").join(" · "));
 }

@@ -13,7 +13,7 @@ import {
 import type { ClientContext } from "../client/action.ts";
 import { printable } from "../printable.ts";
 import { formatEnum, formatTime } from "../output/values.ts";
-import { nameOf, textOf } from "./find-node.ts";
+import { nameOf, readTabs, textOf } from "./find-node.ts";
 import { findRevision } from "./history.ts";
 
 export async function getFlows({ session, output }: ClientContext, { rev }: { readonly rev?: string }): Promise<void> {
@@ -92,8 +92,9 @@ export async function getRevision(
 /** The tabs and subflows with the numbers of their nodes, and last the configuration nodes that all of them share. */
 function listTabs(nodes: readonly Node[]): string[][] {
   const counts = Map.groupBy(nodes, (node) => textOf(node, "z"));
-  const containers = nodes.filter(({ type }) => type === "tab" || type === "subflow");
-  const shared = nodes.length - containers.length - containers.reduce((sum, { id }) => sum + countOf(id), 0);
+  const stored = nodes.filter(({ type }) => type === "tab" || type === "subflow");
+  const containers = [...new Set([...stored, ...readTabs(nodes)])];
+  const shared = nodes.length - stored.length - containers.reduce((sum, { id }) => sum + countOf(id), 0);
   return [
     ...containers.map((node) => [
       node.id,

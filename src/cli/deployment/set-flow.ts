@@ -1,7 +1,7 @@
 import type { Node } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import { CliFailure } from "../failure.ts";
-import { describeTab, findTab } from "../administration/find-node.ts";
+import { describeTab, findTab, readTabs } from "../administration/find-node.ts";
 import { stylePlan } from "../output/changes.ts";
 import type { DeploymentFlags } from "../shared-flags.ts";
 import { confirmDeployment } from "./deploy.ts";
@@ -31,7 +31,9 @@ async function setFlow(
   }
   const isChange = (tab.properties?.["disabled"] === true) !== disabled;
   const changed = { ...tab, properties: { ...tab.properties, disabled } };
-  const planned = isChange ? flows.map((node) => (node === tab ? changed : node)) : flows;
+  // The service adds a tab that exists only as the `z` of nodes.
+  const all = flows.includes(tab) ? flows : [...flows, tab];
+  const planned = isChange ? all.map((node) => (node === tab ? changed : node)) : flows;
   const plan = await planFlows(context, { flows: planned, rev }, { type });
   if (!isChange) {
     const { activeOutcome: outcome, activeOutcomeMessage: outcomeMessage } = plan;
@@ -51,7 +53,7 @@ async function setFlow(
 const maxListed = 20;
 
 function listTabs(nodes: readonly Node[]): string {
-  const tabs = nodes.filter(({ type }) => type === "tab");
+  const tabs = readTabs(nodes);
   const more = tabs.length > maxListed ? `, and ${tabs.length - maxListed} more` : "";
   return tabs.length === 0
     ? "There are none."

@@ -1,6 +1,6 @@
 import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
-import { containerIdOf, readContainers, receivesMessages, roleOf } from "../nodes.ts";
+import { containerIdOf, findMissingTabs, hasPosition, readContainers, receivesMessages, roleOf } from "../nodes.ts";
 import { type SimulatedNode, startAll } from "./running-flows.ts";
 import { countRunning, parseForRuntime } from "./runtime-flows.ts";
 import { linksOf, portsOf, targetsOf } from "./wires.ts";
@@ -19,6 +19,7 @@ export type Warning = {
 type WarningKind = (typeof warningKinds)[number];
 
 const warningKinds = [
+  "missing_tab",
   "unused_config",
   "wire_to_nothing",
   "link_to_nothing",
@@ -30,6 +31,7 @@ const warningKinds = [
 type Check = (current: Configuration, next: Configuration, budget: Budget) => Iterable<Finding>;
 
 const checks: Readonly<Record<WarningKind, Check>> = {
+  missing_tab: (_current, { flows }) => findNodesWithoutTab(flows),
   unused_config: (_current, { flows }) => findUnusedConfigs(flows),
   wire_to_nothing: (_current, { flows }) => findWiresToNothing(flows),
   link_to_nothing: (_current, { flows }) => findUnlinkedNodes(flows),
@@ -67,6 +69,29 @@ function quote(text: string): string {
 
 /** A node, and what is wrong with it. */
 type Finding = { readonly node: FlowNode; readonly message: string };
+
+/**
+ * Finds the first node of each tab that does not exist, and of the nodes that have coordinates, but no tab: the runtime does not start
+ * them.
+ */
+function findNodesWithoutTab(flows: readonly FlowNode[]): readonly Finding[] {
+  const missing = findMissingTabs(flows);
+  const strays = flows.filter(
+    (node) =>
+      node.type !== "tab" &&
+      node.type !== "subflow" &&
+      node.type !== "group" &&
+      (node["z"] ? missing.has(containerIdOf(node)) : hasPosition(node)),
+  );
+  return Array.from(Map.groupBy(strays, containerIdOf), ([tab, [node, ...others]]) => {
+    const count = others.length === 0 ? "" : `, as for ${others.length} more ${others.length === 1 ? "node" : "nodes"}`;
+    const message =
+      tab === ""
+        ? `it has x and y, but no tab (z)${count}: the runtime does not start it`
+        : `there is no tab ${quote(tab)} (z)${count}: the runtime starts it as on an enabled tab without a label`;
+    return { node: node as FlowNode, message };
+  });
+}
 
 /** Finds configuration nodes whose id no other node contains. The node of the global environment needs no user. */
 function findUnusedConfigs(flows: readonly FlowNode[]): readonly Finding[] {

@@ -14,6 +14,8 @@ import {
   type SetContext,
   setContext,
 } from "../context-procedures.ts";
+import type { FlowNode } from "../../flows/configuration.ts";
+import { findMissingTabs } from "../../flows/nodes.ts";
 import type { CallHandler } from "./call-server.ts";
 import type { ContextStores } from "./context-stores.ts";
 import { describeType, ValueEncoder } from "./encode-value.ts";
@@ -219,14 +221,12 @@ function findContext(parts: Parts, scope: ContextScope): ScopeContext | undefine
   return isInstance(node) ? parts.getContext(id) : node?.context();
 }
 
+/** With those that exist only as the `z` of nodes. */
 function runningTabs({ eachNode }: Parts): ReadonlySet<string> {
-  const tabs = new Set<string>();
-  eachNode(({ id, type, disabled }) => {
-    if (type === "tab" && disabled !== true) {
-      tabs.add(id);
-    }
-  });
-  return tabs;
+  const nodes: FlowNode[] = [];
+  eachNode((node) => nodes.push(node));
+  const enabled = nodes.filter(({ type, disabled }) => type === "tab" && disabled !== true).map(({ id }) => id);
+  return findMissingTabs(nodes).union(new Set(enabled));
 }
 
 function isInstance(node: ReturnType<Parts["getNode"]>): boolean {

@@ -7,6 +7,7 @@ import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { NodeRedContextStore } from "./context-database.ts";
 import type { ContextModules } from "./context-stores.ts";
+import type { FlowNode } from "../../flows/configuration.ts";
 import { DeferredSets, type TypeRegistration } from "./deferred-sets.ts";
 import type { RuntimeLog } from "./log.ts";
 import { patchNodeRed } from "./patches.ts";
@@ -87,14 +88,7 @@ export type NodeRed = {
   /** Undocumented: a node that runs; null: none does. */
   readonly getNode: (id: string) => RunningNode | null;
   /** Undocumented: the configurations of all nodes and tabs. */
-  readonly eachNode: (
-    visit: (node: {
-      readonly id: string;
-      readonly type: string;
-      readonly disabled?: boolean;
-      readonly libs?: unknown;
-    }) => void,
-  ) => void;
+  readonly eachNode: (visit: (node: FlowNode) => void) => void;
   /** Undocumented: creates the context of a scope if there is none. */
   readonly getContext: (id: string) => ScopeContext;
   readonly listContextStores: () => { readonly default: string; readonly stores: readonly string[] };

@@ -22,6 +22,7 @@ const flows: Node[] = [
     wires: [["show"]],
   }),
   { id: "show", type: "debug", z: "orders", name: "show", active: true, x: 540, y: 80, complete: "payload", wires: [] },
+  functionNode("lost", { z: "selection", name: "without a tab", x: 300, y: 300, wires: [[]] }),
   functionNode("alone", { z: "other", name: "the only one", x: 300, y: 300, wires: [[]] }),
 ];
 
@@ -136,6 +137,21 @@ describe.skipIf(missingBrowser !== undefined)("the page of the flows", () => {
     const arrow = `document.querySelector("[role=application]").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));`;
     expect(await countPaints("")).toBe(0);
     expect(await countPaints(arrow)).toBeGreaterThan(0);
+  });
+
+  test("shows nodes whose tab does not exist as a tab", async () => {
+    await using console = await Console.open(service, { username: "viewer", path: "/flows/selection" });
+    const { page } = console;
+    await page.getByRole("heading", { name: "selection", exact: true }).waitFor();
+    await page.getByText("No tab has this id, as in an exported selection of nodes.").waitFor();
+    await page
+      .getByRole("navigation", { name: "Tabs and subflows" })
+      .getByRole("link", { name: "selection" })
+      .waitFor();
+    await page.getByRole("searchbox").fill("without a tab");
+    await page.getByRole("link", { name: "without a tab" }).click();
+    await page.waitForURL(/\/flows\/selection\?node=lost$/);
+    expect(console.complaints).toEqual([]);
   });
 
   test("disables a tab after a question, and enables it again", async () => {

@@ -41,6 +41,39 @@ describe("warnings", () => {
     ]
   >([
     [
+      "nodes on a tab that does not exist, once",
+      [
+        on("gone", "a", "inject", { wires: [["b"]] }),
+        on("gone", "b", "mqtt out", { broker: "c" }),
+        { id: "c", type: "mqtt-broker", z: "gone" },
+        { id: "wired", type: "function", z: "other", wires: [[]] },
+      ],
+      [
+        'missing_tab | a | gone | inject "a" in tab "gone": there is no tab "gone" (z), as for 2 more nodes: the runtime starts it as on an enabled tab without a label',
+        'missing_tab | wired | other | function "wired" in tab "other": there is no tab "other" (z): the runtime starts it as on an enabled tab without a label',
+      ],
+    ],
+    [
+      "nodes with coordinates and without z",
+      [
+        { id: "a", type: "inject", x: 1, y: 1, wires: [] },
+        { id: "b", type: "debug", z: "", x: 1, y: 1, wires: [] },
+      ],
+      [
+        'missing_tab | a |  | inject "a": it has x and y, but no tab (z), as for 1 more node: the runtime does not start it',
+      ],
+    ],
+    [
+      "none for configuration nodes, and for nodes in subflows",
+      [
+        { id: "c", type: "mqtt-broker" },
+        { id: "d", type: "mqtt-broker", z: "gone" },
+        on("S", "a", "mqtt in", { broker: "c" }),
+        on("T", "b", "mqtt in", { broker: "d" }),
+      ],
+      [],
+    ],
+    [
       "a configuration node without users",
       [{ id: "c", type: "mqtt-broker", name: "main" }],
       ['unused_config | c |  | mqtt-broker "main": no node uses this configuration node'],

@@ -8,7 +8,7 @@ import {
   type NodeElement,
   type SubflowPortElement,
 } from "./elements.ts";
-import { readStatusPort, readSubflowPorts, type FlowContainer, type FlowNode, type FlowNodes } from "./flow-nodes.ts";
+import { readStatusPort, readSubflowPorts, type FlowNode, type FlowNodes } from "./flow-nodes.ts";
 import { measures, nodeSize } from "./geometry.ts";
 import { drawGroups } from "./groups.ts";
 import { labelLines, labelOf } from "./labels.ts";
@@ -26,7 +26,7 @@ export function drawContainer(nodes: FlowNodes, id: string, measureText: Measure
       bodies.set(node.id, drawNode(node, nodes, targets.has(node.id), isTabDisabled, measureText));
     }
   }
-  const ports = container?.kind === "subflow" ? drawSubflowPorts(container, measureText) : [];
+  const ports = container?.kind === "subflow" ? drawSubflowPorts(container.node, measureText) : [];
   const elements: readonly Element[] = [
     ...drawGroups(placed, bodies, isTabDisabled, measureText),
     ...drawWires(placed, bodies),
@@ -79,7 +79,7 @@ function drawNode(
   };
 }
 
-function drawSubflowPorts({ node }: FlowContainer, measureText: MeasureText): readonly SubflowPortElement[] {
+function drawSubflowPorts(node: FlowNode, measureText: MeasureText): readonly SubflowPortElement[] {
   const status = readStatusPort(node);
   return [
     ...readSubflowPorts(node, "in").map((port, index) => ({ port, index, direction: "in" as const })),

@@ -20,14 +20,12 @@ export type FlowNode = {
 
 export type Properties = Readonly<Record<string, unknown>>;
 
-/** A tab or a subflow. */
-export type FlowContainer = {
-  readonly id: string;
-  readonly kind: "tab" | "subflow";
-  readonly name: string;
-  readonly isDisabled: boolean;
-  readonly node: FlowNode;
-};
+type ContainerBase = { readonly id: string; readonly name: string; readonly isDisabled: boolean };
+
+/** A tab or a subflow. A tab is missing if it exists only as the `z` of nodes, which run: an exported selection has no tab. */
+export type FlowContainer =
+  | (ContainerBase & { readonly kind: "tab"; readonly isMissing: boolean })
+  | (ContainerBase & { readonly kind: "subflow"; readonly node: FlowNode });
 
 /** A port of a subflow: where messages enter or leave it. */
 export type SubflowPort = {
@@ -65,7 +63,10 @@ export class FlowNodes {
         }
       }
     }
-    this.containers = containers;
+    const missing = Array.from(findMissingTabs(this.#nodes.values()), (id): FlowContainer => {
+      return { id, kind: "tab", name: id, isDisabled: false, isMissing: true };
+    });
+    this.containers = [...containers, ...missing];
   }
 
   get size(): number {
@@ -96,6 +97,30 @@ export class FlowNodes {
   }
 }
 
+/**
+ * Finds the tabs that exist only as the `z` of nodes that messages pass through, as the service does: an exported selection of nodes has no
+ * tab, and the runtime creates it.
+ */
+export function findMissingTabs(
+  nodes: Iterable<Pick<FlowNode, "id" | "type"> & { readonly properties?: Properties | undefined }>,
+): ReadonlySet<string> {
+  const known = new Set<string>();
+  const referenced = new Set<string>();
+  for (const { id, type, properties = {} } of nodes) {
+    const { z, wires } = properties;
+    if (type === "tab" || type === "subflow") {
+      known.add(id);
+    } else if (
+      type !== "group" &&
+      typeof z === "string" &&
+      (("x" in properties && "y" in properties) || Array.isArray(wires))
+    ) {
+      referenced.add(z);
+    }
+  }
+  return new Set([...referenced].filter((id) => id !== "" && !known.has(id)));
+}
+
 /** Reads nodes as `GET /flows` has them. What is not a node is left out; a value that cannot be used counts as missing. */
 export function parseFlowNodes(raw: Iterable<unknown>): FlowNodes {
   return new FlowNodes(readNodes(raw));
@@ -122,13 +147,11 @@ function* readNodes(raw: Iterable<unknown>): Generator<FlowNode> {
 }
 
 function readContainer(node: FlowNode, kind: "tab" | "subflow"): FlowContainer {
-  return {
-    id: node.id,
-    kind,
-    name: (kind === "tab" ? readText(node.properties, "label") : node.name) || node.id,
-    isDisabled: node.properties["disabled"] === true,
-    node,
-  };
+  const { id, name, properties } = node;
+  const isDisabled = properties["disabled"] === true;
+  return kind === "tab"
+    ? { id, kind, name: readText(properties, "label") || id, isDisabled, isMissing: false }
+    : { id, kind, name: name || id, isDisabled, node };
 }
 
 /** The ports of a subflow. */

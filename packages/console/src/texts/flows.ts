@@ -6,6 +6,7 @@ export const texts = {
   disabled: "disabled",
   errors: (count: number) => (count === 1 ? "1 error" : `${count} errors`),
   none: "There are no flows yet.",
+  missingTab: "No tab has this id, as in an exported selection of nodes. The nodes run nevertheless.",
   unknown: "There is no such tab or subflow in the active flows.",
   search: "Search all nodes",
   searchHint: "Names, types, ids, properties and code",

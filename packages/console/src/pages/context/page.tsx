@@ -8,7 +8,7 @@ import { Page, Result } from "../../components/page.tsx";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/context.ts";
 import { ScopeSection } from "./scope-section.tsx";
-import { describeScopes, type ScopeKeys, searchScopes } from "./scopes.ts";
+import { describeScopes, readTabs, type ScopeKeys, searchScopes } from "./scopes.ts";
 import { Field } from "../../components/field.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { EditValue } from "./edit-value.tsx";
@@ -76,9 +76,7 @@ export function ContextPage(): ReactNode {
 
 /** Where values can be set: in scopes that have some, and in all tabs. */
 function targetsOf(scopes: readonly ScopeKeys[], nodes: readonly Node[]): readonly Target[] {
-  const tabs = nodes
-    .filter(({ type }) => type === "tab")
-    .map(({ id, label }) => ({ scope: `flow/${id.replaceAll("/", "%2F")}`, label: label || id }));
+  const tabs = Array.from(readTabs(nodes), ([id, label]) => ({ scope: `flow/${id.replaceAll("/", "%2F")}`, label }));
   const all = [
     { scope: "global", label: texts.global },
     ...tabs,

@@ -1,5 +1,6 @@
 import type { ContextKeys, Node } from "@flowgate/client";
 import { nodePath, tabPath } from "../../components/node-path.ts";
+import { findMissingTabs } from "../../flow-view/flow-nodes.ts";
 
 /** Keys of one scope in one store. */
 export type ScopeKeys = {
@@ -23,16 +24,26 @@ export function describeScopes(
   nodes: readonly KnownNode[],
 ): readonly ScopeKeys[] {
   const byId = new Map(nodes.map((node) => [node.id, node]));
+  const tabs = readTabs(nodes);
   return scopes
     .map(({ scope, store, keys, truncated }) => {
       const { kind, id } = parseScope(scope);
       const node = byId.get(id);
       const label = (node && nameOf(node)) ?? id;
-      return { scope, store, kind, label, path: node && pathOf(node), keys, isTruncated: truncated };
+      const path = node === undefined ? (tabs.has(id) ? tabPath(id) : undefined) : pathOf(node);
+      return { scope, store, kind, label, path, keys, isTruncated: truncated };
     })
     .toSorted(
       (one, other) => kinds.indexOf(one.kind) - kinds.indexOf(other.kind) || one.label.localeCompare(other.label),
     );
+}
+
+/** The labels of the tabs by their ids, with those that exist only as the `z` of nodes. */
+export function readTabs(nodes: readonly KnownNode[]): ReadonlyMap<string, string> {
+  return new Map([
+    ...nodes.filter(({ type }) => type === "tab").map(({ id, label }) => [id, label || id] as const),
+    ...Array.from(findMissingTabs(nodes), (id) => [id, id] as const),
+  ]);
 }
 
 const kinds = ["global", "flow", "node"] as const;

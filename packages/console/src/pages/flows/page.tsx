@@ -119,6 +119,7 @@ function Container({
         </h2>
         <TabSwitch container={container} rev={rev} />
       </div>
+      {container.kind === "tab" && container.isMissing ? <p className="muted">{texts.missingTab}</p> : null}
       <div className="flows-main" data-selected={selected !== undefined}>
         <FlowView nodes={nodes} container={container.id} overlays={overlays} onSelect={select} />
         {selected === undefined ? null : (

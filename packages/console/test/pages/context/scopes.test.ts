@@ -31,6 +31,11 @@ test("a configuration node outside of tabs has a place of its own", () => {
   expect(describeScopes([keys("node/c", "a")], nodes)).toMatchObject([{ label: "server c", path: "/flows/c" }]);
 });
 
+test("a tab that exists only as the z of nodes has its id as name, and a path", () => {
+  const selection = [{ id: "f", type: "function", properties: { z: "gone", x: 1, y: 1 } }];
+  expect(describeScopes([keys("flow/gone", "a")], selection)).toMatchObject([{ label: "gone", path: "/flows/gone" }]);
+});
+
 test("a search finds keys, and all keys of the scopes that it finds", () => {
   const scopes = describeScopes([keys("global", "counter", "other"), keys("flow/T", "x", "y")], nodes);
   const found = (text: string) => searchScopes(scopes, text).map((each) => [each.scope, each.keys]);

@@ -5,6 +5,7 @@ import { flowEscapes } from "./drills/flow-escapes.ts";
 import { costlyFlows } from "./drills/costly-flows.ts";
 import { events } from "./drills/events.ts";
 import { fsync } from "./drills/fsync.ts";
+import { health } from "./drills/health.ts";
 import { hostileFlows } from "./drills/hostile-flows.ts";
 import { hostileInput } from "./drills/hostile-input.ts";
 import { killAtSystemCalls } from "./drills/kill-at-system-calls.ts";
@@ -27,6 +28,7 @@ export const drills: readonly Drill[] = [
   storageFaults,
   postgres,
   nodeWrites,
+  health,
   hostileInput,
   secretCanaries,
   rollingRestarts,

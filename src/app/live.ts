@@ -112,6 +112,7 @@ function observeNodes(flows: FlowEvents, hub: EventHub): NodeObserver {
   return {
     onEvents: (events) => flows.publishNodes(events),
     onEnd: () => flows.end(),
+    hasLeftErrors: () => flows.nodes.faults().length > 0,
     wantsDebug: () => hub.wantsDebug,
     onDemand: (listener) => hub.onDemand(listener),
   };

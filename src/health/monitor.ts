@@ -6,6 +6,7 @@ import { describeFault } from "../runtime/fault.ts";
 import { resultOf, runnersOf } from "../runtime/replicas/runs.ts";
 import {
   type DeploymentResult,
+  type RevisionResult,
   type Runtime,
   type RuntimeState,
   isRunning,
@@ -28,8 +29,8 @@ import {
 } from "./health.ts";
 
 type MonitorOptions = {
-  readonly runtime: Pick<Runtime, "status" | "lastResult" | "onChange">;
-  readonly nodes: Pick<NodeStates, "all" | "setLastError">;
+  readonly runtime: Pick<Runtime, "status" | "lastResult" | "onChange" | "onResult">;
+  readonly nodes: Pick<NodeStates, "all" | "faults" | "setLastError" | "stop">;
   readonly store: Pick<FlowStore, "active">;
   readonly desired: Pick<DesiredStateStore, "current">;
   /** Undefined: there are no other replicas. */
@@ -58,6 +59,8 @@ export class HealthMonitor implements Disposable {
   #last = "";
   #fullDisk: FullDisk | undefined;
   #exits: Exit[] = [];
+  /** The revision that ran when the process ended last; undefined once another process has started flows. */
+  #endedRev: string | undefined;
   #state: RuntimeState;
   #stateSinceMs: number;
 
@@ -73,6 +76,7 @@ export class HealthMonitor implements Disposable {
         this.#check();
       }),
     );
+    this.#subscriptions.use(runtime.onResult((result) => this.#endFaults(result)));
     const timer = setInterval(() => this.#check(), checkMs).unref();
     this.#subscriptions.defer(() => clearInterval(timer));
     const diskTimer = setInterval(() => void this.#readDisk(), diskMs).unref();
@@ -166,8 +170,20 @@ export class HealthMonitor implements Disposable {
     this.#fullDisk = space !== undefined && isNearlyFull(space) ? { ...space, sinceMs } : undefined;
   }
 
+  /** The nodes at fault for an exit are void if the next process begins with another revision. Otherwise it reports when it stops them. */
+  #endFaults({ revision: { rev }, result }: RevisionResult): void {
+    const { nodes } = this.#options;
+    if (this.#endedRev !== undefined && this.#endedRev !== rev) {
+      nodes.faults().forEach(({ node }) => nodes.stop(node));
+      this.#endedRev = undefined;
+    } else if (isRunning(result)) {
+      this.#endedRev = undefined;
+    }
+  }
+
   #observe(): void {
-    const { state, reason, message, fault } = this.#options.runtime.status();
+    const { runtime } = this.#options;
+    const { state, reason, message, fault } = runtime.status();
     const nowMs = this.#now();
     if (state !== this.#state) {
       this.#state = state;
@@ -193,6 +209,7 @@ export class HealthMonitor implements Disposable {
           truncated: false,
         });
       }
+      this.#endedRev = runtime.lastResult()?.revision.rev;
       this.#ends.notify(exit);
     }
   }

@@ -59,6 +59,11 @@ export class NodeStates {
     return [...this.#states.values()];
   }
 
+  /** Those that have ended a process. */
+  faults(): readonly NodeState[] {
+    return this.all().filter(({ lastError }) => lastError?.level === LogLevel.FATAL);
+  }
+
   countFailing(): number {
     return this.#states.values().reduce((count, state) => count + (isFailing(state) ? 1 : 0), 0);
   }

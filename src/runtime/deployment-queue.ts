@@ -103,6 +103,7 @@ export function deployMessage(
   id: number,
   { type }: Pick<Deployment, "type">,
   { credentials, previous }: { readonly credentials: CredentialSets; readonly previous: CredentialSets },
+  reportsStops: boolean,
   trace: Context,
 ): Deploy {
   const traceparent = formatTraceparent(trace);
@@ -112,6 +113,7 @@ export function deployMessage(
     type,
     credentials: [...credentials].map(([nodeId, set]) => [nodeId, [...set]] as const),
     credentialsChanged: [...changedCredentials(previous, credentials)],
+    reportsStops,
     ...(traceparent !== undefined && { traceparent }),
   };
 }

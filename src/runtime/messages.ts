@@ -108,6 +108,8 @@ export type Deploy = {
   readonly credentials: CredentialEntries;
   /** The ids of the nodes whose credentials differ from those of the previous deployment. */
   readonly credentialsChanged: readonly string[];
+  /** Whether the stops of all nodes are reported: an earlier process has left errors of some of them. Otherwise only of those with counts. */
+  readonly reportsStops: boolean;
   /** W3C Trace Context, section 3.2; absent outside of a trace. */
   readonly traceparent?: string;
 };

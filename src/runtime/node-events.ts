@@ -124,6 +124,8 @@ export interface NodeObserver {
   onEvents(events: NodeEvents): void;
   /** The process has ended, and with it what is known of its nodes. */
   onEnd(): void;
+  /** Whether nodes have ended an earlier process: their errors hold until they are stopped. */
+  hasLeftErrors(): boolean;
   /** Whether debug messages, and those of modules to editors, are reported. */
   wantsDebug(): boolean;
   /** Calls the listener when `wantsDebug` may have changed. Disposing ends the subscription. */

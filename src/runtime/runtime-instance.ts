@@ -198,7 +198,8 @@ export class RuntimeInstance {
     this.#sent = sent;
     this.#delivered = [...this.#delivered.slice(-1), [id, revision.seq]];
     const credentials = { credentials: sent, previous: this.#applied.credentials };
-    const message = deployMessage(id, deployment, credentials, this.#deploySpan?.context ?? trace);
+    const reportsStops = this.#options.nodes?.hasLeftErrors() ?? false;
+    const message = deployMessage(id, deployment, credentials, reportsStops, this.#deploySpan?.context ?? trace);
     this.#process.send(message, revision.flows.json);
   }
 

@@ -114,4 +114,8 @@ test("exits of the process are counted, degrade the flows that run again, and le
       ],
     }),
   );
+  await deploy(service, { flows: good }, "nodes");
+  await eventually(async () =>
+    expect(await readHealth()).toMatchObject({ state: "degraded", conditions: [{ kind: "restarted", count: 3 }] }),
+  );
 });

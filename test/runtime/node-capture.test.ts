@@ -36,6 +36,7 @@ function observe(): Observed {
     onEnd() {
       ends += 1;
     },
+    hasLeftErrors: () => false,
     wantsDebug: () => isWanted,
     onDemand: (listener) => demand.add(listener),
     setDebug(wanted) {

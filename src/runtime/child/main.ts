@@ -271,6 +271,7 @@ async function loadModules(message: LoadModules): Promise<void> {
 
 async function deploy(message: Deploy, payload: Buffer): Promise<void> {
   parent.send({ kind: "deploy-started", id: message.id });
+  capture.beginDeployment(message.reportsStops);
   const nodes = parseJsonText(payload.toString()) as FlowNode[];
   await nodeRed.loadTypes(nodes.map(({ type }) => type));
   if (!codeCache.isRecording) {

@@ -70,6 +70,7 @@ export class NodeCapture {
   readonly #retained = new Set<string>();
   #dropped = noneDropped();
   #wantsDebug = false;
+  #reportsStops = false;
   #timer: NodeJS.Timeout | undefined;
   /** The messages that were not written to the pipe yet. */
   #unsent = 0;
@@ -103,6 +104,11 @@ export class NodeCapture {
     );
     util.hooks.add("onReceive.flowgate", ({ destination }) => this.#counters.countMessage(destination.id));
     this.#intercept(onSkipped);
+  }
+
+  /** `reportsStops`: as in `Deploy`. */
+  beginDeployment(reportsStops: boolean): void {
+    this.#reportsStops = reportsStops;
   }
 
   setDebug(wantsDebug: boolean): void {
@@ -323,7 +329,7 @@ export class NodeCapture {
     }
     const counters = this.#counters;
     const stop = (id: string): void => {
-      if (counters.remove(id)) {
+      if (counters.remove(id) || this.#reportsStops) {
         this.end(id);
       } else {
         this.#errors.end(id);

@@ -145,7 +145,7 @@ test("the runtime has its state, and the number of nodes with errors", async () 
   expect(reply.json()).toEqual({
     runtime: expect.objectContaining({ name: "node-red", state: "running" }) as object,
     rev: expect.any(String) as string,
-    outcome: "running",
+    outcome: "degraded",
     started: true,
     failingNodes: 1,
     health: {

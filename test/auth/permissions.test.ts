@@ -1,5 +1,6 @@
+import { permits } from "@flowgate/client";
 import { expect, test } from "vitest";
-import { allows, builtInRoles, covers, narrow, parseScope } from "../../src/auth/permissions.ts";
+import { allows, allowsOnTabs, builtInRoles, covers, narrow, parseScope } from "../../src/auth/permissions.ts";
 import { known } from "./users.ts";
 
 test.each([
@@ -26,6 +27,20 @@ test.each([
   [["read"], "flows.write@tab:a.read", false],
 ])("whether %j allows %s is %s", (permissions, permission, allowed) => {
   expect(allows(permissions, permission)).toBe(allowed);
+});
+
+test.each([
+  [[]],
+  [["*"]],
+  [["read"]],
+  [["read", "flows.write"]],
+  [["flows.write@tab:a", "logs.read"]],
+  [["*", "flows.deploy_unapproved"]],
+])("clients know what %j permit, at least on some tabs", (permissions) => {
+  const names = [...known, "flows.deploy_unapproved"];
+  expect(names.filter((name) => permits(permissions, name))).toEqual(
+    names.filter((name) => allows(permissions, name) || allowsOnTabs(permissions, name)),
+  );
 });
 
 test.each([

@@ -221,4 +221,31 @@ describe("a token with flows.read and flows.write only", () => {
     expect([undone.code, undone.stderr]).toEqual([4, expect.stringContaining(reason)]);
     expect((await flowgate("whoami")).stdout).toContain("flows.read flows.write");
   });
+
+  test("names the active revision by the beginning of its rev", async () => {
+    const deployed = await flowgate("deploy", await fileOf([tab("a")]), "-o", "json", "--wait", "0");
+    const { rev } = JSON.parse(deployed.stdout) as { rev: string };
+    for (const name of [rev.slice(0, 8), "@", "active", rev]) {
+      const next = await fileOf([tab("a")]);
+      expect(await flowgate("deploy", next, "--rev", name)).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining(`No changes: revision ${rev.slice(0, 8)} remains active.`),
+      });
+    }
+    const stale = await flowgate("deploy", await fileOf([tab("b")]), "--rev", "unknown", "--yes");
+    expect([stale.code, stale.stderr]).toEqual([3, expect.stringContaining("is active. Nothing was deployed.")]);
+    const empty = await flowgate("deploy", await fileOf([tab("b")]), "--rev", "", "--yes");
+    expect([empty.code, empty.stderr]).toEqual([1, expect.stringContaining("--rev: is empty.")]);
+  });
+
+  test("is refused nothing that commands show beside their results", async () => {
+    const bad = [tab("r"), functionNode("n", { z: "r", initialize: `node.error("the tariff is missing")` })];
+    await flowgate("whoami");
+    await flowgate("status", "--failing");
+    expect(await flowgate("deploy", await fileOf(bad), "--rev", "@")).toMatchObject({ code: 5 });
+    await flowgate("export", join(folder.path, "exported"));
+    const headers = bearer(await login(service, { username: "robot", scope: "audit.read" }));
+    const denied = await service.send("GET", "/audit?kind=permission_denied", { headers });
+    expect(denied.json()).toEqual({ entries: [] });
+  });
 });

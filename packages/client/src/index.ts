@@ -157,4 +157,5 @@ export {
 export { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 export { formatDebugValue } from "./debug-value.ts";
 export { NodeJsonError, nodeCredentialsFromJson, nodeFromJson, nodeToJson } from "./node-json.ts";
+export { permits } from "./permissions.ts";
 export { retryInterceptor, type RetryOptions } from "./retry.ts";

@@ -1,6 +1,6 @@
 import { createContext, type ReactNode, useContext, useMemo } from "react";
 import { useQuery } from "@connectrpc/connect-query";
-import { AuthService } from "@flowgate/client";
+import { AuthService, permits } from "@flowgate/client";
 import { isUnauthenticated } from "./api/transport.ts";
 import { signInUrl } from "./api/paths.ts";
 import { Loading, Notice, Problem } from "./components/notice.tsx";
@@ -22,7 +22,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }):
     (): Session | undefined =>
       data && {
         username: data.username,
-        can: (permission) => data.permissions.some((granted) => includes(granted, permission)),
+        can: (permission) => permits(data.permissions, permission),
       },
     [data],
   );
@@ -53,18 +53,4 @@ export function useSession(): Session {
     throw new TypeError("there is no SessionProvider");
   }
   return session;
-}
-
-/** What "read" does not include, since it may contain the data that flows process. */
-const sensitive: ReadonlySet<string> = new Set(["context.read", "debug.read", "logs.read"]);
-
-/** The rules of the service: they decide which controls are shown, the service decides what is done. */
-function includes(granted: string, permission: string): boolean {
-  if (granted === "*") {
-    return permission !== "flows.deploy_unapproved";
-  }
-  if (granted === "read") {
-    return permission.endsWith(".read") && !sensitive.has(permission);
-  }
-  return granted === permission || granted.startsWith(`${permission}@tab:`);
 }

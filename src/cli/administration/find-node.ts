@@ -52,8 +52,8 @@ export function describeTab(tab: Node): string {
 }
 
 /** The nodes of the active flows; none if this user may not read them. */
-export async function readNodes({ flows }: ClientSession): Promise<readonly Node[]> {
-  return (await ifPermitted(flows.getFlows({})))?.flows ?? [];
+export async function readNodes(session: ClientSession): Promise<readonly Node[]> {
+  return (await ifPermitted(session, "flows.read", () => session.flows.getFlows({})))?.flows ?? [];
 }
 
 /**

@@ -114,7 +114,9 @@ async function changeEach(
 
 async function restartFlows({ session, progress }: ClientContext): Promise<void> {
   const restarted = await progress
-    .during("Starting the flows again", () => ifPermitted(session.runtime.restartRuntime({})))
+    .during("Starting the flows again", () =>
+      ifPermitted(session, "runtime.write", () => session.runtime.restartRuntime({})),
+    )
     .catch(() => undefined);
   if (restarted === undefined) {
     process.stderr.write("flowgate: The flows were not started again: run flowgate runtime restart.\n");

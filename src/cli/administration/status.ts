@@ -46,9 +46,9 @@ export async function showStatus(
 ): Promise<void> {
   const isDetailed = nodes || flags.tab !== undefined || flags.failing === true;
   const [settings, revision, runtime] = await Promise.all([
-    ifPermitted(session.settings.getSettings({})),
+    ifPermitted(session, "settings.read", () => session.settings.getSettings({})),
     readActiveRevision(session),
-    ifPermitted(session.runtime.getRuntime({})),
+    ifPermitted(session, "runtime.read", () => session.runtime.getRuntime({})),
   ]);
   if (settings === undefined) {
     return showOutcome({ connection, session, output });
@@ -96,7 +96,9 @@ async function showOutcome({
   session,
   output,
 }: Pick<ClientContext, "connection" | "session" | "output">): Promise<void> {
-  const plan = await ifPermitted(session.flows.planFlows({ deploymentType: DeploymentType.RELOAD }));
+  const plan = await ifPermitted(session, "flows.read", () =>
+    session.flows.planFlows({ deploymentType: DeploymentType.RELOAD }),
+  );
   if (plan === undefined) {
     // Fails, and says which permission is missing.
     await session.settings.getSettings({});
@@ -127,7 +129,7 @@ async function findAdvice(session: ClientSession, message: string, revision: Rev
   if (missing.size === 0) {
     return install;
   }
-  const { modules = [] } = (await ifPermitted(session.modules.listModules({}))) ?? {};
+  const { modules = [] } = (await ifPermitted(session, "modules.read", () => session.modules.listModules({}))) ?? {};
   const having = modules.filter(({ types }) => types.some((type) => missing.has(type)));
   const known = new Set(having.flatMap(({ types }) => types));
   const others = [...missing].filter((type) => !known.has(type));
@@ -147,8 +149,9 @@ async function findAdvice(session: ClientSession, message: string, revision: Rev
 }
 
 /** Undefined: the user may not read revisions. */
-async function readActiveRevision({ revisions }: ClientSession): Promise<Revision | undefined> {
-  return (await ifPermitted(revisions.listRevisions({ pageSize: 1 })))?.revisions[0];
+async function readActiveRevision(session: ClientSession): Promise<Revision | undefined> {
+  const newest = await ifPermitted(session, "revisions.read", () => session.revisions.listRevisions({ pageSize: 1 }));
+  return newest?.revisions[0];
 }
 
 /** Whether the flows run: here or, if this replica is not to run them, on another one. */

@@ -13,6 +13,7 @@ import {
   LibraryService,
   LogsService,
   ModulesService,
+  permits,
   ProposalsService,
   retryInterceptor,
   RevisionsService,
@@ -89,9 +90,34 @@ export async function unless<T>(code: Code, call: Promise<T>): Promise<T | undef
   }
 }
 
-/** The result of a call; undefined if this user may not make it. Without a token, that is UNAUTHENTICATED. */
-export function ifPermitted<T>(call: Promise<T>): Promise<T | undefined> {
+/**
+ * The result of a call; undefined if this user may not make it: lacks its permission, or, without a token, is unauthenticated. The permissions
+ * are read before, since the service records a call that it refuses in the audit log.
+ */
+export async function ifPermitted<T>(
+  session: ClientSession,
+  permission: string,
+  call: () => Promise<T>,
+): Promise<T | undefined> {
+  const known = await readPermissions(session);
+  return known === undefined || permits(known, permission) ? unlessDenied(call()) : undefined;
+}
+
+function unlessDenied<T>(call: Promise<T>): Promise<T | undefined> {
   return unless(Code.Unauthenticated, unless(Code.PermissionDenied, call));
+}
+
+const permissionsOf = new WeakMap<ClientSession, Promise<readonly string[] | undefined>>();
+
+/** Undefined: they are not known, as those of callers without a token, or at older servers. */
+function readPermissions(session: ClientSession): Promise<readonly string[] | undefined> {
+  const read = async (): Promise<readonly string[] | undefined> => {
+    const identity = await unlessDenied(unless(Code.Unimplemented, session.auth.getIdentity({})));
+    return identity?.permissions;
+  };
+  const permissions = permissionsOf.get(session) ?? read();
+  permissionsOf.set(session, permissions);
+  return permissions;
 }
 
 /** Closes all connections. One whose request was rejected before it was sent completely would keep the process alive. */

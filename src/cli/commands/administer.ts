@@ -50,7 +50,8 @@ function defineToken(root: Command): void {
     summary: "create a token for a program",
     description:
       "Create a token of your user for a program. Only the token is printed on stdout. It can't be read again. A program that deploys needs " +
-      "flows.read and flows.write, revisions.read for --rev and the reasons of failures, and settings.read for flowgate status.",
+      "flows.read and flows.write; with revisions.read, it can name earlier revisions and shows the whole reasons of failures; with settings.read " +
+      "and runtime.read, flowgate status shows more than the outcome.",
     examples: {
       "flowgate token create ci --scope 'flows.read flows.write revisions.read settings.read' --expires-in 30d":
         "for deployments",

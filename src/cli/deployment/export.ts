@@ -29,7 +29,9 @@ export async function exportFlows(
   const nodes = flows.length === 1 ? "node" : "nodes";
   const exported = `Exported revision ${shortRev(rev)}, ${flows.length} ${nodes}, to ${path}`;
   // A user may be permitted to read flows only. The modules are not known then, and their file is left as it is.
-  const revision = await ifPermitted(session.revisions.getRevision({ rev, view: RevisionView.FULL }));
+  const revision = await ifPermitted(session, "revisions.read", () =>
+    session.revisions.getRevision({ rev, view: RevisionView.FULL }),
+  );
   const modules = revision?.modules;
   if (/\.(?:json|ya?ml)$/i.test(path)) {
     const modulesPath = modulesPathOf(path);

@@ -14,7 +14,7 @@ import {
   SetFlowsResponseSchema,
 } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
-import type { ClientSession } from "../client/session.ts";
+import { ifPermitted, type ClientSession } from "../client/session.ts";
 import { type DeploymentFlags, defaultWaitSeconds } from "../shared-flags.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import type { Output } from "../output/output.ts";
@@ -156,7 +156,7 @@ async function describe(session: ClientSession, response: DeploymentResponse): P
 
 /** The response has the beginning of the reason; the history has all of it, for those who may read it. */
 async function findReason(
-  { revisions }: ClientSession,
+  session: ClientSession,
   rev: string,
   { missingTypes, outcomeMessage: reason }: DeploymentResponse,
 ): Promise<string> {
@@ -165,8 +165,8 @@ async function findReason(
       ? `these node types are not installed: ${missingTypes.join(", ")}`
       : reason || "the log of the service has the reason";
   try {
-    const { outcomeMessage } = await revisions.getRevision({ rev });
-    return printable(outcomeMessage || known);
+    const revision = await ifPermitted(session, "revisions.read", () => session.revisions.getRevision({ rev }));
+    return printable(revision?.outcomeMessage || known);
   } catch (error) {
     if (error instanceof ConnectError) {
       return printable(known);

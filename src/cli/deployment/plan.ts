@@ -51,18 +51,20 @@ export async function readFlows(
   return rev === undefined ? input : { ...input, rev: await resolveRev(session, rev) };
 }
 
-/** Callers who can't read the history can name the active revision, and others by the whole rev. */
+/** Callers who can't read the history can name the active revision, also by the beginning of its rev, and others by the whole rev. */
 async function resolveRev(session: ClientSession, name: string): Promise<string> {
+  if (name === "") {
+    throw new UsageFailure("--rev: is empty. Name a revision, or leave it out.");
+  }
+  const find = () => findRevision(session, name);
   // There is no other way to find an earlier one.
   const isEarlier = /^(?:@|active)~/.test(name);
-  const revision = await (isEarlier ? findRevision(session, name) : ifPermitted(findRevision(session, name)));
+  const revision = await (isEarlier ? find() : ifPermitted(session, "revisions.read", find));
   if (revision !== undefined) {
     return revision.rev;
   }
-  if (name !== "@" && name !== "active") {
-    return name;
-  }
-  return (await session.flows.planFlows({ deploymentType: DeploymentType.RELOAD })).rev;
+  const { rev } = await session.flows.planFlows({ deploymentType: DeploymentType.RELOAD });
+  return name === "@" || name === "active" || rev.startsWith(name) ? rev : name;
 }
 
 async function readCredentials(path: string): Promise<FileValue> {

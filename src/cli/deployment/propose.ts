@@ -30,7 +30,9 @@ export async function propose(
   const rev = input.rev ?? planned?.rev;
   const request = { ...fields, ...contentOf(input), ...(rev !== undefined && { rev }) };
   const proposal = await progress.during("Proposing", () => session.proposals.createProposal(request));
-  const plan = planned ?? (await ifPermitted(session.proposals.planProposal({ id: proposal.id })));
+  const plan =
+    planned ??
+    (await ifPermitted(session, "proposals.read", () => session.proposals.planProposal({ id: proposal.id })));
   if (plan !== undefined) {
     showPreview(output, `${stylePlan(plan, output)}\n`);
   }
@@ -43,7 +45,8 @@ function planIfPermitted(
   input: FlowsInput,
   flags: Pick<DeploymentFlags, "type">,
 ): Promise<PlanFlowsResponse | undefined> {
-  return ifPermitted(planFlows(context, input, flags));
+  const permission = input.credentials === undefined ? "flows.read" : "flows.write";
+  return ifPermitted(context.session, permission, () => planFlows(context, input, flags));
 }
 
 function describeNext({ id }: Proposal): string {

@@ -1,0 +1,20 @@
+/** What "read" does not include, since it may contain the data that flows process. */
+const sensitive: ReadonlySet<string> = new Set(["context.read", "debug.read", "logs.read"]);
+
+/**
+ * Whether the permissions of a caller, as `getIdentity` returns them, include one such as `flows.write`, at least on some tabs. For what a client
+ * shows or asks for: the service decides what is done.
+ */
+export function permits(permissions: readonly string[], permission: string): boolean {
+  return permissions.some((granted) => includes(granted, permission));
+}
+
+function includes(granted: string, permission: string): boolean {
+  if (granted === "*") {
+    return permission !== "flows.deploy_unapproved";
+  }
+  if (granted === "read") {
+    return permission.endsWith(".read") && !sensitive.has(permission);
+  }
+  return granted === permission || granted.startsWith(`${permission}@tab:`);
+}

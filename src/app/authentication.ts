@@ -26,6 +26,7 @@ import type { ServerOptions } from "../server/open-server.ts";
 import type { BrowserSafetyOptions } from "../server/pipeline/guards/browser-safety.ts";
 import { permissions } from "../services/api.ts";
 import { openAuditRetention } from "../store/audit-store.ts";
+import { readKeys } from "../store/key-files.ts";
 import type { Store } from "../store/store.ts";
 import { type UserReload, type UserReloadOptions, createUserReload } from "./reload-users.ts";
 
@@ -59,10 +60,10 @@ export async function openAuthentication(
   const tokens = stack.use(openTokenCache(store.tokens));
   let issuers: Issuers | undefined;
   stack.defer(() => issuers?.[Symbol.dispose]());
-  const { adminAuth, credentialSecret, dataDir, nodeRed } = options;
+  const { adminAuth, nodeRed } = options;
   const settings = sessionSettings(options);
-  const shared = { editorUrl: nodeRed.url, credentialSecret, dataDir, tokens, log };
-  const browsers = settings && (await (await import("./sign-in.ts")).openSessions({ settings, ...shared }));
+  const shared = { editorUrl: nodeRed.url, keys: store.keys, tokens, log };
+  const browsers = settings && (await import("./sign-in.ts")).openSessions({ settings, ...shared });
   /** Loads what authenticates JWTs when the first issuer is configured. */
   const openIssuers = async (adminAuth: AdminAuth | undefined): Promise<Issuers | undefined> => {
     if (adminAuth !== undefined && (issuers !== undefined || adminAuth.issuers.length > 0)) {
@@ -95,12 +96,14 @@ export async function openAuthentication(
     protectIssuers(adminAuth, protectedPorts, options.runtime);
     authenticator.replaceAdminAuth(adminAuth, { issuers: await openIssuers(adminAuth), roles: readRoles(roles) });
   };
+  const replaceSecrets: UserReloadOptions["replaceSecrets"] = async (secrets) =>
+    store.keys.replace(await readKeys({ ...secrets, dataDir: options.dataDir }));
   return {
     audit,
     authenticator,
     signIn: browsers?.serve({ authenticator, limiter, audit }),
     editorSignIn: browsers?.editor,
-    users: createUserReload({ options, replace, audit, onReload: onUsersReload, log }),
+    users: createUserReload({ options, replace, replaceSecrets, audit, onReload: onUsersReload, log }),
   };
 }
 

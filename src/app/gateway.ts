@@ -47,8 +47,8 @@ export interface Gateway extends AsyncDisposable, Mount {
    */
   reloadCertificates(): Promise<void>;
   /**
-   * Replaces the users by the `adminAuth` of the options that `read` resolves with, without interrupting flows and calls. Tokens
-   * of unchanged users stay valid. If `read` rejects or the options are invalid, the previous users stay in force. The result
+   * Replaces the users by the `adminAuth` of the options that `read` resolves with, and the secrets of credentials, without interrupting
+   * flows and calls. Tokens of unchanged users stay valid. If `read` rejects or the options are invalid, the previous users stay in force. The result
    * is logged, with the message of an error, and written to the audit log. Other changed options are named in the log.
    */
   reloadUsers(read: () => GatewayOptions | Promise<GatewayOptions>): Promise<void>;
@@ -94,6 +94,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
   const store = customStore ?? stack.use(await openStore(options));
   stack.use(logHealth(store, log));
+  stack.use(logKeys(store, log));
   const { cluster } = store;
   const protectedPorts = new ProtectedPorts();
   // Before the server listens, so that no flow takes them.
@@ -278,6 +279,27 @@ function logHealth(store: Store, log: Logger): Disposable {
       log.info("the store can be used again");
     } else {
       log.error(`the store has failed: ${health.message}`);
+    }
+  });
+}
+
+/** Logs whether credentials are encrypted with the configured secret, now if they are not, and after each change. Disposing ends it. */
+function logKeys({ keys }: Store, log: Logger): Disposable {
+  const isConfigured = (): boolean => keys.current().id === keys.configured().id;
+  const warn = (): void =>
+    log.warn("credentials are encrypted with a previous secret: run flowgate credentials rotate to replace it");
+  let wasConfigured = isConfigured();
+  if (!wasConfigured) {
+    warn();
+  }
+  return keys.onChange(() => {
+    if (keys.problem() === undefined && isConfigured() !== wasConfigured) {
+      wasConfigured = !wasConfigured;
+      if (wasConfigured) {
+        log.info("credentials are encrypted with the configured secret from now on");
+      } else {
+        warn();
+      }
     }
   });
 }

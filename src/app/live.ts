@@ -39,7 +39,7 @@ export type Live = {
 };
 
 type LiveOptions = {
-  readonly options: Pick<Options, "live" | "log" | "credentialSecret">;
+  readonly options: Pick<Options, "live" | "log">;
   readonly log: Logger;
   readonly store: Store;
   readonly certificates: Certificates | undefined;
@@ -69,11 +69,10 @@ export async function openLive(
       ? createNoJournal()
       : openJournal({ store: journalStore, hub, log, maxBytes: size * bytesPerMb, maxAgeMs: age * msPerDay }),
   );
-  const { credentialSecret } = options;
   const replicas =
-    cluster === undefined || credentialSecret === undefined
+    cluster === undefined
       ? undefined
-      : stack.use(createReplicaEvents({ hub, journal, cluster, credentialSecret, certificates, log }));
+      : stack.use(createReplicaEvents({ hub, journal, cluster, credentialKeys: store.keys, certificates, log }));
   stack.defer(() => replicas?.views.close(closing));
   const redaction = stack.use(await openSecrets(flows, log));
   const rev = (): string => flows.active().rev;

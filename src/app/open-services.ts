@@ -152,8 +152,11 @@ function openRoutes(
   stack: AsyncDisposableStack,
 ): ServerOptions["routes"] {
   const { audit, authenticator, observer } = others;
-  const { credentialSecret } = options;
-  const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(credentialSecret, encrypted, findTypes);
+  const secrets = (): readonly string[] => {
+    const { credentialSecret, previousCredentialSecrets } = others.users.secrets();
+    return [...(credentialSecret === undefined ? [] : [credentialSecret]), ...previousCredentialSecrets];
+  };
+  const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(secrets(), encrypted, findTypes);
   const { flows, cluster, desired } = store;
   const deployer = new Deployer({
     store: flows,
@@ -169,7 +172,7 @@ function openRoutes(
   if (quarantine !== "off") {
     stack.use(new Quarantine({ scope: quarantine, store: flows, runtime, deployer, log }));
   }
-  const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, ...threadLimits(options) }));
+  const preparation = stack.use(openPreparation({ secrets, log, ...threadLimits(options) }));
   const { required, expiryDays, maxOpen, maxOpenPerUser } = options.approvals;
   const approvals = new Approvals(required);
   const deploying = { store: flows, deployer, preparation, decrypt, analysis, modules, runtime, monitor };

@@ -8,37 +8,55 @@ import { systemOrigin } from "../store/audit-store.ts";
 export type UserReload = {
   /** The users and defaults in force. */
   adminAuth(): AdminAuth | undefined;
+  /** The secrets of credentials in force. */
+  secrets(): Secrets;
   /**
-   * Replaces `adminAuth` by that of the options that `read` resolves with, and logs which other options have changed and need
-   * a restart. If `read` rejects, the message is logged and nothing changes.
+   * Replaces `adminAuth` and the secrets of credentials by those of the options that `read` resolves with, and logs which other options
+   * have changed and need a restart. If `read` rejects, the message is logged and nothing changes.
    */
   reload(read: () => Promise<Options>): Promise<void>;
 };
+
+/** The secrets of credentials. */
+type Secrets = Pick<Options, "credentialSecret" | "previousCredentialSecrets">;
 
 export type UserReloadOptions = {
   /** The options that the service was started with. */
   readonly options: Options;
   /** If it rejects, the previous users stay in force. */
   readonly replace: (adminAuth: AdminAuth, roles: Options["roles"]) => Promise<void>;
+  /** If it rejects, the previous secrets stay in force. */
+  readonly replaceSecrets: (secrets: Secrets) => Promise<void>;
   readonly audit: Pick<AuditRecorder, "write">;
   /** Called when changed users are in force, or were rejected. */
   readonly onReload: (action: "reloaded" | "rejected", detail: string) => void;
   readonly log: Logger;
 };
 
-export function createUserReload({ options, replace, audit, onReload, log }: UserReloadOptions): UserReload {
+export function createUserReload(userReload: UserReloadOptions): UserReload {
+  const { options, replace, replaceSecrets, audit, onReload, log } = userReload;
   let { adminAuth, roles } = options;
+  let secrets = secretsOf(options);
   let queue: Promise<void> = Promise.resolve();
 
   async function apply(next: Options): Promise<void> {
     // The server was set up for clients with or without tokens.
     const isFixed = adminAuth === undefined || next.adminAuth === undefined;
-    const unchanged = isFixed
-      ? {}
-      : { adminAuth: { ...options.adminAuth, signIn: next.adminAuth?.signIn }, roles: options.roles };
+    const unchanged = {
+      ...secretsOf(options),
+      ...(!isFixed && { adminAuth: { ...options.adminAuth, signIn: next.adminAuth?.signIn }, roles: options.roles }),
+    };
     const changed = changedPaths(options, { ...next, ...unchanged });
     if (changed.length > 0) {
       log.warn({ options: changed }, "these options have changed, but are read at start only: restart the service");
+    }
+    const nextSecrets = secretsOf(next);
+    if (!isDeepStrictEqual(nextSecrets, secrets)) {
+      await replaceSecrets(nextSecrets);
+      secrets = nextSecrets;
+      log.info(
+        "changed secrets of credentials are in force: flowgate credentials rotate encrypts everything with the new one",
+      );
     }
     const nextAuth = next.adminAuth && withSignIn(next.adminAuth, adminAuth?.signIn);
     const isSame = isDeepStrictEqual([adminAuth, roles], [nextAuth, next.roles]);
@@ -69,9 +87,14 @@ export function createUserReload({ options, replace, audit, onReload, log }: Use
 
   return {
     adminAuth: () => adminAuth,
+    secrets: () => secrets,
     // One after another, so that the last one read is in force.
     reload: (read) => (queue = queue.then(() => reload(read))),
   };
+}
+
+function secretsOf({ credentialSecret, previousCredentialSecrets }: Options): Secrets {
+  return { credentialSecret, previousCredentialSecrets };
 }
 
 /** Browsers know the service by the URL that it was started with. */

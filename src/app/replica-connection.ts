@@ -4,7 +4,7 @@ import { X509Certificate } from "node:crypto";
 import type { SecureClientSessionOptions } from "node:http2";
 import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
 import type { ReplicaConnection } from "../live/replicas/link.ts";
-import { formatAuthorization, isProof } from "../live/replicas/proof.ts";
+import { formatAuthorization, isProof, type ReplicaKeys } from "../live/replicas/proof.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
 
@@ -12,7 +12,7 @@ import type { Cluster, Replica } from "../store/cluster.ts";
 
 export type ReplicaConnectionOptions = {
   readonly cluster: Pick<Cluster, "id">;
-  readonly key: Buffer;
+  readonly keys: ReplicaKeys;
   /** Those of this replica. */
   readonly certificates: Certificates | undefined;
 };
@@ -25,7 +25,7 @@ const maxMessageBytes = 16 * 1024 * 1024;
 
 /** Nothing is sent until the first call. Throws if the replica has no address. */
 export function openReplicaConnection(
-  { cluster, key, certificates }: ReplicaConnectionOptions,
+  { cluster, keys, certificates }: ReplicaConnectionOptions,
   { id, address, certificate }: Pick<Replica, "id" | "address" | "certificate">,
 ): ReplicaConnection {
   if (address === undefined) {
@@ -46,8 +46,8 @@ export function openReplicaConnection(
   });
   return {
     client: createClient(ReplicasService, transport),
-    authorize: () => formatAuthorization(key, cluster.id, id),
-    isProof: (authorization, proof) => isProof(key, authorization, proof),
+    authorize: () => formatAuthorization(keys, cluster.id, id),
+    isProof: (authorization, proof) => isProof(keys, authorization, proof),
     [Symbol.dispose]: () => session.abort(),
   };
 }

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { FindReplica } from "../auth/gate.ts";
 import type { EventHub } from "../live/hub.ts";
 import type { Journal } from "../live/journal.ts";
-import { createAuthorizationReader, deriveReplicaKey } from "../live/replicas/proof.ts";
+import { createAuthorizationReader, createReplicaKeys } from "../live/replicas/proof.ts";
 import { ReplicaViews } from "../live/replicas/views.ts";
 import type { Options } from "../options/parse.ts";
 import type { Certificates } from "../server/http/certificates.ts";
@@ -12,6 +12,7 @@ import type { Server } from "../server/open-server.ts";
 import type { Implementations } from "../services/api.ts";
 import { replicasService } from "../services/replicas.ts";
 import type { Cluster } from "../store/cluster.ts";
+import type { CredentialKeys } from "../store/credential-keys.ts";
 
 /** How replicas exchange their events. */
 export type ReplicaEvents = {
@@ -26,15 +27,15 @@ type ReplicaEventsOptions = {
   readonly hub: EventHub;
   readonly journal: Journal;
   readonly cluster: Cluster;
-  /** The secret that replicas share. */
-  readonly credentialSecret: string;
+  /** The keys whose secrets replicas share. */
+  readonly credentialKeys: CredentialKeys;
   readonly certificates: Certificates | undefined;
   readonly log: Logger;
 };
 
 export function createReplicaEvents(options: ReplicaEventsOptions): ReplicaEvents & Disposable {
   const { hub, journal, cluster, certificates, log } = options;
-  const key = deriveReplicaKey(options.credentialSecret);
+  const keys = createReplicaKeys(options.credentialKeys);
   const views = new ReplicaViews({
     hub,
     journal,
@@ -43,13 +44,13 @@ export function createReplicaEvents(options: ReplicaEventsOptions): ReplicaEvent
     async connect({ id }) {
       const { openReplicaConnection } = await import("./replica-connection.ts");
       const replica = cluster.replicas().find((each) => each.id === id);
-      return openReplicaConnection({ cluster, key, certificates }, { id, ...replica });
+      return openReplicaConnection({ cluster, keys, certificates }, { id, ...replica });
     },
   });
   return {
     views,
-    service: replicasService({ hub, key }),
-    findReplica: createAuthorizationReader(key, cluster.id),
+    service: replicasService({ hub, keys }),
+    findReplica: createAuthorizationReader(keys, cluster.id),
     [Symbol.dispose]: () => views[Symbol.dispose](),
   };
 }

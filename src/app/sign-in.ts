@@ -2,13 +2,13 @@
 import type { Logger } from "pino";
 import type { SignInSettings } from "../auth/accounts.ts";
 import { EditorSignIn } from "../auth/editor-sign-in.ts";
-import { deriveSessionKey } from "../auth/sealed.ts";
+import { Sealer } from "../auth/sealed.ts";
 import { Sessions } from "../auth/sessions.ts";
 import { SignIn, type SignInOptions } from "../auth/sign-in.ts";
 import type { Tokens } from "../auth/token-cache.ts";
 import type { ServerOptions } from "../server/open-server.ts";
 import { cookiesAt, cookiesAtRequests } from "../server/pipeline/session-cookie.ts";
-import { readKey } from "../store/credentials.ts";
+import type { CredentialKeys } from "../store/credential-keys.ts";
 
 type BrowserSessions = {
   readonly sessions: Sessions;
@@ -18,23 +18,21 @@ type BrowserSessions = {
   serve(options: Pick<SignInOptions, "authenticator" | "limiter" | "audit">): ServerOptions["signIn"];
 };
 
-export async function openSessions({
+export function openSessions({
   settings,
   editorUrl,
-  credentialSecret,
-  dataDir,
+  keys,
   ...shared
 }: {
   readonly settings: SignInSettings;
   readonly editorUrl: string | undefined;
-  readonly credentialSecret: string | undefined;
-  readonly dataDir: string;
+  readonly keys: CredentialKeys;
   readonly tokens: Tokens;
   readonly log: Logger;
-}): Promise<BrowserSessions> {
+}): BrowserSessions {
   const { tokens, log } = shared;
-  const common = { settings, key: deriveSessionKey(await readKey({ credentialSecret, dataDir })), now: Date.now };
-  const sessions = new Sessions({ ...common, ...shared });
+  const common = { settings, sealer: new Sealer(keys), now: Date.now };
+  const sessions = new Sessions({ settings, now: common.now, ...shared });
   const editor =
     settings.url === undefined || editorUrl === undefined
       ? undefined

@@ -316,7 +316,7 @@ export class Authenticator {
     const isOf =
       token !== undefined && audienceOf(token) === audience && (token.session === undefined || audience === "tools");
     const principal = isOf
-      ? (accounts.principalOf(token) ?? (token.session && sessions?.principalOf(token)))
+      ? (accounts.principalOf(token) ?? (token.session === undefined ? undefined : sessions?.principalOf(token)))
       : undefined;
     if (token === undefined || principal === undefined) {
       throw invalidToken();

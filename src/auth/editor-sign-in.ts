@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Origin } from "../store/audit-store.ts";
 import { invalidToken } from "./errors.ts";
-import { deriveAccessToken, seal, unseal } from "./sealed.ts";
+import type { Sealer } from "./sealed.ts";
 import type { Handover, Sessions } from "./sessions.ts";
 import { signInPaths } from "./sign-in-paths.ts";
 import type { Tokens } from "./token-cache.ts";
@@ -12,8 +12,8 @@ export type EditorSignInOptions = {
   readonly signInOrigin: string;
   /** The origin at which browsers reach Node-RED's editor. */
   readonly url: string;
-  /** Encrypts what the editor sends to the sign-in, 32 bytes. */
-  readonly key: Buffer;
+  /** Encrypts what the editor sends to the sign-in. */
+  readonly sealer: Sealer;
   readonly sessions: Sessions;
   readonly tokens: Tokens;
   readonly now: () => number;
@@ -51,17 +51,17 @@ export class EditorSignIn {
 
   /** Where to send a browser to sign in, and the secret that it must keep until it is back. */
   begin(): { readonly location: string; readonly secret: string } {
-    const { signInOrigin, key, now } = this.#options;
+    const { signInOrigin, sealer, now } = this.#options;
     const secret = randomBytes(32).toString("base64url");
     const request: EditorRequest = { secret, expiresAtMs: now() + editorRequestSeconds * 1000 };
-    const query = new URLSearchParams({ editor: seal(key, "editor", request).toString("base64url") });
+    const query = new URLSearchParams({ editor: sealer.seal("editor", request).toString("base64url") });
     return { location: `${signInOrigin}${signInPaths.signIn}?${query.toString()}`, secret };
   }
 
   /** The secret in a request of the editor. Throws `invalid_token` if the editor has not sent it, or some time ago. */
   readRequest(sealed: string): string {
-    const { key, now } = this.#options;
-    const request = unseal(key, "editor", Buffer.from(sealed, "base64url")) as EditorRequest | undefined;
+    const { sealer, now } = this.#options;
+    const request = sealer.unseal("editor", Buffer.from(sealed, "base64url")) as EditorRequest | undefined;
     if (request === undefined || request.expiresAtMs <= now()) {
       throw invalidToken("The sign-in has taken too long: open the editor, and start again there.");
     }
@@ -70,17 +70,21 @@ export class EditorSignIn {
 
   /** The token of a new session, and the URL with its code. */
   createHandover(secret: string): Handover & { readonly url: string } {
-    const { key, now, url } = this.#options;
+    const { sealer, now, url } = this.#options;
     const code = randomBytes(32).toString("base64url");
-    const accessToken = deriveAccessToken(key, secret, code);
+    const accessToken = sealer.deriveAccessToken(secret, code);
     return { accessToken, untilMs: now() + handoverMs, url: `${url}/?code=${code}` };
   }
 
   /** Resolves with the token of a code, once; undefined: the code was used before, or is not for a browser with this secret. */
   async redeem(code: string, secret: string): Promise<string | undefined> {
-    const { key, sessions } = this.#options;
-    const accessToken = deriveAccessToken(key, secret, code);
-    return (await sessions.handOver(accessToken)) ? accessToken : undefined;
+    const { sealer, sessions } = this.#options;
+    for (const accessToken of sealer.accessTokens(secret, code)) {
+      if (await sessions.handOver(accessToken)) {
+        return accessToken;
+      }
+    }
+    return undefined;
   }
 
   /** Ends a session. Resolves with the URL at which the browser signs out at its issuer, if there is one. */
@@ -92,6 +96,6 @@ export class EditorSignIn {
       return undefined;
     }
     await tokens.remove({ hash }, revocation(token, origin));
-    return token.session && sessions.endAtProvider(token);
+    return token.session === undefined ? undefined : sessions.endAtProvider(token);
   }
 }

@@ -1,6 +1,6 @@
 import type { JWTPayload } from "jose";
 
-/** What the store keeps of the session of someone who has signed in at an issuer, encrypted. */
+/** What the store keeps of the session of someone who has signed in at an issuer. */
 export type SessionData = {
   /** The name of the issuer. */
   readonly issuer: string;
@@ -16,6 +16,11 @@ export type SessionData = {
 export type KeptData = Partial<SessionData> & { readonly handoverUntilMs?: number | undefined };
 
 export type Session = SessionData & { readonly claims: JWTPayload };
+
+/** Undefined: it can't be decrypted any more, or is no session. */
+export function parseKept(session: string | undefined): KeptData | undefined {
+  return session === undefined || session === "" ? undefined : (JSON.parse(session) as KeptData);
+}
 
 /** Undefined: it is that of a user with a password. */
 export function readSession(data: KeptData | undefined): Session | undefined {

@@ -8,8 +8,7 @@ import { endedSession, signedInWithout } from "./errors.ts";
 import type { Issuers } from "./issuers.ts";
 import { defaultScope, narrow } from "./permissions.ts";
 import type { Provider, ProviderOptions, ProviderTokens } from "./provider.ts";
-import { seal, unseal } from "./sealed.ts";
-import { type KeptData, type Session, type SessionData, readSession } from "./session-data.ts";
+import { type KeptData, parseKept, type Session, type SessionData, readSession } from "./session-data.ts";
 import { signInPaths } from "./sign-in-paths.ts";
 import type { Tokens } from "./token-cache.ts";
 import { type NewToken, createNewToken, sha256 } from "./tokens.ts";
@@ -19,8 +18,6 @@ export type Handover = { readonly accessToken: string; readonly untilMs: number 
 
 export type SessionsOptions = Pick<ProviderOptions, "log" | "now" | "timeoutMs"> & {
   readonly settings: SignInSettings;
-  /** Encrypts what the store keeps, 32 bytes. */
-  readonly key: Buffer;
   readonly tokens: Tokens;
 };
 
@@ -111,12 +108,12 @@ export class Sessions {
 
   /** Whether the token of a session is handed over now: it exists, and was not handed over before. */
   async handOver(accessToken: string): Promise<boolean> {
-    const { key, tokens, now } = this.#options;
+    const { tokens, now } = this.#options;
     const hash = sha256(accessToken);
     const { session: from } = (await tokens.findStored(hash)) ?? {};
-    const { handoverUntilMs = 0, ...data } = (from && (unseal(key, hash, from) as KeptData | undefined)) ?? {};
+    const { handoverUntilMs = 0, ...data } = parseKept(from) ?? {};
     return from !== undefined && handoverUntilMs > now()
-      ? tokens.updateSession({ hash, from, to: seal(key, hash, data) })
+      ? tokens.updateSession({ hash, from, to: JSON.stringify(data) })
       : false;
   }
 
@@ -195,7 +192,7 @@ export class Sessions {
       handover?.accessToken,
     );
     const kept: KeptData = { ...data, handoverUntilMs: handover?.untilMs };
-    return { accessToken, token: { ...token, session: seal(this.#options.key, token.hash, kept) } };
+    return { accessToken, token: { ...token, session: JSON.stringify(kept) } };
   }
 
   #renewAtMs({ refreshToken, expiresInSeconds = defaultRenewalSeconds }: ProviderTokens): number | undefined {
@@ -219,8 +216,7 @@ export class Sessions {
   #read(token: StoredToken): Session | undefined {
     let opened = this.#opened.get(token);
     if (opened === undefined) {
-      const data = token.session && (unseal(this.#options.key, token.hash, token.session) as KeptData | undefined);
-      opened = { session: readSession(data) };
+      opened = { session: readSession(parseKept(token.session)) };
       this.#opened.set(token, opened);
     }
     return opened.session;
@@ -313,9 +309,9 @@ export class Sessions {
   /** Changes what the store keeps; undefined: another process has changed it. */
   async #update(token: StoredToken, session: Session, change: Partial<SessionData>): Promise<StoredToken | undefined> {
     const { claims: _claims, ...data } = session;
-    const { key, tokens } = this.#options;
-    const { hash, session: from = new Uint8Array() } = token;
-    const to = seal(key, hash, { ...data, ...change });
+    const { tokens } = this.#options;
+    const { hash, session: from = "" } = token;
+    const to = JSON.stringify({ ...data, ...change });
     return (await tokens.updateSession({ hash, from, to })) ? { ...token, session: to } : undefined;
   }
 

@@ -9,7 +9,7 @@ import { invalidToken } from "./errors.ts";
 import type { Limiter } from "./limiter.ts";
 import { beginAttempt } from "./logins.ts";
 import type { Challenge } from "./provider.ts";
-import { seal, unseal } from "./sealed.ts";
+import type { Sealer } from "./sealed.ts";
 import type { Handover, Sessions } from "./sessions.ts";
 import { signInPaths } from "./sign-in-paths.ts";
 import type { Tokens } from "./token-cache.ts";
@@ -17,8 +17,8 @@ import { type NewToken, revocation, sha256 } from "./tokens.ts";
 
 export type SignInOptions = {
   readonly settings: SignInSettings;
-  /** Encrypts what a browser keeps while it signs in, 32 bytes. */
-  readonly key: Buffer;
+  /** Encrypts what a browser keeps while it signs in. */
+  readonly sealer: Sealer;
   readonly authenticator: Pick<Authenticator, "issuesTokens" | "verifyLogin" | "insertLogin">;
   readonly sessions: Sessions;
   /** Undefined: people do not sign in at Node-RED's editor. */
@@ -104,15 +104,15 @@ export class SignIn {
       previous: previous === undefined ? undefined : sha256(previous).toString("base64url"),
       expiresAtMs,
     };
-    return { location, transaction: seal(this.#options.key, "sign-in", transaction).toString("base64url") };
+    return { location, transaction: this.#options.sealer.seal("sign-in", transaction).toString("base64url") };
   }
 
   /**
    * Completes a sign-in. `target` is that of the request to which the issuer has sent the browser, and `kept` what the browser has kept.
    */
   async complete(target: string, kept: string | undefined, { origin, kind }: Client): Promise<SignedIn> {
-    const { settings, key, sessions, limiter, audit, now } = this.#options;
-    const transaction = unseal(key, "sign-in", Buffer.from(kept ?? "", "base64url")) as Transaction | undefined;
+    const { settings, sealer, sessions, limiter, audit, now } = this.#options;
+    const transaction = sealer.unseal("sign-in", Buffer.from(kept ?? "", "base64url")) as Transaction | undefined;
     const provider = sessions.providers.get(transaction?.issuer ?? "");
     const url = new URL(target, settings.url ?? "http://localhost");
     const isBegun = url.pathname === signInPaths.callback + transaction?.issuer;

@@ -9,21 +9,23 @@ import { findKeyViolation, quoteInput } from "./violation.ts";
 import { isJsonObject } from "./json.ts";
 
 /**
- * Decrypts Node-RED's `$` format: the IV as 32 hex digits, followed by the base64 of AES-256-CTR over
+ * Decrypts Node-RED's `$` format with the secret that fits: the IV as 32 hex digits, followed by the base64 of AES-256-CTR over
  * `{"<node id>": {"<name>": "<value>"}}`, with `map` between id and name for `global-config` nodes. The key is the SHA-256 of the
  * secret. Throws `invalid_credentials` with a message that contains nothing of the input.
  */
 export function decryptCredentials(
-  secret: string | undefined,
+  secrets: readonly string[],
   encrypted: string,
   findTypes: FindTypes,
 ): CredentialSets {
-  if (secret === undefined) {
+  if (secrets.length === 0) {
     throw invalidCredentials(
       "can't be decrypted without a configured credentialSecret: configure the one that was used to encrypt them, or send credentials by node id",
     );
   }
-  const parsed = decryptJson(secret, encrypted);
+  const decrypted = secrets.map((secret) => decryptJson(secret, encrypted)).filter((json) => json !== undefined);
+  // A few bytes can be JSON by chance.
+  const parsed = decrypted.find(isJsonObject) ?? decrypted[0];
   if (parsed === undefined) {
     // CTR is not authenticated: with a wrong secret the result is not valid JSON.
     throw invalidCredentials(

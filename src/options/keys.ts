@@ -126,7 +126,12 @@ export const keys = z.strictObject({
   credentialSecret: text
     .optional()
     .describe(
-      "Secret that the credentials of flows are encrypted with, at rest and in the encrypted (`$`) form of a deployment. Absent: a key is generated in `dataDir`, and the encrypted form is rejected.",
+      "Secret that the credentials of flows are encrypted with, at rest and in the encrypted (`$`) form of a deployment. Absent: a key is generated in `dataDir`, and the encrypted form is rejected. A changed one takes effect without a restart, with `flowgate credentials rotate`.",
+    ),
+  previousCredentialSecrets: listOf(text, "secrets")
+    .default([])
+    .describe(
+      "Secrets that were `credentialSecret` before. What is still encrypted with them can be read, until `flowgate credentials rotate` has encrypted it with `credentialSecret`; the encrypted (`$`) form of a deployment is accepted with them too.",
     ),
   docs: flag
     .default(true)

@@ -79,6 +79,13 @@ function* findConflicts(options: Options): Generator<Conflict> {
       "must be set for a PostgreSQL store, since all replicas need the same key: set a long random secret",
     ];
   }
+  const repeated = options.previousCredentialSecrets.findIndex((secret) => secret === options.credentialSecret);
+  if (repeated !== -1) {
+    yield [
+      `previousCredentialSecrets.${repeated}`,
+      "is the same as credentialSecret: remove it, or set a new credentialSecret",
+    ];
+  }
   const directories = { dataDir: options.dataDir, "runtime.dir": runtime.dir ?? options.dataDir };
   const [wildcard] = Object.entries(directories).find(([, path]) => isWildcardPath(path)) ?? [];
   if (wildcard !== undefined) {

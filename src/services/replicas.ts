@@ -4,17 +4,17 @@ import type { ReplicasService, WatchReplicaResponseSchema } from "../../gen/flow
 import { eventCases, withoutDebug } from "../live/events.ts";
 import type { EventHub } from "../live/hub.ts";
 import { formatPosition, parsePosition } from "../live/position.ts";
-import { createProof } from "../live/replicas/proof.ts";
+import { createProof, type ReplicaKeys } from "../live/replicas/proof.ts";
 
 type ReplicasServiceOptions = {
   readonly hub: EventHub;
-  readonly key: Buffer;
+  readonly keys: ReplicaKeys;
 };
 
 type Message = Exclude<MessageInitShape<typeof WatchReplicaResponseSchema>["message"], undefined>;
 
 /** Serves the events of this replica to the others, never those that it has from them. */
-export function replicasService({ hub, key }: ReplicasServiceOptions): ServiceImpl<typeof ReplicasService> {
+export function replicasService({ hub, keys }: ReplicasServiceOptions): ServiceImpl<typeof ReplicasService> {
   return {
     async *watchReplica({ after, debug }, context) {
       const afterSeq = Math.max(parsePosition(after, "after"), hub.startSeq);
@@ -24,7 +24,7 @@ export function replicasService({ hub, key }: ReplicasServiceOptions): ServiceIm
       const states = hub.states().filter((event) => !later.has(event));
       context.signal.addEventListener("abort", () => stream.end());
       try {
-        const proof = createProof(key, authorizationOf(context));
+        const proof = createProof(keys, authorizationOf(context));
         yield toMessage({ case: "start", value: { after: formatPosition(afterSeq), proof } });
         for (const state of states) {
           yield toMessage({ case: "state", value: state });

@@ -1,13 +1,15 @@
 import type { AuditHead, AuditVerification } from "./audit-store.ts";
+import type { CredentialKey, CredentialKeys } from "./credential-keys.ts";
+import type { Rotation, RotationOptions } from "./rotation.ts";
 import type { Store } from "./store.ts";
 
 /** A kind of store. `location` is the part of the store's URL after the scheme. */
 export interface StoreAdapter {
   /**
-   * `key` encrypts credentials and has 32 bytes. The caller must have locked `dataDir`. Rejects if the stored credentials
-   * were encrypted with another key.
+   * `keys` encrypt credentials. The caller must have locked `dataDir`. Rejects if the stored credentials were encrypted with another
+   * key.
    */
-  open(location: string, options: { readonly key: Buffer; readonly dataDir: string }): Promise<Store>;
+  open(location: string, options: { readonly keys: CredentialKeys; readonly dataDir: string }): Promise<Store>;
   /**
    * Copies a consistent snapshot of all data to a new file, a SQLite database. A service may use the store at the same time.
    */
@@ -27,11 +29,13 @@ export interface StoreAdapter {
   openWriter(location: string): Promise<TableWriter>;
   /** Checks the audit log, as `AuditStore.verify`. A service may use the store at the same time. */
   verifyAudit(location: string, expected?: AuditHead): Promise<AuditVerification>;
+  /** Encrypts everything with another key, see `Rotation`. Services may use the store at the same time. */
+  rotate(location: string, options: RotationOptions): Promise<Rotation>;
 }
 
 export type RestoreOptions = {
   /** As `CopyOptions.keys`. */
-  readonly readKeys: () => Promise<readonly Buffer[]>;
+  readonly readKeys: () => Promise<readonly CredentialKey[]>;
   readonly files: BackupFiles;
 };
 

@@ -31,7 +31,9 @@ export type AuditKind =
   | "proposal_withdrawn"
   | "unapproved_deployment"
   | "library_written"
-  | "credentials_written";
+  | "credentials_written"
+  | "credential_rotation_begun"
+  | "credentials_rotated";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {

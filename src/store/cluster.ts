@@ -32,6 +32,8 @@ export type ReplicaStatus = {
   readonly incompleteSeq?: number | undefined;
   /** Whether it has read last that the flows are to be stopped. Absent: they are to run. */
   readonly isStopped?: boolean;
+  /** The ids of the keys of credentials that it knows, which the cluster adds. Absent: of an older version, which knows only one. */
+  readonly keys?: readonly string[];
 };
 
 /** A process that uses the store. */

@@ -7,7 +7,19 @@ import { makeDirectory } from "../base/directories.ts";
  * flows without the deployments of the other. It is a lock of the operating system on a separate file, so that it ends with
  * the process in any case. Throws if another process has the lock. `prepare` is called with the file before it is locked.
  */
-export function lockDataDir(dataDir: string, prepare: (file: string) => void = () => {}): Disposable {
+export function lockDataDir(dataDir: string, prepare?: (file: string) => void): Disposable {
+  const lock = tryLockDataDir(dataDir, prepare);
+  if (lock === undefined) {
+    throw new Error(
+      `another Flowgate runs on the data directory ${dataDir}: stop it, or choose another with --data-dir, ` +
+        "FLOWGATE_DATA_DIR or dataDir; for a database elsewhere with --store, FLOWGATE_STORE or store",
+    );
+  }
+  return lock;
+}
+
+/** As `lockDataDir`. Returns undefined if another process has the lock. */
+export function tryLockDataDir(dataDir: string, prepare: (file: string) => void = () => {}): Disposable | undefined {
   makeDirectory(dataDir);
   const file = join(dataDir, "flowgate.lock");
   const db = new DatabaseSync(file, { timeout: 0 });
@@ -17,11 +29,7 @@ export function lockDataDir(dataDir: string, prepare: (file: string) => void = (
   } catch (error) {
     db.close();
     if (isBusy(error)) {
-      throw new Error(
-        `another Flowgate runs on the data directory ${dataDir}: stop it, or choose another with --data-dir, ` +
-          "FLOWGATE_DATA_DIR or dataDir; for a database elsewhere with --store, FLOWGATE_STORE or store",
-        { cause: error },
-      );
+      return undefined;
     }
     throw error;
   }

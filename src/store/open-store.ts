@@ -1,7 +1,10 @@
 import { join } from "node:path";
 import type { BackupFiles, StoreAdapter } from "./adapter.ts";
 import { type AuditHead, type AuditVerification, systemOrigin } from "./audit-store.ts";
-import { readKey, readKnownKeys } from "./credentials.ts";
+import { type CredentialKey, CredentialKeys, deriveKey, type KeyState } from "./credential-keys.ts";
+import { createNextKey, readKeys, readNextKey, readOrCreateKeys, replaceKeyFile, watchKeyFiles } from "./key-files.ts";
+import { createOwnerSetter } from "./owner.ts";
+import type { Rotation, RotationOptions } from "./rotation.ts";
 import type { Store } from "./store.ts";
 import { type CopyOptions, type CopyResult, copyTables } from "./sql/copy-tables.ts";
 
@@ -25,12 +28,21 @@ export type StoreOptions = {
   /** Also contains the key of the credentials if there is no `credentialSecret`. */
   readonly dataDir: string;
   readonly credentialSecret?: string | undefined;
+  /** Secrets that credentials may still be encrypted with. */
+  readonly previousCredentialSecrets?: readonly string[] | undefined;
 };
 
 /** Opens the store. The caller must have locked `dataDir` with `lockDataDir`. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { adapter, location } = await findAdapter(options);
-  return adapter.open(location, { key: await readKey(options), dataDir: options.dataDir });
+  await using stack = new AsyncDisposableStack();
+  const keys = new CredentialKeys(await readOrCreateKeys(options));
+  const store = stack.use(await adapter.open(location, { keys, dataDir: options.dataDir }));
+  if (options.credentialSecret === undefined) {
+    stack.use(await watchKeyFiles(keys, options));
+  }
+  const resources = stack.move();
+  return { ...store, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
 /** Copies all revisions to a new file. */
@@ -42,7 +54,7 @@ export async function backupStore(options: StoreOptions, file: string): Promise<
 /** Resolves with the path under which the previous data is kept, if there was any. */
 export async function restoreStore(file: string, options: StoreOptions): Promise<string | undefined> {
   const { adapter, location } = await findAdapter(options);
-  return adapter.restore(file, location, { readKeys: () => readKnownKeys(options), files });
+  return adapter.restore(file, location, { readKeys: () => readKeys(options), files });
 }
 
 /** Checks the audit log, and that it contains the entry `expected`. */
@@ -72,7 +84,7 @@ export type MigrateOptions = Pick<CopyOptions, "onProgress" | "signal"> & {
   /** The URLs of the stores, as `StoreOptions.store`. */
   readonly from: string | undefined;
   readonly to: string | undefined;
-} & Pick<StoreOptions, "dataDir" | "credentialSecret">;
+} & Pick<StoreOptions, "dataDir" | "credentialSecret" | "previousCredentialSecrets">;
 
 /**
  * Copies all data to a new store, of the same or another kind, and appends an audit entry that records it. No service may use the
@@ -86,11 +98,12 @@ export async function migrateStore({
   to,
   dataDir,
   credentialSecret,
+  previousCredentialSecrets,
   ...options
 }: MigrateOptions): Promise<CopyResult> {
   const source = await findAdapter({ store: from, dataDir });
   const destination = await findAdapter({ store: to, dataDir });
-  const keys = await readKnownKeys({ credentialSecret, dataDir });
+  const keys = await readKeys({ credentialSecret, previousCredentialSecrets, dataDir });
   await using reader = await name("source", source.adapter.openReader(source.location));
   await using writer = await name("destination", destination.adapter.openWriter(destination.location));
   const detail = `${source.scheme} to ${destination.scheme}`;
@@ -99,6 +112,58 @@ export async function migrateStore({
     keys,
     entry: { kind: "store_migrated", origin: systemOrigin, detail },
   });
+}
+
+export type { Rotation, RotationProgress } from "./rotation.ts";
+
+export type RotateOptions = StoreOptions &
+  Pick<RotationOptions, "waitMs" | "onProgress" | "signal"> & {
+    /**
+     * Replaces `credentialSecret` in the configuration of the services, and resolves with the new one. Called unless an earlier rotation
+     * has to be continued.
+     */
+    readonly replaceSecret?: (() => Promise<string>) | undefined;
+  };
+
+/**
+ * Encrypts everything in the store with `credentialSecret`; without one, with a new key, which takes the place of
+ * `<dataDir>/credential.key`. Services may use the store. Resolves also with the name under which the previous key is kept. Can be
+ * repeated after an interruption.
+ */
+export async function rotateStore({
+  waitMs,
+  onProgress,
+  signal,
+  replaceSecret,
+  ...options
+}: RotateOptions): Promise<Rotation & { readonly keptKey: string | undefined }> {
+  const { adapter, location } = await findAdapter(options);
+  const { dataDir, credentialSecret } = options;
+  const keys = new CredentialKeys(await readKeys(options));
+  /** The new key in a file of its own, if there is one. */
+  let next = credentialSecret === undefined ? await readNextKey(dataDir) : undefined;
+
+  async function chooseKey({ current, previous }: KeyState): Promise<CredentialKey> {
+    const own = keys.configured();
+    const hasOwn = credentialSecret !== undefined || own.secret === undefined;
+    const isContinued = next !== undefined || (hasOwn && (own.id !== current || previous.length > 0));
+    if (replaceSecret !== undefined && !isContinued) {
+      const key = deriveKey(await replaceSecret());
+      await keys.add([key]);
+      return key;
+    }
+    // Without a secret, what is encrypted with another key than the one of the data directory is encrypted with that, such as a backup
+    // from before a rotation.
+    if (credentialSecret !== undefined || (next === undefined && isContinued)) {
+      return own;
+    }
+    next ??= await createNextKey(dataDir, createOwnerSetter(dataDir, join(dataDir, "credential.key")));
+    await keys.add([next]);
+    return next;
+  }
+
+  const rotation = await adapter.rotate(location, { keys, chooseKey, waitMs, onProgress, signal });
+  return { ...rotation, keptKey: next && (await replaceKeyFile(dataDir)) };
 }
 
 /** Adds to an error which of the stores can't be used. */

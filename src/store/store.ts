@@ -1,6 +1,7 @@
 import { createListeners } from "../base/listeners.ts";
 import type { AuditStore } from "./audit-store.ts";
 import type { Cluster } from "./cluster.ts";
+import type { CredentialKeys } from "./credential-keys.ts";
 import type { ContextStore } from "./context-store.ts";
 import type { DesiredStateStore } from "./desired-state.ts";
 import type { DocumentStore } from "./document-store.ts";
@@ -30,6 +31,8 @@ export interface Store extends AsyncDisposable {
   readonly context: ContextStore;
   readonly settings: SettingStore;
   readonly logins: LoginAttempts;
+  /** What encrypts credentials and sessions. */
+  readonly keys: CredentialKeys;
   /** Opens the journal of events, once. It has to be disposed of before the store. */
   openJournal(options: JournalOptions): JournalStore;
   /** The other processes that use the store; undefined if only one can. */
@@ -69,4 +72,29 @@ export class DatabaseHealth {
   onChange(listener: () => void): Disposable {
     return this.#listeners.add(listener);
   }
+}
+
+/** The health of a store, which is not usable either without the key of its credentials. */
+export function withKeys(database: DatabaseHealth, keys: CredentialKeys): Pick<Store, "health" | "onHealthChange"> {
+  return {
+    health() {
+      const message = keys.problem();
+      const health = database.get();
+      return message === undefined || !health.isUsable ? health : { isUsable: false, message };
+    },
+    onHealthChange(listener) {
+      const listening = new DisposableStack();
+      listening.use(database.onChange(listener));
+      let problem = keys.problem();
+      listening.use(
+        keys.onChange(() => {
+          if (keys.problem() !== problem) {
+            problem = keys.problem();
+            listener();
+          }
+        }),
+      );
+      return listening;
+    },
+  };
 }

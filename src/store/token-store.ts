@@ -17,8 +17,11 @@ export type StoredToken = {
   /** undefined: issued by a version that did not record it. */
   readonly createdAtMs: number | undefined;
   readonly expiresAtMs: number;
-  /** What a session of a browser keeps, encrypted. undefined: an access token. */
-  readonly session?: Uint8Array | undefined;
+  /**
+   * What a session of a browser keeps, as a text that the store encrypts and does not interpret. Empty: it can't be decrypted any
+   * more, and the session has ended. undefined: an access token.
+   */
+  readonly session?: string | undefined;
 };
 
 /** `lastUsedAtMs` is undefined for a token that was not used yet. */
@@ -46,7 +49,7 @@ export type TokenSelector =
   | { readonly username: string }
   | "all";
 
-export type SessionChange = { readonly hash: Uint8Array; readonly from: Uint8Array; readonly to: Uint8Array };
+export type SessionChange = { readonly hash: Uint8Array; readonly from: string; readonly to: string };
 
 /** The numbers of named tokens that have not expired. */
 export type NamedTokenLimits = { readonly perUser: number; readonly total: number; readonly nowMs: number };

@@ -12,6 +12,7 @@ const secrets = [
   "secret",
   "credentials",
   "credentialSecret",
+  "previousCredentialSecrets",
 ];
 
 /** Properties of these names are redacted, at the top level and up to two levels below. */

@@ -12,6 +12,7 @@ function start(input: OptionsInput) {
   const { audit, events } = collectEvents();
   const lines: { msg: string; level: number; options?: string[]; reason?: string }[] = [];
   const replaced: AdminAuth[] = [];
+  const secrets: (string | undefined)[] = [];
   const reloads: [action: string, detail: string][] = [];
   const reload = createUserReload({
     options: parseOptions(input),
@@ -21,12 +22,18 @@ function start(input: OptionsInput) {
       }
       replaced.push(adminAuth);
     },
+    async replaceSecrets({ credentialSecret, previousCredentialSecrets }) {
+      if (credentialSecret === "unknown") {
+        throw new Error("previousCredentialSecrets: must contain the one before");
+      }
+      secrets.push(credentialSecret, ...previousCredentialSecrets);
+    },
     audit,
     onReload: (...reload) => void reloads.push(reload),
     log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[number]) }),
   });
   const read = (next: OptionsInput) => reload.reload(async () => parseOptions(next));
-  return { reload, read, events, lines, replaced, reloads };
+  return { reload, read, events, lines, replaced, reloads, secrets };
 }
 
 test("replaces changed users, and records which", async () => {
@@ -117,4 +124,28 @@ test("applies concurrent reloads in order", async () => {
   slow.resolve({ adminAuth: { users: [bob] } });
   await Promise.all([first, second]);
   expect(reload.adminAuth()?.users.map(({ username }) => username)).toEqual(["eve"]);
+});
+
+test("replaces changed secrets of credentials, also without users, and keeps the previous ones if that fails", async () => {
+  const { reload, read, lines, secrets } = start({ credentialSecret: "old" });
+  await read({ credentialSecret: "old" });
+  expect(secrets).toEqual([]);
+  await read({ credentialSecret: "new", previousCredentialSecrets: ["old"] });
+  expect(secrets).toEqual(["new", "old"]);
+  expect(reload.secrets()).toEqual({ credentialSecret: "new", previousCredentialSecrets: ["old"] });
+  await read({ credentialSecret: "unknown" });
+  expect(reload.secrets()).toEqual({ credentialSecret: "new", previousCredentialSecrets: ["old"] });
+  expect(lines.map(({ level, msg, reason }) => [level, msg, ...(reason === undefined ? [] : [reason])])).toEqual([
+    [30, "the configuration was read again: the users in force are unchanged"],
+    [
+      30,
+      "changed secrets of credentials are in force: flowgate credentials rotate encrypts everything with the new one",
+    ],
+    [30, "the configuration was read again: the users in force are unchanged"],
+    [
+      50,
+      "the changed configuration can't be used: the previous users stay in force",
+      "previousCredentialSecrets: must contain the one before",
+    ],
+  ]);
 });

@@ -11,7 +11,7 @@ test("pings nothing after it was closed during a stream", async () => {
   const { port } = server.address() as AddressInfo;
   const replica = { id: "b", address: `http://127.0.0.1:${port}`, certificate: undefined };
   const connection = openReplicaConnection(
-    { cluster: { id: "a" }, key: Buffer.alloc(32), certificates: undefined },
+    { cluster: { id: "a" }, keys: () => [Buffer.alloc(32)], certificates: undefined },
     replica,
   );
   const closed = new Promise<void>((resolve) => {

@@ -75,7 +75,7 @@ export function createMemoryTokens(): MemoryTokens {
     },
     async updateSession({ hash, from, to }) {
       const token = all.get(key(hash));
-      if (token?.session === undefined || key(token.session) !== key(from)) {
+      if (token?.session === undefined || token.session !== from) {
         return false;
       }
       all.set(key(hash), { ...token, session: to });

@@ -245,7 +245,7 @@ test("only replicas may call what replicas call", async () => {
     return rows;
   });
   const id = row?.id ?? "";
-  const key = deriveReplicaKey(credentialSecret);
+  const keys = () => [deriveReplicaKey(credentialSecret)];
   const call = async (authorization: string | undefined): Promise<string> => {
     const headers = authorization === undefined ? {} : { authorization };
     try {
@@ -256,16 +256,16 @@ test("only replicas may call what replicas call", async () => {
     }
   };
   const refused = "Only replicas of this service may call this.";
-  const tampered = formatAuthorization(key, "other", id).replace(".", "x.");
+  const tampered = formatAuthorization(keys, "other", id).replace(".", "x.");
   expect(await call(undefined)).toBe(refused);
   expect(await call(bearer(await login(service, { username: "admin", scope: "*" })).authorization)).toBe(refused);
-  expect(await call(formatAuthorization(deriveReplicaKey("another secret"), "other", id))).toBe(refused);
-  expect(await call(formatAuthorization(key, "other", "another id"))).toBe(refused);
-  expect(await call(formatAuthorization(key, "other", id, Date.now() - 120_000))).toBe(refused);
+  expect(await call(formatAuthorization(() => [deriveReplicaKey("another secret")], "other", id))).toBe(refused);
+  expect(await call(formatAuthorization(keys, "other", "another id"))).toBe(refused);
+  expect(await call(formatAuthorization(keys, "other", id, Date.now() - 120_000))).toBe(refused);
   expect(await call(tampered)).toBe(refused);
-  const authorization = formatAuthorization(key, "other", id);
+  const authorization = formatAuthorization(keys, "other", id);
   expect(await call(authorization)).toBe("ok");
   expect(await call(authorization)).toBe(refused);
-  expect(await call(formatAuthorization(key, "other", id))).toBe("ok");
+  expect(await call(formatAuthorization(keys, "other", id))).toBe("ok");
   expect(service.log()).not.toContain("Flowgate-Replica");
 });

@@ -30,7 +30,7 @@ function change(
     inline: sets(inline),
     topLevel: topLevel && create(CredentialsSchema, topLevel),
     current: sets(current),
-    decrypt: (encrypted, findTypes) => decryptCredentials("secret", encrypted, findTypes),
+    decrypt: (encrypted, findTypes) => decryptCredentials(["secret"], encrypted, findTypes),
   };
 }
 

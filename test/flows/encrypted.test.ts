@@ -1,6 +1,6 @@
 import { createCipheriv, createHash, randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { decryptCredentials as decryptOfTypes } from "../../src/flows/encrypted.ts";
+import { decryptCredentials as decryptOfTypes, decryptJson } from "../../src/flows/encrypted.ts";
 import { encryptCredentials } from "./encrypt-credentials.ts";
 import { failure, sets } from "./builders.ts";
 
@@ -17,7 +17,7 @@ const types = new Map([
   ["g", "global-config"],
 ]);
 const decryptCredentials = (secret: string | undefined, encrypted: string) =>
-  decryptOfTypes(secret, encrypted, () => types);
+  decryptOfTypes(secret === undefined ? [] : [secret], encrypted, () => types);
 
 const credentials = sets({ a: { user: "Zoë", password: "🔑" }, b: {} });
 
@@ -83,6 +83,18 @@ const invalid: [name: string, encrypted: string, message: string][] = [
 
 test.each(invalid)("rejects %s", (_, encrypted, message) => {
   expect(failure(() => decryptCredentials("secret", encrypted))).toBe(message);
+});
+
+test("decrypts with each of the secrets, also where another one yields JSON by chance", () => {
+  const decrypt = (encrypted: string) => decryptOfTypes(["new", "old"], encrypted, () => types);
+  expect(decrypt(encryptCredentials("new", credentials))).toEqual(credentials);
+  expect(decrypt(encryptCredentials("old", credentials))).toEqual(credentials);
+  expect(failure(() => decrypt(encryptCredentials("older", credentials)))).toContain("can't be decrypted");
+  const byChance = Array.from({ length: 100_000 }, () => encryptLikeNodeRed("old", "{}")).find((encrypted) => {
+    const parsed = decryptJson("new", encrypted);
+    return parsed !== undefined && typeof parsed !== "object";
+  });
+  expect(decrypt(byChance ?? "")).toEqual(sets({}));
 });
 
 test("rejects any input without a configured secret", () => {

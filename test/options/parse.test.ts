@@ -51,6 +51,7 @@ test.each<[unknown, string[]]>([
 
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
+    previousCredentialSecrets: [],
     roles: {},
     nodeRed: { editor: false },
     approvals: { required: [], expiryDays: 7, maxOpen: 100, maxOpenPerUser: 20 },

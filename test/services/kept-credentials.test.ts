@@ -217,8 +217,7 @@ test("a merge drops the credentials of a node whose type changes", async () => {
 test("a large deployment is not parsed again, although credentials are kept", async () => {
   const limit = { maxMs: 600_000, option: "" };
   await using preparation = openPreparation({
-    credentialSecret: undefined,
-    decrypt: () => new Map(),
+    secrets: () => [],
     log: pino({ level: "silent" }),
     memoryMb: 512,
     readLimit: limit,

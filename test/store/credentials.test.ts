@@ -5,10 +5,16 @@ import { chmod, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { openCredentials, readKey, sealCredentials } from "../../src/store/credentials.ts";
+import { CredentialKeys, createKey } from "../../src/store/credential-keys.ts";
+import { openCredentials, sealCredentials } from "../../src/store/credentials.ts";
+import { readOrCreateKeys } from "../../src/store/key-files.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import { sets } from "../flows/builders.ts";
 import { createFolder, draft } from "./builders.ts";
+
+async function readKey(options: Parameters<typeof readOrCreateKeys>[0]): Promise<Buffer> {
+  return new CredentialKeys(await readOrCreateKeys(options)).configured().bytes;
+}
 
 test("derives the same key from the same secret", async () => {
   const key = await readKey({ credentialSecret: "a long secret", dataDir: "/nowhere" });
@@ -97,11 +103,13 @@ test("rejects a secret that is configured after a key was generated, and keeps t
   expect(again.flows.active()).toEqual(revision);
 });
 
-const key = randomBytes(32);
+const key = createKey(randomBytes(32));
+const keys = new CredentialKeys([createKey(randomBytes(32)), key]);
+const others = new CredentialKeys([createKey(randomBytes(32))]);
 const credentials = sets({ a: { user: "u", password: "🔑" }, constructor: {} });
 
 test("decrypts credentials that it encrypted", () => {
-  expect(openCredentials(key, "rev", sealCredentials(key, "rev", credentials))).toEqual(credentials);
+  expect(openCredentials(keys, "rev", sealCredentials(key, "rev", credentials))).toEqual(credentials);
 });
 
 test("encrypts the same credentials differently each time", () => {
@@ -111,11 +119,11 @@ test("encrypts the same credentials differently each time", () => {
 const wrongKey = /^The stored credentials can't be decrypted with this credentialSecret\. /;
 
 test("does not decrypt with another key", () => {
-  expect(() => openCredentials(randomBytes(32), "rev", sealCredentials(key, "rev", credentials))).toThrow(wrongKey);
+  expect(() => openCredentials(others, "rev", sealCredentials(key, "rev", credentials))).toThrow(wrongKey);
 });
 
 test("does not decrypt for another revision", () => {
-  expect(() => openCredentials(key, "other", sealCredentials(key, "rev", credentials))).toThrow(wrongKey);
+  expect(() => openCredentials(keys, "other", sealCredentials(key, "rev", credentials))).toThrow(wrongKey);
 });
 
 test("does not decrypt if a byte is changed or missing", () => {
@@ -123,18 +131,18 @@ test("does not decrypt if a byte is changed or missing", () => {
   for (let index = 0; index < sealed.length; index++) {
     const changed = Buffer.from(sealed);
     changed.writeUInt8(sealed.readUInt8(index) ^ 1, index);
-    expect(() => openCredentials(key, "rev", changed)).toThrow(/^The stored credentials/);
-    expect(() => openCredentials(key, "rev", sealed.subarray(0, index))).toThrow(/^The stored credentials/);
+    expect(() => openCredentials(keys, "rev", changed)).toThrow(/^The stored credentials/);
+    expect(() => openCredentials(keys, "rev", sealed.subarray(0, index))).toThrow(/^The stored credentials/);
   }
 });
 
 test("distinguishes a newer version and damaged bytes from a wrong key", () => {
   const newer = sealCredentials(key, "rev", credentials);
   newer.writeUInt8(2, 0);
-  expect(() => openCredentials(key, "rev", newer)).toThrow(
+  expect(() => openCredentials(keys, "rev", newer)).toThrow(
     "The stored credentials of revision rev were encrypted by a newer version of Flowgate: use that version.",
   );
-  expect(() => openCredentials(key, "rev", newer.subarray(0, 28))).toThrow(
+  expect(() => openCredentials(keys, "rev", newer.subarray(0, 28))).toThrow(
     "The stored credentials of revision rev are damaged: restore the database from a backup.",
   );
 });

@@ -133,8 +133,8 @@ test("without the key of the source nothing is copied", async () => {
   await using destination = await createPostgresPlace();
   await fillStore({ ...source, credentialSecret: "another secret" }, 2);
   await expect(migrate(source, destination)).rejects.toThrow(
-    "the credentials can't be decrypted: configure the credentialSecret that was used to store them, or, if none was set, " +
-      "name the data directory with the credential.key of that time",
+    "the credentials can't be decrypted: configure the credentialSecret that was used to store them, or add it to previousCredentialSecrets; " +
+      "if none was set, name the data directory with the credential.key of that time",
   );
   await expect(migrate(source, destination, { credentialSecret: undefined })).rejects.toThrow(
     "there is no key for the credentials: name the data directory that contains credential.key with --data-dir, " +

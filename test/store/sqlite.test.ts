@@ -118,7 +118,7 @@ test("rejects another key when it is opened, and keeps the data", async () => {
   const revision = await commitOne(first);
   await first[Symbol.asyncDispose]();
   await expect(openSqliteStore({ path, key: randomBytes(32) })).rejects.toThrow(
-    "The stored credentials can't be decrypted with this credentialSecret. Set the one that was used to store them. " +
+    "The stored credentials can't be decrypted with this credentialSecret. Set the one that was used to store them, or add it to previousCredentialSecrets. " +
       "If none was set, leave it out and restore the credential.key of that time to the data directory.",
   );
   await using again = await openSqliteStore({ path, key });

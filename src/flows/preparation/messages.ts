@@ -7,12 +7,14 @@ import type { FlowNeeds } from "../plan/requirements.ts";
 import type { DeploymentFields, FlowsRequest, RequestedModule } from "./prepare-deployment.ts";
 
 /** The `workerData` of the thread. */
-export type PreparationData = { readonly credentialSecret: string | undefined; readonly memoryMb: number };
+export type PreparationData = { readonly memoryMb: number };
 
 export type PreparationCall = {
   readonly source: EncodedRequest;
   readonly typeName: FlowsRequest["$typeName"];
   readonly current: CurrentCredentials;
+  /** The secrets that encrypted credentials may have been encrypted with. */
+  readonly secrets: readonly string[];
 };
 
 /** A `PreparedDeployment` in a form that can be cloned. */

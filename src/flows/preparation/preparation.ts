@@ -8,6 +8,7 @@ import { tooLargeToDecode } from "../../base/decoding-limit.ts";
 import type { CurrentCredentials } from "../configuration.ts";
 import type { Decrypt } from "../credentials.ts";
 import { parseDocument } from "../document.ts";
+import { decryptCredentials } from "../encrypted.ts";
 import { type PreparationCall, type PreparationData, type PreparationReply, deserializeError } from "./messages.ts";
 import { type FlowsRequest, type PreparedDeployment, prepareDeployment } from "./prepare-deployment.ts";
 
@@ -22,7 +23,8 @@ export interface Preparation extends AsyncDisposable {
 }
 
 export type PreparationOptions = PreparationData & {
-  readonly decrypt: Decrypt;
+  /** The secrets that credentials in the `$` format may have been encrypted with, which can change. */
+  readonly secrets: () => readonly string[];
   readonly log: Logger;
   /** For plans. */
   readonly readLimit: TimeLimit;
@@ -46,8 +48,7 @@ const maxYoungGenerationSizeMb = 64;
  * that an interceptor has read and may have changed, is prepared on the event loop. `memoryMb` limits the heap of each thread.
  */
 export function openPreparation({
-  credentialSecret,
-  decrypt,
+  secrets,
   log,
   memoryMb,
   readLimit,
@@ -60,11 +61,12 @@ export function openPreparation({
       work: "decoding and validating these flows",
       limit,
       entry: programFile("flows/preparation/thread"),
-      data: { credentialSecret, memoryMb } satisfies PreparationData,
+      data: { memoryMb } satisfies PreparationData,
       limits: { maxYoungGenerationSizeMb, maxOldGenerationSizeMb: memoryMb },
       outOfMemory: () => tooLargeToDecode("more memory to decode than limits.memoryMb"),
       onUnexpectedExit: (err) => log.error({ err }, `the thread "${name}" exited`),
     });
+  const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(secrets(), encrypted, findTypes);
   const medium = open("flowgate deployments", deploymentLimit);
   const large = open("flowgate large deployments", deploymentLimit);
   // So that those who may only read can't delay deployments.
@@ -89,9 +91,11 @@ export function openPreparation({
         return source === undefined
           ? await prepareDeployment(request, current.credentials, decrypt)
           : toPrepared(
-              await threadFor(request, length).call({ source, typeName: request.$typeName, current }, caller, [
-                source.bytes.buffer as ArrayBuffer,
-              ]),
+              await threadFor(request, length).call(
+                { source, typeName: request.$typeName, current, secrets: secrets() },
+                caller,
+                [source.bytes.buffer as ArrayBuffer],
+              ),
               current,
             );
       } catch (error) {

@@ -15,7 +15,7 @@ import {
   prepareDeployment,
 } from "./prepare-deployment.ts";
 
-const { credentialSecret, memoryMb } = workerData as PreparationData;
+const { memoryMb } = workerData as PreparationData;
 const decoders = new Map<FlowsRequest["$typeName"], (source: EncodedRequest) => Message | Promise<Message>>(
   preparedMethods.map((method) => [method.input.typeName, createDecoder(method)]),
 );
@@ -28,10 +28,10 @@ serveThread<PreparationCall, PreparationReply>(async (call) => {
   return { reply, transfer: isAlone ? [json.buffer] : [] };
 });
 
-async function prepare({ source, typeName, current }: PreparationCall): Promise<PreparationReply> {
+async function prepare({ source, typeName, current, secrets }: PreparationCall): Promise<PreparationReply> {
   try {
     const request = (await decoders.get(typeName)?.(source)) as FlowsRequest;
-    const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(credentialSecret, encrypted, findTypes);
+    const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(secrets, encrypted, findTypes);
     const { outcome, ...prepared } = await prepareDeployment(request, current.credentials, decrypt);
     return { kind: "prepared", ...prepared, outcome: serializeOutcome(outcome, current) };
   } catch (error) {

@@ -1,9 +1,30 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import type { CredentialKeys } from "../../store/credential-keys.ts";
 
 /** Derives the key of calls between replicas from the secret that they share. */
 export function deriveReplicaKey(credentialSecret: string): Buffer {
   // The info string separates it from the keys of credentials.
   return Buffer.from(hkdfSync("sha256", credentialSecret, "", "flowgate calls of replicas v1", 32));
+}
+
+/**
+ * The keys of calls, first the one that replicas sign with, which all of them know, then those that they accept too. There is at least
+ * one.
+ */
+export type ReplicaKeys = () => readonly Buffer[];
+
+/** While the secret is replaced, replicas sign with the one that the store names. */
+export function createReplicaKeys(keys: Pick<CredentialKeys, "all">): ReplicaKeys {
+  const derived = new Map<string, Buffer>();
+  return () =>
+    keys.all().flatMap(({ secret }) => {
+      if (secret === undefined) {
+        return [];
+      }
+      const key = derived.get(secret) ?? deriveReplicaKey(secret);
+      derived.set(secret, key);
+      return [key];
+    });
 }
 
 const scheme = "Flowgate-Replica";
@@ -16,9 +37,9 @@ const maxAgeMs = 60_000;
  *
  *     Flowgate-Replica <id of the caller>.<Unix time in ms>.<nonce>.<HMAC-SHA256>
  */
-export function formatAuthorization(key: Buffer, from: string, to: string, nowMs = Date.now()): string {
+export function formatAuthorization(keys: ReplicaKeys, from: string, to: string, nowMs = Date.now()): string {
   const claim = `${from}.${nowMs}.${randomBytes(16).toString("base64url")}`;
-  return `${scheme} ${claim}.${sign(key, `call ${to} ${claim}`)}`;
+  return `${scheme} ${claim}.${sign(firstOf(keys), `call ${to} ${claim}`)}`;
 }
 
 /** Calls that are remembered. Replicas make fewer in the time in which a header is accepted. */
@@ -29,7 +50,7 @@ const maxRemembered = 100_000;
  * calls; undefined if the header does not prove it, or was used before.
  */
 export function createAuthorizationReader(
-  key: Buffer,
+  keys: ReplicaKeys,
   to: string,
 ): (authorization: string | null, nowMs?: number) => string | undefined {
   /** When the headers that were used are refused anyway, by their signatures. Only headers that are signed are added. */
@@ -38,7 +59,7 @@ export function createAuthorizationReader(
   return (authorization, nowMs = Date.now()) => {
     const [, claim = "", from = "", time = "", signature = ""] =
       /^Flowgate-Replica (([\w-]{1,64})\.(\d{1,16})\.[\w-]{22})\.([\w-]{43})$/i.exec(authorization ?? "") ?? [];
-    const isSigned = isEqual(signature, sign(key, `call ${to} ${claim}`));
+    const isSigned = keys().some((key) => isEqual(signature, sign(key, `call ${to} ${claim}`)));
     if (!isSigned || Math.abs(nowMs - Number(time)) > maxAgeMs || used.has(signature)) {
       return undefined;
     }
@@ -54,12 +75,20 @@ export function createAuthorizationReader(
 }
 
 /** Proves to the caller that the response is one of a replica. */
-export function createProof(key: Buffer, authorization: string): string {
-  return sign(key, `response ${authorization}`);
+export function createProof(keys: ReplicaKeys, authorization: string): string {
+  return sign(firstOf(keys), `response ${authorization}`);
 }
 
-export function isProof(key: Buffer, authorization: string, proof: string): boolean {
-  return isEqual(proof, createProof(key, authorization));
+export function isProof(keys: ReplicaKeys, authorization: string, proof: string): boolean {
+  return keys().some((key) => isEqual(proof, sign(key, `response ${authorization}`)));
+}
+
+function firstOf(keys: ReplicaKeys): Buffer {
+  const [first] = keys();
+  if (first === undefined) {
+    throw new Error("replicas share no secret");
+  }
+  return first;
 }
 
 function sign(key: Buffer, text: string): string {

@@ -1,5 +1,5 @@
 import { type BackupFiles, type RestoreOptions, type StoreAdapter, tableNames } from "../adapter.ts";
-import { openDatabase } from "./database.ts";
+import { InDoubt, openDatabase } from "./database.ts";
 import { parseLocation, type Location } from "./location.ts";
 import { openPostgresStore, verifyAuditLog } from "./open-store.ts";
 import { toFlowgateError } from "./errors.ts";
@@ -7,10 +7,13 @@ import { assertCurrentSchema } from "./schema.ts";
 import { openTableReader, openTableWriter } from "./tables.ts";
 import { systemOrigin } from "../audit-store.ts";
 import { copyTables } from "../sql/copy-tables.ts";
+import { rotate } from "../sql/rotate.ts";
+import type { Rotation, RotationOptions } from "../rotation.ts";
+import { findUnawareReplicas } from "./cluster.ts";
 
 /** A location is the part of a URL after `postgres:`. */
 export const postgresAdapter: StoreAdapter = {
-  open: (location, { key }) => openPostgresStore({ location, key }),
+  open: (location, { keys: key }) => openPostgresStore({ location, key }),
   backup: async (location, file, files) => backupStore(parseLocation(location), file, files),
   restore: async (file, location, { readKeys, files }) =>
     restoreStore(file, parseLocation(location), { readKeys, files }),
@@ -25,6 +28,7 @@ export const postgresAdapter: StoreAdapter = {
       throw toFlowgateError(error);
     }
   },
+  rotate: (location, options) => rotateStore(parseLocation(location), options),
 };
 
 /** Copies the database to a new file, which is durable when the promise resolves and does not exist when it rejects. */
@@ -43,4 +47,26 @@ async function restoreStore(file: string, location: Location, { readKeys, files 
     keys: await readKeys(),
     entry: { kind: "store_restored", origin: systemOrigin },
   });
+}
+
+/** Replicas can use the database meanwhile. */
+async function rotateStore(location: Location, options: RotationOptions): Promise<Rotation> {
+  await using database = await openDatabase(location);
+  await assertCurrentSchema(database);
+  const translated = async <T>(operation: () => Promise<T>): Promise<T> => {
+    try {
+      return await operation();
+    } catch (error) {
+      throw toFlowgateError(error instanceof InDoubt ? error.cause : error);
+    }
+  };
+  return await rotate(
+    {
+      query: (...statement) => translated(() => database.query(...statement)),
+      transaction: (work) => translated(() => database.transaction(work)),
+      findUnaware: findUnawareReplicas,
+      release() {},
+    },
+    options,
+  );
 }

@@ -18,6 +18,8 @@ export type ChangeCounts = {
   readonly credentialSeq: number | null;
   /** Identifies the settings of modules. */
   readonly settings: string;
+  /** `KeyState.current`. */
+  readonly keyId: string;
 };
 
 type Listener = (counts: ChangeCounts) => void | Promise<void>;
@@ -166,7 +168,8 @@ export async function readCounts(query: Query): Promise<ChangeCounts> {
     `SELECT seq, rev, module_set_seq AS "moduleSetSeq", reloads, revocations,
        (SELECT max(seq) FROM flowgate.desired_state) AS "desiredSeq",
        (SELECT max(seq) FROM flowgate.node_credential) AS "credentialSeq",
-       (SELECT concat(count(*), ' ', max(seq)) FROM flowgate.node_setting) AS settings
+       (SELECT concat(count(*), ' ', max(seq)) FROM flowgate.node_setting) AS settings,
+       (SELECT key_id FROM flowgate.credential_key) AS "keyId"
      FROM flowgate.change, (SELECT seq, rev, module_set_seq FROM flowgate.revision ORDER BY seq DESC LIMIT 1) AS newest`,
     [],
     readMs,

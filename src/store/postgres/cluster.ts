@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { createListeners } from "../../base/listeners.ts";
 import type { Cluster, Lease, LeaseReply, LostReplica, Replica, ReplicaStatus } from "../cluster.ts";
+import type { CredentialKeys } from "../credential-keys.ts";
 import type { Query } from "../sql/query.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
@@ -29,6 +30,7 @@ export class DatabaseCluster implements Cluster, AsyncDisposable {
   readonly #database: Database;
   readonly #changes: Changes;
   readonly #listeners = createListeners<void>();
+  #keys: readonly string[];
   #status: ReplicaStatus | undefined;
   /** The status that the others know. */
   #written: ReplicaStatus | undefined;
@@ -40,9 +42,10 @@ export class DatabaseCluster implements Cluster, AsyncDisposable {
   /** When a status has changed last, by the clock of the database. */
   #changedAt: string | undefined;
 
-  constructor(database: Database, changes: Changes) {
+  constructor(database: Database, changes: Changes, keys: CredentialKeys) {
     this.#database = database;
     this.#changes = changes;
+    this.#keys = keys.ids();
     this.lease = new DatabaseLease(database, changes, this.id);
     changes.onChange(async () => {
       await this.#write();
@@ -50,11 +53,21 @@ export class DatabaseCluster implements Cluster, AsyncDisposable {
     });
   }
 
-  report(status: ReplicaStatus): void {
+  report(reported: ReplicaStatus): void {
+    const status = { ...reported, keys: this.#keys };
     if (!isDeepStrictEqual(status, this.#status)) {
       this.#status = status;
       // If it fails, the next poll writes it.
       this.#changes.refresh().catch(() => {});
+    }
+  }
+
+  /** Writes the ids of the keys of credentials that this process knows, if it has reported its status. */
+  async reportKeys(ids: readonly string[]): Promise<void> {
+    this.#keys = ids;
+    if (this.#status !== undefined) {
+      this.#status = { ...this.#status, keys: ids };
+      await this.#changes.refresh();
     }
   }
 
@@ -156,6 +169,22 @@ async function readReplicas(query: Query): Promise<[alive: ReplicaRow[], missing
   );
   const isAlive = ({ ms_ago }: ReplicaRow): boolean => ms_ago < aliveMs;
   return [rows.filter(isAlive), rows.filter((row) => !isAlive(row))];
+}
+
+/** A replica that has not ended may only be paused. */
+const mayReturnMs = 30_000;
+
+/** Resolves with the names of the replicas that do not know a key of the credentials. */
+export async function findUnawareReplicas(query: Query, keyId: string): Promise<readonly string[]> {
+  const parse = ({ status }: ReplicaRow): ReplicaStatus => JSON.parse(status) as ReplicaStatus;
+  const [rows, missing] = await readReplicas(query);
+  const alive = rows.map(parse);
+  const restarted = new Set(alive.map(({ name }) => name));
+  const paused = missing
+    .filter(({ ms_ago }) => ms_ago < mayReturnMs)
+    .map(parse)
+    .filter(({ name }) => !restarted.has(name));
+  return [...alive, ...paused].filter(({ keys = [] }) => !keys.includes(keyId)).map(({ name }) => name);
 }
 
 /** Rejects if there are replicas, or were some seconds ago. */

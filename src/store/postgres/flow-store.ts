@@ -1,3 +1,4 @@
+import type { CredentialKeys } from "../credential-keys.ts";
 import {
   commitInDoubt,
   type FlowStore,
@@ -9,6 +10,7 @@ import {
 import type { Revision } from "../revision.ts";
 import type { Query } from "../sql/query.ts";
 import { LaterWrites } from "../node-credentials.ts";
+import { assertCurrentKey, writeSealed } from "../sql/key-state.ts";
 import { findModules } from "../sql/modules.ts";
 import { WrittenCredentials, writeCredentials } from "../sql/node-credentials.ts";
 import { type AssignedColumns, type CommitCall, rootDraft, toCommitCall, toCommitted } from "../sql/revision-row.ts";
@@ -25,35 +27,36 @@ import { type ChangeCounts, type Changes, readCounts } from "./changes.ts";
 import { type Database, InDoubt } from "./database.ts";
 
 /** Inserts the first revision, without flows, if there is none. */
-export async function ensureRoot(database: Database, key: Buffer): Promise<void> {
+export async function ensureRoot(database: Database, keys: CredentialKeys): Promise<void> {
   const rows = await database.query("SELECT FROM flowgate.revision LIMIT 1");
   if (rows.length === 0) {
-    const call = await toCommitCall(rootDraft, key);
+    const call = await toCommitCall(rootDraft, keys.configured());
     await database.transaction((query) => insertRoot(query, call));
   }
 }
 
-/** `key` encrypts credentials. */
+/** `keys` encrypt credentials. */
 export async function createFlowStore(
   database: Database,
   access: Access,
   changes: Changes,
-  key: Buffer,
+  keys: CredentialKeys,
 ): Promise<FlowStore> {
   // Read here, so that a wrong key or a damaged document is an error at the start.
-  const newest = await readRevision(database.query, changes.latest().rev, key);
-  const written = await new WrittenCredentials().read(database.query, key);
-  const revisions = new SharedRevisions(database, changes, key, new ActiveRevision(newest, written));
+  const newest = await readRevision(database.query, changes.latest().rev, keys);
+  const written = await new WrittenCredentials().read(database.query, keys);
+  const revisions = new SharedRevisions(database, changes, keys, new ActiveRevision(newest, written));
   changes.onChange((counts) => revisions.follow(counts));
   return {
-    ...createHistory(access, revisions.active, key),
+    ...createHistory(access, revisions.active, keys),
     commit: (draft, signal) => revisions.commit(draft, signal),
     reload: () => revisions.reload(),
     writeCredentials: createCredentialWriting({
       active: revisions.active,
-      key,
-      write: (call) =>
+      keys,
+      write: (call, keyId) =>
         database.transaction(async (query) => {
+          await assertCurrentKey(query, keyId);
           const reply = await writeCredentials(query, call);
           await changes.announce(query);
           return reply;
@@ -71,18 +74,18 @@ class SharedRevisions {
   readonly #database: Database;
   readonly #query: Query;
   readonly #changes: Changes;
-  readonly #key: Buffer;
+  readonly #keys: CredentialKeys;
   #reloads: number;
   /** Whether what nodes have written must be read again. */
   #isWrittenOutdated = false;
   readonly #commits = new Set<Promise<unknown>>();
 
-  constructor(database: Database, changes: Changes, key: Buffer, active: ActiveRevision) {
+  constructor(database: Database, changes: Changes, keys: CredentialKeys, active: ActiveRevision) {
     this.active = active;
     this.#database = database;
     this.#query = database.query;
     this.#changes = changes;
-    this.#key = key;
+    this.#keys = keys;
     this.#reloads = changes.latest().reloads;
   }
 
@@ -119,11 +122,16 @@ class SharedRevisions {
         throw versionMismatch(this.active.get().rev);
       }
     }
-    const call = await toCommitCall(draft, this.#key);
-    signal?.throwIfAborted();
-    const committing = this.#commitOwn(draft, call);
-    this.#commits.add(committing);
-    const reply = await committing.finally(() => this.#commits.delete(committing));
+    const reply = await writeSealed(
+      this.#keys,
+      (key) => toCommitCall(draft, key),
+      (call, keyId) => {
+        signal?.throwIfAborted();
+        const committing = this.#commitOwn(draft, call, keyId);
+        this.#commits.add(committing);
+        return committing.finally(() => this.#commits.delete(committing));
+      },
+    );
     switch (reply.kind) {
       case "committed":
         return reply.revision;
@@ -141,7 +149,7 @@ class SharedRevisions {
 
   async readWritten(): Promise<void> {
     this.#isWrittenOutdated = true;
-    this.active.written = await this.active.written.read(this.#query, this.#key);
+    this.active.written = await this.active.written.read(this.#query, this.#keys);
     this.#isWrittenOutdated = false;
   }
 
@@ -163,11 +171,11 @@ class SharedRevisions {
   }
 
   async #read(rev: string): Promise<Revision> {
-    return readRevision(this.#query, rev, this.#key);
+    return readRevision(this.#query, rev, this.#keys);
   }
 
-  async #commitOwn(draft: RevisionDraft, call: CommitCall) {
-    const reply = await this.#write(call, 0);
+  async #commitOwn(draft: RevisionDraft, call: CommitCall, keyId: string) {
+    const reply = await this.#write(call, keyId);
     if (reply.kind !== "committed") {
       return reply;
     }
@@ -177,9 +185,10 @@ class SharedRevisions {
   }
 
   /** If the connection fails during the commit, only the database shows whether it was committed. */
-  async #write(call: CommitCall, minSeq: number): Promise<CommitReply> {
+  async #write(call: CommitCall, keyId: string, minSeq = 0): Promise<CommitReply> {
     try {
       return await this.#database.transaction(async (query) => {
+        await assertCurrentKey(query, keyId);
         const reply = await commitRevision(query, call, minSeq);
         if (reply.kind === "committed") {
           await this.#changes.announce(query);
@@ -235,8 +244,11 @@ class SharedRevisions {
       modules: await findModules(this.#query, rev),
       message: `the database lost revision ${lost.rev} when a standby was promoted`,
     };
-    const call = await toCommitCall(draft, this.#key);
-    const reply = await this.#write(call, lost.seq + 1);
+    const { call, reply } = await writeSealed(
+      this.#keys,
+      (key) => toCommitCall(draft, key),
+      async (call, keyId) => ({ call, reply: await this.#write(call, keyId, lost.seq + 1) }),
+    );
     if (reply.kind === "committed") {
       this.active.activate(await this.#read(call.rev), false);
     }

@@ -1,6 +1,8 @@
 import type { AuditHead, AuditVerification } from "../audit-store.ts";
+import { CredentialKeys, createKey } from "../credential-keys.ts";
 import { Operations, wrapStore } from "../guard.ts";
 import { verifyAudit } from "../sql/audit-verification.ts";
+import { assertCurrentKey, findKeyOfStore, findKeyState, insertKeyState, readKeyState } from "../sql/key-state.ts";
 import {
   type Access,
   createAuditStore,
@@ -11,7 +13,7 @@ import {
   writes,
 } from "../sql/stores.ts";
 import type { Query } from "../sql/query.ts";
-import type { Store } from "../store.ts";
+import { type Store, withKeys } from "../store.ts";
 import { openChanges } from "./changes.ts";
 import { DatabaseCluster } from "./cluster.ts";
 import { type Database, openDatabase } from "./database.ts";
@@ -31,8 +33,8 @@ import {
 export type PostgresStoreOptions = {
   /** The URL without its scheme. */
   readonly location: string;
-  /** The key that encrypts credentials, 32 bytes. All replicas must have the same. */
-  readonly key: Buffer;
+  /** The key that encrypts credentials, 32 bytes, or all keys. All replicas must have the same. */
+  readonly key: Buffer | CredentialKeys;
 };
 
 /**
@@ -47,27 +49,31 @@ const turnMs = 2_000;
 export async function openPostgresStore({ location, key }: PostgresStoreOptions): Promise<Store> {
   await using stack = new AsyncDisposableStack();
   const parsed = parseLocation(location);
+  const keys = key instanceof CredentialKeys ? key : new CredentialKeys([createKey(key)]);
   const database = stack.use(await openDatabase(parsed));
   await migrate(database);
-  await ensureRoot(database, key);
+  await ensureKeyState(database, keys);
+  await ensureRoot(database, keys);
   const changes = stack.use(await openChanges(database));
   const access = createAccess(database);
   // First, so that revocations are noticed also while the others can't process a change, or wait for a commit.
-  const tokens = createSharedTokenStore(database, access, changes);
+  const tokens = createSharedTokenStore(database, access, changes, keys);
   // Before the others too: they read together what is valid for this state.
   const desired = await createSharedDesiredState(database, changes);
-  const cluster = stack.use(new DatabaseCluster(database, changes));
+  const cluster = stack.use(new DatabaseCluster(database, changes, keys));
+  await keys.follow({ find: () => readKeyState(database.query), report: (ids) => cluster.reportKeys(ids) });
+  changes.onChange(({ keyId }) => keys.use(keyId));
   const operations = new Operations(toFlowgateError);
   const parts = {
-    flows: await createFlowStore(database, access, changes, key),
-    proposals: createProposalStore(access, key),
+    flows: await createFlowStore(database, access, changes, keys),
+    proposals: createProposalStore(access, keys),
     modules: createSharedModuleStore(database, access, changes),
     tokens,
     desired,
     audit: createAuditStore(access, (expected) => verifyAuditLog(database, expected)),
     documents: createDocumentStore(access),
     context: createContextStore(access),
-    settings: await createSharedSettings(database, access, changes, key),
+    settings: await createSharedSettings(database, access, changes, keys),
     logins: createLoginAttempts(database),
   };
   // Callers who are not authenticated can look up tokens and log in. Many of them must not block the others.
@@ -88,18 +94,31 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
     openJournal: () => new PostgresJournal(database),
     cluster,
     endpoints: endpointsOf(parsed),
-    health: () => database.health.get(),
-    onHealthChange: (listener) => database.health.onChange(listener),
+    keys,
+    ...withKeys(database.health, keys),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
 
 function createAccess(database: Database): Access {
-  const write = (name: keyof typeof writes, argument: unknown): Promise<unknown> => {
+  const write = (name: keyof typeof writes, argument: unknown, keyId?: string): Promise<unknown> => {
     const operation = writes[name] as (query: Query, argument: unknown) => Promise<unknown>;
-    return database.transaction((query) => operation(query, argument));
+    return database.transaction(async (query) => {
+      if (keyId !== undefined) {
+        await assertCurrentKey(query, keyId);
+      }
+      return operation(query, argument);
+    });
   };
   return { query: database.query, write: write as Write };
+}
+
+/** Records the key of the store, if that is new or was written by an older version. */
+async function ensureKeyState(database: Database, keys: CredentialKeys): Promise<void> {
+  if ((await findKeyState(database.query)) === undefined) {
+    const { id } = await findKeyOfStore(database.query, keys);
+    await database.transaction((query) => insertKeyState(query, id));
+  }
 }
 
 /** The number of revisions whose flows are hashed by one statement. */

@@ -277,6 +277,15 @@ const migrations = [
   ALTER TABLE flowgate.revision ADD COLUMN restarts integer NOT NULL DEFAULT 0;
   UPDATE flowgate.revision SET outcome = 'failed' WHERE outcome = 'crashed';
   `,
+  // The key of all that is encrypted.
+  `
+  CREATE TABLE flowgate.credential_key (
+    seq integer PRIMARY KEY CHECK (seq = 1),
+    key_id text NOT NULL,
+    previous text NOT NULL,
+    known text NOT NULL
+  );
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -1,4 +1,5 @@
 import { createListeners } from "../../base/listeners.ts";
+import type { CredentialKeys } from "../credential-keys.ts";
 import type { DesiredStateStore } from "../desired-state.ts";
 import type { ModuleStore } from "../module-store.ts";
 import type { SettingStore } from "../setting-store.ts";
@@ -45,9 +46,9 @@ export async function createSharedSettings(
   database: Database,
   access: Access,
   changes: Changes,
-  key: Buffer,
+  keys: CredentialKeys,
 ): Promise<SettingStore> {
-  const known = new KnownSettings(database.query, key);
+  const known = new KnownSettings(database.query, keys);
   let { settings } = changes.latest();
   await known.read();
   changes.onChange(async (counts) => {
@@ -56,7 +57,7 @@ export async function createSharedSettings(
       ({ settings } = counts);
     }
   });
-  return createSettingStore(access, known, key);
+  return createSettingStore(access, known, keys);
 }
 
 /** The modules of revisions, which several replicas change. */
@@ -88,8 +89,13 @@ const revocationsKeptFor = "1 hour";
 /** Must exceed the time after which a database that does not respond counts as unusable (`readMs` in changes.ts). */
 const currentForMs = 3_000;
 
-/** A token store that also reports what other replicas remove. */
-export function createSharedTokenStore(database: Database, access: Access, changes: Changes): TokenStore {
+/** A token store that also reports what other replicas remove. `keys` encrypt what sessions keep. */
+export function createSharedTokenStore(
+  database: Database,
+  access: Access,
+  changes: Changes,
+  keys: CredentialKeys,
+): TokenStore {
   const revoked = createListeners<Uint8Array | undefined>();
   /** The number of the last revocation that was reported. */
   let reported = changes.latest().revocations;
@@ -117,7 +123,7 @@ export function createSharedTokenStore(database: Database, access: Access, chang
   });
 
   return {
-    ...createTokenStore(access, revoked),
+    ...createTokenStore(access, revoked, keys),
     async remove(selector, entry) {
       const hashes = await database.transaction(async (query) => {
         const removed = await removeTokens(query, { selector, entry });

@@ -65,7 +65,9 @@ export async function openTableWriter(location: Location): Promise<TableWriter> 
       "the database has the data of a store, which would be overwritten: create another database, or remove the data with DROP SCHEMA flowgate CASCADE",
     );
   }
-  await query("DELETE FROM flowgate.revision");
+  for (const table of ["revision", "credential_key"]) {
+    await query(`DELETE FROM flowgate.${table}`);
+  }
   const resources = stack.move();
   return {
     ...createTableAccess(query),

@@ -1,10 +1,11 @@
 import { createHash, type Hash } from "node:crypto";
 import { type Row, type TableName, tableNames, type TableReader, type TableWriter } from "../adapter.ts";
 import { type AuditHead, type AuditRecord, emptyHead, parseHead } from "../audit-store.ts";
-import { isKeyOf, openCredentials, openText, sealText } from "../credentials.ts";
+import { type CredentialKey, CredentialKeys, missingSecret } from "../credential-keys.ts";
+import { openCredentials } from "../credentials.ts";
 import { type AuditRow, readHead, toAuditEntry, toAuditRow, writeHead } from "./audit-log.ts";
 import { AuditCheck } from "./audit-verification.ts";
-import { encryptedColumns } from "./encrypted-columns.ts";
+import { encryptAgain, encryptedColumns } from "./encrypted-columns.ts";
 import { insertRows, type Query, toPortable } from "./query.ts";
 import { type ContentRow, hashFlows, type SummaryRow } from "./revision-row.ts";
 
@@ -12,10 +13,10 @@ export type CopyOptions = {
   /** Defaults to all. */
   readonly tables?: readonly TableName[];
   /**
-   * The credentials are encrypted with the first of these keys at the destination, and with any of them at the source. Absent:
-   * they are copied unchanged.
+   * Credentials and sessions are encrypted with the first of these keys at the destination, and with any of them at the source.
+   * Absent: they are copied unchanged.
    */
-  readonly keys?: readonly Buffer[];
+  readonly keys?: readonly CredentialKey[];
   /** Written after the copied audit entries. Absent: the log is copied unchanged. */
   readonly entry?: AuditRecord;
   readonly onProgress?: ((progress: CopyProgress) => void) | undefined;
@@ -104,34 +105,33 @@ export async function copyTables(
  * Returns a function that converts rows for the destination of a copy. It must be called with revisions and proposals before their content.
  * `keys` is as `CopyOptions.keys`.
  */
-function createConversion(keys: readonly Buffer[] | undefined): (table: TableName, row: Row) => Row {
-  /** What rows are encrypted for, by their table and sequence number. */
-  const names = new Map([...encryptedColumns.keys()].map((table) => [table, new Map<unknown, string>()]));
-  /** The key of the source, which is the same for all of them. */
-  let from: Buffer | undefined;
+function createConversion([to, ...others]: readonly CredentialKey[] = []): (table: TableName, row: Row) => Row {
+  /** What columns are encrypted for, by the table that has it and the sequence number. */
+  const names = new Map<TableName, Map<unknown, unknown>>();
 
-  function encrypt(table: TableName, column: string, row: Row, [to, ...others]: readonly [Buffer, ...Buffer[]]): Row {
-    const sealed = row[column] as Uint8Array;
-    const name = names.get(table)?.get(row["seq"]) ?? "";
-    from ??= [to, ...others].find((key) => isKeyOf(key, name, sealed));
-    if (from === undefined) {
-      throw new Error(
-        "the credentials can't be decrypted: configure the credentialSecret that was used to store them, or, if none was set, " +
-          "name the data directory with the credential.key of that time",
-      );
+  function encrypt(table: TableName, row: Row, to: CredentialKey): Row {
+    const encrypted = encryptedColumns.get(table);
+    const value = encrypted && row[encrypted.column];
+    if (encrypted === undefined || !(value instanceof Uint8Array)) {
+      return row;
     }
-    return from === to ? row : { ...row, [column]: sealText(to, name, openText(from, name, sealed)) };
+    const name = names.get(encrypted.namedBy)?.get(row["seq"]);
+    const again = encryptAgain(encrypted, { name, value }, to, others);
+    // A session that can't be decrypted has ended.
+    if (again === "unreadable" && table !== "token") {
+      throw new Error(missingSecret);
+    }
+    return again instanceof Buffer ? { ...row, [encrypted.column]: again } : row;
   }
 
+  for (const { namedBy } of encryptedColumns.values()) {
+    names.set(namedBy, new Map());
+  }
+  const nameColumns = new Map([...encryptedColumns.values()].map(({ namedBy, nameColumn }) => [namedBy, nameColumn]));
   return (table, row) => {
-    for (const [encrypted, { namedBy, nameOf }] of encryptedColumns) {
-      if (table === namedBy) {
-        names.get(encrypted)?.set(row["seq"], nameOf(row));
-      }
-    }
-    const column = encryptedColumns.get(table)?.column;
-    const [to, ...others] = keys ?? [];
-    return column !== undefined && to !== undefined ? encrypt(table, column, row, [to, ...others]) : toPortableRow(row);
+    names.get(table)?.set(row["seq"], row[nameColumns.get(table) ?? ""]);
+    const portable = toPortableRow(row);
+    return to === undefined ? portable : encrypt(table, portable, to);
   };
 }
 
@@ -146,7 +146,7 @@ type Expected = {
   /** The newest entry. */
   readonly head: AuditHead;
   /** The key of the newest credentials. */
-  readonly key: Buffer | undefined;
+  readonly key: CredentialKey | undefined;
 };
 
 /**
@@ -189,7 +189,11 @@ async function checkCopy(
   }
   const content = newest.get("revision_content");
   if (key !== undefined && content !== undefined) {
-    openCredentials(key, (newest.get("revision") as SummaryRow).rev, (content as ContentRow).credentials);
+    openCredentials(
+      new CredentialKeys([key]),
+      (newest.get("revision") as SummaryRow).rev,
+      (content as ContentRow).credentials,
+    );
   }
   return check.end(head).problem;
 }

@@ -2,6 +2,7 @@ import type { CredentialSets, CredentialValue } from "../../flows/configuration.
 import type { CredentialSet } from "../../flows/credential-sets.ts";
 import { findTypes } from "../../flows/document.ts";
 import { type AuditRecord, systemOrigin } from "../audit-store.ts";
+import type { CredentialKey, CredentialKeys } from "../credential-keys.ts";
 import { openText, sealText } from "../credentials.ts";
 import { type CredentialWrite, type CredentialWriteResult, writtenLimits } from "../node-credentials.ts";
 import type { Revision } from "../revision.ts";
@@ -48,7 +49,7 @@ export class WrittenCredentials {
   }
 
   /** Reads them again. */
-  async read(query: Query, key: Buffer): Promise<WrittenCredentials> {
+  async read(query: Query, keys: CredentialKeys): Promise<WrittenCredentials> {
     const found = await query<Omit<NodeCredentialRow, "credentials"> & { readonly credentials: Uint8Array | null }>(
       `SELECT seq, node_id, type, base_seq, written_at_ms, CASE WHEN seq > $1 THEN credentials END AS credentials
        FROM flowgate.node_credential ORDER BY seq`,
@@ -61,9 +62,9 @@ export class WrittenCredentials {
       const isKnown = known?.seq === seq && known.writtenAtMs === writtenAtMs;
       if (credentials === null && !isKnown) {
         // A promoted standby can lack earlier writes, whose numbers are used again.
-        return new WrittenCredentials().read(query, key);
+        return new WrittenCredentials().read(query, keys);
       }
-      const set = credentials === null ? known?.set : openSet(key, node_id, credentials);
+      const set = credentials === null ? known?.set : openSet(keys, node_id, credentials);
       rows.set(id, { seq, type: parseType(type), baseSeq: base_seq, writtenAtMs, set: set ?? new Map() });
     }
     return new WrittenCredentials(rows);
@@ -114,8 +115,8 @@ function parseType(type: string | null): string | undefined {
   return type === null ? undefined : (JSON.parse(type) as string);
 }
 
-function openSet(key: Buffer, id: string, credentials: Uint8Array): Written["set"] {
-  return new Map(JSON.parse(openText(key, nodeSealName(id), credentials)) as [string, CredentialValue][]);
+function openSet(keys: CredentialKeys, id: string, credentials: Uint8Array): Written["set"] {
+  return new Map(JSON.parse(openText(keys, nodeSealName(id), credentials)) as [string, CredentialValue][]);
 }
 
 type WriteCall = Pick<CredentialWrite, "token"> & {
@@ -126,7 +127,11 @@ type WriteCall = Pick<CredentialWrite, "token"> & {
 };
 
 /** Encrypts what nodes of the active revision have stored. */
-export function toWriteCall({ sets, sinceSeq, token }: CredentialWrite, active: Revision, key: Buffer): WriteCall {
+export function toWriteCall(
+  { sets, sinceSeq, token }: CredentialWrite,
+  active: Revision,
+  key: CredentialKey,
+): WriteCall {
   const types = findTypes(active.flows, new Set(sets.keys()));
   const rows = Array.from(sets, ([id, set]) => {
     const node_id = JSON.stringify(id);

@@ -1,3 +1,4 @@
+import type { CredentialKey, CredentialKeys } from "../credential-keys.ts";
 import { openText, sealText } from "../credentials.ts";
 import { type SettingChange, settingLimits, type SettingStore } from "../setting-store.ts";
 import { holdsLease } from "./node-credentials.ts";
@@ -21,23 +22,23 @@ export function settingSealName(name: string): string {
 export class KnownSettings {
   settings: ReadonlyMap<string, string> = new Map();
   readonly #query: Query;
-  readonly #key: Buffer;
+  readonly #keys: CredentialKeys;
 
-  constructor(query: Query, key: Buffer) {
+  constructor(query: Query, keys: CredentialKeys) {
     this.#query = query;
-    this.#key = key;
+    this.#keys = keys;
   }
 
   async read(): Promise<ReadonlyMap<string, string>> {
-    this.settings = await readSettings(this.#query, this.#key);
+    this.settings = await readSettings(this.#query, this.#keys);
     return this.settings;
   }
 }
 
-async function readSettings(query: Query, key: Buffer): Promise<ReadonlyMap<string, string>> {
+async function readSettings(query: Query, keys: CredentialKeys): Promise<ReadonlyMap<string, string>> {
   const rows = await query<SettingRow>("SELECT name, value FROM flowgate.node_setting ORDER BY seq");
   return new Map(
-    rows.map(({ name, value }) => [JSON.parse(name) as string, openText(key, settingSealName(name), value)]),
+    rows.map(({ name, value }) => [JSON.parse(name) as string, openText(keys, settingSealName(name), value)]),
   );
 }
 
@@ -50,7 +51,7 @@ export type SettingsCall = {
 export function toSettingsCall(
   changes: readonly SettingChange[],
   token: number | undefined,
-  key: Buffer,
+  key: CredentialKey,
 ): SettingsCall {
   return {
     changes: changes.map(({ name: text, json }) => {

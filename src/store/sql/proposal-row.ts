@@ -3,6 +3,7 @@ import { constants, zstdCompress } from "node:zlib";
 import type { DeploymentType } from "../../flows/configuration.ts";
 import type { ChangedContainer } from "../../flows/diff/changed-containers.ts";
 import type { AuditRecord } from "../audit-store.ts";
+import type { CredentialKey } from "../credential-keys.ts";
 import { sealText } from "../credentials.ts";
 import type {
   ProposalClosing,
@@ -81,7 +82,7 @@ export async function toInsertProposalCall(
   draft: ProposalDraft,
   entry: AuditRecord,
   limits: ProposalLimits,
-  key: Buffer,
+  key: CredentialKey,
 ): Promise<InsertProposalCall> {
   const { flows, credentials, lifetimeMs } = draft;
   const row: ProposedRow = {

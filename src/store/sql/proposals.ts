@@ -1,6 +1,7 @@
 import { FlowgateError } from "../../errors.ts";
 import { parseDocument } from "../../flows/document.ts";
 import type { AuditRecord, Origin } from "../audit-store.ts";
+import type { CredentialKeys } from "../credential-keys.ts";
 import { openText } from "../credentials.ts";
 import { versionMismatch } from "../flow-store.ts";
 import type {
@@ -157,11 +158,11 @@ export async function findProposalEntry(query: Query, id: string): Promise<Propo
   return row && toProposalEntry(row);
 }
 
-/** `key` decrypts the credentials. */
+/** `keys` decrypt the credentials. */
 export async function findProposal(
   query: Query,
   id: string,
-  key: Buffer,
+  keys: CredentialKeys,
 ): Promise<(ProposalEntry & ProposalContent) | undefined> {
   const [row] = await query<ProposalRow & ProposalContentRow>(
     `SELECT ${proposalColumns}, flows, credentials FROM flowgate.proposal JOIN flowgate.proposal_content USING (seq) WHERE id = $1`,
@@ -171,7 +172,7 @@ export async function findProposal(
     row && {
       ...toProposalEntry(row),
       flows: parseDocument(await decompress(row.flows), row.node_count),
-      credentials: openText(key, sealNameOf(id), row.credentials),
+      credentials: openText(keys, sealNameOf(id), row.credentials),
     }
   );
 }

@@ -8,6 +8,7 @@ import type { RevisionModule } from "../module-store.ts";
 import type { DraftWrites } from "../node-credentials.ts";
 import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary, Revision } from "../revision.ts";
 import { parseDocument } from "../../flows/document.ts";
+import type { CredentialKey, CredentialKeys } from "../credential-keys.ts";
 import { openCredentials, sealCredentials } from "../credentials.ts";
 import { toPortable } from "./query.ts";
 import { formatSubmitted } from "./submitted-nodes.ts";
@@ -185,7 +186,7 @@ export const rootDraft: RevisionDraft = {
 };
 
 /** Compresses the flows and encrypts the credentials with `key`. */
-export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<CommitCall> {
+export async function toCommitCall(draft: RevisionDraft, key: CredentialKey): Promise<CommitCall> {
   // Random, so that ids are unique across processes. Does not begin with a hyphen, like the flags of a command line.
   const rev = randomBytes(16).toString("base64url").replace(/^-/, "0");
   const { by, idempotencyKey, flows, credentials, approval, unapproved } = draft;
@@ -236,11 +237,11 @@ export function toCommitted(
   return Object.freeze({ ...toSummary({ ...call, seq, committed_at_ms }), flows, credentials, kept });
 }
 
-/** Decrypts the credentials with `key`, and decompresses the flows. The result is frozen. */
-export async function toRevision(row: SummaryRow & ContentRow, key: Buffer): Promise<Revision> {
+/** Decrypts the credentials, and decompresses the flows. The result is frozen. */
+export async function toRevision(row: SummaryRow & ContentRow, keys: CredentialKeys): Promise<Revision> {
   return Object.freeze({
     ...toSummary(row),
-    credentials: openCredentials(key, row.rev, row.credentials),
+    credentials: openCredentials(keys, row.rev, row.credentials),
     flows: parseDocument(await decompress(row.flows), row.node_count),
     kept: parseKept(row.kept),
   });

@@ -2,6 +2,7 @@ import { createListeners } from "../../base/listeners.ts";
 import type { CredentialSets } from "../../flows/configuration.ts";
 import { changedCredentials } from "../../flows/credential-sets.ts";
 import type { AuditRecord } from "../audit-store.ts";
+import type { CredentialKeys } from "../credential-keys.ts";
 import { openCredentials } from "../credentials.ts";
 import {
   type FlowStore,
@@ -115,19 +116,19 @@ export async function findNewest(query: Query): Promise<Newest | undefined> {
   return row;
 }
 
-/** Resolves with undefined if there is no such revision. `key` decrypts the credentials. */
-export async function findRevision(query: Query, rev: string, key: Buffer): Promise<Revision | undefined> {
+/** Resolves with undefined if there is no such revision. `keys` decrypt the credentials. */
+export async function findRevision(query: Query, rev: string, keys: CredentialKeys): Promise<Revision | undefined> {
   const [row] = await query<SummaryRow & ContentRow>(
     `SELECT ${summaryColumns}, ${contentColumns}
      FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1`,
     [rev],
   );
-  return row && toRevision(row, key);
+  return row && toRevision(row, keys);
 }
 
 /** Rejects if there is no such revision. */
-export async function readRevision(query: Query, rev: string, key: Buffer): Promise<Revision> {
-  const revision = await findRevision(query, rev, key);
+export async function readRevision(query: Query, rev: string, keys: CredentialKeys): Promise<Revision> {
+  const revision = await findRevision(query, rev, keys);
   if (revision === undefined) {
     throw new Error(`Revision ${rev} was removed from the database.`);
   }
@@ -137,13 +138,13 @@ export async function readRevision(query: Query, rev: string, key: Buffer): Prom
 export async function findCredentials(
   query: Query,
   rev: string,
-  key: Buffer,
+  keys: CredentialKeys,
 ): Promise<(Pick<Revision, "seq"> & { readonly credentials: CredentialSets }) | undefined> {
   const [row] = await query<Pick<ContentRow, "credentials"> & Pick<SummaryRow, "seq">>(
     "SELECT seq, credentials FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1",
     [rev],
   );
-  return row && { seq: row.seq, credentials: openCredentials(key, rev, row.credentials) };
+  return row && { seq: row.seq, credentials: openCredentials(keys, rev, row.credentials) };
 }
 
 export async function findEntry(query: Query, rev: string): Promise<RevisionEntry | undefined> {

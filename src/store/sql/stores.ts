@@ -1,5 +1,6 @@
 import type { Listeners } from "../../base/listeners.ts";
 import type { AuditRecord, AuditStore } from "../audit-store.ts";
+import type { CredentialKeys } from "../credential-keys.ts";
 import type { ContextStore } from "../context-store.ts";
 import type { DocumentStore } from "../document-store.ts";
 import type { FlowStore } from "../flow-store.ts";
@@ -12,6 +13,7 @@ import { appendAudit, listAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import { readContext, writeContext } from "./context-values.ts";
 import { type KnownState, setDesiredState } from "./desired-state.ts";
 import { findDocument, listDocumentFolders, listDocuments, putDocument } from "./documents.ts";
+import { insertKeyState, reportKnownKeys, writeSealed } from "./key-state.ts";
 import { toWriteCall, writeCredentials } from "./node-credentials.ts";
 import { type KnownSettings, toSettingsCall, writeSettings } from "./node-settings.ts";
 import { findModules, findTarball, insertTarball, listTarballs, recordModules } from "./modules.ts";
@@ -34,12 +36,14 @@ import {
 } from "./revisions.ts";
 import {
   findToken,
+  findUpdateSessionCall,
   getToken,
   insertToken,
   listTokens,
   recordTokenUses,
   removeExpiredTokens,
   removeTokens,
+  toInsertTokenCall,
   updateSession,
 } from "./tokens.ts";
 
@@ -64,15 +68,21 @@ export const writes = {
   putDocument,
   writeContext,
   pruneAudit,
+  insertKeyState,
+  reportKnownKeys,
   appendAudit: async (query: Query, records: readonly AuditRecord[]) => appendAudit(await lockAudit(query), records),
 };
 
-/** Runs one of these operations in a transaction, on the thread that writes if there is one. */
+/**
+ * Runs one of these operations in a transaction, on the thread that writes if there is one. `keyId` is the key that the argument is
+ * encrypted with: the transaction begins with `assertCurrentKey`.
+ */
 export type Write<
   Operations extends Record<string, (query: Query, argument: never) => Promise<unknown>> = typeof writes,
 > = <Name extends keyof Operations>(
   name: Name,
   argument: Parameters<Operations[Name]>[1],
+  keyId?: string,
 ) => ReturnType<Operations[Name]>;
 
 /** How an adapter reads and writes. */
@@ -103,27 +113,36 @@ export function createContextStore({ query, write }: Access): ContextStore {
   };
 }
 
-/** `key` encrypts the values. */
-export function createSettingStore({ write }: Access, known: KnownSettings, key: Buffer): SettingStore {
+/** `keys` encrypt the values. */
+export function createSettingStore({ write }: Access, known: KnownSettings, keys: CredentialKeys): SettingStore {
   return {
     current: () => known.settings,
     read: () => known.read(),
     async write(changes, token) {
-      const result = await write("writeSettings", toSettingsCall(changes, token, key));
+      const result = await writeSealed(
+        keys,
+        (key) => toSettingsCall(changes, token, key),
+        (call, keyId) => write("writeSettings", call, keyId),
+      );
       await known.read();
       return result;
     },
   };
 }
 
-/** `key` encrypts credentials. */
-export function createProposalStore({ query, write }: Access, key: Buffer): ProposalStore {
+/** `keys` encrypt credentials. */
+export function createProposalStore({ query, write }: Access, keys: CredentialKeys): ProposalStore {
   return {
     async create(draft, entry, limits) {
-      return toProposalEntry(await write("insertProposal", await toInsertProposalCall(draft, entry, limits, key)));
+      const row = await writeSealed(
+        keys,
+        (key) => toInsertProposalCall(draft, entry, limits, key),
+        (call, keyId) => write("insertProposal", call, keyId),
+      );
+      return toProposalEntry(row);
     },
     findEntry: (id) => findProposalEntry(query, id),
-    find: (id) => findProposal(query, id, key),
+    find: (id) => findProposal(query, id, keys),
     list: (page) => listProposals(query, page),
     async close(id, closing, entry) {
       const row = await write("endProposal", { id, ...closing, entry });
@@ -156,31 +175,52 @@ export function createDesiredState({ write }: Access, known: KnownState): Desire
   };
 }
 
-/** The token store of a single process. `revoked` gets the hash of each removed token. */
-export function createTokenStore({ query, write }: Access, revoked: Listeners<Uint8Array | undefined>): TokenStore {
+/** The token store of a single process. `revoked` gets the hash of each removed token, `keys` encrypt what sessions keep. */
+export function createTokenStore(
+  { query, write }: Access,
+  revoked: Listeners<Uint8Array | undefined>,
+  keys: CredentialKeys,
+): TokenStore {
   return {
-    insert: (token, entry, limits) => write("insertToken", { token, entry, limits }),
-    find: (hash) => findToken(query, hash),
-    get: (id) => getToken(query, id),
-    list: (page) => listTokens(query, page),
+    insert: (token, entry, limits) =>
+      writeSealed(
+        keys,
+        (key) => toInsertTokenCall(token, entry, limits, key),
+        (call, keyId) => write("insertToken", call, keyId),
+      ),
+    find: (hash) => findToken(query, hash, keys),
+    get: (id) => getToken(query, id, keys),
+    list: (page) => listTokens(query, page, keys),
     async remove(selector, entry) {
       const hashes = await write("removeTokens", { selector, entry });
       hashes.forEach((hash) => revoked.notify(hash));
       return hashes.length;
     },
     removeExpired: (nowMs) => write("removeExpiredTokens", nowMs),
-    updateSession: (change) => write("updateSession", change),
+    async updateSession(change) {
+      for (;;) {
+        const isUpdated = await writeSealed(
+          keys,
+          (key) => findUpdateSessionCall(query, change, keys, key),
+          async (call, keyId) => call && (await write("updateSession", call, keyId)),
+        );
+        // A session that was only encrypted again is compared again.
+        if (isUpdated !== false) {
+          return isUpdated ?? false;
+        }
+      }
+    },
     recordUses: (uses) => write("recordTokenUses", uses),
     onRevoked: (listener) => revoked.add(listener),
     isCurrent: () => true,
   };
 }
 
-/** The methods of a flow store that don't depend on how many processes commit. `key` decrypts credentials. */
+/** The methods of a flow store that don't depend on how many processes commit. `keys` decrypt credentials. */
 export function createHistory(
   { query, write }: Access,
   active: ActiveRevision,
-  key: Buffer,
+  keys: CredentialKeys,
 ): Omit<FlowStore, "commit" | "reload" | "catchUp" | "writeCredentials"> {
   return {
     active: () => active.get(),
@@ -188,11 +228,11 @@ export function createHistory(
       if (rev === active.get().rev) {
         return active.get();
       }
-      const revision = await findRevision(query, rev, key);
+      const revision = await findRevision(query, rev, keys);
       return revision && active.written.applyTo(revision);
     },
     async findCredentials(rev, types) {
-      const found = await findCredentials(query, rev, key);
+      const found = await findCredentials(query, rev, keys);
       return found && (types ? active.written.replace(found.credentials, found.seq, types) : found.credentials);
     },
     unclaimedCredentials: () => active.written.unclaimed(),
@@ -211,8 +251,10 @@ export function createHistory(
 
 type CredentialWriting = {
   readonly active: ActiveRevision;
-  readonly key: Buffer;
-  readonly write: (call: Parameters<typeof writeCredentials>[1]) => ReturnType<typeof writeCredentials>;
+  /** They encrypt credentials. */
+  readonly keys: CredentialKeys;
+  /** `keyId` is as for `Write`. */
+  readonly write: (call: Parameters<typeof writeCredentials>[1], keyId: string) => ReturnType<typeof writeCredentials>;
   /** Resolves when the newest revision is the active one. */
   readonly catchUp: () => Promise<unknown>;
   /** Reads what nodes have written. */
@@ -222,14 +264,14 @@ type CredentialWriting = {
 /** The method of a flow store that stores what nodes write. */
 export function createCredentialWriting({
   active,
-  key,
+  keys,
   write,
   catchUp,
   refresh,
 }: CredentialWriting): FlowStore["writeCredentials"] {
   return async (writing) => {
     for (;;) {
-      const reply = await write(toWriteCall(writing, active.get(), key));
+      const reply = await writeSealed(keys, (key) => toWriteCall(writing, active.get(), key), write);
       switch (reply.kind) {
         case "done":
           await refresh();

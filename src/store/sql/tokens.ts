@@ -1,5 +1,7 @@
 import { FlowgateError } from "../../errors.ts";
+import { seal, unseal } from "../../base/seal.ts";
 import type { AuditRecord } from "../audit-store.ts";
+import type { CredentialKey, CredentialKeys } from "../credential-keys.ts";
 import type {
   ListedToken,
   NamedTokenLimits,
@@ -31,7 +33,22 @@ type ListedRow = TokenRow & { seq: number; last_used_at_ms: number | null };
 const columns =
   "hash, id, name, username, password_fingerprint, client_id, scope, created_at_ms, expires_at_ms, session";
 
-function toTokenRow(token: StoredToken): TokenRow {
+/** What a session is encrypted for, see `seal`. */
+export function sessionContext(hash: Uint8Array): Uint8Array {
+  return hash;
+}
+
+function openSession(keys: CredentialKeys, hash: Uint8Array, session: Uint8Array): string {
+  for (const { sessionBytes } of keys.all()) {
+    const text = unseal(sessionBytes, sessionContext(hash), session);
+    if (text !== undefined) {
+      return text.toString("utf8");
+    }
+  }
+  return "";
+}
+
+function toTokenRow(token: StoredToken, key: CredentialKey): TokenRow {
   return {
     hash: token.hash,
     id: token.id,
@@ -42,11 +59,11 @@ function toTokenRow(token: StoredToken): TokenRow {
     scope: token.scope,
     created_at_ms: token.createdAtMs ?? null,
     expires_at_ms: token.expiresAtMs,
-    session: token.session ?? null,
+    session: token.session === undefined ? null : seal(key.sessionBytes, sessionContext(token.hash), token.session),
   };
 }
 
-function toToken(row: TokenRow): StoredToken {
+function toToken(row: TokenRow, keys: CredentialKeys): StoredToken {
   return {
     id: row.id,
     hash: row.hash,
@@ -57,27 +74,32 @@ function toToken(row: TokenRow): StoredToken {
     scope: row.scope,
     createdAtMs: row.created_at_ms ?? undefined,
     expiresAtMs: row.expires_at_ms,
-    session: row.session ?? undefined,
+    session: row.session === null ? undefined : openSession(keys, row.hash, row.session),
   };
 }
 
-function toListedToken(row: ListedRow): ListedToken {
-  return { ...toToken(row), lastUsedAtMs: row.last_used_at_ms ?? undefined };
+function toListedToken(row: ListedRow, keys: CredentialKeys): ListedToken {
+  return { ...toToken(row, keys), lastUsedAtMs: row.last_used_at_ms ?? undefined };
 }
 
-export async function findToken(query: Query, hash: Uint8Array): Promise<StoredToken | undefined> {
+export async function findToken(
+  query: Query,
+  hash: Uint8Array,
+  keys: CredentialKeys,
+): Promise<StoredToken | undefined> {
   const [row] = await query<TokenRow>(`SELECT ${columns} FROM flowgate.token WHERE hash = $1`, [hash]);
-  return row && toToken(row);
+  return row && toToken(row, keys);
 }
 
-export async function getToken(query: Query, id: string): Promise<StoredToken | undefined> {
+export async function getToken(query: Query, id: string, keys: CredentialKeys): Promise<StoredToken | undefined> {
   const [row] = await query<TokenRow>(`SELECT ${columns} FROM flowgate.token WHERE id = $1`, [id]);
-  return row && toToken(row);
+  return row && toToken(row, keys);
 }
 
 export async function listTokens(
   query: Query,
   { limit, nowMs, username, before = Number.MAX_SAFE_INTEGER }: TokenQuery,
+  keys: CredentialKeys,
 ): Promise<TokenPage> {
   const rows = await query<ListedRow>(
     `SELECT seq, ${columns}, last_used_at_ms FROM flowgate.token
@@ -86,22 +108,32 @@ export async function listTokens(
     [before, nowMs, username ?? null, limit + 1],
   );
   const { rows: page, next } = toPage(rows, limit);
-  return { tokens: page.map(toListedToken), next };
+  return { tokens: page.map((row) => toListedToken(row, keys)), next };
 }
 
-export type InsertTokenCall = {
-  readonly token: StoredToken;
+type InsertTokenCall = {
+  readonly row: TokenRow;
   readonly entry: AuditRecord;
   readonly limits: NamedTokenLimits | undefined;
 };
 
-export async function insertToken(query: Query, { token, entry, limits }: InsertTokenCall): Promise<void> {
+/** Encrypts what a session keeps. */
+export function toInsertTokenCall(
+  token: StoredToken,
+  entry: AuditRecord,
+  limits: NamedTokenLimits | undefined,
+  key: CredentialKey,
+): InsertTokenCall {
+  return { row: toTokenRow(token, key), entry, limits };
+}
+
+export async function insertToken(query: Query, { row, entry, limits }: InsertTokenCall): Promise<void> {
   // Also excludes others that insert.
   const log = await lockAudit(query);
   if (limits !== undefined) {
-    await assertBelow(query, token.username, limits);
+    await assertBelow(query, row.username, limits);
   }
-  await insert(query, "token", toTokenRow(token));
+  await insert(query, "token", row);
   await appendAudit(log, [entry]);
 }
 
@@ -148,7 +180,25 @@ export async function removeExpiredTokens(query: Query, nowMs: number): Promise<
   await query("DELETE FROM flowgate.token WHERE expires_at_ms <= $1", [nowMs]);
 }
 
-export async function updateSession(query: Query, { hash, from, to }: SessionChange): Promise<boolean> {
+/** The encrypted session that is to be replaced, and the one in its place. */
+type UpdateSessionCall = Pick<SessionChange, "hash"> & { readonly from: Uint8Array; readonly to: Uint8Array };
+
+/** Encrypts a change of a session. Resolves with undefined if the session is another one than it is to be changed from. */
+export async function findUpdateSessionCall(
+  query: Query,
+  { hash, from, to }: SessionChange,
+  keys: CredentialKeys,
+  key: CredentialKey,
+): Promise<UpdateSessionCall | undefined> {
+  const [row] = await query<Pick<TokenRow, "session">>("SELECT session FROM flowgate.token WHERE hash = $1", [hash]);
+  const session = row?.session ?? undefined;
+  return session === undefined || openSession(keys, hash, session) !== from
+    ? undefined
+    : { hash, from: session, to: seal(key.sessionBytes, sessionContext(hash), to) };
+}
+
+/** Resolves with false if the session is another one meanwhile, or was encrypted again. */
+export async function updateSession(query: Query, { hash, from, to }: UpdateSessionCall): Promise<boolean> {
   const rows = await query("UPDATE flowgate.token SET session = $3 WHERE hash = $1 AND session = $2 RETURNING id", [
     hash,
     from,

@@ -5,27 +5,32 @@ import { backup, type DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../../base/directories.ts";
 import type { StoreAdapter } from "../adapter.ts";
 import { systemOrigin } from "../audit-store.ts";
-import { lockDataDir } from "../lock.ts";
+import { lockDataDir, tryLockDataDir } from "../lock.ts";
+import { createOwnerSetter } from "../owner.ts";
+import type { Rotation, RotationOptions } from "../rotation.ts";
 import { appendAudit, lockAudit } from "../sql/audit-log.ts";
-import { inTransaction, queryOf } from "./connection.ts";
+import { readKeyState } from "../sql/key-state.ts";
+import { rotate } from "../sql/rotate.ts";
+import { fullSync, inTransaction, queryOf } from "./connection.ts";
 import {
   assertExists,
   assertIntact,
   backupHint,
   connectCommand,
   createFile,
-  createOwnerSetter,
   disableWal,
   storeHint,
   sync,
 } from "./database-file.ts";
+import { reserveLog } from "./database.ts";
+import { toFlowgateError } from "./errors.ts";
 import { openSqliteStore, verifyAuditLog } from "./open-store.ts";
-import { migrate } from "./schema.ts";
+import { assertCurrentSchema, migrate } from "./schema.ts";
 import { openTableReader, openTableWriter } from "./tables.ts";
 
 /** A location is the path of the database. It is resolved, because SQLite gives names such as `:memory:` a special meaning. */
 export const sqliteAdapter: StoreAdapter = {
-  async open(location, { key, dataDir }) {
+  async open(location, { keys: key, dataDir }) {
     const path = resolve(location);
     const journalPath = join(dataDir, "journal.db");
     const folder = dirname(path);
@@ -44,6 +49,7 @@ export const sqliteAdapter: StoreAdapter = {
   openReader: (location) => openTableReader(resolve(location)),
   openWriter: (location) => openTableWriter(resolve(location)),
   verifyAudit: (location, expected) => verifyAuditLog(resolve(location), expected),
+  rotate: (location, options) => rotateStore(resolve(location), options),
 };
 
 /** Copies the database to a new file, which is durable when the promise resolves and does not exist when it rejects. */
@@ -79,6 +85,52 @@ export async function restoreStore(file: string, path: string): Promise<string |
   } finally {
     rmSync(draft, { force: true });
   }
+}
+
+/** The database can be used by a service meanwhile. */
+async function rotateStore(path: string, options: RotationOptions): Promise<Rotation> {
+  assertExists(path, storeHint);
+  const folder = dirname(path);
+  const setOwner = createOwnerSetter(folder, path);
+  using stack = new DisposableStack();
+  const db = stack.use(connectCommand(path));
+  assertCurrentSchema(db, path);
+  // Overwrites the values that are replaced.
+  db.exec(`PRAGMA secure_delete = ON; ${fullSync}`);
+  for (const file of [`${path}-wal`, `${path}-shm`].filter((each) => existsSync(each))) {
+    setOwner(file);
+  }
+  const query = queryOf(db);
+  let lock: Disposable | undefined;
+  const release = (): void => {
+    lock?.[Symbol.dispose]();
+    lock = undefined;
+  };
+  stack.defer(release);
+  const rotation = await rotate(
+    {
+      query,
+      async transaction(work) {
+        try {
+          return await inTransaction(db, () => work(query));
+        } catch (error) {
+          throw toFlowgateError(error);
+        }
+      },
+      async findUnaware(_, keyId) {
+        const { known } = await readKeyState(query);
+        // A service that was killed has left what it knew.
+        const isAware = known.includes(keyId) || (lock ??= tryLockDataDir(folder, setOwner)) !== undefined;
+        return isAware ? [] : ["the service that uses the store"];
+      },
+      release,
+    },
+    options,
+  );
+  // Overwrites the replaced values in the write-ahead log as well, and reserves its space again.
+  db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  reserveLog(db, path);
+  return rotation;
 }
 
 /** Links the database to the first free name `<path>.replaced-<number>`, and returns that name. */

@@ -60,7 +60,7 @@ function translate(text: string): string {
   return text
     .replaceAll("flowgate.", "")
     .replaceAll(nowMs, "CAST(round(1000 * unixepoch('subsec')) AS INTEGER)")
-    .replace(/ FOR UPDATE( SKIP LOCKED)?$/, "")
+    .replace(/ FOR (UPDATE( SKIP LOCKED)?|SHARE)$/, "")
     .replaceAll(/\$(\d+)/g, "?$1");
 }
 

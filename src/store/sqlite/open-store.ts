@@ -1,14 +1,17 @@
 import { hash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { createListeners } from "../../base/listeners.ts";
 import { programFile } from "../../base/program-file.ts";
 import { openThread } from "../../base/thread.ts";
 import type { AuditHead, AuditVerification } from "../audit-store.ts";
+import { CredentialKeys, createKey } from "../credential-keys.ts";
 import type { FlowStore } from "../flow-store.ts";
 import { Operations, wrapStore } from "../guard.ts";
 import { verifyAudit } from "../sql/audit-verification.ts";
 import { findDesiredState, KnownState } from "../sql/desired-state.ts";
+import { findKeyOfStore, findKeyState, readKeyState } from "../sql/key-state.ts";
 import { KnownSettings } from "../sql/node-settings.ts";
 import {
   createAuditStore,
@@ -21,7 +24,7 @@ import {
   createTokenStore,
   type Write,
 } from "../sql/stores.ts";
-import type { Store } from "../store.ts";
+import { type Store, withKeys } from "../store.ts";
 import { queryOf } from "./connection.ts";
 import { assertExists, connectCommand, storeHint } from "./database-file.ts";
 import { checkDatabase, openDatabase, reopenDatabase, reserveLog } from "./database.ts";
@@ -37,8 +40,8 @@ export type SqliteStoreOptions = {
   readonly path: string;
   /** The file of the journal. Defaults to `journal.db` beside the database. */
   readonly journalPath?: string;
-  /** The key that encrypts credentials, 32 bytes. */
-  readonly key: Buffer;
+  /** The key that encrypts credentials, 32 bytes, or all keys. */
+  readonly key: Buffer | CredentialKeys;
 };
 
 export async function openSqliteStore({
@@ -47,6 +50,7 @@ export async function openSqliteStore({
   key,
 }: SqliteStoreOptions): Promise<Store> {
   await using stack = new AsyncDisposableStack();
+  const keys = key instanceof CredentialKeys ? key : new CredentialKeys([createKey(key)]);
   const db = stack.use(openDatabase(path));
   const query = queryOf(db);
   const health = new RecoveringHealth(recover);
@@ -84,11 +88,11 @@ export async function openSqliteStore({
     hasDoubt = false;
   }
 
-  async function call(name: WriteCall["name"], argument: unknown): Promise<unknown> {
+  async function call(name: WriteCall["name"], argument: unknown, keyId?: string): Promise<unknown> {
     if (hasDoubt) {
       throw storageFailure();
     }
-    return thread.call({ name, argument });
+    return thread.call({ name, argument, keyId });
   }
 
   const operations = new Operations((error) => {
@@ -103,20 +107,32 @@ export async function openSqliteStore({
   stack.defer(() => operations.close());
   try {
     const write = call as Write<ThreadWrites>;
-    flows = await createFlowStore({ query, write }, key);
+    if ((await findKeyState(query)) === undefined) {
+      await write("insertKeyState", (await findKeyOfStore(query, keys)).id);
+    }
+    await keys.follow({
+      find: () => readKeyState(query),
+      async report(ids) {
+        // Most starts need not start the thread that writes.
+        if (!isDeepStrictEqual((await readKeyState(query)).known, ids)) {
+          await write("reportKnownKeys", ids);
+        }
+      },
+    });
+    flows = await createFlowStore({ query, write }, keys);
     known = new KnownState(await findDesiredState(query));
-    const settings = new KnownSettings(query, key);
+    const settings = new KnownSettings(query, keys);
     await settings.read();
     const parts = {
       flows,
-      proposals: createProposalStore({ query, write }, key),
+      proposals: createProposalStore({ query, write }, keys),
       modules: createModuleStore({ query, write }),
       desired: createDesiredState({ query, write }, known),
-      tokens: createTokenStore({ query, write }, revoked),
+      tokens: createTokenStore({ query, write }, revoked, keys),
       audit: createAuditStore({ query, write }, (expected) => verifyAuditLog(path, expected)),
       documents: createDocumentStore({ query, write }),
       context: createContextStore({ query, write }),
-      settings: createSettingStore({ query, write }, settings, key),
+      settings: createSettingStore({ query, write }, settings, keys),
       logins: await createLoginAttempts(query, write, (operation) => operations.run(operation)),
     };
     const resources = stack.move();
@@ -130,8 +146,8 @@ export async function openSqliteStore({
       openJournal: (options) => openSqliteJournal(journalPath, options),
       cluster: undefined,
       endpoints: [],
-      health: () => health.get(),
-      onHealthChange: (listener) => health.onChange(listener),
+      keys,
+      ...withKeys(health, keys),
       [Symbol.asyncDispose]: () => resources.disposeAsync(),
     };
   } catch (error) {

@@ -283,6 +283,15 @@ const migrations = [
   ALTER TABLE revision ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
   UPDATE revision SET outcome = 'failed' WHERE outcome = 'crashed';
   `,
+  // The key of all that is encrypted.
+  `
+  CREATE TABLE credential_key (
+    seq INTEGER PRIMARY KEY CHECK (seq = 1),
+    key_id TEXT NOT NULL,
+    previous TEXT NOT NULL,
+    known TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 const schemaVersion = migrations.length;
 

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { batchSizeOf, type Row, type TableName, type TableReader, type TableWriter } from "../adapter.ts";
 import { lockDataDir } from "../lock.ts";
+import { createOwnerSetter } from "../owner.ts";
 import { createTableAccess, hasData } from "../sql/copy-tables.ts";
 import { queryOf } from "./connection.ts";
 import {
@@ -12,7 +13,6 @@ import {
   backupHint,
   connectCommand,
   createFile,
-  createOwnerSetter,
   disableWal,
   storeHint,
   sync,

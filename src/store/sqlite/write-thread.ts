@@ -2,6 +2,7 @@
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../base/thread.ts";
 import type { Query } from "../sql/query.ts";
+import { assertCurrentKey } from "../sql/key-state.ts";
 import { writes } from "../sql/stores.ts";
 import { connectThread, inTransaction, queryOf } from "./connection.ts";
 import { freeSpace } from "./database.ts";
@@ -15,19 +16,28 @@ const operations = { ...writes, ...loginWrites };
 /** The operations of the thread. Each is one transaction. */
 export type ThreadWrites = typeof operations;
 
-export type WriteCall = { readonly name: keyof ThreadWrites; readonly argument: unknown };
+export type WriteCall = {
+  readonly name: keyof ThreadWrites;
+  readonly argument: unknown;
+  readonly keyId: string | undefined;
+};
 
 const { path } = workerData as WriteThreadData;
 const db = connectThread(path);
 const query = queryOf(db);
 
-async function write({ name, argument }: WriteCall): Promise<unknown> {
+async function write({ name, argument, keyId }: WriteCall): Promise<unknown> {
   if (!db.isOpen) {
     throw storageFailure();
   }
   const operation = operations[name] as (query: Query, argument: unknown) => Promise<unknown>;
   try {
-    const result = await inTransaction(db, () => operation(query, argument));
+    const result = await inTransaction(db, async () => {
+      if (keyId !== undefined) {
+        await assertCurrentKey(query, keyId);
+      }
+      return operation(query, argument);
+    });
     if (name === "prune") {
       freeSpace(db);
     }

@@ -11,7 +11,7 @@ import { ReplicaView } from "../../../src/live/replicas/view.ts";
 import { replicasService } from "../../../src/services/replicas.ts";
 import type { Replica } from "../../../src/store/cluster.ts";
 
-const key = Buffer.alloc(32, 1);
+const keys = () => [Buffer.alloc(32, 1)];
 
 type Service = ServiceImpl<typeof ReplicasService>;
 
@@ -81,7 +81,7 @@ function describe({ kind, runtime }: Event): string {
 
 test("events are in the order of their positions, also if a replica's clock is behind", async () => {
   const [own, late] = [createHub("a"), createHub("b", -5_000)];
-  using view = openView(own, { b: replicasService({ hub: late, key }) });
+  using view = openView(own, { b: replicasService({ hub: late, keys }) });
   await view.ready;
   const stream = view.watch({ cases: eventCases });
   const published = [publish(own, "1"), publish(own, "2")];
@@ -101,7 +101,7 @@ test("what others have published before is there when the view is ready, and the
   publish(other, "1");
   publish(own, "2");
   other.publish({ kind: { case: "runtimeState", value: { message: "state" } } });
-  using view = openView(own, { b: replicasService({ hub: other, key }) });
+  using view = openView(own, { b: replicasService({ hub: other, keys }) });
   await view.ready;
   const known = view.between(0, view.lastSeq).map(({ event }) => describe(event));
   // Those of the same millisecond are in any order.
@@ -114,7 +114,7 @@ test("debug messages are received while a stream wants them, without a gap in th
   const [own, other] = [createHub("a"), createHub("b")];
   const demand: boolean[] = [];
   other.onDemand(() => void demand.push(other.wants("debug")));
-  using view = openView(own, { b: replicasService({ hub: other, key }) });
+  using view = openView(own, { b: replicasService({ hub: other, keys }) });
   await view.ready;
   const logs = view.watch({ cases: new Set(["log"]) });
   publish(other, "1");
@@ -133,9 +133,9 @@ test("debug messages are received while a stream wants them, without a gap in th
 
 test("events that others have from a replica are not sent to a third one", async () => {
   const [a, b, c] = [createHub("a"), createHub("b"), createHub("c")];
-  using viewOfB = openView(b, { c: replicasService({ hub: c, key }) });
+  using viewOfB = openView(b, { c: replicasService({ hub: c, keys }) });
   await viewOfB.ready;
-  using view = openView(a, { b: replicasService({ hub: b, key }), c: replicasService({ hub: c, key }) });
+  using view = openView(a, { b: replicasService({ hub: b, keys }), c: replicasService({ hub: c, keys }) });
   await view.ready;
   const stream = view.watch({ cases: eventCases });
   publish(c, "1");
@@ -165,7 +165,7 @@ test("a replica that confirms nothing is named, and is not waited for", async ()
 
 test("after a pause of this process, the others have time to confirm", async () => {
   const [own, other] = [createHub("a"), createHub("b")];
-  const { confirmPosition, ...service } = replicasService({ hub: other, key });
+  const { confirmPosition, ...service } = replicasService({ hub: other, keys });
   const overNetwork: Service["confirmPosition"] = async (...call) => {
     await setImmediate();
     return confirmPosition(...call);
@@ -182,7 +182,7 @@ test("after a pause of this process, the others have time to confirm", async () 
 test("a stream that does not prove the secret is not read", async () => {
   const [own, other] = [createHub("a"), createHub("b")];
   publish(other, "1");
-  using view = openView(own, { b: replicasService({ hub: other, key }) }, { isProof: false });
+  using view = openView(own, { b: replicasService({ hub: other, keys }) }, { isProof: false });
   await view.ready;
   expect(view.missing().map((event) => describe(event))).toEqual(["dropped b"]);
   expect(view.between(0, view.lastSeq)).toEqual([]);
@@ -191,7 +191,7 @@ test("a stream that does not prove the secret is not read", async () => {
 /** The service of a replica that can be killed, and go on. */
 function createReplica(hub: EventHub) {
   let killed = new AbortController();
-  const { watchReplica, ...service } = replicasService({ hub, key });
+  const { watchReplica, ...service } = replicasService({ hub, keys });
   const served: Service = {
     ...service,
     async *watchReplica(request, context) {
@@ -348,7 +348,7 @@ test("the states of a replica are known, or are said to be missing, while a stre
 test("what the journal has of a lost replica comes after the events before it that still wait for other replicas", async () => {
   const [own, lost, slow] = [createHub("a"), createHub("b"), createHub("c")];
   const b = createReplica(lost);
-  const c = replicasService({ hub: slow, key });
+  const c = replicasService({ hub: slow, keys });
   let confirmed = Promise.resolve();
   const confirmPosition: Service["confirmPosition"] = async (...call) => {
     await confirmed;

@@ -30,6 +30,8 @@ export const kindTexts: Readonly<Record<string, string>> = {
   unapproved_deployment: "Deployed without approval",
   library_written: "Library entry written",
   credentials_written: "Credentials written by a node",
+  credential_rotation_begun: "Rotation of the credential secret begun",
+  credentials_rotated: "Credential secret rotated",
 };
 
 export const texts = {

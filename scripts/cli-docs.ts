@@ -43,6 +43,7 @@ export function formatPage(): string {
     openGateway: unused,
     copyStore: unused,
     migrateStore: unused,
+    rotateStore: unused,
     verifyAudit: unused,
     exit: unused,
   };

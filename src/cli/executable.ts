@@ -31,6 +31,8 @@ if (firstArgument === launchArgument && program !== undefined && isConfined()) {
       withModule("store/open-store.js", (module) => (module as typeof storing).migrateStore(...migration)),
     verifyAudit: (...verify) =>
       withModule("store/open-store.js", (module) => (module as typeof storing).verifyAudit(...verify)),
+    rotateStore: (...rotation) =>
+      withModule("store/open-store.js", (module) => (module as typeof storing).rotateStore(...rotation)),
     exit: (code) => process.exit(code),
   });
 }

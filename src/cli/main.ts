@@ -29,6 +29,7 @@ await runCommandLine({
   copyStore: async (...copy) => (await import("./service/copy-store.ts")).copyStore(...copy),
   migrateStore: async (...migration) => (await import("../store/open-store.ts")).migrateStore(...migration),
   verifyAudit: async (...verify) => (await import("../store/open-store.ts")).verifyAudit(...verify),
+  rotateStore: async (...rotation) => (await import("../store/open-store.ts")).rotateStore(...rotation),
   beforeLoad: useCompileCache,
   exit: (code) => process.exit(code),
 });

@@ -11,5 +11,6 @@ export const unusedProgram: Program = {
   copyStore: unused,
   migrateStore: unused,
   verifyAudit: unused,
+  rotateStore: unused,
   exit: unused,
 };

@@ -23,6 +23,7 @@ const commandLine = createCommandLine({
   copyStore: unused,
   migrateStore: unused,
   verifyAudit: unused,
+  rotateStore: unused,
   exit: () => process.exit(),
 } satisfies Program);
 

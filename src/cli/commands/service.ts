@@ -4,6 +4,7 @@ import type { Program } from "../service/program.ts";
 import { addSettings, readFlags, storeSettings } from "../service/option-flags.ts";
 import { defineCommand } from "./define-command.ts";
 import { defineModuleCommands } from "./modules.ts";
+import { parseDuration } from "../shared-flags.ts";
 
 export function defineServiceCommands(root: Command, program: Program): void {
   const command = defineCommand(root, "serve", {
@@ -57,6 +58,7 @@ export function defineServiceCommands(root: Command, program: Program): void {
     });
   addSettings(migrate, ["data-dir"]);
 
+  defineCredentialCommands(root, program);
   defineModuleCommands(root);
 
   defineCommand(root, "hash-password", {
@@ -79,6 +81,62 @@ export function defineServiceCommands(root: Command, program: Program): void {
       await hashPasswordCommand();
     });
 }
+
+function defineCredentialCommands(root: Command, program: Program): void {
+  const credentials = defineCommand(root, "credentials", {
+    summary: "replace the secret that credentials are encrypted with",
+    description:
+      "Replace the secret or key that the credentials of flows and the sessions of browsers are encrypted with.",
+    examples: { "flowgate credentials rotate --data-dir /var/lib/flowgate": "the key in this directory" },
+    connects: false,
+  });
+  const rotate = defineCommand(credentials, "rotate", {
+    summary: "encrypt everything with a new secret or key",
+    description:
+      "Encrypt the credentials of all revisions and proposals, what nodes have stored, and the sessions of browsers with a new secret or key, also while " +
+      "services use the store.",
+    details: rotateDetails,
+    examples: {
+      "flowgate credentials rotate --data-dir /var/lib/flowgate": "a new key, without a credentialSecret",
+      "flowgate credentials rotate --config flowgate.yaml --generate": "one service, a random credentialSecret",
+      "flowgate credentials rotate --config flowgate.yaml": "replicas, whose configuration has the new secret",
+    },
+    connects: false,
+  })
+    .option("--generate", "first replace credentialSecret in the configuration file by a random one")
+    .option(
+      "--new-secret-file <file>",
+      "first replace credentialSecret in the configuration file by the one in this file",
+    )
+    .option(
+      "--wait <duration>",
+      "how long to wait until all running services know the new secret (default: 60s)",
+      parseDuration,
+    );
+  addSettings(rotate, storeSettings).action(async () => {
+    const { rotate: run } = await import("../service/rotate.ts");
+    await run(readFlags(rotate), rotate.opts(), program);
+  });
+}
+
+const rotateDetails = `
+Without credentialSecret in the configuration, the key is in the data directory, as credential.key. The command creates
+a new one, which a running service loads within seconds, and keeps the previous one beside it.
+
+With credentialSecret, put a new one into the configuration of all services, and the present one into
+previousCredentialSecrets, or let --generate or --new-secret-file do that in the file that --config names:
+
+  credentialSecret: "the new secret"                # such as the output of: openssl rand -base64 32
+  previousCredentialSecrets: ["the present secret"]
+
+Services read a changed configuration file within seconds, without a restart. They go on encrypting with the present
+secret until this command finds that all of them know the new one, for which it waits as long as --wait says. Nothing
+is changed before that. Run it where one of the services runs, with the same configuration.
+
+An interrupted rotation leaves everything readable: run the same command again to continue it. When it is complete,
+previousCredentialSecrets is needed only to restore backups from before, and for deployments with credentials in
+Node-RED's encrypted form that were encrypted with it. A leaked secret still opens backups and copies that were made
+with it: replace the passwords and tokens in them where they are used.`;
 
 const serveDetails = `
 Serves the administration API over HTTP, Connect, gRPC and gRPC-Web on one port. flowgate without a command does the same.

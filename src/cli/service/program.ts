@@ -1,5 +1,5 @@
 import type { Options } from "../../options/parse.ts";
-import type { migrateStore, verifyAudit } from "../../store/open-store.ts";
+import type { migrateStore, rotateStore, verifyAudit } from "../../store/open-store.ts";
 import type { copyStore } from "./copy-store.ts";
 
 /** What the commands need of the program, which is either an npm package or a single-file executable. */
@@ -13,6 +13,8 @@ export interface Program {
   readonly migrateStore: typeof migrateStore;
   /** Loads the database. */
   readonly verifyAudit: typeof verifyAudit;
+  /** Loads the database. */
+  readonly rotateStore: typeof rotateStore;
   /** Called with the data directory before the service is loaded. */
   readonly beforeLoad?: (dataDir: string) => void;
   /** Ends the process although something still runs. */

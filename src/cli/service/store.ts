@@ -17,7 +17,12 @@ export async function migrate(flags: Flags, { migrateStore, exit }: Program): Pr
     throw new UsageFailure("migrate requires --from, --to or both: the URLs of the stores.");
   }
   const { store: from } = await readOptions(flags, process.env, { storeFlag: "from" });
-  const { store: to, dataDir, credentialSecret } = await readOptions(flags, process.env, { storeFlag: "to" });
+  const {
+    store: to,
+    dataDir,
+    credentialSecret,
+    previousCredentialSecrets,
+  } = await readOptions(flags, process.env, { storeFlag: "to" });
   if (from === to) {
     throw new UsageFailure("--from and --to are the same store. The one that is left out is the configured store.");
   }
@@ -36,6 +41,7 @@ export async function migrate(flags: Flags, { migrateStore, exit }: Program): Pr
         to,
         dataDir,
         credentialSecret,
+        previousCredentialSecrets,
         onProgress: (copied) => update(formatProgress(copied)),
         signal: interruption.signal,
       }),

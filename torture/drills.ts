@@ -15,6 +15,7 @@ import { nodeWrites } from "./drills/node-writes.ts";
 import { postgres } from "./drills/postgres.ts";
 import { protocolFloods } from "./drills/protocol-floods.ts";
 import { rollingRestarts } from "./drills/rolling-restarts.ts";
+import { rotation } from "./drills/rotation.ts";
 import { secretCanaries } from "./drills/secrets.ts";
 import { exhaustion } from "./drills/exhaustion.ts";
 import { memory } from "./drills/memory.ts";
@@ -29,6 +30,7 @@ export const drills: readonly Drill[] = [
   postgres,
   nodeWrites,
   health,
+  rotation,
   hostileInput,
   secretCanaries,
   rollingRestarts,

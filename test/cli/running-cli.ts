@@ -10,9 +10,14 @@ export type RunningCli = AsyncDisposable & {
   readonly ended: Promise<Outcome>;
 };
 
-/** Starts flowgate without stdin. */
-export function startCli(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningCli {
-  const child = spawn(process.execPath, [mainPath, ...args], {
+/** Starts flowgate without stdin, with a program such as strace if `launcher` names one. */
+export function startCli(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  launcher: readonly string[] = [],
+): RunningCli {
+  const [program = "", ...all] = [...launcher, process.execPath, mainPath, ...args];
+  const child = spawn(program, all, {
     env: cliEnvironment(env),
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -1,9 +1,9 @@
 import { chmod, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { deploy, readRuntime } from "../../test/e2e/deploy.ts";
+import { deploy } from "../../test/e2e/deploy.ts";
 import { tab } from "../../test/e2e/flow-builders.ts";
-import { askKeeper, installKeeper, keeper } from "../../test/e2e/keeper.ts";
+import { installKeeper, keeper } from "../../test/e2e/keeper.ts";
 import { eventually, type Service, startService } from "../../test/e2e/service.ts";
 import { openInstallation } from "../../test/postgres/installation.ts";
 import { openServer } from "../../test/postgres/server.ts";
@@ -12,6 +12,7 @@ import { findDamage } from "../database.ts";
 import type { Control, Drill } from "../drill.ts";
 import { ipcrm, strace } from "../programs.ts";
 import { attachStrace, countCalls } from "../strace.ts";
+import { readToken, Token, untilRunning } from "../tokens.ts";
 
 export const nodeWrites: Drill = {
   name: "node-writes",
@@ -46,56 +47,6 @@ export const nodeWrites: Drill = {
 };
 
 const flows = [tab("T"), keeper("k"), keeper("l"), keeper("m")];
-
-/** What is known of the token of a node: what was acknowledged last, and what was tried. */
-class Token {
-  readonly id: string;
-  acknowledged = 0;
-  attempted = 0;
-
-  constructor(id: string) {
-    this.id = id;
-  }
-
-  /** Resolves with whether the service has acknowledged it. */
-  async renew(service: Service): Promise<boolean> {
-    this.attempted += 1;
-    const token = this.attempted;
-    try {
-      const reply = await askKeeper(service, "/keeper/renew", { id: this.id, json: JSON.stringify({ token }) });
-      const isStored = (reply as { stored?: boolean }).stored === true;
-      this.acknowledged = isStored ? token : this.acknowledged;
-      return isStored;
-    } catch {
-      // The service was killed.
-      return false;
-    }
-  }
-
-  /** Reads what flows have that were started again, and returns a description of each violation. */
-  async check(service: Service, when: string): Promise<string[]> {
-    const found = await readToken(service, this.id);
-    const isOlder = found < this.acknowledged;
-    const problem = `${when}, the token ${found} of ${this.id} is active, and ${this.acknowledged} was acknowledged`;
-    this.attempted = Math.max(found, this.attempted);
-    this.acknowledged = found;
-    return isOlder ? [problem] : [];
-  }
-}
-
-/** The flows may be starting. */
-function readToken(service: Service, id: string): Promise<number> {
-  return eventually(async () => {
-    const reply = (await askKeeper(service, "/keeper", { id })) as {
-      starts?: number;
-      stored: { token: number } | null;
-    };
-    if (reply.starts === undefined) {
-      throw new Error(`the node ${id} does not run`);
-    }
-    return reply.stored?.token ?? 0;
-  });
-}
 
 const storage = ["pwrite64", "fsync", "fdatasync", "ftruncate"];
 
@@ -233,20 +184,4 @@ async function killReplicas({ pick, random, createFolder, progress }: Context) {
     progress(`${count + 1} of ${kills} kills of a replica`);
   }
   return { kills, renewals, deployments, violations };
-}
-
-/** Resolves with the replica that runs the flows, and the other one. */
-function untilRunning(...replicas: readonly [Service, Service]): Promise<[Service, Service]> {
-  const [one, other] = replicas;
-  return eventually(async () => {
-    for (const [running, waiting] of [
-      [one, other],
-      [other, one],
-    ] as const) {
-      if ((await readRuntime(running)).state === "running") {
-        return [running, waiting];
-      }
-    }
-    throw new Error("no replica runs the flows");
-  });
 }

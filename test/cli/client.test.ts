@@ -267,12 +267,39 @@ test("sends the token to the server of the login only", async () => {
 
 test("works over the Unix socket", async () => {
   const socket = `unix:${service.dataDir}/flowgate.sock`;
-  await succeed(["login", "-u", "bob", "--password-stdin", "-s", socket], { input: passwordOf("bob") });
-  expect(await succeed(["whoami", "-s", socket])).toContain(`Server       ${socket}\n`);
+  const own = { env: { XDG_CONFIG_HOME: join(folder.path, "socket") } };
+  await succeed(["login", "-u", "bob", "--password-stdin", "-s", socket], { input: passwordOf("bob"), ...own });
+  expect(await succeed(["whoami", "-s", socket], own)).toContain(`Server       ${socket}\n`);
   // Without the permission to read revisions, the rest is shown.
-  expect(await succeed(["status", "-s", socket])).toMatch(/^Flows {2,}/m);
-  expect(await succeed(["logout", "-s", socket])).toBe(`Logged out of ${socket}.\n`);
+  expect(await succeed(["status", "-s", socket], own)).toMatch(/^Flows {2,}/m);
+  expect(await succeed(["logout", "-s", socket], own)).toBe(`Logged out of ${socket}.\n`);
   expect((await run(["status", "-s", "unix:/nowhere.sock"])).stderr).toContain("There is no socket /nowhere.sock.");
+});
+
+test("a login at a server that is named makes it the current one", async () => {
+  const own = { env: { XDG_CONFIG_HOME: join(folder.path, "named") } };
+  const other = service.url.replace("127.0.0.1", "localhost");
+  const logIn = (server: string) =>
+    succeed(["login", "-u", "bob", "--password-stdin", "-s", server], { input: passwordOf("bob"), ...own });
+  const note = (name: string): string => `It is the current server from now on, as the context ${name}.\n`;
+  await succeed(["context", "add", "local", "--server", service.url], own);
+  expect(await logIn(service.url)).toBe(`Logged in to ${service.url} as bob.\n`);
+  const name = `localhost-${service.port}`;
+  expect(await logIn(other)).toBe(`Logged in to ${other} as bob.\n${note(name)}`);
+  expect(await succeed(["whoami"], own)).toContain(`Server       ${other}\n`);
+  // A server that has a context keeps its name.
+  expect(await logIn(service.url)).toBe(`Logged in to ${service.url} as bob.\n${note("local")}`);
+  await succeed(["login", "-u", "bob", "--password-stdin", "--context", name], {
+    input: passwordOf("bob"),
+    ...own,
+  });
+  expect(await succeed(["context", "list"], own)).toBe(
+    `   NAME             SERVER                  USER\n*  local            ${service.url}  bob\n   ${name}  ${other}  bob\n`,
+  );
+  const variable = { input: passwordOf("bob"), env: { ...own.env, FLOWGATE_SERVER: service.url } };
+  expect((await run(["login", "-u", "bob", "--password-stdin", "-s", other], variable)).stderr).toBe(
+    "flowgate: warning: FLOWGATE_SERVER is set, and names the server that commands use.\n",
+  );
 });
 
 test("switches between contexts", async () => {

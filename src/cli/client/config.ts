@@ -127,7 +127,7 @@ export async function readClientConfig(environment: Environment): Promise<Client
 }
 
 /** A place in the file, and its new value; undefined: it is removed. */
-type ConfigChange = { readonly path: readonly string[]; readonly value: unknown };
+export type ConfigChange = { readonly path: readonly string[]; readonly value: unknown };
 
 /**
  * Changes the file and keeps its comments. Only this user can read it, since it contains tokens. A function gets the current content, and

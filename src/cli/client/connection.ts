@@ -16,6 +16,8 @@ import type { ConnectionFlags } from "./connection-flags.ts";
 export type Connection = {
   /** A URL, or `unix:` and a path: for messages, and as the key of tokens. */
   readonly server: string;
+  /** What `--server` and the flags beside it say; absent without this flag. */
+  readonly named?: ServiceContext;
   readonly baseUrl: string;
   /** Of a Unix socket. */
   readonly socketPath?: string;
@@ -54,6 +56,7 @@ export async function resolveConnection(flags: ConnectionFlags, environment: Env
   const timeoutMs = readTimeout(flags.timeout);
   const connection = {
     ...server,
+    ...(flags.server !== undefined && { named: { server: server.server, ...contextFlags(flags) } }),
     ...findToken(server.server, environment, config),
     tls,
     isInsecure: isReadable(server.server) && context.insecureAllowHttp !== true,

@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from "node:util";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../printable.ts";
 import {
   changeClientConfig,
   type ClientConfig,
+  type ConfigChange,
   clientConfigPath,
   type ServiceContext,
   readClientConfig,
@@ -88,6 +90,37 @@ export async function addContext(name: string, flags: ConnectionFlags): Promise<
     ...(isFirst ? [{ path: ["currentContext"], value: name }] : []),
   ]);
   process.stdout.write(`Added the context ${name}${isFirst ? ", which is the current one" : ""}.\n`);
+}
+
+/** What makes a server the current one: its context, which is added if there is none. No changes: it is the current one. */
+export function selectServer(
+  { contexts, currentContext }: ClientConfig,
+  named: ServiceContext,
+): { readonly name: string; readonly changes: readonly ConfigChange[] } {
+  const isCurrent = currentContext !== undefined && contexts[currentContext]?.server === named.server;
+  const known = isCurrent
+    ? currentContext
+    : Object.keys(contexts).find((each) => contexts[each]?.server === named.server);
+  const name = known ?? unusedName(named.server, contexts);
+  const context = { path: ["contexts", name], value: { ...contexts[name], ...named } };
+  return {
+    name,
+    changes: [
+      ...(isDeepStrictEqual(context.value, contexts[name]) ? [] : [context]),
+      ...(isCurrent ? [] : [{ path: ["currentContext"], value: name }]),
+    ],
+  };
+}
+
+/** The host and port of a server, or the path of its socket, as the name of a context. */
+function unusedName(server: string, contexts: ClientConfig["contexts"]): string {
+  const name = server.replace(/^\w+:\/*/, "").replaceAll(/[^\w.@-]+/g, "-");
+  const isUsed = (each: string): boolean => Object.hasOwn(contexts, each);
+  let unused = name;
+  for (let number = 2; isUsed(unused); number += 1) {
+    unused = `${name}-${number}`;
+  }
+  return unused;
 }
 
 export async function removeContext(name: string): Promise<void> {

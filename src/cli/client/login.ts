@@ -5,7 +5,7 @@ import { CliFailure, UsageFailure } from "../failure.ts";
 import { printable } from "../printable.ts";
 import { askSecret, askText, canAsk, readSecretLine } from "../output/prompts.ts";
 import type { ClientContext } from "./action.ts";
-import { changeClientConfig } from "./config.ts";
+import { changeClientConfig, type SavedToken } from "./config.ts";
 import { assertConfidential, type Connection } from "./connection.ts";
 import type { IssuerClient } from "./issuer-login.ts";
 import { openSession } from "./session.ts";
@@ -34,7 +34,11 @@ export async function logIn(context: ClientContext, flags: LoginFlags): Promise<
   }
   if (type === "") {
     await assertAdmitted(context);
-    output.value({ server }, () => `${server} requires no login.`);
+    const selected = await saveLogin(connection);
+    output.value({ server, ...selected }, () =>
+      [`${server} requires no login.`, ...describeSelection(selected)].join("\n"),
+    );
+    warnOfVariables(connection);
     return;
   }
   if (type !== "credentials") {
@@ -51,25 +55,59 @@ export async function logIn(context: ClientContext, flags: LoginFlags): Promise<
     password,
   });
   const expireTime = new Date(Date.now() + expiresIn * 1000).toISOString();
-  try {
-    await changeClientConfig(process.env, [{ path: ["tokens", server], value: { token, user: username, expireTime } }]);
-  } catch (error) {
+  const login = { token, user: username, expireTime };
+  const selected = await saveLogin(connection, login).catch(async (error: unknown) => {
     // The token is stored nowhere.
     await session.auth.revokeToken({ token }, { headers: bearer(token) }).catch(() => {});
     throw error;
+  });
+  reportLogin(context, login, selected);
+}
+
+/** The context that has become the current one; empty if none has. */
+type Selection = { readonly context?: string };
+
+/** Stores a login, if there is one. The server that `--server` names is the current one from then on. */
+async function saveLogin({ server, named }: Connection, login?: SavedToken): Promise<Selection> {
+  if (named === undefined && login === undefined) {
+    return {};
   }
-  reportLogin(context, { user: username, expireTime });
+  const { selectServer } = await import("./contexts.ts");
+  let selection: Selection = {};
+  await changeClientConfig(process.env, async (config) => {
+    const selected = named && selectServer(config, named);
+    const isChange = selected !== undefined && config.currentContext !== selected.name;
+    selection = isChange ? { context: selected.name } : {};
+    return [...(login === undefined ? [] : [{ path: ["tokens", server], value: login }]), ...(selected?.changes ?? [])];
+  });
+  return selection;
+}
+
+function describeSelection({ context }: Selection): string[] {
+  return context === undefined ? [] : [`It is the current server from now on, as the context ${context}.`];
 }
 
 function reportLogin(
-  { connection: { server, tokenOrigin }, output }: ClientContext,
-  { user, expireTime }: { readonly user: string; readonly expireTime: string },
+  { connection, output }: ClientContext,
+  { user, expireTime }: Pick<SavedToken, "user" | "expireTime">,
+  selected: Selection,
 ): void {
-  output.value({ server, user, expireTime }, () =>
-    output.style("green", `Logged in to ${server} as ${printable(user)}.`),
+  const { server } = connection;
+  output.value({ server, user, expireTime, ...selected }, () =>
+    [output.style("green", `Logged in to ${server} as ${printable(user)}.`), ...describeSelection(selected)].join("\n"),
   );
+  warnOfVariables(connection);
+}
+
+/** Variables of the environment have precedence over what a login has stored. */
+function warnOfVariables({ server, named, tokenOrigin }: Connection): void {
   if (tokenOrigin === "environment") {
     process.stderr.write("flowgate: warning: FLOWGATE_TOKEN is set, and is used instead of this login.\n");
+  }
+  const { FLOWGATE_SERVER = "", FLOWGATE_CONTEXT = "" } = process.env;
+  const variable = FLOWGATE_SERVER === "" ? "FLOWGATE_CONTEXT" : "FLOWGATE_SERVER";
+  if (named !== undefined && (FLOWGATE_SERVER || FLOWGATE_CONTEXT) !== "" && FLOWGATE_SERVER !== server) {
+    process.stderr.write(`flowgate: warning: ${variable} is set, and names the server that commands use.\n`);
   }
 }
 
@@ -103,7 +141,7 @@ async function logInWith(client: IssuerClient, context: ClientContext, { browser
   assertConfidential(connection, "token");
   const { logInAtIssuer } = await import("./issuer-login.ts");
   const issued = await logInAtIssuer(client, { opensBrowser: browser === true });
-  const { login: _, ...others } = connection;
+  const { login: _login, ...others } = connection;
   const { username: user } = await openSession({ ...others, token: issued.token }, progress)
     .auth.getIdentity({})
     .catch((error: unknown) => {
@@ -114,8 +152,8 @@ async function logInWith(client: IssuerClient, context: ClientContext, { browser
           })
         : error;
     });
-  await changeClientConfig(process.env, [{ path: ["tokens", server], value: { ...issued, user } }]);
-  reportLogin(context, { user, expireTime: issued.expireTime });
+  const login = { ...issued, user };
+  reportLogin(context, login, await saveLogin(connection, login));
 }
 
 /** A server without logins may still require an identity. */

@@ -7,12 +7,13 @@ export function defineConnectCommands(root: Command): void {
   defineCommand(root, "login", {
     summary: "log in to a server",
     description:
-      "Log in to a server, and store the token in the configuration file of this user. It is sent to this server only. If the server has an " +
+      "Log in to a server, and store the token in the configuration file of this user. It is sent to this server only. The server that --server " +
+      "names becomes the current one, as with flowgate context use. If the server has an " +
       "issuer for that, log in there with a browser on any device; otherwise, or with --username, with user and password.",
     examples: {
       "flowgate login": "print a page and a code, or ask for user and password",
       "flowgate login --browser": "open the page in the browser of this machine",
-      "flowgate login --server https://flows.example.com": "another server",
+      "flowgate login --server https://flows.example.com": "another server, which other commands use from then on",
       "flowgate login --scope read": "a token that can only read",
       "flowgate login -u ci --password-stdin < password.txt": "without a terminal",
     },

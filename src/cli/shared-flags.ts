@@ -60,7 +60,10 @@ export function addWaitFlags(command: Command, byDefault: number): Command {
 
 /** For commands that plan the deployment. */
 export function addForceFlag(command: Command): Command {
-  return command.option("--force", "without a question, deploy also flows that would not run or that lose credentials");
+  return command.option(
+    "--force",
+    "without a question, deploy also flows that would not run, that lose credentials, or that remove all tabs or more than half of the nodes",
+  );
 }
 
 export function addTypeFlag(

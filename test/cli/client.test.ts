@@ -196,7 +196,7 @@ test("a token with the scope that the help recommends suffices for deployments",
   await writeFile(good, JSON.stringify([tab("by-robot")]));
   await writeFile(bad, JSON.stringify([tab("by-robot"), { id: "n", type: "unknown type", z: "by-robot", wires: [] }]));
   expect(await succeed(["whoami"], robot)).toContain("User         ada\nToken        robot\n");
-  expect(await succeed(["deploy", good, "--rev", "@", "--yes"], robot)).toContain("Its flows are running.");
+  expect(await succeed(["deploy", good, "--rev", "@", "--yes", "--force"], robot)).toContain("Its flows are running.");
   expect(await succeed(["status"], robot)).toMatch(/^Deployed {2,}\S+ \S+ by ada \(token robot\)$/m);
   const failed = await run(["deploy", bad, "--yes", "--force"], robot);
   expect(failed).toMatchObject({ code: 4, stderr: expect.stringContaining("missing node types: unknown type") });

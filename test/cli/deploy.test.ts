@@ -327,6 +327,44 @@ flowgate: Add them to the deployment, keep the nodes as they are, or repeat with
   });
 });
 
+test("removes all tabs, or more than half of the nodes, only with --force if nobody is asked", async () => {
+  const { rev } = await active();
+  const [first, node, second, other] = base as [Node, Node, Node, Node];
+  const refusal = (removed: string) => ({
+    code: 1,
+    stderr: `flowgate: Nothing was deployed. It would remove ${removed}.
+flowgate: Check that these are all of the flows, and repeat with --force.
+`,
+  });
+  const replaced = [tab("V"), { ...node, z: "V" }, { ...other, z: "V" }];
+  expect(await flowgate("deploy", await file(replaced))).toMatchObject(refusal("all 2 tabs"));
+  expect(await flowgate("deploy", await file([second, { ...other, id: "new" }]))).toMatchObject(
+    refusal("3 of 4 nodes"),
+  );
+  await flowgate("export", "out");
+  await rm(join(folder.path, "out", "tabs"), { recursive: true });
+  expect(await flowgate("sync", "out", "--yes")).toMatchObject(refusal("all 2 tabs"));
+  expect((await active()).rev).toBe(rev);
+  // Half of them may go, and what is added does not count.
+  expect(await flowgate("deploy", await file([first, node, tab("V"), tab("W")]))).toMatchObject({ code: 0 });
+  expect(await flowgate("deploy", await file(replaced), "--force")).toMatchObject({ code: 0 });
+  expect((await active()).flows).toEqual(replaced);
+});
+
+test.skipIf(!hasTerminal)("removes all tabs without --force if a person says yes", async () => {
+  const target = await path([{ ...base[3], z: "" }]);
+  expect(await inTerminal(["deploy", target], ["Deploy this to", "y"])).toMatchObject({ code: 0 });
+});
+
+test("a check for differences exits with 2 or 0, whether the flows run or not", async () => {
+  await deploy(missing);
+  await flowgate("export", "out");
+  expect(await flowgate("sync", "out", "--check")).toEqual({ code: 0, stdout: "No changes.\n", stderr: "" });
+  expect(await flowgate("sync", "out", "--yes")).toMatchObject({ code: 4 });
+  await deploy(base);
+  expect(await flowgate("sync", "out", "--check")).toMatchObject({ code: 2 });
+});
+
 test("says that a deployment was undone", async () => {
   const outcome = await flowgate("deploy", await file(missing), "--undo-on-failure", "--force");
   const { rev, flows } = await active();

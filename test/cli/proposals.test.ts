@@ -223,7 +223,7 @@ describe("a token with flows.read and flows.write only", () => {
   });
 
   test("names the active revision by the beginning of its rev", async () => {
-    const deployed = await flowgate("deploy", await fileOf([tab("a")]), "-o", "json", "--wait", "0");
+    const deployed = await flowgate("deploy", await fileOf([tab("a")]), "-o", "json", "--wait", "0", "--force");
     const { rev } = JSON.parse(deployed.stdout) as { rev: string };
     for (const name of [rev.slice(0, 8), "@", "active", rev]) {
       const next = await fileOf([tab("a")]);
@@ -242,7 +242,7 @@ describe("a token with flows.read and flows.write only", () => {
     const bad = [tab("r"), functionNode("n", { z: "r", initialize: `node.error("the tariff is missing")` })];
     await flowgate("whoami");
     await flowgate("status", "--failing");
-    expect(await flowgate("deploy", await fileOf(bad), "--rev", "@")).toMatchObject({ code: 5 });
+    expect(await flowgate("deploy", await fileOf(bad), "--rev", "@", "--force")).toMatchObject({ code: 5 });
     await flowgate("export", join(folder.path, "exported"));
     const headers = bearer(await login(service, { username: "robot", scope: "audit.read" }));
     const denied = await service.send("GET", "/audit?kind=permission_denied", { headers });

@@ -38,7 +38,7 @@ test("stops the flows and starts them again, and says so where they do not run",
   await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   const file = join(folder.path, "flows.json");
   await writeFile(file, JSON.stringify(endpoint("/b", `msg.payload = "b"`)));
-  const deployed = await flowgate("deploy", file);
+  const deployed = await flowgate("deploy", file, "--force");
   expect(deployed.code).toBe(0);
   expect(deployed.stdout).toMatch(
     /\nDeployed revision \S{8}\. The flows are stopped: start them with flowgate start\.\n$/,

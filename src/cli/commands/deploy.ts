@@ -103,7 +103,7 @@ export function defineDeployCommands(root: Command): void {
     },
   })
     .argument("<folder>", "folder with a file for each tab")
-    .option("--check", "deploy nothing; exit with 2 if they differ")
+    .option("--check", "deploy nothing; exit with 2 if they differ, and with 0 if not")
     .option("--credentials <file>", "credentials by node id, or encrypted as in Node-RED's flows_cred.json")
     .action(clientAction(async () => (await import("../deployment/deploy.ts")).syncFolder));
   addForceFlag(addDeploymentFlags(sync, ["flows", "nodes", "full"]));
@@ -174,8 +174,8 @@ changes. flowgate diff exits with 2 if there are changes.`;
 
 const deployDetails = `
 Shows the plan and, in a terminal, asks for confirmation; without a terminal, as in a pipeline, it does not ask. Unless it
-asks, it needs --force for flows that would not run, or nodes that lose credentials; those of removed nodes come back with
-them. If someone else deploys between the plan and the deployment, nothing is deployed and the exit code is 3. If the flows
+asks, it needs --force for flows that would not run, for nodes that lose credentials (those of removed nodes come back with
+them), and to remove all tabs or more than half of the nodes. If someone else deploys between the plan and the deployment, nothing is deployed and the exit code is 3. If the flows
 do not run, it is 4; if they run and nodes have errors, it is 5. Flows that are active already are not deployed again; the exit code is 4 or 5 too. Modules that an export
 has written with the flows are installed before, as flowgate sync does it.`;
 
@@ -188,8 +188,11 @@ exported. -o selects the format.`;
 const syncDetails = `
 The folder is one that flowgate export has written, with a file for each tab. A tab whose file was removed is removed from
 the server. Only changed nodes and those wired to them restart. Modules in the file modules that are not installed, or in other versions,
-are installed before, which requires the permission modules.write; then all nodes restart. --check names them. If nothing changes, the
-exit code is 4 while the active flows do not run, and 5 while they run and nodes have errors.`;
+are installed before, which requires the permission modules.write; then all nodes restart. --check names them.
+Like flowgate deploy, it needs --force to remove all tabs or more than half of the nodes without a question.
+
+If nothing changes, the exit code is 4 while the active flows do not run, and 5 while they run and nodes have errors. With --check, it is 2 if
+the folder and the server differ and 0 if not, whether the flows run or not: that is what flowgate status says.`;
 
 const importDetails = `
 Nothing in the folder is run or changed. The flows that Node-RED runs, which are those of the active project if projects are on, replace all

@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
+import { NodeChange, type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import type { DeploymentFlags, FlowsFlags } from "../shared-flags.ts";
 import { CliFailure, exitCodes, UsageFailure } from "../failure.ts";
@@ -61,9 +61,31 @@ async function deployPlanned(
   await finishDeployment(context, () => session.flows.setFlows(request), flags);
 }
 
-/** Types that are not installed may be those of modules that the deployment installs. */
-function harmOf(input: FlowsInput, plan: PlanFlowsResponse): Pick<PlanFlowsResponse, "missingTypes" | "warnings"> {
-  return modulesToInstall(input, plan).length === 0 ? plan : { ...plan, missingTypes: [] };
+/** What a deployment would break. */
+type Harm = Pick<PlanFlowsResponse, "missingTypes" | "warnings"> & { readonly removed?: string | undefined };
+
+function harmOf(input: FlowsInput, plan: PlanFlowsResponse): Harm {
+  const { missingTypes, warnings } = plan;
+  const installed = modulesToInstall(input, plan).length > 0;
+  // They may be those of modules that the deployment installs.
+  return { missingTypes: installed ? [] : missingTypes, warnings, removed: describeRemoval(input, plan) };
+}
+
+/** `all 3 tabs`, or `12 of 20 nodes` if these are more than half. Undefined: less is removed. */
+function describeRemoval({ flows }: FlowsInput, { diff }: PlanFlowsResponse): string | undefined {
+  const changed = diff?.containers.flatMap(({ nodes }) => nodes) ?? [];
+  const compare = (isCounted: (node: { readonly type: string }) => boolean): { removed: number; before: number } => {
+    const count = (change: NodeChange): number =>
+      changed.filter((node) => node.change === change && isCounted(node)).length;
+    const removed = count(NodeChange.REMOVED);
+    return { removed, before: flows.filter(isCounted).length - count(NodeChange.ADDED) + removed };
+  };
+  const tabs = compare(({ type }) => type === "tab");
+  const nodes = compare(() => true);
+  if (tabs.removed > 0 && tabs.removed === tabs.before) {
+    return tabs.removed === 1 ? "the only tab" : `all ${tabs.removed} tabs`;
+  }
+  return nodes.removed > nodes.before / 2 ? `${nodes.removed} of ${nodes.before} nodes` : undefined;
 }
 
 /** Deploys what differs between a folder and the active flows, or only reports it. */
@@ -81,24 +103,20 @@ export async function syncFolder(
 }
 
 /**
- * Asks whether to deploy, if a person is at the terminal. Otherwise throws a CliFailure for a plan with which flows would not run or
- * credentials would be lost, unless the deployment is forced.
+ * Asks whether to deploy, if a person is at the terminal. Otherwise throws a CliFailure for a plan with which flows would not run,
+ * credentials would be lost or most flows would be removed, unless the deployment is forced.
  */
-export async function confirmDeployment(
-  question: string,
-  { yes, force }: DeploymentFlags,
-  plan?: Pick<PlanFlowsResponse, "missingTypes" | "warnings">,
-): Promise<void> {
+export async function confirmDeployment(question: string, { yes, force }: DeploymentFlags, harm?: Harm): Promise<void> {
   if (yes !== true && canAsk()) {
     if (!(await askConfirmation(question))) {
       throw new CliFailure("Nothing was deployed.");
     }
-  } else if (plan !== undefined && force !== true) {
-    assertHarmless(plan);
+  } else if (harm !== undefined && force !== true) {
+    assertHarmless(harm);
   }
 }
 
-function assertHarmless({ missingTypes, warnings }: Pick<PlanFlowsResponse, "missingTypes" | "warnings">): void {
+function assertHarmless({ missingTypes, warnings, removed }: Harm): void {
   if (missingTypes.length > 0) {
     const types = missingTypes.map(({ type }) => type).join(", ");
     throw new CliFailure(
@@ -114,6 +132,11 @@ function assertHarmless({ missingTypes, warnings }: Pick<PlanFlowsResponse, "mis
         ...losses.map(({ message }) => message),
         "Add them to the deployment, keep the nodes as they are, or repeat with --force.",
       ].join("\n"),
+    );
+  }
+  if (removed !== undefined) {
+    throw new CliFailure(
+      `Nothing was deployed. It would remove ${removed}.\nCheck that these are all of the flows, and repeat with --force.`,
     );
   }
 }

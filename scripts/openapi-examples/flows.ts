@@ -10,7 +10,7 @@ const planned = [
 const flow = { label: "Greetings", nodes: nodes.slice(1) };
 const { clientAddress: _, requestId: __, tokenId: ___, ...summary } = revision;
 const planText = `nodes to start: 0, to stop: 0, to restart: 1
-warning: mqtt-broker "broker": no node uses this configuration node
+warnings that the active flows have too: 1
 
 ${diffText}`;
 
@@ -150,7 +150,7 @@ export const flows: Examples = {
         "text/plain": { plan: { summary: "The same for people", value: planText } },
         "application/json": {
           plan: {
-            summary: "One node restarts, and a configuration node is not used",
+            summary: "One node restarts. A configuration node is not used, as before",
             value: {
               rev,
               activeOutcome: "running",
@@ -166,6 +166,7 @@ export const flows: Examples = {
                   nodeId: "broker",
                   container: "",
                   message: 'mqtt-broker "broker": no node uses this configuration node',
+                  existing: true,
                 },
               ],
             },

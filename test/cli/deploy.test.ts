@@ -161,6 +161,22 @@ test("plans a deployment without deploying it", async () => {
   expect((await active()).rev).toBe(rev);
 });
 
+test("plans show what is wrong because of them, and on request what was wrong before", async () => {
+  const wired = (id: string): Node => ({ id, type: "inject", z: "U", x: 1, y: 1, wires: [["gone"]] });
+  await deploy([...base, wired("old")]);
+  const warning = (id: string): string =>
+    `inject "${id}" in tab "tab U": it is wired to "gone", which is not a node that can receive its messages\n`;
+  const target = await file([...base, wired("old"), wired("new")]);
+  const counted = `warning: ${warning("new")}warnings that the active flows have too: 1\n`;
+  expect((await flowgate("plan", target)).stdout).toMatch(new RegExp(`to restart: \\d+\n${counted}$`));
+  expect((await flowgate("plan", target, "--all-warnings")).stdout).toContain(`${counted}  ${warning("old")}`);
+  const { warnings } = JSON.parse((await flowgate("plan", target, "-o", "json")).stdout) as { warnings: unknown[] };
+  expect(warnings).toMatchObject([
+    { nodeId: "old", existing: true },
+    { nodeId: "new", existing: false },
+  ]);
+});
+
 test("does not plan for another revision than --rev, but a merge with the active one", async () => {
   const rev = await deploy(base.map((node) => (node.id === "d" ? { ...node, name: "log" } : node)));
   expect(await flowgate("plan", await file(changed), "--rev", "@~1")).toEqual({

@@ -122,6 +122,7 @@ describe("a plan", () => {
           container: "T",
           message:
             'function "b" in tab "tab T": it is wired to "gone", which is not a node that can receive its messages',
+          existing: false,
         },
       ],
       activeOutcome: "running",

@@ -55,7 +55,9 @@ export function defineDeployCommands(root: Command): void {
     },
   }).action(clientAction(async () => (await import("../deployment/plan.ts")).printPlan));
   addFlowsFlags(plan, "<file...>");
-  addTypeFlag(plan).option(...fullFlag);
+  addTypeFlag(plan)
+    .option("--all-warnings", "list also the warnings that the active flows have too")
+    .option(...fullFlag);
 
   const deploy = defineCommand(root, "deploy", {
     summary: "deploy flows",

@@ -73,6 +73,7 @@ async function readCredentials(path: string): Promise<FileValue> {
 }
 
 type PlanFlags = Pick<DeploymentFlags, "type"> & { readonly merge?: true };
+type WarningFlags = { readonly allWarnings?: true };
 
 /** Asks the server what a deployment would do. */
 export async function planFlows(
@@ -105,13 +106,17 @@ export function modulesToInstall(
 export async function printPlan(
   context: ClientContext,
   paths: readonly string[],
-  flags: FlowsFlags & Pick<DeploymentFlags, "type">,
+  flags: FlowsFlags & PlanFlags & WarningFlags,
 ): Promise<void> {
   await printFlowsPlan(context, await readFlows(context.session, paths, flags), flags);
 }
 
 /** The same for flows that are not in files. */
-export async function printFlowsPlan(context: ClientContext, input: FlowsInput, flags: PlanFlags): Promise<void> {
+export async function printFlowsPlan(
+  context: ClientContext,
+  input: FlowsInput,
+  { allWarnings, ...flags }: PlanFlags & WarningFlags,
+): Promise<void> {
   const { output } = context;
   const plan = await planFlows(context, input, flags);
   // The server counts the nodes that a deployment of the same flows would restart, which flowgate deploy does not make.
@@ -120,7 +125,7 @@ export async function printFlowsPlan(context: ClientContext, input: FlowsInput, 
     hasChanges(plan) || toInstall.length > 0
       ? undefined
       : "No changes: these flows are active, and flowgate deploy would restart nothing.";
-  output.message(PlanFlowsResponseSchema, plan, () => stylePlan(plan, output, numbers));
+  output.message(PlanFlowsResponseSchema, plan, () => stylePlan(plan, output, { numbers, allWarnings }));
   // Modules to install may have these types.
   if (plan.missingTypes.length > 0 && toInstall.length === 0) {
     throw new CliFailure("The flows would not run: install the modules of the missing types first.", {

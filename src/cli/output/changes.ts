@@ -8,7 +8,7 @@ type Styling = Pick<Output, "style" | "isShortened">;
 /** What changes: as the server has formatted it for people, and by itself. */
 type Diff = Pick<PlanFlowsResponse, "diff" | "text">;
 
-type Plan = Diff & Pick<PlanFlowsResponse, "missingTypes" | "modules">;
+type Plan = Diff & Pick<PlanFlowsResponse, "missingTypes" | "modules" | "warnings">;
 
 export function hasChanges({ diff }: Pick<Diff, "diff">): boolean {
   return diff !== undefined && diff.containers.length > 0;
@@ -16,10 +16,19 @@ export function hasChanges({ diff }: Pick<Diff, "diff">): boolean {
 
 /**
  * Colours a plan: first its diff, if anything changes, then what it does to the nodes. The server's text has them in the other
- * order, with the numbers of nodes in the first line, which `numbers` replaces.
+ * order, with the numbers of nodes in the first line, which `numbers` replaces. It only counts the warnings that the active flows have too, which
+ * `allWarnings` lists.
  */
-export function stylePlan(plan: Plan, output: Styling, numbers?: string): string {
-  const { text, missingTypes, modules } = plan;
+export function stylePlan(
+  plan: Plan,
+  output: Styling,
+  {
+    numbers,
+    allWarnings = false,
+  }: { readonly numbers?: string | undefined; readonly allWarnings?: boolean | undefined } = {},
+): string {
+  const { text, missingTypes, modules, warnings } = plan;
+  const listed = allWarnings ? warnings.filter(({ existing }) => existing) : [];
   const [first = "", ...lines] = text.slice(0, effectEnd(text)).split("\n");
   const effect = [
     numbers ?? printable(first),
@@ -28,6 +37,7 @@ export function stylePlan(plan: Plan, output: Styling, numbers?: string): string
       const style = at < missingTypes.length ? "red" : at < missingTypes.length + modules.length ? [] : "yellow";
       return output.style(style, printable(line));
     }),
+    ...listed.map(({ message }) => output.style("yellow", `  ${printable(message)}`)),
   ].join("\n");
   return hasChanges(plan) ? `${styleDiff({ ...plan, text: diffOf(text) }, output)}\n\n${effect}` : effect;
 }

@@ -58,12 +58,7 @@ export function toPlanFlowsResponse({
     nodes: toPlannedNodes(plan.nodes),
     missingTypes: plan.missingTypes.map(({ type, nodeIds }) => ({ type, nodeIds: [...nodeIds] })),
     modules: plan.modules.map(toRequiredModule),
-    warnings: plan.warnings.map(({ kind, nodeId, container, message }) => ({
-      kind: enumValue(PlanWarningKind, kind),
-      nodeId,
-      container,
-      message,
-    })),
+    warnings: plan.warnings.map(({ kind, ...warning }) => ({ kind: enumValue(PlanWarningKind, kind), ...warning })),
   });
 }
 

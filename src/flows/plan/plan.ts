@@ -188,7 +188,7 @@ function formatModule({ name, version, state, installedVersion, nodeIds }: Plann
 }
 
 /**
- * Formats a plan for people: how many nodes stop and start, what is missing, and the warnings. Throws `limit_exceeded` if that exceeds
+ * Formats a plan for people: how many nodes stop and start, what is missing, and the warnings that the current flows do not have. Throws `limit_exceeded` if that exceeds
  * the budget.
  */
 export function formatPlan(
@@ -196,11 +196,14 @@ export function formatPlan(
   budget: Budget = new Budget(),
 ): string {
   const count = (action: PlannedNode["action"]): number => nodes.filter((node) => node.action === action).length;
+  const introduced = warnings.filter(({ existing }) => !existing);
+  const more = warnings.length - introduced.length;
   return [
     `nodes to start: ${count("start")}, to stop: ${count("stop")}, to restart: ${count("restart")}`,
     ...missingTypes.map(({ type, nodeIds }) => `missing type: ${type}, of ${nodeIds.join(", ")}; no node starts`),
     ...modules.map(formatModule),
-    ...warnings.map(({ message }) => `warning: ${message}`),
+    ...introduced.map(({ message }) => `warning: ${message}`),
+    ...(more === 0 ? [] : [`warnings that the active flows have too: ${more}`]),
   ]
     .map((line) => {
       const escaped = `${escapeControls(line)}\n`;

@@ -14,6 +14,8 @@ export type Warning = {
   readonly container: string;
   /** What is wrong, for people: it names the node and its tab. Never contains the value of a credential. */
   readonly message: string;
+  /** Whether the current flows have it too. */
+  readonly existing: boolean;
 };
 
 type WarningKind = (typeof warningKinds)[number];
@@ -54,13 +56,21 @@ export function findWarnings(
   };
   const warnings: Warning[] = [];
   for (const kind of warningKinds) {
+    let known: ReadonlySet<string> | undefined;
     for (const { node, message: finding } of checks[kind](current, next, budget)) {
+      known ??= new Set(Iterator.from(checks[kind](current, current, budget)).map(keyOf));
+      const existing = known.has(keyOf({ node, message: finding }));
       const [nodeId, container, message] = [node.id, containerIdOf(node), `${describe(node)}: ${finding}`];
       budget.addOutput(sizeOf(nodeId) + sizeOf(container) + sizeOf(message));
-      warnings.push({ kind, nodeId, container, message });
+      warnings.push({ kind, nodeId, container, message, existing });
     }
+    budget.checkTime();
   }
   return warnings;
+}
+
+function keyOf({ node, message }: Finding): string {
+  return `${node.id} ${message}`;
 }
 
 function quote(text: string): string {

@@ -232,6 +232,26 @@ describe("warnings", () => {
   });
 });
 
+test("marks the warnings that the current flows have too, also of a tab that is renamed", () => {
+  const broken = on("T", "a", "inject", { wires: [["gone"]] });
+  const config = { id: "c", type: "mqtt-broker", name: "main" };
+  const user = on("T", "u", "mqtt in", { broker: "c" });
+  const current = [tab, broken, config, user];
+  const marked = (next: readonly FlowNode[]) =>
+    plan(current, next).warnings.map(({ kind, nodeId, existing }) => [kind, nodeId, existing]);
+  const renamed = { ...tab, label: "Renamed" };
+  expect(marked([renamed, broken, config])).toEqual([
+    // The removal of its only user is why it is unused.
+    ["unused_config", "c", false],
+    ["wire_to_nothing", "a", true],
+  ]);
+  const other = { ...broken, wires: [["gone", "other"]] };
+  expect(marked([tab, other, config, user])).toEqual([
+    ["wire_to_nothing", "a", true],
+    ["wire_to_nothing", "a", false],
+  ]);
+});
+
 test("lists the nodes in subflow instances by instance and definition", () => {
   const flows = [
     tab,

@@ -47,7 +47,12 @@ export function Plan({
           />
         )}
         <Modules required={plan.modules} modules={modules} />
-        <Warnings title={texts.warnings} tone="warn" warnings={plan.warnings.filter((each) => !isLoss(each))} />
+        <Warnings
+          title={texts.warnings}
+          tone="warn"
+          warnings={plan.warnings.filter((each) => !isLoss(each) && !each.existing)}
+        />
+        <ExistingWarnings warnings={plan.warnings.filter(({ existing }) => existing)} />
       </section>
       <section className="stack">
         <h2>{texts.changes}</h2>
@@ -144,12 +149,28 @@ function Warnings({
   return warnings.length === 0 ? null : (
     <div className="plan-note" data-tone={tone}>
       <p>{title}</p>
-      <ul>
-        {warnings.map(({ kind, nodeId, message }) => (
-          <li key={`${kind} ${nodeId} ${message}`}>{visibleText(message)}</li>
-        ))}
-      </ul>
+      <WarningList warnings={warnings} />
     </div>
+  );
+}
+
+/** Those that the active flows have too. */
+function ExistingWarnings({ warnings }: { readonly warnings: readonly PlanWarning[] }): ReactNode {
+  return warnings.length === 0 ? null : (
+    <details>
+      <summary>{texts.existingWarnings(warnings.length)}</summary>
+      <WarningList warnings={warnings} />
+    </details>
+  );
+}
+
+function WarningList({ warnings }: { readonly warnings: readonly PlanWarning[] }): ReactNode {
+  return (
+    <ul>
+      {warnings.map(({ kind, nodeId, message }) => (
+        <li key={`${kind} ${nodeId} ${message}`}>{visibleText(message)}</li>
+      ))}
+    </ul>
   );
 }
 

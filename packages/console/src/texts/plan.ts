@@ -29,6 +29,7 @@ export const texts = {
   nodes: (n: number) => count(n, "node"),
   lostCredentials: "Credentials are lost:",
   warnings: "Probably not intended:",
+  existingWarnings: (n: number) => `${count(n, "warning", "warnings")} that the active flows have too`,
   modules: "Modules",
   moduleStates: {
     installs: "is installed by this deployment",

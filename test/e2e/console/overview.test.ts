@@ -74,7 +74,7 @@ describe.skipIf(missingBrowser !== undefined)(`the overview (${missingBrowser ??
     const alerts = page.getByRole("region", { name: "Alerts" });
     await page.getByText("Live", { exact: true }).waitFor();
     await deploy([tab("T"), { id: "m", type: "no such type", z: "T", x: 1, y: 1, wires: [] }], "needs a module");
-    await alerts.getByText("these types are not installed: no such type").waitFor();
+    await alerts.getByText("these node types are not installed: no such type").waitFor();
     expect(await alerts.getByRole("link", { name: "Install modules" }).getAttribute("href")).toBe("/console/modules");
     await deploy(flows, "needs none");
     await alerts.getByText("No alerts.").waitFor();

@@ -35,7 +35,10 @@ export default defineConfig({
   },
   ignorePatterns: ["**/gen/", "**/dist/", "packages/gateway/test/e2e/generators/clients/"],
   overrides: [
-    { files: ["**/*.config.ts", "scripts/lint/plugin.ts"], rules: { "import/no-default-export": "off" } },
+    {
+      files: ["**/*.config.ts", "scripts/lint/plugin.ts", "test/quiet-reporter.ts"],
+      rules: { "import/no-default-export": "off" },
+    },
     {
       files: ["packages/console/src/**"],
       plugins: ["typescript", "unicorn", "oxc", "import", "promise", "react", "jsx-a11y"],

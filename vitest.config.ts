@@ -39,6 +39,7 @@ export default defineConfig({
   ],
   test: {
     globalSetup: ["test/run-folder.ts", ...serviceSetup],
+    reporters: [fileURLToPath(new URL("test/quiet-reporter.ts", import.meta.url))],
     // Only for tests that hang: slow machines take long.
     testTimeout: 240_000,
     hookTimeout: 240_000,

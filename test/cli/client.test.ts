@@ -9,7 +9,7 @@ import { eventually, type Service, startService } from "../e2e/service.ts";
 import { login, passwordOf, user } from "../e2e/users.ts";
 import type { Outcome } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
-import { atTerminal, hasTerminal } from "./terminal.ts";
+import { atTerminal, needsTerminal } from "./terminal.ts";
 
 let service: Service;
 let folder: AsyncDisposable & { readonly path: string };
@@ -325,7 +325,7 @@ test("keeps the comments of the configuration file", async () => {
   expect(await readFile(configPath, "utf8")).toMatch(/^# mine\n/);
 });
 
-test.skipIf(!hasTerminal)("logs in and out at a terminal, in colours, and revokes the token", async () => {
+test("logs in and out at a terminal, in colours, and revokes the token", needsTerminal, async () => {
   const fresh = { XDG_CONFIG_HOME: join(folder.path, "fresh"), FLOWGATE_SERVER: service.url };
   const { code, shown } = await atTerminal(
     ["login"],
@@ -360,7 +360,7 @@ test("a wrong password, and no terminal to prompt on, are explained", async () =
   expect((await run(["login"])).stderr).toContain("specify --username, and pass the password with --password-stdin.");
 });
 
-test.skipIf(!hasTerminal)("revokes all tokens only after a yes at a terminal", async () => {
+test("revokes all tokens only after a yes at a terminal", needsTerminal, async () => {
   const revoke = (answer: string) =>
     atTerminal(["token", "revoke", "--all"], [["Revoke all tokens of all users", answer]], env);
   expect(await revoke("n")).toMatchObject({ code: 1, shown: expect.stringContaining("Nothing was revoked.") });

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createAuthority, daysFromNow, issueServer } from "../certificates.ts";
 import { runCommand } from "./run-command.ts";
-import { atTerminal, hasTerminal } from "./terminal.ts";
+import { atTerminal, needsTerminal } from "./terminal.ts";
 
 async function listen(server: Server): Promise<{ port: number; [Symbol.dispose](): void }> {
   server.listen(0, "127.0.0.1");
@@ -127,7 +127,7 @@ test("presents the certificate of the client, and explains a server that rejects
   );
 });
 
-test.skipIf(!hasTerminal)("shows at a terminal that a call takes longer than a second", async () => {
+test("shows at a terminal that a call takes longer than a second", needsTerminal, async () => {
   let respond = (): void => {};
   using server = await listen(
     createServer((_, response) => {

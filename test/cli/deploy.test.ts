@@ -10,7 +10,7 @@ import { eventually, type Service, startService } from "../e2e/service.ts";
 import { openTcpProxy } from "../tcp-proxy.ts";
 import { cliEnvironment, exitCode, mainPath, type Outcome, runCli } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
-import { type Answer, atTerminal, hasTerminal } from "./terminal.ts";
+import { type Answer, atTerminal, needsTerminal } from "./terminal.ts";
 
 let service: Service;
 let folder: Awaited<ReturnType<typeof mkdtempDisposable>>;
@@ -77,7 +77,7 @@ tab "tab T" (T)
         + msg.payload = 2;
 `;
 
-test.skipIf(!hasTerminal)("shortens long values at a terminal only, and not with --full", async () => {
+test("shortens long values at a terminal only, and not with --full", needsTerminal, async () => {
   const lines = Array.from({ length: 27 }, (_, at) => `line${at}`);
   const long = base.map((node) =>
     node.id === "f"
@@ -367,7 +367,7 @@ flowgate: Check that these are all of the flows, and repeat with --force.
   expect((await active()).flows).toEqual(replaced);
 });
 
-test.skipIf(!hasTerminal)("removes all tabs without --force if a person says yes", async () => {
+test("removes all tabs without --force if a person says yes", needsTerminal, async () => {
   const target = await path([{ ...base[3], z: "" }]);
   expect(await inTerminal(["deploy", target], ["Deploy this to", "y"])).toMatchObject({ code: 0 });
 });
@@ -541,7 +541,7 @@ test("a deployment whose response was lost is made once", async () => {
   expect((await active()).rev).toBe(committed);
 });
 
-test.skipIf(!hasTerminal)("asks at a terminal, and deploys nothing without a yes", async () => {
+test("asks at a terminal, and deploys nothing without a yes", needsTerminal, async () => {
   const { rev } = await active();
   const { code, shown } = await inTerminal(["deploy", await path(changed)], ["Deploy this to", "n"]);
   expect(code).toBe(1);
@@ -562,7 +562,7 @@ test.skipIf(!hasTerminal)("asks at a terminal, and deploys nothing without a yes
   expect((await active()).flows).toEqual(changed);
 });
 
-test.skipIf(!hasTerminal)("exits with 3 if somebody else deploys while it asks", async () => {
+test("exits with 3 if somebody else deploys while it asks", needsTerminal, async () => {
   const renamed = base.map((node) => (node.id === "f" ? { ...node, name: "tariff" } : node));
   let rev = "";
   const { code, shown } = await inTerminal(
@@ -581,7 +581,7 @@ test.skipIf(!hasTerminal)("exits with 3 if somebody else deploys while it asks",
   expect((await active()).flows).toEqual(renamed);
 });
 
-test.skipIf(!hasTerminal)("shows progress while it waits, and no colours with NO_COLOR", async () => {
+test("shows progress while it waits, and no colours with NO_COLOR", needsTerminal, async () => {
   const shown = await inTerminal(["deploy", await path(changed), "--yes", "--wait", "2"]);
   expect(shown).toMatchObject({ code: 0, shown: expect.stringContaining("Deploying") });
   const plain = await atTerminal(["deploy", await path(base), "--yes", "--wait", "2"], [], { ...env(), NO_COLOR: "1" });
@@ -589,7 +589,7 @@ test.skipIf(!hasTerminal)("shows progress while it waits, and no colours with NO
   expect(plain.shown).not.toContain("Deploying");
 });
 
-test.skipIf(!hasTerminal)("escape sequences of flows do not reach the terminal", async () => {
+test("escape sequences of flows do not reach the terminal", needsTerminal, async () => {
   const evil = "\x1b[2J\x1b]0;owned\x07\r\u202e";
   const flows = base.map((node) => (node.id === "d" ? { ...node, name: evil, [`${evil}p`]: evil } : node));
   const { code, shown } = await inTerminal(["plan", await path(flows)]);

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { verifyPasswords } from "../../src/auth/passwords.ts";
 import { parsePasswordHash } from "../../src/base/password-hash.ts";
 import { runCommand } from "./run-command.ts";
-import { atTerminal, hasTerminal } from "./terminal.ts";
+import { atTerminal, needsTerminal } from "./terminal.ts";
 
 async function isHashOf(text: string, password: string): Promise<boolean> {
   const hash = parsePasswordHash(text);
@@ -39,7 +39,7 @@ test.each([
 
 const plain = stripVTControlCharacters;
 
-test.skipIf(!hasTerminal)("prompts twice at a terminal, and never shows what is typed", async () => {
+test("prompts twice at a terminal, and never shows what is typed", needsTerminal, async () => {
   const { code, shown } = await atTerminal(
     ["hash-password"],
     [
@@ -53,7 +53,7 @@ test.skipIf(!hasTerminal)("prompts twice at a terminal, and never shows what is 
   expect(await isHashOf(hash, "s3cret")).toBe(true);
 });
 
-test.skipIf(!hasTerminal)("prompts on stderr, so that the output can be redirected", async () => {
+test("prompts on stderr, so that the output can be redirected", needsTerminal, async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   const answers = [
     ["Password", "s3cret\r"],
@@ -64,7 +64,7 @@ test.skipIf(!hasTerminal)("prompts on stderr, so that the output can be redirect
   expect(await readFile(join(folder.path, "hash"), "utf8")).toMatch(/^\$argon2id\$\S+\n$/);
 });
 
-test.skipIf(!hasTerminal)("rejects two different passwords", async () => {
+test("rejects two different passwords", needsTerminal, async () => {
   const { code, shown } = await atTerminal(
     ["hash-password"],
     [
@@ -76,7 +76,7 @@ test.skipIf(!hasTerminal)("rejects two different passwords", async () => {
   expect(plain(shown)).toContain("flowgate: The passwords do not match.\r\n");
 });
 
-test.skipIf(!hasTerminal)("exits with 130 on Ctrl-C", async () => {
+test("exits with 130 on Ctrl-C", needsTerminal, async () => {
   const { code, shown } = await atTerminal(["hash-password"], [["Password", "s3c\x03"]]);
   expect(code).toBe(130);
   expect(shown).not.toContain("flowgate:");

@@ -4,7 +4,7 @@ import { type Service, startService } from "../e2e/service.ts";
 import { login, user } from "../e2e/users.ts";
 import { type Outcome } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
-import { atTerminal, hasTerminal } from "./terminal.ts";
+import { atTerminal, needsTerminal } from "./terminal.ts";
 
 let service: Service;
 /** Of the revisions below, oldest first. */
@@ -187,7 +187,7 @@ test("names the target of an undo, its outcome and what restarts", async () => {
   );
 });
 
-test.skipIf(!hasTerminal)("asks before an undo at a terminal, and shows colours", async () => {
+test("asks before an undo at a terminal, and shows colours", needsTerminal, async () => {
   await deploy(withPrice(8), "eight");
   await deploy(withPrice(9), "nine");
   expect(await atTerminal(["undo"], [["Undo revision", "n"]], env)).toMatchObject({

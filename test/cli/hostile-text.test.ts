@@ -8,6 +8,7 @@ import { deploy } from "../e2e/deploy.ts";
 import { tab } from "../e2e/flow-builders.ts";
 import { type Service, startService } from "../e2e/service.ts";
 import { runCommand } from "./run-command.ts";
+import { onLinux } from "../needs.ts";
 
 // A control sequence of one character, a mark that reverses text, and a style that hides text.
 const hostile = "a\u009b2Jb\u202ec\x1b[8md\x85\u2028e";
@@ -85,7 +86,7 @@ test("messages of deployments and names of tokens are escaped", async () => {
   }
 });
 
-test.runIf(process.platform === "linux")("a device is not read as flows, and a pipe is", async () => {
+test("a device is not read as flows, and a pipe is", onLinux, async () => {
   const link = join(folder.path, "zero.json");
   await symlink("/dev/zero", link);
   const fails = async (...args: string[]) =>
@@ -105,7 +106,7 @@ test.runIf(process.platform === "linux")("a device is not read as flows, and a p
   expect(code).toBe(0);
 });
 
-test.runIf(process.platform === "linux")("stdin without an end is not read to its end", async () => {
+test("stdin without an end is not read to its end", onLinux, async () => {
   const script = `yes | "${process.execPath}" src/cli/main.ts validate -`;
   const ends = () => execFileSync("sh", ["-c", script], { encoding: "utf8", stdio: "pipe" });
   expect(ends).toThrow("<stdin>: is larger than 256 MiB: specify a file with flows");

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { type Service, startService } from "../e2e/service.ts";
 import { runCommand } from "./run-command.ts";
-import { atTerminal, hasTerminal } from "./terminal.ts";
+import { atTerminal, needsTerminal } from "./terminal.ts";
 
 const hash = "$2b$08$wuAqPiKJlVN27eF5qJp.RuQYuy6ZYONW7a/UWYxDTtwKFCdB8F19y";
 const secret = "the secret of a kitchen";
@@ -150,7 +150,7 @@ test("needs the secret of the credentials", async () => {
   expect(await runCommand(args, { env: { ...env(), NODE_RED_CREDENTIAL_SECRET: secret } })).toMatchObject({ code: 0 });
 });
 
-test.skipIf(!hasTerminal)("asks for the secret at a terminal, without showing it", async () => {
+test("asks for the secret at a terminal, without showing it", needsTerminal, async () => {
   const args = ["import", folder.path, "--dry-run"];
   const { code, shown } = await atTerminal(args, [["credentialSecret of Node-RED", `${secret}\r`]], env());
   expect(code).toBe(0);

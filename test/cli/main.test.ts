@@ -10,6 +10,7 @@ import { createCommandLine } from "../../src/cli/command-line.ts";
 import { exitCode, mainPath, runCli } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
 import { unusedProgram } from "./unused-program.ts";
+import { needs, onLinux } from "../needs.ts";
 
 test.each([
   [["--help"], ["hash-password", "flowgate status", "Run the service:"]],
@@ -77,7 +78,7 @@ test("a reader that closes its pipe early is no failure", async () => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
 });
 
-test.runIf(process.platform === "linux")("a full disk is a failure", async () => {
+test("a full disk is a failure", onLinux, async () => {
   const disk = await open("/dev/full", "w");
   const child = spawn(process.execPath, [mainPath, "--version"], { stdio: ["ignore", disk.fd, "pipe"] });
   const [stderr, code] = await Promise.all([text(child.stderr as Readable), exitCode(child)]);
@@ -229,7 +230,7 @@ test.each<[string[], Record<string, string>, string]>([
   expect(await runCommand(args, { env })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
 });
 
-test.runIf(process.platform === "linux")("does not start if the data directory can't be created", async () => {
+test("does not start if the data directory can't be created", onLinux, async () => {
   expect(await runCli(["--port", "0", "--data-dir", "/proc/flowgate/data"])).toEqual({
     code: 1,
     stdout: "",
@@ -238,14 +239,18 @@ test.runIf(process.platform === "linux")("does not start if the data directory c
   });
 });
 
-test.skipIf(process.platform === "win32")("does not start in a working directory that was deleted", async () => {
-  const cwd = await mkdtemp(join(tmpdir(), "flowgate-"));
-  const script = `rmdir "${cwd}" && exec "${process.execPath}" "${mainPath}" --port 0`;
-  const child = spawn("sh", ["-c", script], { cwd, stdio: ["ignore", "pipe", "pipe"] });
-  const [code, stderr] = await Promise.all([exitCode(child), text(child.stderr)]);
-  expect({ code, stderr }).toEqual({
-    code: 1,
-    stderr:
-      "flowgate: The working directory was deleted, and the data directory ./data, or the store, is relative to it: start Flowgate in another directory, or specify an absolute path with --data-dir, FLOWGATE_DATA_DIR or dataDir.\n",
-  });
-});
+test(
+  "does not start in a working directory that was deleted",
+  needs("a system other than Windows", process.platform !== "win32"),
+  async () => {
+    const cwd = await mkdtemp(join(tmpdir(), "flowgate-"));
+    const script = `rmdir "${cwd}" && exec "${process.execPath}" "${mainPath}" --port 0`;
+    const child = spawn("sh", ["-c", script], { cwd, stdio: ["ignore", "pipe", "pipe"] });
+    const [code, stderr] = await Promise.all([exitCode(child), text(child.stderr)]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        "flowgate: The working directory was deleted, and the data directory ./data, or the store, is relative to it: start Flowgate in another directory, or specify an absolute path with --data-dir, FLOWGATE_DATA_DIR or dataDir.\n",
+    });
+  },
+);

@@ -8,6 +8,7 @@ import { openNpmRegistry } from "../modules/npm-registry.ts";
 import { writeModules } from "../modules/write-modules.ts";
 import { type Outcome } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
+import { needs } from "../needs.ts";
 
 const node = { files: { "node.js": "module.exports = () => {};", "node.html": "" } };
 
@@ -186,7 +187,7 @@ test("explains that there is no npm, and no data directory", async () => {
   expect(existsSync(join(path, "absent"))).toBe(false);
 });
 
-test.runIf(process.getuid?.() === 0)("refuses a data directory of another user, as root too", async () => {
+test("refuses a data directory of another user, as root too", needs("root", process.getuid?.() === 0), async () => {
   await using folder = await createFolder();
   await chown(folder.path, 12_345, 12_345);
   const { code, stderr } = await run(folder.path, "install", ["contrib-plain"]);

@@ -9,7 +9,7 @@ import { login, user } from "../e2e/users.ts";
 import { createFolder, type Folder } from "../store/builders.ts";
 import { type Outcome } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
-import { atTerminal, hasTerminal } from "./terminal.ts";
+import { atTerminal, needsTerminal } from "./terminal.ts";
 
 const comment = (id: string, name = id): Node => ({ id, type: "comment", z: "t", x: 1, y: 1, name });
 const flows = [{ ...tab("t"), label: "Invoices" }, comment("c"), reporter("r", "t")];
@@ -131,7 +131,7 @@ describe("proposals", () => {
     expect(again.stderr).toMatch(/it was approved by "bob" at \S+ as revision /);
   });
 
-  test.skipIf(!hasTerminal)("is approved after a question at a terminal, if the answer is yes", async () => {
+  test("is approved after a question at a terminal, if the answer is yes", needsTerminal, async () => {
     const { id } = await propose([...flows, comment("asked")]);
     const question = "Approve this, and deploy it";
     const declined = await atTerminal(["proposal", "approve", id], [[question, "n"]], envOf("bob"));

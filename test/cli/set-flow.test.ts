@@ -4,7 +4,7 @@ import { endpoint, type Node, tab } from "../e2e/flow-builders.ts";
 import { type Service, startService } from "../e2e/service.ts";
 import { type Outcome } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
-import { atTerminal, hasTerminal } from "./terminal.ts";
+import { atTerminal, needsTerminal } from "./terminal.ts";
 
 let service: Service;
 const flows: Node[] = [
@@ -76,7 +76,7 @@ test("lists the tabs where the name is that of none or of several", async () => 
   });
 });
 
-test.runIf(hasTerminal)("asks at a terminal", async () => {
+test("asks at a terminal", needsTerminal, async () => {
   const answers = [["Disable the flow", "n"]] as const;
   const { code, shown } = await atTerminal(["flow", "disable", "b"], answers, { FLOWGATE_SERVER: service.url });
   expect({ code, shown }).toMatchObject({ code: 1, shown: expect.stringContaining("Nothing was deployed.") as string });

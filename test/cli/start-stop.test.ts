@@ -12,7 +12,7 @@ import { deploy } from "../e2e/deploy.ts";
 import { type Service, startService } from "../e2e/service.ts";
 import { type Outcome } from "./run-cli.ts";
 import { runCommand } from "./run-command.ts";
-import { atTerminal, hasTerminal } from "./terminal.ts";
+import { atTerminal, needsTerminal } from "./terminal.ts";
 
 let service: Service;
 let env: Record<string, string>;
@@ -91,7 +91,7 @@ test.each<[response: { started: true } | { runningReplicas: string[] }, message:
   });
 });
 
-test.runIf(hasTerminal)("stop asks at a terminal", async () => {
+test("stop asks at a terminal", needsTerminal, async () => {
   const { code, shown } = await atTerminal(["stop"], [["Stop all flows", "n"]], env);
   expect({ code, shown }).toMatchObject({ code: 1, shown: expect.stringContaining("Nothing was stopped.") as string });
 });

@@ -1,13 +1,14 @@
 import { spawn, spawnSync } from "node:child_process";
+import { needs } from "../needs.ts";
 import { cliEnvironment, exitCode, mainPath } from "./run-cli.ts";
 
 const script = spawnSync("script", ["--version"], { encoding: "utf8" });
 
-/** Whether there is a program that provides pseudo-terminals. */
-export const hasTerminal = script.error === undefined && script.stdout.includes("util-linux");
-if (!hasTerminal) {
-  process.stderr.write("skipped: commands at a terminal need `script` of util-linux, which is not here\n");
-}
+/** Of tests that use `atTerminal`. */
+export const needsTerminal = needs(
+  "`script` of util-linux",
+  script.error === undefined && script.stdout.includes("util-linux"),
+);
 
 /** What to type when the terminal shows this. A function is called before, and may return it. */
 export type Answer = readonly [shown: string, typed: string | (() => void | Promise<string>)];

@@ -2,9 +2,9 @@ import { spawnSync } from "node:child_process";
 import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { isMissing } from "../e2e/program.ts";
 import { createFolder } from "../store/builders.ts";
 import { writeModules } from "./write-modules.ts";
+import { needs } from "../needs.ts";
 
 const canTrace = spawnSync("strace", ["true"]).status === 0;
 const changePath = JSON.stringify(new URL("../../src/modules/change.ts", import.meta.url).href);
@@ -37,45 +37,39 @@ async function traceChange(dataDir: string, edit: string): Promise<string[]> {
     .map((line) => line.replaceAll(/modules-install-\w+/g, "work").replaceAll(/adding-[\w-]+/g, "adding"));
 }
 
-test.skipIf(isMissing("files on the disk (strace)", canTrace))(
-  "what was added is on the disk before it is in the folder",
-  async () => {
-    await using folder = await createFolder();
-    await writeModules(join(folder.path, "modules"), [{ name: "a" }]);
-    const calls = await traceChange(
-      folder.path,
-      `await mkdir(tree + "/node_modules/b/lib", { recursive: true });
+test("what was added is on the disk before it is in the folder", needs("strace", canTrace), async () => {
+  await using folder = await createFolder();
+  await writeModules(join(folder.path, "modules"), [{ name: "a" }]);
+  const calls = await traceChange(
+    folder.path,
+    `await mkdir(tree + "/node_modules/b/lib", { recursive: true });
     await writeFile(tree + "/node_modules/b/lib/b.js", "b");`,
-    );
-    const synced = calls.slice(0, calls.indexOf("rename work/adding modules/adding"));
-    const expected = ["/0/lib/b.js", "/0/lib", "/0", "/1", "/2", "/paths.json", ""];
-    expect(synced).toEqual(expect.arrayContaining(expected.map((path) => `sync work/adding${path}`)));
-    const rest = calls.slice(synced.length);
-    expect(rest.indexOf("sync modules")).toBeGreaterThan(0);
-    expect(rest.indexOf("sync modules")).toBeLessThan(rest.indexOf("rename modules/adding/0 modules/node_modules/b"));
-  },
-);
+  );
+  const synced = calls.slice(0, calls.indexOf("rename work/adding modules/adding"));
+  const expected = ["/0/lib/b.js", "/0/lib", "/0", "/1", "/2", "/paths.json", ""];
+  expect(synced).toEqual(expect.arrayContaining(expected.map((path) => `sync work/adding${path}`)));
+  const rest = calls.slice(synced.length);
+  expect(rest.indexOf("sync modules")).toBeGreaterThan(0);
+  expect(rest.indexOf("sync modules")).toBeLessThan(rest.indexOf("rename modules/adding/0 modules/node_modules/b"));
+});
 
-test.skipIf(isMissing("files on the disk (strace)", canTrace))(
-  "a folder is on the disk before it takes the place of another one",
-  async () => {
-    await using folder = await createFolder();
-    await writeModules(join(folder.path, "modules"), [{ name: "a" }]);
-    const calls = await traceChange(
-      folder.path,
-      `await writeFile(tree + "/node_modules/a/package.json", JSON.stringify({ name: "a", version: "2.0.0" }));`,
-    );
-    const at = calls.indexOf("rename work/tree modules");
-    const paths = [
-      "/package.json",
-      "/package-lock.json",
-      "/folder.json",
-      "/node_modules/a/package.json",
-      "/node_modules/a",
-      "/node_modules",
-      "",
-    ];
-    expect(calls.slice(0, at)).toEqual(expect.arrayContaining(paths.map((path) => `sync work/tree${path}`)));
-    expect(calls[at + 1]).toBe(`sync ${await realpath(folder.path)}`);
-  },
-);
+test("a folder is on the disk before it takes the place of another one", needs("strace", canTrace), async () => {
+  await using folder = await createFolder();
+  await writeModules(join(folder.path, "modules"), [{ name: "a" }]);
+  const calls = await traceChange(
+    folder.path,
+    `await writeFile(tree + "/node_modules/a/package.json", JSON.stringify({ name: "a", version: "2.0.0" }));`,
+  );
+  const at = calls.indexOf("rename work/tree modules");
+  const paths = [
+    "/package.json",
+    "/package-lock.json",
+    "/folder.json",
+    "/node_modules/a/package.json",
+    "/node_modules/a",
+    "/node_modules",
+    "",
+  ];
+  expect(calls.slice(0, at)).toEqual(expect.arrayContaining(paths.map((path) => `sync work/tree${path}`)));
+  expect(calls[at + 1]).toBe(`sync ${await realpath(folder.path)}`);
+});

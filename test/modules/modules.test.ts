@@ -12,8 +12,8 @@ import { ensureModulesDir, identifyFolder, listAdditions } from "../../src/runti
 import { type Package, openNpmRegistry, pack, packFolders } from "./npm-registry.ts";
 import { writeModules } from "./write-modules.ts";
 import { canMount, createDisk } from "../small-disk.ts";
-import { isMissing } from "../e2e/program.ts";
 import { formatTar, longName, paxHeader, zeroBlock } from "./tar.ts";
+import { needs } from "../needs.ts";
 
 type Opened = AsyncDisposable & { readonly modules: Modules; readonly dataDir: string; hasRun(): boolean };
 
@@ -612,7 +612,7 @@ test("takes back what was added if not all of it can be moved to its place", asy
   ).toEqual(lists);
 });
 
-test.skipIf(isMissing("full disks (mount)", canMount()))("says so if the disk is full", async () => {
+test("says so if the disk is full", needs("the right to mount disks", canMount()), async () => {
   await using disk = await createDisk(8);
   await using opened = await open(() => [contrib, known], { parent: disk.path });
   const { modules } = opened;

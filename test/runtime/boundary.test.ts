@@ -5,13 +5,14 @@ import { afterEach, beforeAll, afterAll, describe, expect, test, vi } from "vite
 import { mountArguments } from "../../src/runtime/boundary-mounts.ts";
 import { type RuntimeOptions, runtimeDefaults } from "../../src/runtime/options.ts";
 import { createFolder } from "../store/builders.ts";
-import { isMissing } from "../e2e/program.ts";
 import { type OpenedRuntime, fixture, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape } from "./flow-builders.ts";
+import { needs } from "../needs.ts";
 
 const isRoot = process.geteuid?.() === 0;
 const canIsolate = spawnSync("bwrap", ["--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0;
-const skipsNamespaces = isMissing("bubblewrap, with the right to create namespaces,", canIsolate);
+const needsRoot = needs("root", isRoot);
+const needsNamespaces = needs("bubblewrap with the right to create namespaces", canIsolate);
 
 /** A runtime whose flow runs the shell commands of a request. */
 async function shellUnderTest(options: Partial<RuntimeOptions> = {}): Promise<OpenedRuntime> {
@@ -37,7 +38,7 @@ async function processesWith(text: string): Promise<string[]> {
 
 afterEach(() => vi.unstubAllEnvs());
 
-describe.skipIf(skipsNamespaces)("a flow that may start processes, in namespaces,", () => {
+describe("a flow that may start processes, in namespaces,", needsNamespaces, () => {
   let runtime: OpenedRuntime;
   beforeAll(async () => {
     vi.stubEnv("FLOWGATE_TEST_SECRET", "secret of the parent");
@@ -91,7 +92,7 @@ describe.skipIf(skipsNamespaces)("a flow that may start processes, in namespaces
   });
 });
 
-test.skipIf(skipsNamespaces)("isolated flows have the limits of runtime.limits", async () => {
+test("isolated flows have the limits of runtime.limits", needsNamespaces, async () => {
   await using runtime = await shellUnderTest({ limits: { processes: 64, openFiles: 300, fileSizeMb: 1 } });
   expect(await run(runtime, "ulimit -n; ulimit -f; ulimit -c")).toBe("300\n2048\n0\n");
   expect(await run(runtime, "head -c 2000000 /dev/zero > large; wc -c < large")).toMatch(/^1048576$/m);
@@ -104,7 +105,7 @@ test.skipIf(skipsNamespaces)("isolated flows have the limits of runtime.limits",
   expect(started.length).toBeLessThan(64);
 });
 
-test.skipIf(skipsNamespaces || !isRoot)("flows of a service that is root run as another user", async () => {
+test("flows of a service that is root run as another user", isRoot ? needsNamespaces : needsRoot, async () => {
   await using runtime = await shellUnderTest({ user: 54_321 });
   expect(runtime.status().boundary).toMatchObject({ level: "namespaces", user: 54_321 });
   expect(await run(runtime, "id")).toBe("uid=54321 gid=54321 groups=54321\n");
@@ -114,8 +115,9 @@ test.skipIf(skipsNamespaces || !isRoot)("flows of a service that is root run as 
   expect((await lstat(dir)).uid).toBe(0);
 });
 
-test.skipIf(skipsNamespaces || !isRoot)(
+test(
   "flows that need files of the service's user run as this user, in namespaces",
+  isRoot ? needsNamespaces : needsRoot,
   async () => {
     await using folder = await createFolder();
     await using runtime = await shellUnderTest({ allow: { childProcess: true, fileSystemWrite: [folder.path] } });
@@ -133,7 +135,7 @@ async function pathWith(folder: string, programs: readonly string[]): Promise<st
   return folder;
 }
 
-test.skipIf(!isRoot)("without bubblewrap, flows of a service that is root run as another user", async () => {
+test("without bubblewrap, flows of a service that is root run as another user", needsRoot, async () => {
   await using programs = await createFolder();
   await using data = await createFolder();
   const dir = join(data.path, "runtime");

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { DeploymentType, FlowNode } from "../../src/flows/configuration.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import { type OpenedRuntime, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
+import { onLinux } from "../needs.ts";
 
 const node = (type: string): FlowNode => ({ id: `${type}0`, type });
 
@@ -111,7 +112,7 @@ test("flows that keep operators from the API get no time to stop, unlike those o
   expect(runtime.entries).toContainEqual(stops);
 });
 
-test.runIf(process.platform === "linux")("they have a lower priority until then than those after it", async () => {
+test("they have a lower priority until then than those after it", onLinux, async () => {
   await using runtime = await running();
   const priority = (): number => getPriority(runtime.processId());
   expect(priority()).toBe(getPriority());
@@ -123,7 +124,7 @@ test.runIf(process.platform === "linux")("they have a lower priority until then 
   expect(priority()).toBe(getPriority());
 });
 
-describe.runIf(process.platform === "linux")("the process of a deployment after distrust", () => {
+describe("the process of a deployment after distrust", onLinux, () => {
   /** The processes that are noted for the next start of the service. */
   const readProcesses = async ({ dataDir }: OpenedRuntime): Promise<number[]> =>
     (await readFile(join(dataDir, "runtime-process"), "latin1")).trim().split("\n").map(Number.parseFloat);

@@ -7,10 +7,11 @@ import pino from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { endLeftovers, noteProcess } from "../../src/runtime/leftover.ts";
 import { runtimeUnderTest } from "./builders.ts";
+import { onLinux } from "../needs.ts";
 
 const log = pino({ level: "silent" });
 
-describe.runIf(process.platform === "linux")("a process that is noted in a file", () => {
+describe("a process that is noted in a file", onLinux, () => {
   let directory: string;
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), "flowgate-leftover-"));

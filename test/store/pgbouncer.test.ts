@@ -3,16 +3,16 @@ import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { systemOrigin } from "../../src/store/audit-store.ts";
 import { token } from "../auth/memory-tokens.ts";
-import { isMissing } from "../e2e/program.ts";
 import { openPgbouncer, pgbouncer } from "../postgres/pgbouncer.ts";
 import { createDatabase } from "../postgres/postgres.ts";
 import { draft } from "./builders.ts";
 import { openAt } from "./postgres-location.ts";
+import { needs } from "../needs.ts";
 
 /** Only for failures. */
 const longWait = { timeout: 60_000 };
 
-describe.skipIf(isMissing("pgbouncer", existsSync(pgbouncer)))("replicas behind pgbouncer", () => {
+describe("replicas behind pgbouncer", needs("pgbouncer", existsSync(pgbouncer)), () => {
   test.each(["session", "transaction"] as const)("in mode %s", async (mode) => {
     await using database = await createDatabase();
     await using pooler = await openPgbouncer(database.url, mode);

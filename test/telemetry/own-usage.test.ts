@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { OwnUsage, readDiskSpace } from "../../src/telemetry/own-usage.ts";
+import { onLinux } from "../needs.ts";
 
 test("the process is measured while somebody asks, at most once per second", () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
@@ -21,7 +22,7 @@ test("the process is measured while somebody asks, at most once per second", () 
   }
 });
 
-test.runIf(process.platform === "linux")("the space of a disk without blocks is unknown", async () => {
+test("the space of a disk without blocks is unknown", onLinux, async () => {
   expect(await readDiskSpace("/proc")).toBeUndefined();
 });
 

@@ -20,7 +20,7 @@ import {
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { runCommand } from "../run-command.ts";
-import { atTerminal, hasTerminal } from "../terminal.ts";
+import { atTerminal, needsTerminal } from "../terminal.ts";
 
 type EventInit = Omit<MessageInitShape<typeof EventSchema>, "$typeName">;
 type KindInit = Exclude<EventInit["kind"], undefined | { case: undefined }>;
@@ -321,7 +321,7 @@ test("a stream has no deadline, whatever --timeout is", async () => {
   expect(deadlines).toEqual([null]);
 });
 
-test.runIf(hasTerminal)("levels have colours at a terminal, unless NO_COLOR is set", async () => {
+test("levels have colours at a terminal, unless NO_COLOR is set", needsTerminal, async () => {
   const { shown } = await atTerminal(["events"], [], env);
   expect(shown).toContain("\x1b[31merror\x1b[39m       \x1b[1mgreet (function) · Invoices\x1b[22m  TypeError");
   expect(shown).toContain("\x1b[33mwarn\x1b[39m");

@@ -11,6 +11,7 @@ import { createFolder } from "../../store/builders.ts";
 import { openApi } from "../open-api.ts";
 import { openRaw } from "./raw-connection.ts";
 import { type Holder, startHolder } from "./start-holder.ts";
+import { onLinux } from "../../needs.ts";
 
 const json = "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
 const slowCall = `POST /auth/token HTTP/1.1\r\nHost: localhost\r\n${json}`;
@@ -94,7 +95,7 @@ async function open(limits: object, isRecognised = true) {
   };
 }
 
-describe.runIf(process.platform === "linux")("a runtime that uses up the API", () => {
+describe("a runtime that uses up the API", onLinux, () => {
   test.each([
     ["once", 100, false],
     ["again and again", 110, true],

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { createRuntimeSockets } from "../../../src/server/http/runtime-sockets.ts";
 import { startHolder } from "./start-holder.ts";
+import { onLinux } from "../../needs.ts";
 
 /** A server on all addresses of the machine that keeps what it has accepted. */
 async function acceptAll() {
@@ -29,7 +30,7 @@ async function acceptAll() {
   };
 }
 
-describe.runIf(process.platform === "linux")("the connections of the runtime", () => {
+describe("the connections of the runtime", onLinux, () => {
   test.each(["127.0.0.1", "::1", "::ffff:127.0.0.1"])("to %s are found among others", async (host) => {
     using server = await acceptAll();
     const own = connect({ host, port: server.port });

@@ -15,10 +15,11 @@ import { AuthService, GetLoginResponseSchema } from "../../../gen/flowgate/v1/au
 import type { TlsFailure } from "../../../src/server/http/tls.ts";
 import { silentObserver } from "../../../src/telemetry/observer.ts";
 import { createAuthority } from "../../certificates.ts";
-import { isMissing, run } from "../../e2e/program.ts";
+import { run } from "../../e2e/program.ts";
 import { eventually } from "../../e2e/service.ts";
 import { openRaw } from "./raw-connection.ts";
 import { authority, workloads, client, open, get, login } from "./open-tls.ts";
+import { needs } from "../../needs.ts";
 
 test.each<[string, (baseUrl: string) => Transport]>([
   ["Connect over HTTP/1.1", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1", nodeOptions: client })],
@@ -244,7 +245,7 @@ describe("a failed handshake is counted by its reason", () => {
     await eventually(async () => expect(server.failures).toEqual([reason]));
   });
 
-  test.skipIf(isMissing("clients that reject a certificate", existsSync(curl)))("refused", async () => {
+  test("refused", needs("curl", existsSync(curl)), async () => {
     await using server = await open();
     await writeFile(join(server.directory, "stranger.crt"), stranger);
     const get = (ca: string) =>

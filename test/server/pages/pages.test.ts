@@ -5,6 +5,7 @@ import { expect, test, vi } from "vitest";
 import { openServer } from "../../../src/server/open-server.ts";
 import { createLog } from "../../../src/telemetry/log.ts";
 import { type HttpClient, sendRequest } from "../../e2e/http-client.ts";
+import { onLinux } from "../../needs.ts";
 
 const open = () =>
   openServer({
@@ -66,7 +67,7 @@ function openFiles(end: string): string[] {
   });
 }
 
-test.runIf(process.platform === "linux")("a file is closed when the client disconnects before it is sent", async () => {
+test("a file is closed when the client disconnects before it is sent", onLinux, async () => {
   await using server = await open();
   // It receives less than the file has.
   const session = connect(server.url, { settings: { initialWindowSize: 1_000 } });
@@ -77,7 +78,7 @@ test.runIf(process.platform === "linux")("a file is closed when the client disco
   await vi.waitFor(() => expect(openFiles("/swagger-ui-bundle.js")).toEqual([]));
 });
 
-test.runIf(process.platform === "linux")("clients that leave before the response leave no file open", async () => {
+test("clients that leave before the response leave no file open", onLinux, async () => {
   await using server = await open();
   const { url } = server;
   // The pages are loaded by the first request.

@@ -2,6 +2,7 @@ import type { Drill } from "./drill.ts";
 import { manyStreams } from "./drills/fan-out.ts";
 import { manyStreamsThroughProxies } from "./drills/fan-out-proxies.ts";
 import { flowEscapes } from "./drills/flow-escapes.ts";
+import { costlyCalls } from "./drills/costly-calls.ts";
 import { costlyFlows } from "./drills/costly-flows.ts";
 import { events } from "./drills/events.ts";
 import { fsync } from "./drills/fsync.ts";
@@ -37,6 +38,7 @@ export const drills: readonly Drill[] = [
   hostileFlows,
   flowEscapes,
   costlyFlows,
+  costlyCalls,
   protocolFloods,
   events,
   manyStreams,

@@ -12,7 +12,7 @@ import type { Analysis, AnalysisOptions } from "../flows/analysis/analysis.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { openPreparation } from "../flows/preparation/preparation.ts";
-import { preparedMethods } from "../flows/preparation/prepare-deployment.ts";
+import { flowMethods, preparedMethods } from "../flows/preparation/prepare-deployment.ts";
 import { publishTokens } from "../live/token-events.ts";
 import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
@@ -100,7 +100,7 @@ export async function openServices(
       : undefined,
     onRuntimeAbuse,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
-    deferred: preparedMethods,
+    deferred: [...preparedMethods, ...flowMethods],
     routes: openRoutes({ ...components, ...authentication, store, observer }, stack),
     ...createReadiness(runtime, store),
     listener: {

@@ -17,6 +17,8 @@ export type Deployed = Settlement &
   Pick<Committed, "merge"> & {
     /** The revision that was committed, or the stored one of a reload. */
     readonly revision: Pick<Revision, "rev" | "nodeCount" | "deploymentType">;
+    /** Whether an earlier request with its idempotency key made the revision. */
+    readonly isRepeated?: true;
   };
 
 export type DeployerOptions = Pick<CommitOptions, "analysis" | "modules"> & {
@@ -106,12 +108,12 @@ export class Deployer {
     const active = store.active();
     if (active.rev === first.rev) {
       const started = await this.#start(active, active.deploymentType, { ...call, undoOnFailure: false });
-      return { ...started, merge: mergeOf(active) };
+      return { ...started, merge: mergeOf(active), isRepeated: true };
     }
     const entry = await store.findEntry(first.rev);
     const revision = { rev: first.rev, nodeCount: 0, deploymentType: change.deploymentType, ...entry };
     const undo = entry && (await findAutomaticUndo(store, entry));
-    return { revision, ...(undo ?? { ...outcomeOf(entry), rev: first.rev }), merge: mergeOf(entry) };
+    return { revision, ...(undo ?? { ...outcomeOf(entry), rev: first.rev }), merge: mergeOf(entry), isRepeated: true };
   }
 
   async #observe(

@@ -35,6 +35,7 @@ import { singleFlowMethods } from "./single-flow.ts";
 export type FlowsServiceOptions = PlanFlowsOptions &
   RestoreOptions & {
     readonly deployer: Deployer;
+    readonly preparation: Pick<Preparation, "prepare" | "decodeFlow" | "editFlow" | "findCreated">;
     readonly decrypt: Decrypt;
     readonly approvals: Approvals;
   };

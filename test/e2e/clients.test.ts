@@ -19,11 +19,10 @@ import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { grpcioSteps, hasGrpcio, startGrpcio } from "./grpcio.ts";
-import { run } from "./program.ts";
+import { isMissing, run } from "./program.ts";
 import { bearer } from "./rest.ts";
 import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
-import { needs } from "../needs.ts";
 
 // Third-party clients.
 
@@ -250,7 +249,7 @@ describe("Connect over GET", () => {
   });
 });
 
-describe("grpcio of Python", needs("python3-grpcio", hasGrpcio), () => {
+describe.skipIf(isMissing("python3-grpcio", hasGrpcio))("grpcio of Python", () => {
   test("uses reflection, logs in, deploys, reads, is rejected, and watches the service until it stops", async () => {
     await using other = await startService({ config: { ...config, reflection: "open" } });
     const client = startGrpcio(`127.0.0.1:${other.port}`);
@@ -260,7 +259,7 @@ describe("grpcio of Python", needs("python3-grpcio", hasGrpcio), () => {
   });
 });
 
-describe("curl", needs("curl", existsSync("/usr/bin/curl")), () => {
+describe.skipIf(isMissing("curl", existsSync("/usr/bin/curl")))("curl", () => {
   test.each([
     ["--http1.1", "1.1"],
     ["--http2-prior-knowledge", "2"],
@@ -292,7 +291,7 @@ describe("curl", needs("curl", existsSync("/usr/bin/curl")), () => {
   });
 });
 
-describe("h2load", needs("h2load of nghttp2-client", existsSync("/usr/bin/h2load")), () => {
+describe.skipIf(isMissing("h2load of nghttp2-client", existsSync("/usr/bin/h2load")))("h2load", () => {
   const total = 500;
   let directory: string;
 

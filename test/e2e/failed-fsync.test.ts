@@ -5,9 +5,9 @@ import { createInterface } from "node:readline";
 import { describe, expect, test } from "vitest";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { endpoint, tab } from "./flow-builders.ts";
+import { isMissing } from "./program.ts";
 import { json, v2 } from "./rest.ts";
 import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
-import { needs } from "../needs.ts";
 
 /** Whether strace can be attached to other processes, which containers may forbid. */
 async function canTrace(): Promise<boolean> {
@@ -51,7 +51,7 @@ async function untilReady(service: Service): Promise<void> {
   await eventually(async () => expect((await service.send("GET", "/readyz")).status).toBe(200));
 }
 
-describe("a deployment whose fsync fails", needs("strace", await canTrace()), () => {
+describe.skipIf(isMissing("failing disks (strace)", await canTrace()))("a deployment whose fsync fails", () => {
   const failed = {
     status: 503,
     body: {

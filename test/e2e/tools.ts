@@ -22,7 +22,11 @@ export async function startToolService(
 }
 
 /** Logs in as Node-RED's editor does, or with other parameters. */
-export async function loginTool(service: ToolService, username: string, changes: object = {}): Promise<string> {
+export async function loginTool(
+  service: Pick<ToolService, "sendTool">,
+  username: string,
+  changes: object = {},
+): Promise<string> {
   const parameters = { ...tokenParameters({ username }), client_id: "node-red-editor", scope: "", ...changes };
   const body = new URLSearchParams(parameters).toString();
   const reply = await service.sendTool("POST", "/auth/token?_=1700000000000", { headers: form, body });

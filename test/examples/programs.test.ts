@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { missingBrowser, openBrowser } from "../e2e/browser.ts";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint, type Node, tab } from "../e2e/flow-builders.ts";
+import { isMissing } from "../e2e/program.ts";
 import { bearer, v2 } from "../e2e/rest.ts";
 import { type Service, startService } from "../e2e/service.ts";
 import { login, passwordOf, user } from "../e2e/users.ts";
@@ -14,7 +15,6 @@ import { go, goEnvironment } from "../go.ts";
 import { codeBlocks, copyExample, type Example, readExample } from "./example.ts";
 import { execute, type Execution, succeed } from "./execute.ts";
 import { hasPython, openPython } from "./python.ts";
-import { needs } from "../needs.ts";
 
 // The programs of examples/, each with the same service.
 
@@ -109,7 +109,7 @@ describe("shell", () => {
   });
 });
 
-describe("Go", needs("Go", go !== undefined), () => {
+describe.skipIf(isMissing("Go", go !== undefined))("Go", () => {
   let example: Example;
   let program: string;
 
@@ -149,7 +149,7 @@ describe("Go", needs("Go", go !== undefined), () => {
   });
 });
 
-describe("Python", needs("Python's venv", hasPython), () => {
+describe.skipIf(isMissing("Python's venv", hasPython))("Python", () => {
   let example: Example;
   let python: string;
 
@@ -190,7 +190,7 @@ describe("Python", needs("Python's venv", hasPython), () => {
   });
 });
 
-describe("a page", needs("Chromium", missingBrowser === undefined), () => {
+describe.skipIf(isMissing("Chromium", missingBrowser === undefined))("a page", () => {
   test("shows the deployments and undoes the last one, unless another one was made", async () => {
     await deploy(service, { flows: answering("first") }, "full", bearer(token));
     await deploy(service, { flows: answering("second") }, "full", {

@@ -4,8 +4,8 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { isMissing } from "../e2e/program.ts";
 import { root } from "./stage.ts";
-import { needs } from "../needs.ts";
 
 const entry = fileURLToPath(new URL("../fixtures/packaging/closed-ports.ts", import.meta.url));
 const mounts = existsSync("/proc/self/mounts") ? readFileSync("/proc/self/mounts", "utf8") : "";
@@ -40,9 +40,8 @@ function canFilter(): boolean {
   }
 }
 
-test(
+test.skipIf(isMissing("nftables (nft, as root)", canFilter()))(
   "flowgate.nft closes the ports of the service to its flows, and to nobody else",
-  needs("nft, as root", canFilter()),
   async () => {
     const parent = groups ?? "";
     using group = createGroup(parent);

@@ -16,7 +16,8 @@ import { HealthMonitor } from "../../src/health/monitor.ts";
 import { EventHub } from "../../src/live/hub.ts";
 import { NodeStates } from "../../src/live/node-states.ts";
 import type { Preparation } from "../../src/flows/preparation/preparation.ts";
-import { prepareDeployment } from "../../src/flows/preparation/prepare-deployment.ts";
+import { editFlow, findCreated } from "../../src/flows/preparation/edit-flow.ts";
+import { prepareDeployment, readFlowRequest } from "../../src/flows/preparation/prepare-deployment.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { formatError } from "../../src/server/http/error-response.ts";
 import { toFailure } from "../../src/server/pipeline/errors.ts";
@@ -125,7 +126,14 @@ export async function openFlows({
     modules,
     runtime,
     monitor,
-    preparation: { prepare: prepare(store) },
+    preparation: {
+      prepare: prepare(store),
+      async decodeFlow(request) {
+        return readFlowRequest(request);
+      },
+      findCreated: async ({ nodes }) => findCreated(nodes),
+      editFlow: (edit, { flows, credentials }) => editFlow(edit, flows.nodes, credentials, decrypt),
+    },
   });
   const revisions = revisionsService({
     store,

@@ -4,14 +4,29 @@ import type { CredentialSets, CurrentCredentials, DeploymentType } from "../conf
 import type { SubmittedCredentials } from "../credentials.ts";
 import type { NodeTypes } from "../document.ts";
 import type { FlowNeeds } from "../plan/requirements.ts";
-import type { DeploymentFields, FlowsRequest, RequestedModule } from "./prepare-deployment.ts";
+import type { FlowEdit } from "./edit-flow.ts";
+import type {
+  DecodedFlowRequest,
+  DeploymentFields,
+  FlowRequest,
+  FlowsRequest,
+  RequestedModule,
+} from "./prepare-deployment.ts";
 
 /** The `workerData` of the thread. */
 export type PreparationData = { readonly memoryMb: number };
 
-export type PreparationCall = {
-  readonly source: EncodedRequest;
-  readonly typeName: FlowsRequest["$typeName"];
+export type PreparationCall =
+  | (Current & {
+      readonly kind: "prepare";
+      readonly source: EncodedRequest;
+      readonly typeName: FlowsRequest["$typeName"];
+    })
+  | { readonly kind: "decode"; readonly source: EncodedRequest; readonly typeName: FlowRequest["$typeName"] }
+  | (Current & { readonly kind: "edit"; readonly edit: FlowEdit; readonly document: Uint8Array })
+  | { readonly kind: "find-created"; readonly document: Uint8Array };
+
+type Current = {
   readonly current: CurrentCredentials;
   /** The secrets that encrypted credentials may have been encrypted with. */
   readonly secrets: readonly string[];
@@ -31,10 +46,13 @@ export type PreparationReply =
         | { readonly kind: "rejected"; readonly error: SerializedError }
         | { readonly kind: "reload" };
     }
-  /** The request can't be decoded, or its deployment type is unknown. */
+  | { readonly kind: "decoded"; readonly request: DecodedFlowRequest }
+  | { readonly kind: "edited"; readonly outcome: SerializedFlows }
+  | { readonly kind: "found"; readonly id: string }
+  /** The request can't be decoded, its deployment type is unknown, or its flow breaks a rule. */
   | { readonly kind: "failed"; readonly error: SerializedError };
 
-type SerializedFlows = {
+export type SerializedFlows = {
   readonly kind: "flows";
   readonly json: Uint8Array<ArrayBuffer>;
   readonly count: number;

@@ -7,10 +7,25 @@ import { FlowgateError } from "../../errors.ts";
 import { tooLargeToDecode } from "../../base/decoding-limit.ts";
 import type { CurrentCredentials } from "../configuration.ts";
 import type { Decrypt } from "../credentials.ts";
-import { parseDocument } from "../document.ts";
+import { type FlowsDocument, parseDocument } from "../document.ts";
 import { decryptCredentials } from "../encrypted.ts";
-import { type PreparationCall, type PreparationData, type PreparationReply, deserializeError } from "./messages.ts";
-import { type FlowsRequest, type PreparedDeployment, prepareDeployment } from "./prepare-deployment.ts";
+import { type FlowEdit, editFlow, findCreated } from "./edit-flow.ts";
+import {
+  type PreparationCall,
+  type PreparationData,
+  type PreparationReply,
+  type SerializedFlows,
+  deserializeError,
+} from "./messages.ts";
+import {
+  type DecodedFlowRequest,
+  type FlowRequest,
+  type FlowsRequest,
+  type PreparedDeployment,
+  type PreparedFlows,
+  prepareDeployment,
+  readFlowRequest,
+} from "./prepare-deployment.ts";
 
 /** Prepares deployments for the commit. Disposing ends the threads. */
 export interface Preparation extends AsyncDisposable {
@@ -20,7 +35,15 @@ export interface Preparation extends AsyncDisposable {
    * with `unavailable` if the thread exits for another reason.
    */
   prepare(request: FlowsRequest, current: CurrentCredentials, caller: Caller): Promise<PreparedDeployment>;
+  /** Decodes a request that creates or replaces one flow. Rejects as `prepare`. */
+  decodeFlow(request: FlowRequest, caller: Caller): Promise<DecodedFlowRequest>;
+  /** As the function `editFlow`, with the flows and credentials of a revision. Rejects as `prepare` too. */
+  editFlow(edit: FlowEdit, active: ActiveFlows, caller: Caller): Promise<Omit<PreparedFlows, "kind">>;
+  /** As the function `findCreated`. Rejects as `prepare` too. */
+  findCreated(flows: FlowsDocument, caller: Caller): Promise<string>;
 }
+
+type ActiveFlows = CurrentCredentials & { readonly flows: FlowsDocument };
 
 export type PreparationOptions = PreparationData & {
   /** The secrets that credentials in the `$` format may have been encrypted with, which can change. */
@@ -39,6 +62,9 @@ const maxShortBytes = 64 * 1024;
 
 /** Longer bodies, of which the longest take seconds, have a thread of their own, so that they do not delay others. */
 const maxMediumBytes = 2 * 1024 * 1024;
+
+/** A document up to this size is edited on the event loop. */
+const maxShortDocumentBytes = 256 * 1024;
 
 /** A large young generation, because most objects that parsing allocates live until the end of the call. */
 const maxYoungGenerationSizeMb = 64;
@@ -79,6 +105,33 @@ export function openPreparation({
   };
 
   return {
+    async decodeFlow(request, caller) {
+      const length = getEncodedRequest(request)?.bytes.length ?? 0;
+      const source = length > maxShortBytes ? takeEncodedRequest(request) : undefined;
+      if (source === undefined) {
+        return readFlowRequest(request);
+      }
+      const call = { kind: "decode", source, typeName: request.$typeName } as const;
+      const thread = length > maxMediumBytes ? large : medium;
+      const reply = await thread.call(call, caller, [source.bytes.buffer as ArrayBuffer]);
+      return expectReply(reply, "decoded").request;
+    },
+    async editFlow(edit, { flows, credentials, kept }, caller) {
+      const flowBytes = "flow" in edit ? edit.flow.length : 0;
+      if (flowBytes <= maxShortBytes && flows.json.length <= maxShortDocumentBytes) {
+        return editFlow(edit, flows.nodes, credentials, decrypt);
+      }
+      const current = { credentials, kept };
+      const thread = flowBytes + flows.json.length > maxMediumBytes ? large : medium;
+      const call = { kind: "edit", edit, document: flows.json, current, secrets: secrets() } as const;
+      return toFlows(expectReply(await thread.call(call, caller), "edited").outcome, current);
+    },
+    async findCreated(flows, caller) {
+      const { json: document } = flows;
+      return document.length <= maxShortDocumentBytes
+        ? findCreated(flows.nodes)
+        : expectReply(await large.call({ kind: "find-created", document }, caller), "found").id;
+    },
     async prepare(request, { credentials, kept }, caller) {
       // Without the other properties of a revision, which are not sent to the thread.
       const current = { credentials, kept };
@@ -92,7 +145,7 @@ export function openPreparation({
           ? await prepareDeployment(request, current.credentials, decrypt)
           : toPrepared(
               await threadFor(request, length).call(
-                { source, typeName: request.$typeName, current, secrets: secrets() },
+                { kind: "prepare", source, typeName: request.$typeName, current, secrets: secrets() },
                 caller,
                 [source.bytes.buffer as ArrayBuffer],
               ),
@@ -108,21 +161,37 @@ export function openPreparation({
   };
 }
 
-function toPrepared(result: PreparationReply, current: CurrentCredentials): PreparedDeployment {
-  if (result.kind === "failed") {
-    throw deserializeError(result.error);
+/** Throws the error of a call that failed. */
+function expectReply<Kind extends PreparationReply["kind"]>(
+  reply: PreparationReply,
+  kind: Kind,
+): Extract<PreparationReply, { kind: Kind }> {
+  if (reply.kind === "failed") {
+    throw deserializeError(reply.error);
   }
-  const { kind: _, outcome, ...prepared } = result;
+  if (reply.kind !== kind) {
+    throw new TypeError(`the thread replied ${reply.kind} instead of ${kind}`);
+  }
+  return reply as Extract<PreparationReply, { kind: Kind }>;
+}
+
+function toFlows(
+  { json, count, types, needs, credentials, submitted }: SerializedFlows,
+  current: CurrentCredentials,
+): Omit<PreparedFlows, "kind"> {
+  const flows = parseDocument(json, count, types, needs);
+  return { flows, credentials: credentials ?? current.credentials, submitted };
+}
+
+function toPrepared(reply: PreparationReply, current: CurrentCredentials): PreparedDeployment {
+  const { kind: _, outcome, ...prepared } = expectReply(reply, "prepared");
   switch (outcome.kind) {
     case "reload":
       return { ...prepared, outcome };
     case "rejected":
       return { ...prepared, outcome: { kind: "rejected", error: deserializeError(outcome.error) } };
-    case "flows": {
-      const { json, count, types, needs, credentials = current.credentials, submitted } = outcome;
-      const flows = parseDocument(json, count, types, needs);
-      return { ...prepared, outcome: { kind: "flows", flows, credentials, submitted } };
-    }
+    case "flows":
+      return { ...prepared, outcome: { kind: "flows", ...toFlows(outcome, current) } };
   }
 }
 

@@ -1,5 +1,7 @@
-import type { MessageShape } from "@bufbuild/protobuf";
+import { type MessageShape, toBinary } from "@bufbuild/protobuf";
 import {
+  type DeploymentType as DeploymentTypeMessage,
+  FlowSchema,
   FlowsService,
   OnFailure,
   type PlanFlowsRequest,
@@ -19,6 +21,9 @@ export const preparedMethods = [
   ProposalsService.method.createProposal,
 ] as const;
 
+/** The same for one flow, which can be as large. */
+export const flowMethods = [FlowsService.method.createFlow, FlowsService.method.updateFlow] as const;
+
 /** The fields of a request that are not about the content of the flows. Not validated. */
 export type DeploymentFields = Pick<
   SetFlowsRequest,
@@ -28,6 +33,31 @@ export type DeploymentFields = Pick<
 
 /** A request that deploys flows, or plans or proposes that. */
 export type FlowsRequest = MessageShape<(typeof preparedMethods)[number]["input"]>;
+
+/** A request that creates or replaces one flow. */
+export type FlowRequest = MessageShape<(typeof flowMethods)[number]["input"]>;
+
+/** What a `FlowRequest` contains. */
+export type DecodedFlowRequest = {
+  readonly fields: DeploymentFields;
+  readonly deploymentType: DeploymentTypeMessage;
+  /** Empty in a request that creates a flow. */
+  readonly id: string;
+  readonly rev: string | undefined;
+  /** With its own `id` and `rev`, which may be empty, and all of it encoded. */
+  readonly flow: { readonly id: string; readonly rev: string; readonly bytes: Uint8Array } | undefined;
+};
+
+export function readFlowRequest(request: FlowRequest): DecodedFlowRequest {
+  const { deploymentType, flow } = request;
+  return {
+    fields: readFields(request),
+    deploymentType,
+    id: "id" in request ? request.id : "",
+    rev: "rev" in request ? request.rev : undefined,
+    flow: flow && { id: flow.id, rev: flow.rev, bytes: toBinary(FlowSchema, flow) },
+  };
+}
 
 /** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {
@@ -56,7 +86,7 @@ export type PreparedOutcome =
   | { readonly kind: "rejected"; readonly error: Error }
   | { readonly kind: "reload" };
 
-type PreparedFlows = {
+export type PreparedFlows = {
   readonly kind: "flows";
   readonly flows: FlowsDocument;
   /** The same object as the current credentials if the deployment changes none. */
@@ -83,11 +113,11 @@ export async function prepareDeployment(
   return { type, rev, fields, base, modules, outcome };
 }
 
-function isPlan(request: FlowsRequest): request is PlanFlowsRequest {
+function isPlan(request: FlowsRequest | FlowRequest): request is PlanFlowsRequest {
   return request.$typeName === "flowgate.v1.PlanFlowsRequest";
 }
 
-function readFields(request: FlowsRequest): DeploymentFields {
+function readFields(request: FlowsRequest | FlowRequest): DeploymentFields {
   if (isPlan(request)) {
     return { message: "", onFailure: OnFailure.UNSPECIFIED };
   }

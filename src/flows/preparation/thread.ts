@@ -5,35 +5,65 @@ import { type EncodedRequest, createRequestDecoder } from "@flowgate/gateway";
 import { serveThread } from "../../base/thread.ts";
 import { assertDecodable } from "../../base/decoding-limit.ts";
 import type { Decrypt } from "../credentials.ts";
-import { readTypes } from "../document.ts";
+import type { CurrentCredentials } from "../configuration.ts";
+import { parseDocument, readTypes } from "../document.ts";
 import { decryptCredentials } from "../encrypted.ts";
-import { type PreparationCall, type PreparationData, type PreparationReply, serializeError } from "./messages.ts";
 import {
+  type PreparationCall,
+  type PreparationData,
+  type PreparationReply,
+  type SerializedFlows,
+  serializeError,
+} from "./messages.ts";
+import { editFlow, findCreated } from "./edit-flow.ts";
+import {
+  type FlowRequest,
   type FlowsRequest,
   type PreparedDeployment,
+  type PreparedFlows,
+  flowMethods,
   preparedMethods,
   prepareDeployment,
+  readFlowRequest,
 } from "./prepare-deployment.ts";
 
 const { memoryMb } = workerData as PreparationData;
-const decoders = new Map<FlowsRequest["$typeName"], (source: EncodedRequest) => Message | Promise<Message>>(
-  preparedMethods.map((method) => [method.input.typeName, createDecoder(method)]),
+const decoders = new Map<string, (source: EncodedRequest) => Message | Promise<Message>>(
+  [...preparedMethods, ...flowMethods].map((method) => [method.input.typeName, createDecoder(method)]),
 );
 
 serveThread<PreparationCall, PreparationReply>(async (call) => {
   const reply = await prepare(call);
-  const json = reply.kind === "prepared" && reply.outcome.kind === "flows" ? reply.outcome.json : undefined;
+  const outcome = "outcome" in reply ? reply.outcome : undefined;
+  const json = outcome?.kind === "flows" ? outcome.json : undefined;
   // A small document may be a part of Node's buffer pool, which can't be transferred.
   const isAlone = json !== undefined && json.byteLength === json.buffer.byteLength;
   return { reply, transfer: isAlone ? [json.buffer] : [] };
 });
 
-async function prepare({ source, typeName, current, secrets }: PreparationCall): Promise<PreparationReply> {
+async function prepare(call: PreparationCall): Promise<PreparationReply> {
+  const decrypt: Decrypt = (encrypted, findTypes) =>
+    decryptCredentials("secrets" in call ? call.secrets : [], encrypted, findTypes);
   try {
-    const request = (await decoders.get(typeName)?.(source)) as FlowsRequest;
-    const decrypt: Decrypt = (encrypted, findTypes) => decryptCredentials(secrets, encrypted, findTypes);
-    const { outcome, ...prepared } = await prepareDeployment(request, current.credentials, decrypt);
-    return { kind: "prepared", ...prepared, outcome: serializeOutcome(outcome, current) };
+    switch (call.kind) {
+      case "prepare": {
+        const { source, typeName, current } = call;
+        const request = (await decoders.get(typeName)?.(source)) as FlowsRequest;
+        const { outcome, ...prepared } = await prepareDeployment(request, current.credentials, decrypt);
+        return { kind: "prepared", ...prepared, outcome: serializeOutcome(outcome, current) };
+      }
+      case "decode": {
+        const request = (await decoders.get(call.typeName)?.(call.source)) as FlowRequest;
+        return { kind: "decoded", request: readFlowRequest(request) };
+      }
+      case "find-created":
+        return { kind: "found", id: findCreated(parseDocument(call.document).nodes) };
+      case "edit": {
+        const { edit, document, current } = call;
+        const flows = await editFlow(edit, parseDocument(document).nodes, current.credentials, decrypt);
+        return { kind: "edited", outcome: serializeFlows({ kind: "flows", ...flows }, current) };
+      }
+    }
   } catch (error) {
     return { kind: "failed", error: serializeError(error) };
   }
@@ -49,7 +79,7 @@ function createDecoder(method: DescMethodUnary): (source: EncodedRequest) => Mes
 
 function serializeOutcome(
   outcome: PreparedDeployment["outcome"],
-  current: PreparationCall["current"],
+  current: CurrentCredentials,
 ): Extract<PreparationReply, { kind: "prepared" }>["outcome"] {
   if (outcome.kind === "reload") {
     return outcome;
@@ -57,6 +87,10 @@ function serializeOutcome(
   if (outcome.kind === "rejected") {
     return { kind: "rejected", error: serializeError(outcome.error) };
   }
+  return serializeFlows(outcome, current);
+}
+
+function serializeFlows(outcome: PreparedFlows, current: CurrentCredentials): SerializedFlows {
   const { json, count, nodes, needs } = outcome.flows;
   const { inline, topLevel } = outcome.submitted;
   const ids = [current.kept, current.credentials, outcome.credentials, inline].flatMap((entries) => [

@@ -1,0 +1,73 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { FlowSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { FlowgateError } from "../../errors.ts";
+import type { CredentialSets, FlowNode } from "../configuration.ts";
+import { type Decrypt, mergeCredentials } from "../credentials.ts";
+import { findTypesOf, formatDocument } from "../document.ts";
+import type { ParsedFlows } from "../parse-flows.ts";
+import { type FlowParts, findFlow, findTab, nodesOf, parseFlow, replaceNodes } from "../single-flow.ts";
+import { quoteInput } from "../violation.ts";
+import type { PreparedFlows } from "./prepare-deployment.ts";
+
+/** A change of one flow. `flow` is an encoded `Flow`. */
+export type FlowEdit =
+  | { readonly kind: "create" | "update"; readonly id: string; readonly flow: Uint8Array }
+  | { readonly kind: "delete"; readonly id: string }
+  | { readonly kind: "disable"; readonly id: string; readonly disabled: boolean };
+
+/** Changes one flow of a document. Throws `not_found`, or a violation of the new flow. */
+export async function editFlow(
+  edit: FlowEdit,
+  document: readonly FlowNode[],
+  current: CredentialSets,
+  decrypt: Decrypt,
+): Promise<Omit<PreparedFlows, "kind">> {
+  const { replaced, flows: replacements, inline } = apply(edit, document);
+  const flows = replaceNodes(document, new Set(replaced), replacements);
+  const submitted = { inline, topLevel: undefined };
+  const credentials = mergeCredentials({ ...submitted, findTypes: (ids) => findTypesOf(flows, ids), current, decrypt });
+  return { flows: await formatDocument(flows), credentials, submitted };
+}
+
+/** The nodes to replace, and the ones that replace them. */
+function apply(
+  edit: FlowEdit,
+  document: readonly FlowNode[],
+): ParsedFlows & { readonly replaced: readonly FlowNode[] } {
+  const { id } = edit;
+  switch (edit.kind) {
+    case "create": {
+      const flow = fromBinary(FlowSchema, edit.flow);
+      return { replaced: [], ...parseFlow(flow, { id, replaced: undefined, others: document }) };
+    }
+    case "update": {
+      const parts = requireFlow(document, id);
+      const replaced = nodesOf(parts);
+      const members = new Set(replaced);
+      const others = document.filter((node) => !members.has(node));
+      return { replaced, ...parseFlow(fromBinary(FlowSchema, edit.flow), { id, replaced: parts, others }) };
+    }
+    case "delete":
+      return { ...noNodes, replaced: nodesOf(requireFlow(document, id)) };
+    case "disable": {
+      const tab = findTab(document, id) ?? throwNotFound(id);
+      return { ...noNodes, replaced: [tab], flows: [{ ...tab, disabled: edit.disabled }] };
+    }
+  }
+}
+
+const noNodes: ParsedFlows = { flows: [], inline: new Map() };
+
+/** Returns the id of the flow that was created last: new ones are appended. */
+export function findCreated(document: readonly FlowNode[]): string {
+  return document.findLast(({ type }) => type === "tab")?.id ?? "";
+}
+
+/** Throws `not_found`. */
+export function requireFlow(document: readonly FlowNode[], id: string): FlowParts {
+  return findFlow(document, id) ?? throwNotFound(id);
+}
+
+function throwNotFound(id: string): never {
+  throw new FlowgateError("not_found", `there is no flow ${quoteInput(id)}: no tab has this id`);
+}

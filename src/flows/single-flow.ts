@@ -8,10 +8,11 @@ import {
   type Subflow,
   SubflowSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
+import { FlowgateError } from "../errors.ts";
 import type { FlowNode } from "./configuration.ts";
 import { findMissingTabs, roleOf } from "./nodes.ts";
 import { type LocatedNode, type ParsedFlows, globalFlowId, parseNodes, toNodes } from "./parse-flows.ts";
-import { invalidFlows } from "./violation.ts";
+import { invalidFlows, quoteInput } from "./violation.ts";
 
 /** The nodes of a tab or subflow, or of the global flow. All in the order of the document. */
 type Content = {
@@ -45,6 +46,20 @@ export function findTab(document: readonly FlowNode[], id: string): FlowNode | u
     return node.type === "tab" ? node : undefined;
   }
   return findMissingTabs(document).has(id) ? { id, type: "tab" } : undefined;
+}
+
+/** Throws `not_found` if there is no such flow. */
+export function requireFlow(document: readonly FlowNode[], id: string): FlowParts {
+  return findFlow(document, id) ?? throwNotFound(id);
+}
+
+/** The same for its tab. */
+export function requireTab(document: readonly FlowNode[], id: string): FlowNode {
+  return findTab(document, id) ?? throwNotFound(id);
+}
+
+function throwNotFound(id: string): never {
+  throw new FlowgateError("not_found", `there is no flow ${quoteInput(id)}: no tab has this id`);
 }
 
 function readGlobalFlow(document: readonly FlowNode[]): FlowParts {

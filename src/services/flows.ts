@@ -1,7 +1,9 @@
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type FlowsService,
   type GetFlowsResponse,
+  GetFlowsResponseSchema,
   type PlanFlowsRequest,
   type PlanFlowsResponse,
   PlanFlowsResponseSchema,
@@ -24,10 +26,15 @@ import type { Modules } from "../modules/modules.ts";
 import { parseWanted } from "../modules/set.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { FlowStore } from "../store/flow-store.ts";
-import type { Revision } from "../store/revision.ts";
 import { findKnownModules } from "./known-modules.ts";
 import { prepareRequest, readDeploymentCall, toChange } from "./deployment-request.ts";
-import { analyzedResponse, findRevision, toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
+import {
+  ActiveFlowsResponses,
+  analyzedResponse,
+  findRevision,
+  responseWithFlows,
+  toSetFlowsResponse,
+} from "./responses.ts";
 import { readConditions } from "./rest.ts";
 import { type RestoreOptions, undoChange } from "./revisions.ts";
 import { singleFlowMethods } from "./single-flow.ts";
@@ -41,23 +48,22 @@ export type FlowsServiceOptions = PlanFlowsOptions &
   };
 
 export function flowsService(options: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
-  const { store, deployer, preparation, decrypt, approvals } = options;
-  const responses = new WeakMap<Revision, GetFlowsResponse>();
-
-  function respond(revision: Revision): GetFlowsResponse {
-    return responses.getOrInsertComputed(revision, toGetFlowsResponse);
-  }
+  const { store, deployer, preparation, analysis, decrypt, approvals } = options;
+  const responses = new ActiveFlowsResponses();
 
   async function getEarlier(rev: string, context: HandlerContext): Promise<GetFlowsResponse> {
     const revision = await findRevision(store, rev, context);
     // A revision never changes. Not for shared caches, since reading it requires a permission.
     context.responseHeader.set("cache-control", "private, max-age=31536000, immutable");
-    return toGetFlowsResponse(revision);
+    const response = create(GetFlowsResponseSchema, { rev: revision.rev });
+    return responseWithFlows(GetFlowsResponseSchema, response, revision.flows, { context, analysis });
   }
 
   return {
     getFlows(request, context) {
-      return request.rev === "" ? respond(store.active()) : getEarlier(request.rev, context);
+      return request.rev === ""
+        ? responses.respond(store.active(), { context, analysis })
+        : getEarlier(request.rev, context);
     },
 
     async setFlows(request, context) {
@@ -92,7 +98,7 @@ export function flowsService(options: FlowsServiceOptions): ServiceImpl<typeof F
 export type PlanFlowsOptions = {
   readonly store: FlowStore;
   readonly preparation: Pick<Preparation, "prepare">;
-  readonly analysis: Pick<Analysis, "plan">;
+  readonly analysis: Pick<Analysis, "plan" | "encode">;
   readonly modules: Pick<Modules, "list" | "compare">;
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "nodeTypes">;
   readonly monitor: Pick<HealthMonitor, "outcome">;

@@ -1,8 +1,10 @@
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { DeploymentOutcome, PlanFlowsResponseSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import {
   type ApproveProposalRequest,
   type CreateProposalRequest,
+  ProposalSchema,
   ProposalState as ProposalStateMessage,
   type ProposalsService,
   ProposalView,
@@ -25,7 +27,6 @@ import {
 } from "../deployments/proposal.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError, type Reason } from "../errors.ts";
-import { toNodes } from "../flows/parse-flows.ts";
 import type { EventInit } from "../live/events.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { ProposalEntry, ProposalLimits, ProposalStore } from "../store/proposal-store.ts";
@@ -45,7 +46,7 @@ import { type FlowsServiceOptions, viewOf } from "./flows.ts";
 import { findKnownModules } from "./known-modules.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "./lists.ts";
 import { toProposal, toProposalEvent } from "./proposal-message.ts";
-import { analyzedResponse, findRevision, toSetFlowsResponse } from "./responses.ts";
+import { analyzedResponse, findRevision, responseWithFlows, toSetFlowsResponse } from "./responses.ts";
 import { reloadWithoutFlows } from "./revisions.ts";
 
 export type ProposalsServiceOptions = Pick<
@@ -61,7 +62,7 @@ export type ProposalsServiceOptions = Pick<
 };
 
 export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<typeof ProposalsService> {
-  const { store, proposals } = options;
+  const { store, proposals, analysis } = options;
 
   async function toMessage(entry: ProposalEntry) {
     if (entry.closing === undefined) {
@@ -111,7 +112,8 @@ export function proposalsService(options: ProposalsServiceOptions): ServiceImpl<
         return await toMessage(await requireEntry(proposals, id));
       }
       const proposal = await requireProposal(proposals, id, context);
-      return { ...(await toMessage(proposal)), flows: toNodes(proposal.flows.nodes) };
+      const response = create(ProposalSchema, await toMessage(proposal));
+      return responseWithFlows(ProposalSchema, response, proposal.flows, { context, analysis });
     },
 
     planProposal: ({ id }, context) => planProposal(id, context, options),

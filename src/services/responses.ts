@@ -1,10 +1,12 @@
 import {
   type DescMessage,
+  type Message,
   type MessageInitShape,
   type MessageShape,
   create,
   fromBinary,
   fromJsonString,
+  toBinary,
 } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { createEncodedMessage, setEncodedField } from "@flowgate/gateway";
@@ -14,26 +16,83 @@ import {
   type Node,
   type SetFlowsResponseSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { EncodedResponse, ResponseFormat } from "../flows/analysis/messages.ts";
-import { peerKey } from "../auth/caller.ts";
+import { callerOf, peerKey } from "../auth/caller.ts";
 import type { Deployed } from "../deployments/deployer.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
+import type { FlowsDocument } from "../flows/document.ts";
 import { toNodes } from "../flows/parse-flows.ts";
 import { outcomeMessage } from "../runtime/runtime.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { responseFormatOf } from "./rest.ts";
 
+/** Up to this size, a document is parsed and converted on the event loop. */
+const maxShortBytes = 256 * 1024;
+
+export function isLong({ json }: FlowsDocument): boolean {
+  return json.length > maxShortBytes;
+}
+
+type FlowsFormat = { readonly context: HandlerContext; readonly analysis: Pick<Analysis, "encode"> };
+
 /**
- * Creates the response for a revision. It is frozen, so that its encoding can be cached. HTTP responses contain the document's
- * JSON unchanged; RPC responses encode its nodes, which are converted at the first access.
+ * Creates a response with flows. HTTP responses contain the document's JSON unchanged; RPC responses encode its nodes, those of a long
+ * document in a thread.
  */
-export function toGetFlowsResponse({ rev, flows }: Revision): GetFlowsResponse {
+export async function responseWithFlows<Desc extends DescMessage>(
+  desc: Desc,
+  fields: MessageShape<Desc>,
+  flows: FlowsDocument,
+  { context, analysis }: FlowsFormat,
+): Promise<MessageShape<Desc>> {
+  return isLong(flows) && responseFormatOf(context) !== "http"
+    ? encodedResponse(desc, fields, flows, { context, analysis })
+    : lazyResponse(fields, flows);
+}
+
+/** The same, encoded in a thread in each format. `fields` are the others, or the `id` and `rev` of a `Flow`. */
+export function encodedResponse<Desc extends DescMessage>(
+  desc: Desc,
+  fields: MessageShape<Desc>,
+  flows: FlowsDocument,
+  { context, analysis }: FlowsFormat,
+): Promise<MessageShape<Desc>> {
+  const base = { flows, credentials: new Map() };
+  const response = { typeName: desc.typeName, fields: toBinary(desc, fields) };
+  return analyzedResponse(desc, context, (format) => analysis.encode({ base, format, ...response }, callerOf(context)));
+}
+
+/** The nodes are converted at the first access. */
+function lazyResponse<T extends Message>(response: T, flows: FlowsDocument): T {
   let nodes: Node[] | undefined;
-  const response = create(GetFlowsResponseSchema, { rev });
   Object.defineProperty(response, "flows", { enumerable: true, get: () => (nodes ??= toNodes(flows.nodes)) });
-  return Object.freeze(setEncodedField(response, "flows", flows.json));
+  return setEncodedField(response, "flows" as keyof T & string, flows.json);
+}
+
+/** The responses with the flows of the active revision, whose encodings are cached. */
+export class ActiveFlowsResponses {
+  readonly #short = new WeakMap<FlowsDocument, GetFlowsResponse>();
+  readonly #long = new WeakMap<FlowsDocument, Map<ResponseFormat, GetFlowsResponse>>();
+
+  respond({ rev, flows }: Revision, using: FlowsFormat): GetFlowsResponse | Promise<GetFlowsResponse> {
+    const format = responseFormatOf(using.context);
+    const fields = () => create(GetFlowsResponseSchema, { rev });
+    if (format === "http" || !isLong(flows)) {
+      // The gateway caches the encoding of frozen messages.
+      return this.#short.getOrInsertComputed(flows, () => Object.freeze(lazyResponse(fields(), flows)));
+    }
+    const known = this.#long.getOrInsertComputed(flows, () => new Map());
+    return (
+      known.get(format) ??
+      encodedResponse(GetFlowsResponseSchema, fields(), flows, using).then((response) => {
+        known.set(format, response);
+        return response;
+      })
+    );
+  }
 }
 
 /** The fields of all responses to deployments. */

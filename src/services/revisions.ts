@@ -26,7 +26,6 @@ import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { DiffCall } from "../flows/analysis/messages.ts";
 import { type DeploymentType, parseDeploymentType } from "../flows/configuration.ts";
 import { parseDocument } from "../flows/document.ts";
-import { toNodes } from "../flows/parse-flows.ts";
 import { type Violation, invalidFlows } from "../flows/violation.ts";
 import type { Modules } from "../modules/modules.ts";
 import type { AuditRecord } from "../store/audit-store.ts";
@@ -36,7 +35,14 @@ import { type Revision, type RevisionOutcome, type RevisionState, outcomeStates 
 import { maxMessageChars, parseMessage, readDeploymentCall } from "./deployment-request.ts";
 import { findKnownModules } from "./known-modules.ts";
 import { formatPageToken, parsePageToken, readPageSize, readTimestampMs } from "./lists.ts";
-import { analyzedResponse, revisionNotFound, toSetFlowsResponse, findRevision, retainingMemory } from "./responses.ts";
+import {
+  analyzedResponse,
+  revisionNotFound,
+  toSetFlowsResponse,
+  findRevision,
+  responseWithFlows,
+  retainingMemory,
+} from "./responses.ts";
 
 export type RevisionsServiceOptions = DiffRevisionOptions &
   RestoreOptions & {
@@ -73,13 +79,13 @@ export function revisionsService({
       return create(RevisionSchema, toRevision(entry, activeRev()));
     }
     const needed = (await moduleStore.find(rev)) ?? [];
-    return create(RevisionSchema, {
+    const response = create(RevisionSchema, {
       ...toRevision(entry, activeRev()),
-      flows: toNodes(revision.flows.nodes),
       modules: needed.map(({ name, version, integrity }) =>
         create(FlowModuleSchema, { name, version, ...(integrity !== undefined && { integrity }) }),
       ),
     });
+    return responseWithFlows(RevisionSchema, response, revision.flows, { context, analysis });
   }
 
   return {
@@ -153,7 +159,7 @@ function parseOutcome(value: DeploymentOutcome): RevisionOutcome["state"] | unde
 
 export type DiffRevisionOptions = {
   readonly store: Pick<FlowStore, "active" | "find" | "findEntry">;
-  readonly analysis: Pick<Analysis, "diff">;
+  readonly analysis: Pick<Analysis, "diff" | "encode">;
   readonly moduleStore: Pick<ModuleStore, "find">;
   readonly modules: Pick<Modules, "list" | "compare">;
 };

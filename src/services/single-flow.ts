@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type DeleteFlowRequest,
   DeploymentType as DeploymentTypeMessage,
+  FlowSchema,
   type FlowsService,
 } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { Approvals } from "../auth/approvals.ts";
@@ -10,22 +12,24 @@ import { callerOf, peerKey } from "../auth/caller.ts";
 import type { Deployed, Deployer } from "../deployments/deployer.ts";
 import type { Change } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
+import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import { globalFlowId } from "../flows/parse-flows.ts";
-import { type FlowEdit, requireFlow } from "../flows/preparation/edit-flow.ts";
+import type { FlowEdit } from "../flows/preparation/edit-flow.ts";
 import type { DeploymentFields, FlowRequest } from "../flows/preparation/prepare-deployment.ts";
 import type { Preparation } from "../flows/preparation/preparation.ts";
-import { toFlow } from "../flows/single-flow.ts";
+import { requireFlow, toFlow } from "../flows/single-flow.ts";
 import { invalidFlows, quoteInput } from "../flows/violation.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { readDeploymentCall } from "./deployment-request.ts";
-import { retainingMemory, revisionNotFound, toSetFlowsResponse } from "./responses.ts";
+import { encodedResponse, isLong, retainingMemory, revisionNotFound, toSetFlowsResponse } from "./responses.ts";
 import { parseTypeWithoutReload } from "./revisions.ts";
 
 export type SingleFlowOptions = {
   readonly store: FlowStore;
   readonly deployer: Deployer;
+  readonly analysis: Pick<Analysis, "encode">;
   readonly preparation: Pick<Preparation, "decodeFlow" | "editFlow" | "findCreated">;
   readonly approvals: Approvals;
 };
@@ -40,7 +44,13 @@ type ChangeRequest = DeploymentFields &
   Pick<DeleteFlowRequest, "deploymentType"> & { readonly rev?: string | undefined };
 
 /** The methods of the service that read or change one flow. */
-export function singleFlowMethods({ store, deployer, preparation, approvals }: SingleFlowOptions): SingleFlowMethods {
+export function singleFlowMethods({
+  store,
+  deployer,
+  preparation,
+  analysis,
+  approvals,
+}: SingleFlowOptions): SingleFlowMethods {
   function deploy(request: ChangeRequest, context: HandlerContext, edit: FlowEdit): Promise<Deployed> {
     const { deploymentType, rev } = request;
     const change = flowChange(edit, { deploymentType: parseFlowType(deploymentType), rev }, (each, active) =>
@@ -75,9 +85,15 @@ export function singleFlowMethods({ store, deployer, preparation, approvals }: S
   }
 
   return {
-    getFlow({ id }) {
+    async getFlow({ id }, context) {
       const { flows, rev } = store.active();
-      return toFlow(id, requireFlow(flows.nodes, id), rev);
+      if (!isLong(flows)) {
+        return toFlow(id, requireFlow(flows.nodes, id), rev);
+      }
+      const fields = create(FlowSchema, { id, rev });
+      const flow = await encodedResponse(FlowSchema, fields, flows, { context, analysis });
+      // It is also an entity tag, for which the response must not be decoded.
+      return Object.defineProperty(flow, "rev", { enumerable: true, value: rev });
     },
 
     async createFlow(request, context) {

@@ -2,6 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DeploymentType, FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { RevisionsService, RevisionView } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { json, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Service, startService, withoutRuntime } from "./service.ts";
@@ -168,4 +169,94 @@ test("large forced deployments that race are all accepted, with the credentials 
     nodes.map(({ id }) => postV2({ flows: [...nodes, ...padding], credentials: { [id]: { password: id } } })),
   );
   expect(new Set(responses.map(({ rev }) => rev)).size).toBe(nodes.length);
+});
+
+describe("flows of more than 256 KiB, whose responses are encoded on a thread", () => {
+  const flows: Node[] = [
+    { id: "t", type: "tab", label: "T", info: "é" },
+    { id: "n", type: "inject", z: "t", x: 1, y: 1, props: [{ p: "payload" }], wires: [["d"]] },
+    { id: "d", type: "debug", z: "t", x: 1, y: 1, active: true, wires: [] },
+    { id: "c", type: "mqtt-broker", z: "t", broker: "localhost" },
+  ];
+  const many: readonly Node[] = Array.from({ length: 10 }, (_, at) =>
+    padding.map((node) => ({ ...node, id: `${node.id} ${at}` })),
+  ).flat();
+  const without = (value: unknown, ...names: readonly string[]): unknown =>
+    Object.fromEntries(Object.entries(value as object).filter(([name]) => !names.includes(name)));
+
+  /** What each protocol has of the flow, the flows, and the revision; without what differs anyway. */
+  async function readAll(rev: string, count: number) {
+    const rest = async (path: string) => (await service.send("GET", path, { headers: v2 })).json();
+    const all: Record<string, unknown> = {
+      rest: [
+        without(await rest("/flow/t"), "rev"),
+        without(await rest("/flow/unknown")),
+        ((await rest("/flows")) as Deployment).flows.slice(0, count),
+        ((await rest(`/revisions/${rev}?view=FULL`)) as Deployment).flows.slice(0, count),
+      ],
+    };
+    for (const name of rpcProtocolNames) {
+      const transport = rpcProtocols[name](service.url);
+      const flow = await call(transport, FlowsService.method.getFlow, { id: "t" });
+      const unknown = await call(transport, FlowsService.method.getFlow, { id: "unknown" });
+      const got = await call(transport, FlowsService.method.getFlows, {});
+      const again = await call(transport, FlowsService.method.getFlows, {});
+      const revision = await call(transport, RevisionsService.method.getRevision, { rev, view: RevisionView.FULL });
+      expect(again).toEqual(got);
+      if (!("message" in flow && "message" in got && "message" in revision && "refused" in unknown)) {
+        throw new Error(`${name} has failed`);
+      }
+      expect([flow.message.rev, got.message.rev, revision.message.rev]).toEqual([rev, rev, rev]);
+      all[name] = [
+        without(flow.message, "rev"),
+        unknown.refused.message,
+        got.message.flows.slice(0, count),
+        revision.message.flows.slice(0, count),
+      ];
+    }
+    return all;
+  }
+
+  async function deployAndRead(nodes: readonly Node[]) {
+    const { rev = "" } = await postV2({ flows: nodes });
+    return readAll(rev, flows.length);
+  }
+
+  test("are the same as in short ones, over each protocol", async () => {
+    expect(await deployAndRead([...flows, ...many])).toEqual(await deployAndRead(flows));
+  });
+
+  test("can be changed one by one as short ones, with the same errors", async () => {
+    const change = async (nodes: readonly Node[]) => {
+      await postV2({ flows: nodes });
+      const send = async (method: string, path: string, body?: object) => {
+        const reply = await service.send(method, path, body && { headers: json, body: JSON.stringify(body) });
+        return { status: reply.status, body: reply.body === "" ? undefined : without(reply.json(), "rev", "id") };
+      };
+      const node = { id: "new", type: "debug", x: 1, y: 1, wires: [] };
+      const replies = [
+        await send("POST", "/flow", { label: "created", nodes: [node] }),
+        await send("POST", "/flow", { label: "again", nodes: [node] }),
+        await send("PUT", "/flow/t", { label: "changed", info: "x".repeat(100_000), nodes: [{ ...node, id: "n2" }] }),
+        await send("PUT", "/flow/t", { label: "changed", nodes: [{ id: "n2" }] }),
+        await send("PUT", "/flow/t", { id: "other", label: "changed", nodes: [] }),
+        await send("PUT", "/flow/unknown", { label: "changed", nodes: [] }),
+        await send("POST", "/flow/t:disable"),
+        await send("DELETE", "/flow/unknown"),
+      ];
+      const { flows: after } = (await service.send("GET", "/flows", { headers: v2 })).json() as Deployment;
+      const ids = new Set(padding.map(({ info }) => info));
+      const left = after
+        .filter(({ info }) => !ids.has(info))
+        .map(({ id, ...rest }) => (rest["label"] === "created" ? rest : { id, ...rest }));
+      replies.push(await send("DELETE", "/flow/t"));
+      return {
+        replies,
+        left: left.map((each) => (each["z"] === undefined || each["z"] === "t" ? each : without(each, "z"))),
+      };
+    };
+    const short = await change(flows);
+    expect(short.replies.map(({ status }) => status)).toEqual([200, 400, 200, 400, 400, 404, 200, 404, 204]);
+    expect(await change([...flows, ...many])).toEqual(short);
+  });
 });

@@ -39,7 +39,8 @@ export const costlyFlows: Drill = {
     const endMs = performance.now() + pick(2_000, 600_000);
     const state: State = { flows: [tab("T")], revs: [], counts: new Map(), worstMs: 0, worst: "", done: 0 };
     const isOver = (): boolean =>
-      (performance.now() > endMs && state.done >= minimumDone[size]) || violations.has(ended);
+      (performance.now() > endMs && state.done >= minimumDone[size] && corrections.length >= pick(2, 50)) ||
+      violations.has(ended);
     const attack = async (): Promise<void> => {
       while (!isOver()) {
         await attempt(attacked, state, context);

@@ -16,6 +16,7 @@ import type {
   ContainersResult,
   DiffCall,
   EncodedConfiguration,
+  EncodeCall,
   EncodedResponse,
   MergeCall,
   MergeReply,
@@ -44,6 +45,8 @@ export interface Analysis extends AsyncDisposable {
     sides: Omit<ContainersCall<Content>, "kind">,
     caller: Caller,
   ): Promise<readonly ChangedContainer[]>;
+  /** Encodes a response with flows. */
+  encode(call: Omit<EncodeCall<Content>, "kind">, caller: Caller): Promise<EncodedResponse>;
   /** Validates flows as those of a deployment are. */
   validate(content: Content, caller: Caller): Promise<ValidateResult>;
 }
@@ -117,6 +120,9 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
     async findChangedContainers({ base, target, touched }, caller) {
       const call = { kind: "containers", base: encode(base), target: encode(target), touched } as const;
       return ((await validations.call(call, caller)) as ContainersResult).changed;
+    },
+    async encode({ base, ...response }, caller) {
+      return (await reads.call({ kind: "encode", base: encode(base), ...response }, caller)) as EncodedResponse;
     },
     async validate(content, caller) {
       return (await validations.call({ kind: "validate", base: encode(content) }, caller)) as ValidateResult;

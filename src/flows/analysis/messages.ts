@@ -84,6 +84,16 @@ export type ValidateCall<Content = EncodedConfiguration> = {
   readonly base: Content;
 };
 
+/** A response with the flows of `base`, or a `Flow` of them. */
+export type EncodeCall<Content = EncodedConfiguration> = {
+  readonly kind: "encode";
+  readonly format: ResponseFormat;
+  readonly base: Content;
+  readonly typeName: string;
+  /** The other fields of the response, encoded; of a `Flow`, its `id` and `rev`. */
+  readonly fields: Uint8Array;
+};
+
 /** A response message, which is encoded in the thread, since that takes longer than the comparison itself. */
 export type EncodedResponse = {
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -102,7 +112,7 @@ export type MergeReply<Content = EncodedConfiguration & { readonly count: number
 /** `violation` is the first one. */
 export type ValidateResult = { readonly violation: Violation | undefined };
 
-export type AnalysisCall = DiffCall | PlanCall | MergeCall | AffectedCall | ContainersCall | ValidateCall;
+export type AnalysisCall = DiffCall | PlanCall | MergeCall | AffectedCall | ContainersCall | ValidateCall | EncodeCall;
 
 export type AffectedResult = { readonly affected: AffectedNodes };
 

@@ -1,8 +1,9 @@
 // The threads that compare, merge and validate flows.
 import { workerData } from "node:worker_threads";
-import { type DescMethod, type Message, toBinary } from "@bufbuild/protobuf";
+import { type DescMessage, type DescMethod, type Message, fromBinary, isMessage, toBinary } from "@bufbuild/protobuf";
 import { createJsonEncoder } from "@flowgate/gateway";
-import { FlowsService, type PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { FlowSchema, FlowsService, type PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { ProposalsService } from "../../../gen/flowgate/v1/proposals_pb.ts";
 import { type DiffRevisionResponse, RevisionsService } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { serveThread } from "../../base/thread.ts";
 import { FlowgateError } from "../../errors.ts";
@@ -18,11 +19,13 @@ import { findViolation, toNodes } from "../parse-flows.ts";
 import { findAffected } from "../plan/affected-nodes.ts";
 import { formatPlan, planDeployment } from "../plan/plan.ts";
 import { planModules } from "../plan/requirements.ts";
+import { requireFlow, toFlow } from "../single-flow.ts";
 import type {
   AnalysisCall,
   AnalysisData,
   AnalysisResult,
   DiffCall,
+  EncodeCall,
   EncodedConfiguration,
   EncodedResponse,
   MergeCall,
@@ -63,6 +66,10 @@ serveThread<AnalysisCall, AnalysisResult>(async (call) => {
       return { reply: { changed: findChangedContainers(base, decode(call.target), call.touched) } };
     case "validate":
       return { reply: analyzeValidity({ base }) };
+    case "encode": {
+      const bytes = encodeWithFlows({ ...call, base });
+      return { reply: { bytes, text: undefined }, transfer: [bytes.buffer] };
+    }
   }
 });
 
@@ -90,6 +97,33 @@ function createEncoders(method: DescMethod): Readonly<Record<ResponseFormat, Enc
     json: createJsonEncoder(method.output, { format: "json" }),
     proto: (message) => toBinary(method.output, message),
   };
+}
+
+/** Those of the methods whose responses have flows, by the type of the response. */
+const withFlows = new Map<string, { readonly desc: DescMessage; readonly encode: ReturnType<typeof createEncoders> }>(
+  [
+    FlowsService.method.getFlows,
+    FlowsService.method.getFlow,
+    RevisionsService.method.getRevision,
+    ProposalsService.method.getProposal,
+  ].map((method) => [method.output.typeName, { desc: method.output, encode: createEncoders(method) }]),
+);
+
+function encodeWithFlows({
+  base: { flows },
+  typeName,
+  fields,
+  format,
+}: EncodeCall<Configuration>): Uint8Array<ArrayBuffer> {
+  const known = withFlows.get(typeName);
+  if (known === undefined) {
+    throw new TypeError(`${typeName} has no flows`);
+  }
+  const message = fromBinary(known.desc, fields);
+  const whole = isMessage(message, FlowSchema)
+    ? toFlow(message.id, requireFlow(flows, message.id), message.rev)
+    : Object.assign(message, { flows: toNodes(flows) });
+  return known.encode[format](whole);
 }
 
 function decode({ json, ...rest }: EncodedConfiguration): Configuration {

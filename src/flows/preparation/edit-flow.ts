@@ -1,12 +1,10 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { FlowSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { FlowgateError } from "../../errors.ts";
 import type { CredentialSets, FlowNode } from "../configuration.ts";
 import { type Decrypt, mergeCredentials } from "../credentials.ts";
 import { findTypesOf, formatDocument } from "../document.ts";
 import type { ParsedFlows } from "../parse-flows.ts";
-import { type FlowParts, findFlow, findTab, nodesOf, parseFlow, replaceNodes } from "../single-flow.ts";
-import { quoteInput } from "../violation.ts";
+import { nodesOf, parseFlow, replaceNodes, requireFlow, requireTab } from "../single-flow.ts";
 import type { PreparedFlows } from "./prepare-deployment.ts";
 
 /** A change of one flow. `flow` is an encoded `Flow`. */
@@ -50,7 +48,7 @@ function apply(
     case "delete":
       return { ...noNodes, replaced: nodesOf(requireFlow(document, id)) };
     case "disable": {
-      const tab = findTab(document, id) ?? throwNotFound(id);
+      const tab = requireTab(document, id);
       return { ...noNodes, replaced: [tab], flows: [{ ...tab, disabled: edit.disabled }] };
     }
   }
@@ -61,13 +59,4 @@ const noNodes: ParsedFlows = { flows: [], inline: new Map() };
 /** Returns the id of the flow that was created last: new ones are appended. */
 export function findCreated(document: readonly FlowNode[]): string {
   return document.findLast(({ type }) => type === "tab")?.id ?? "";
-}
-
-/** Throws `not_found`. */
-export function requireFlow(document: readonly FlowNode[], id: string): FlowParts {
-  return findFlow(document, id) ?? throwNotFound(id);
-}
-
-function throwNotFound(id: string): never {
-  throw new FlowgateError("not_found", `there is no flow ${quoteInput(id)}: no tab has this id`);
 }

@@ -5,7 +5,7 @@ import { tryDeploy } from "../deploy.ts";
 import { endpoint, type Node, tab } from "../flow-builders.ts";
 import { createDatabase } from "../../postgres/postgres.ts";
 import { bearer, json } from "../rest.ts";
-import { onBusyMachine, type Service, startService, withoutRuntime } from "../service.ts";
+import { onBusyMachine, type Service, startService } from "../service.ts";
 import { login, user } from "../users.ts";
 import { Console, phone } from "./console.ts";
 

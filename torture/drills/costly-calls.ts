@@ -31,8 +31,6 @@ export const costlyCalls: Drill = {
     "listener and of pages over HTTP, and each kind of topic is subscribed to at `/comms`, by a user with the permission that it requires and no other, with requests of up to 2 MB that are generated from " +
     "the descriptions of messages: long texts, many items, deep values, characters to escape. The methods and routes are those of the service itself, so that none is left out. " +
     "The CPU time of the event loop is measured in the process; in small size, in which other drills run at the same time, it may compute for 250 ms. The control is a service that computes on the event loop for each plan.",
-  limits:
-    "Reading one flow, or a revision or proposal with its flows, parses all of them on the event loop: with 10 MB of flows that takes longer.",
   async run(context) {
     const { progress, size } = context;
     await using attacked = await open(context);

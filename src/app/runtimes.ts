@@ -10,6 +10,7 @@ import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import { publishHealth } from "../health/events.ts";
+import { readEarlierExits } from "../health/earlier-exits.ts";
 import { HealthMonitor } from "../health/monitor.ts";
 import { type Modules, openModules } from "../modules/modules.ts";
 import { completeDeny, listsByName } from "../modules/policy.ts";
@@ -52,7 +53,7 @@ type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedP
   readonly options: Options;
   readonly log: Logger;
   readonly store: Store;
-  readonly live: Pick<Live, "redaction" | "hub" | "flows" | "nodeObserver" | "deployments" | "follow">;
+  readonly live: Pick<Live, "redaction" | "hub" | "flows" | "nodeObserver" | "deployments" | "journal" | "follow">;
   readonly analysis: Analysis;
   /** Undefined: nothing is measured. */
   readonly stats: FlowStats | undefined;
@@ -135,8 +136,13 @@ export async function openRuntimes(
     ),
   );
   live.follow(runtime);
+  const earlierExits = await readEarlierExits(live.journal, live.hub.runtime).catch((err: unknown) => {
+    log.warn({ err }, "the exits of the flow runtime within the last hour can't be read");
+    return [];
+  });
   const monitor = stack.use(
     new HealthMonitor({
+      earlierExits,
       runtime,
       nodes: live.flows.nodes,
       store: store.flows,

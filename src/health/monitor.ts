@@ -37,6 +37,8 @@ type MonitorOptions = {
   readonly cluster: Pick<Cluster, "replicas" | "lost"> | undefined;
   /** Of the file system of the data directory; undefined if it does not report its size. */
   readonly disk: () => Promise<DiskSpace | undefined>;
+  /** Those that an earlier process of the service has seen. */
+  readonly earlierExits?: readonly Exit[];
   readonly now?: () => number;
 };
 
@@ -68,6 +70,7 @@ export class HealthMonitor implements Disposable {
     const { runtime, now = Date.now } = options;
     this.#options = options;
     this.#now = now;
+    this.#exits = [...(options.earlierExits ?? [])];
     this.#state = runtime.status().state;
     this.#stateSinceMs = now();
     this.#subscriptions.use(

@@ -6,11 +6,13 @@ import { type Seen, watch, watchProtocols } from "./watch-events.ts";
 
 // How the flows are is one value, wherever it is shown.
 
+const config = {
+  runtime: { freshProcess: "never", restart: { backoffMs: 1, maxBackoffMs: 1 }, safeMode: { exits: 3 } },
+};
+
 let service: Service;
 beforeAll(async () => {
-  service = await startService({
-    config: { runtime: { freshProcess: "never", restart: { backoffMs: 1, maxBackoffMs: 1 }, safeMode: { exits: 3 } } },
-  });
+  service = await startService({ config });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
@@ -117,5 +119,16 @@ test("exits of the process are counted, degrade the flows that run again, and le
   await deploy(service, { flows: good }, "nodes");
   await eventually(async () =>
     expect(await readHealth()).toMatchObject({ state: "degraded", conditions: [{ kind: "restarted", count: 3 }] }),
+  );
+});
+
+test("exits are known after a restart of the service", async () => {
+  await service.stop();
+  service = await startService({ config, dataDir: service.dataDir });
+  await eventually(async () =>
+    expect(await readHealth()).toMatchObject({
+      state: "degraded",
+      conditions: [{ kind: "restarted", count: 3, nodeId: "crashing" }],
+    }),
   );
 });

@@ -74,17 +74,19 @@ function lazyResponse<T extends Message>(response: T, flows: FlowsDocument): T {
 
 /** The responses with the flows of the active revision, whose encodings are cached. */
 export class ActiveFlowsResponses {
-  readonly #short = new WeakMap<FlowsDocument, GetFlowsResponse>();
-  readonly #long = new WeakMap<FlowsDocument, Map<ResponseFormat, GetFlowsResponse>>();
+  readonly #short = new WeakMap<Revision, GetFlowsResponse>();
+  readonly #long = new WeakMap<Revision, Map<ResponseFormat, GetFlowsResponse>>();
 
-  respond({ rev, flows }: Revision, using: FlowsFormat): GetFlowsResponse | Promise<GetFlowsResponse> {
+  /** Revisions can share a document. */
+  respond(revision: Revision, using: FlowsFormat): GetFlowsResponse | Promise<GetFlowsResponse> {
+    const { rev, flows } = revision;
     const format = responseFormatOf(using.context);
     const fields = () => create(GetFlowsResponseSchema, { rev });
     if (format === "http" || !isLong(flows)) {
       // The gateway caches the encoding of frozen messages.
-      return this.#short.getOrInsertComputed(flows, () => Object.freeze(lazyResponse(fields(), flows)));
+      return this.#short.getOrInsertComputed(revision, () => Object.freeze(lazyResponse(fields(), flows)));
     }
-    const known = this.#long.getOrInsertComputed(flows, () => new Map());
+    const known = this.#long.getOrInsertComputed(revision, () => new Map());
     return (
       known.get(format) ??
       encodedResponse(GetFlowsResponseSchema, fields(), flows, using).then((response) => {

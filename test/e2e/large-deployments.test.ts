@@ -226,6 +226,14 @@ describe("flows of more than 256 KiB, whose responses are encoded on a thread", 
     expect(await deployAndRead([...flows, ...many])).toEqual(await deployAndRead(flows));
   });
 
+  test("have the revision of a restore, which has the same flows", async () => {
+    const { rev = "" } = await postV2({ flows: [...flows, ...many] });
+    await readAll(rev, flows.length);
+    const restored = (await service.send("POST", `/revisions/${rev}:restore`)).json() as { rev: string };
+    expect(restored.rev).not.toBe(rev);
+    await readAll(restored.rev, flows.length);
+  });
+
   test("can be changed one by one as short ones, with the same errors", async () => {
     const change = async (nodes: readonly Node[]) => {
       await postV2({ flows: nodes });

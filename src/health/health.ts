@@ -122,7 +122,10 @@ function blocking({ state, stateSinceMs, nowMs, message = "", result }: HealthFa
       }
       return condition(result?.lacksModules === true ? "missing_modules" : "not_started");
     case "running":
-      return result?.outcome === "degraded" ? condition("nodes_not_started", result.message) : [];
+      // Later errors are conditions of their nodes.
+      return result?.outcome === "degraded" && result.isLate !== true
+        ? condition("nodes_not_started", result.message)
+        : [];
     default:
       return [];
   }

@@ -103,7 +103,9 @@ export class HealthMonitor implements Disposable {
     const worst = this.health().conditions.find(
       ({ kind, lastMs }) => ofRevision.has(kind) && lastMs >= active.committedAtMs,
     );
-    return isRunning(result) && worst !== undefined
+    // The result of a degraded start says more than the errors of single nodes.
+    const isWorse = worst !== undefined && (result.outcome === "running" || worst.kind === "restarted");
+    return isRunning(result) && isWorse
       ? { state: "degraded", message: describeWorst(worst), missingTypes: [] }
       : toOutcome(result);
   }

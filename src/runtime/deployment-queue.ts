@@ -214,15 +214,16 @@ export class AppliedDeployments {
 export function toResult({
   failure,
   failedNodes = [],
+  notStarted,
   missingTypes = [],
   lacksModules,
 }: FlowsDeployed): DeploymentResult {
   if (failure !== undefined) {
     return { outcome: "failed", missingTypes, lacksModules, message: nameOptions(failure) };
   }
-  if (failedNodes.length === 0) {
-    return running;
-  }
-  const message = `nodes logged errors while they were started: ${failedNodes.join(", ")}`;
-  return { outcome: "degraded", missingTypes: [], message };
+  const problems = [
+    ...(notStarted === undefined ? [] : [notStarted]),
+    ...(failedNodes.length === 0 ? [] : [`nodes logged errors while they were started: ${failedNodes.join(", ")}`]),
+  ];
+  return problems.length === 0 ? running : { outcome: "degraded", missingTypes: [], message: problems.join("; ") };
 }

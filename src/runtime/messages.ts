@@ -185,6 +185,8 @@ export type FlowsDeployed = {
   readonly lacksModules?: true;
   /** Type, name and id of the nodes that logged an error while they were started. */
   readonly failedNodes?: readonly string[];
+  /** Why a part of the flows, such as a tab, was not started, while others run. */
+  readonly notStarted?: string;
   /** The runtime rejected the flows before it changed anything. */
   readonly rejected?: true;
 };
@@ -277,7 +279,7 @@ const decoders: {
       ? { kind: "listen-failed", address: read(address, maxNameChars), code: read(code, maxNameChars) }
       : undefined,
   "deploy-started": ({ id }) => (typeof id === "number" ? { kind: "deploy-started", id } : undefined),
-  deployed({ id, failure, missingTypes, lacksModules, failedNodes, rejected }, read) {
+  deployed({ id, failure, missingTypes, lacksModules, failedNodes, notStarted, rejected }, read) {
     if (typeof id !== "number") {
       return undefined;
     }
@@ -288,6 +290,7 @@ const decoders: {
       ...(Array.isArray(missingTypes) && { missingTypes: parseNames(missingTypes, read) }),
       ...(lacksModules === true && { lacksModules }),
       ...(Array.isArray(failedNodes) && { failedNodes: parseNames(failedNodes, read) }),
+      ...(typeof notStarted === "string" && { notStarted: read(notStarted, maxLineChars) }),
       ...(rejected === true && { rejected }),
     };
   },

@@ -65,6 +65,8 @@ export type DeploymentResult = {
   readonly missingTypes: readonly string[];
   /** Whether the flows failed because modules that the code of nodes requires are not installed. */
   readonly lacksModules?: boolean | undefined;
+  /** Whether the flows started without errors, and are degraded because of later ones. */
+  readonly isLate?: boolean | undefined;
   /** Why the flows failed or the process exited, or which nodes logged errors. */
   readonly message?: string | undefined;
 };

@@ -263,7 +263,10 @@ class Supervisor implements Runtime {
     }
     const { message: notice } = this.status();
     // First, so that observers of the state find the reason in the result.
-    this.#handleResult({ revision: last.revision, result: { outcome: "degraded", missingTypes: [], message } });
+    this.#handleResult({
+      revision: last.revision,
+      result: { outcome: "degraded", missingTypes: [], isLate: true, message },
+    });
     this.#reporter.set("running", notice === undefined ? message : `${message}; ${notice}`);
   }
 

@@ -316,6 +316,14 @@ test("deploys flows that would not run, or that lose credentials, only with --fo
 flowgate: Install their modules first, or repeat with --force.
 `,
   });
+  const requiring = { ...fn("return msg;"), libs: [{ var: "x", module: "not-installed" }] };
+  const lacking = base.map((node) => (node.id === "f" ? requiring : node));
+  expect(await flowgate("deploy", await file(lacking), "--yes")).toMatchObject({
+    code: 4,
+    stderr: `flowgate: Nothing was deployed. The flows would not run: these modules are not installed: not-installed
+flowgate: Install them first, or repeat with --force.
+`,
+  });
   expect((await active()).rev).toBe(rev);
   const config = { id: "c", type: "mqtt-broker", name: "plant" };
   await deploy([...base, { ...config, credentials: { password: "s3cret" } }]);

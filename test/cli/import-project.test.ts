@@ -285,6 +285,22 @@ test("the library is imported with its properties, and replaced only without --s
   expect(JSON.parse(await read("flows/mine"))).toEqual([]);
 });
 
+test("the library is imported although the flows do not run without errors", async () => {
+  await using tools = await startToolService();
+  const failing = { ...endpoint("/hello", "return msg")[2], initialize: "throw new Error('start')" };
+  const files = {
+    "settings.js": "module.exports = {};",
+    "flows.json": JSON.stringify([...endpoint("/hello", "return msg").filter(({ id }) => id !== failing.id), failing]),
+    "lib/functions/a.js": "return msg;",
+  };
+  const outcome = await importFiles(files, { args: ["--yes"], server: tools });
+  expect(outcome).toMatchObject({
+    code: 5,
+    stderr: expect.stringMatching(/Imported 1 entry of the library\.\n[^]*its flows run with errors/) as string,
+  });
+  expect((await tools.sendTool("GET", "/library/local/functions/a.js")).body).toBe("return msg;");
+});
+
 test("a link in the library is not followed, and what the service refuses is named", async () => {
   await using folder = await openFolder();
   await writeFiles(folder.path, {

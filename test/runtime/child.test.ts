@@ -60,7 +60,7 @@ describe("a running child", () => {
     const itself = { ...configProbe("C", "T"), config: "C" };
     await runtime.apply(next([tab("T"), itself, ...endpoint("/hello", `msg.payload = "hello"`)]), "full");
     expect(runtime.status()).toMatchObject({
-      state: "failed",
+      state: "running",
       message: `tab "tab T" (T) can't be started: probe-config "the C" (C): config: refers to itself`,
     });
     expect(await runtime.get("/hello")).toBe("hello");

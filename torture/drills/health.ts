@@ -40,6 +40,8 @@ export const health: Drill = {
 type Story = {
   readonly title: string;
   readonly flows: readonly Node[];
+  /** The seconds for which the deployment waits. */
+  readonly wait?: string;
   /** What happens once they are deployed. */
   readonly act?: (service: Service) => Promise<unknown>;
   readonly state: string;
@@ -64,6 +66,7 @@ const stories: readonly Story[] = [
   {
     title: "an error a second after the start",
     flows: [tab("T"), functionNode("n", { z: "T", initialize: "setTimeout(() => node.error('late'), 1_000);" })],
+    wait: "3",
     state: "degraded",
     kinds: ["nodes_failing"],
   },
@@ -159,8 +162,8 @@ async function actOut({ createFolder, progress }: Context) {
     }
   };
   await deploy(service, { flows: good });
-  for (const [at, { title, flows, act, state, kinds }] of stories.entries()) {
-    await tryDeploy(service, { flows: [...good, ...flows] }, "nodes");
+  for (const [at, { title, flows, wait = "0", act, state, kinds }] of stories.entries()) {
+    await tryDeploy(service, { flows: [...good, ...flows] }, "nodes", { "service-deployment-wait": wait });
     await act?.(service);
     await compare(title, state, kinds);
     await service.send("POST", "/runtime:start");

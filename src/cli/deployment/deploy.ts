@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { NodeChange, type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
+import { ModuleState, NodeChange, type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
 import type { ClientContext } from "../client/action.ts";
 import type { DeploymentFlags, FlowsFlags } from "../shared-flags.ts";
 import { CliFailure, exitCodes, UsageFailure } from "../failure.ts";
@@ -62,13 +62,21 @@ async function deployPlanned(
 }
 
 /** What a deployment would break. */
-type Harm = Pick<PlanFlowsResponse, "missingTypes" | "warnings"> & { readonly removed?: string | undefined };
+type Harm = Pick<PlanFlowsResponse, "missingTypes" | "warnings"> & {
+  readonly missingModules?: readonly string[];
+  readonly removed?: string | undefined;
+};
 
 function harmOf(input: FlowsInput, plan: PlanFlowsResponse): Harm {
-  const { missingTypes, warnings } = plan;
+  const { missingTypes, modules, warnings } = plan;
   const installed = modulesToInstall(input, plan).length > 0;
-  // They may be those of modules that the deployment installs.
-  return { missingTypes: installed ? [] : missingTypes, warnings, removed: describeRemoval(input, plan) };
+  const missingModules = modules.filter(({ state }) => state === ModuleState.MISSING).map(({ name }) => name);
+  return {
+    // They may be those of modules that the deployment installs.
+    ...(installed ? { missingTypes: [], missingModules: [] } : { missingTypes, missingModules }),
+    warnings,
+    removed: describeRemoval(input, plan),
+  };
 }
 
 /** `all 3 tabs`, or `12 of 20 nodes` if these are more than half. Undefined: less is removed. */
@@ -116,11 +124,17 @@ export async function confirmDeployment(question: string, { yes, force }: Deploy
   }
 }
 
-function assertHarmless({ missingTypes, warnings, removed }: Harm): void {
+function assertHarmless({ missingTypes, missingModules = [], warnings, removed }: Harm): void {
   if (missingTypes.length > 0) {
     const types = missingTypes.map(({ type }) => type).join(", ");
     throw new CliFailure(
       `Nothing was deployed. The flows would not run: these node types are not installed: ${types}\nInstall their modules first, or repeat with --force.`,
+      { exitCode: exitCodes.notRunning },
+    );
+  }
+  if (missingModules.length > 0) {
+    throw new CliFailure(
+      `Nothing was deployed. The flows would not run: these modules are not installed: ${missingModules.join(", ")}\nInstall them first, or repeat with --force.`,
       { exitCode: exitCodes.notRunning },
     );
   }

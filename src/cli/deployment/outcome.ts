@@ -120,6 +120,9 @@ function problemOf(outcome: DeploymentOutcome): string | undefined {
   return isNotRunning(outcome) ? "its flows do not run" : undefined;
 }
 
+/** The flows are deployed, and do not run or run with errors. */
+export class UnhealthyDeployment extends CliFailure {}
+
 /** `exitCode` is undefined if the command has succeeded. */
 function finish(output: Output, response: DeploymentResponse, lines: readonly string[], exitCode?: number): void {
   const text = lines.join("\n");
@@ -127,7 +130,7 @@ function finish(output: Output, response: DeploymentResponse, lines: readonly st
     printResponse(output, response, text);
   }
   if (exitCode !== undefined) {
-    throw new CliFailure(text, { exitCode });
+    throw new UnhealthyDeployment(text, { exitCode });
   }
 }
 

@@ -6,6 +6,7 @@ import { parse } from "yaml";
 import type { ClientContext } from "../client/action.ts";
 import type { DeploymentFlags } from "../shared-flags.ts";
 import { deployFlows } from "../deployment/deploy.ts";
+import { UnhealthyDeployment } from "../deployment/outcome.ts";
 import { planFlows, presentModules, printFlowsPlan, showPreview } from "../deployment/plan.ts";
 import { CliFailure } from "../failure.ts";
 import { readBytes } from "../flow-files/read-file.ts";
@@ -55,11 +56,20 @@ export async function importFolder(context: ClientContext, folder: string, flags
     await printFlowsPlan(reporting, input, deployment);
     return;
   }
-  await deployFlows(reporting, input, deployment);
-  assertComplete([
-    ...(skipLibrary === true || imported.library.length === 0 ? [] : await importLibrary(context, imported.library)),
-    ...(skipContext === true || imported.context.length === 0 ? [] : await importContext(context, imported.context)),
-  ]);
+  const problem = await deployFlows(reporting, input, deployment).catch((error: unknown) => {
+    // The rest is imported all the same: it may be what the flows lack.
+    if (error instanceof UnhealthyDeployment) {
+      return error;
+    }
+    throw error;
+  });
+  assertComplete(
+    [
+      ...(skipLibrary === true || imported.library.length === 0 ? [] : await importLibrary(context, imported.library)),
+      ...(skipContext === true || imported.context.length === 0 ? [] : await importContext(context, imported.context)),
+    ],
+    problem ?? undefined,
+  );
 }
 
 /** It may contain hashes of passwords. */
@@ -142,13 +152,25 @@ async function importEach<Entry>(
 
 const maxShownFailures = 20;
 
-function assertComplete(failures: readonly string[]): void {
+/** Throws if something was not imported, or the flows do not run without errors because of `problem`. */
+function assertComplete(failures: readonly string[], problem: UnhealthyDeployment | undefined): void {
   if (failures.length === 0) {
+    if (problem !== undefined) {
+      throw problem;
+    }
     return;
   }
   const shown = failures.slice(0, maxShownFailures);
   const more = failures.length > shown.length ? [`and ${failures.length - shown.length} more`] : [];
-  throw new CliFailure(["The flows were deployed, but not all else was imported:", ...shown, ...more].join("\n"));
+  throw new CliFailure(
+    [
+      ...(problem === undefined ? [] : [problem.message]),
+      "The flows were deployed, but not all else was imported:",
+      ...shown,
+      ...more,
+    ].join("\n"),
+    problem,
+  );
 }
 
 async function readSecret(file: string | undefined): Promise<string | undefined> {

@@ -82,6 +82,7 @@ export class FlowDeployer {
     const credentials = toCredentialsObject(message.credentials, changed, globals);
     this.#writes.deliver(id, credentials, { changed, globals });
     let failure: string | undefined;
+    let startFailure: string | undefined;
     let missingTypes: readonly string[] | undefined;
     let lacksModules: true | undefined;
     // The runtime emits `runtime-deploy` once per deployment, when all nodes are started or the start has failed.
@@ -97,7 +98,7 @@ export class FlowDeployer {
       return event.id === "runtime-deploy";
     });
     this.#startFailures.onFailure((message) => {
-      failure ??= message;
+      startFailure ??= message;
     });
     this.#onStart = () => this.#expectStart(nodes);
     this.#storage.set(nodes, credentials);
@@ -115,10 +116,14 @@ export class FlowDeployer {
     }
     await finished;
     this.#isStarting = () => false;
+    // It can be the failure of one tab, while others run.
+    const isPartial = failure === undefined && nodes.some(({ id }) => this.#isRunning(id));
+    failure ??= isPartial ? undefined : startFailure;
     return {
       ...(failure !== undefined && { failure }),
       ...(missingTypes !== undefined && { missingTypes }),
       ...(lacksModules !== undefined && { lacksModules }),
+      ...(isPartial && startFailure !== undefined && { notStarted: startFailure }),
       ...(this.#failedNodes.size > 0 && { failedNodes: [...this.#failedNodes.values()].slice(0, maxFailedNodes) }),
     };
   }

@@ -153,12 +153,16 @@ class StoredOutcomes implements OutcomeRecorder {
   #evaluate(): void {
     const { store, runtime, monitor } = this.#options;
     const { rev } = store.active();
-    const outcome = monitor.outcome();
-    if (!isRunnerState(runtime.status().state) || outcome.state === "pending" || outcome.state === "stopped") {
+    if (!isRunnerState(runtime.status().state)) {
+      return;
+    }
+    const health = monitor.health();
+    const outcome = monitor.outcome(health);
+    if (outcome.state === "pending" || outcome.state === "stopped") {
       return;
     }
     // After an exit, the flows may run again or have failed for good in a moment.
-    const isInterrupted = monitor.health().state === "starting";
+    const isInterrupted = health.state === "starting";
     const key = JSON.stringify([rev, outcome, isInterrupted]);
     if (key !== this.#last) {
       this.#last = key;

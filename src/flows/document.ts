@@ -17,6 +17,13 @@ export interface FlowsDocument {
   readonly needs: FlowNeeds;
 }
 
+/** Parsing, converting and formatting a document of this size takes a few milliseconds. Longer ones have threads. */
+const maxShortBytes = 256 * 1024;
+
+export function isLong({ json }: Pick<FlowsDocument, "json">): boolean {
+  return json.length > maxShortBytes;
+}
+
 export type NodeTypes = ReadonlyMap<string, string | undefined>;
 
 /** Returns the types of the nodes with these ids. Parses `json` if one is not known. */

@@ -1,4 +1,4 @@
-import { failingForMs } from "../live/node-states.ts";
+import { isRecentError } from "../live/node-states.ts";
 import { type NodeRef, cutText } from "../runtime/node-events.ts";
 import type { Fault } from "../runtime/fault.ts";
 import type { DeploymentResult, RuntimeState } from "../runtime/runtime.ts";
@@ -187,7 +187,7 @@ export function isNearlyFull({ freeBytes, totalBytes }: DiskSpace): boolean {
 
 function failing({ failing: nodes, nowMs }: HealthFacts): Condition[] {
   return nodes
-    .filter(({ lastErrorMs }) => nowMs - lastErrorMs < failingForMs)
+    .filter(({ lastErrorMs }) => isRecentError(lastErrorMs, nowMs))
     .toSorted((one, other) => other.lastErrorMs - one.lastErrorMs)
     .slice(0, maxFailingNodes)
     .map(({ node, errors, sinceMs, lastErrorMs, message, line }) => ({

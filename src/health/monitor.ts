@@ -1,5 +1,5 @@
 import { nodeFields } from "../live/events.ts";
-import { type NodeState, type NodeStates, isFailing } from "../live/node-states.ts";
+import { type NodeState, type NodeStates, hasErred } from "../live/node-states.ts";
 import { createListeners } from "../base/listeners.ts";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { describeFault } from "../runtime/fault.ts";
@@ -96,13 +96,11 @@ export class HealthMonitor implements Disposable {
   }
 
   /** The health of the active revision, on all replicas that run flows, as its outcome; `pending` while that is not known. */
-  outcome(): RevisionOutcome {
+  outcome({ conditions } = this.health()): RevisionOutcome {
     const active = this.#options.store.active();
     const result = resultOf(active, this.#options);
     // Exits and errors of before are conditions of the flows still, but not of this revision.
-    const worst = this.health().conditions.find(
-      ({ kind, lastMs }) => ofRevision.has(kind) && lastMs >= active.committedAtMs,
-    );
+    const worst = conditions.find(({ kind, lastMs }) => ofRevision.has(kind) && lastMs >= active.committedAtMs);
     // The result of a degraded start says more than the errors of single nodes.
     const isWorse = worst !== undefined && (result.outcome === "running" || worst.kind === "restarted");
     return isRunning(result) && isWorse
@@ -241,7 +239,7 @@ function describeWorst({ kind, message, node, line }: Condition): string {
 
 function toFailingNode(state: NodeState): FailingNode[] {
   const { node, errors, lastError, lastErrorMs, failingSinceMs: sinceMs } = state;
-  return lastError === undefined || lastErrorMs === undefined || sinceMs === undefined || !isFailing(state)
+  return lastError === undefined || lastErrorMs === undefined || sinceMs === undefined || !hasErred(state)
     ? []
     : [{ node, errors, sinceMs, lastErrorMs, message: lastError.message, line: lastError.line }];
 }

@@ -31,11 +31,20 @@ export type NodeState = {
 };
 
 /** A node is failing for this time after its last error. */
-export const failingForMs = 10 * 60_000;
+const failingForMs = 10 * 60_000;
 
-/** Whether the node has logged an error, not a warning, in the last time. */
-export function isFailing({ lastError, lastErrorMs = 0 }: NodeState, nowMs = Date.now()): boolean {
-  return lastError !== undefined && lastError.level <= LogLevel.ERROR && nowMs - lastErrorMs < failingForMs;
+/** Whether a node with this last error is failing. */
+export function isRecentError(lastErrorMs: number, nowMs: number): boolean {
+  return nowMs - lastErrorMs < failingForMs;
+}
+
+/** Whether its `lastError` is an error, not a warning. */
+export function hasErred({ lastError }: NodeState): boolean {
+  return lastError !== undefined && lastError.level <= LogLevel.ERROR;
+}
+
+export function isFailing(state: NodeState, nowMs = Date.now()): boolean {
+  return hasErred(state) && isRecentError(state.lastErrorMs ?? 0, nowMs);
 }
 
 /** Neither more nodes are remembered, nor more of their texts: flows can make them up. */

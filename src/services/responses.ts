@@ -22,19 +22,12 @@ import { callerOf, peerKey } from "../auth/caller.ts";
 import type { Deployed } from "../deployments/deployer.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
-import type { FlowsDocument } from "../flows/document.ts";
+import { type FlowsDocument, isLong } from "../flows/document.ts";
 import { toNodes } from "../flows/parse-flows.ts";
 import { outcomeMessage } from "../runtime/runtime.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { responseFormatOf } from "./rest.ts";
-
-/** Up to this size, a document is parsed and converted on the event loop. */
-const maxShortBytes = 256 * 1024;
-
-export function isLong({ json }: FlowsDocument): boolean {
-  return json.length > maxShortBytes;
-}
 
 type FlowsFormat = { readonly context: HandlerContext; readonly analysis: Pick<Analysis, "encode"> };
 

@@ -55,7 +55,8 @@ export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<type
       const { restarts } = (await store.findEntry(rev).catch(() => undefined)) ?? {};
       const replica = nameOfSelf(cluster);
       const { isStarted, by, atMs } = desired.current();
-      const { state, missingTypes } = monitor.outcome();
+      const health = monitor.health();
+      const { state, missingTypes } = monitor.outcome(health);
       const flows = stats?.process();
       return {
         runtime: toRuntime(runtime.status()),
@@ -69,7 +70,7 @@ export function runtimeService(options: RuntimeServiceOptions): ServiceImpl<type
         ...(flows !== undefined && { runtimeProcess: toProcessUsage(flows) }),
         serviceProcess: toProcessUsage(usage.process()),
         ...(disk !== undefined && { disk }),
-        health: toHealth(monitor.health()),
+        health: toHealth(health),
         ...(restarts !== undefined && { restarts }),
       };
     },

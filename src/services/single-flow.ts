@@ -14,6 +14,7 @@ import type { Change } from "../deployments/deployment.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Analysis } from "../flows/analysis/analysis.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
+import { isLong } from "../flows/document.ts";
 import { globalFlowId } from "../flows/parse-flows.ts";
 import type { FlowEdit } from "../flows/preparation/edit-flow.ts";
 import type { DeploymentFields, FlowRequest } from "../flows/preparation/prepare-deployment.ts";
@@ -23,7 +24,7 @@ import { invalidFlows, quoteInput } from "../flows/violation.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import { readDeploymentCall } from "./deployment-request.ts";
-import { encodedResponse, isLong, retainingMemory, revisionNotFound, toSetFlowsResponse } from "./responses.ts";
+import { encodedResponse, retainingMemory, revisionNotFound, toSetFlowsResponse } from "./responses.ts";
 import { parseTypeWithoutReload } from "./revisions.ts";
 
 export type SingleFlowOptions = {

@@ -78,7 +78,7 @@ export function describeCause({ cause, restoredRev }: Revision): string {
   return `${word}${cause === RevisionCause.RESTORE ? " of" : ", back to"} ${restoredRev}`;
 }
 
-/** `restarted function "f" in orders, 4 times, last at ...: it ran out of memory`. */
+/** `restarted function f in orders, 4 times, last 2026-03-01 09:30:00: it ran out of memory` */
 export function describeCondition(condition: Condition): string {
   const { kind, count, lastTime, message, nodeType, nodeName, nodeId, flowLabel, flowId } = condition;
   const name = nodeName === "" ? nodeId : nodeName;

@@ -7,7 +7,7 @@ import { FlowgateError } from "../../errors.ts";
 import { tooLargeToDecode } from "../../base/decoding-limit.ts";
 import type { CurrentCredentials } from "../configuration.ts";
 import type { Decrypt } from "../credentials.ts";
-import { type FlowsDocument, parseDocument } from "../document.ts";
+import { type FlowsDocument, isLong, parseDocument } from "../document.ts";
 import { decryptCredentials } from "../encrypted.ts";
 import { type FlowEdit, editFlow, findCreated } from "./edit-flow.ts";
 import {
@@ -63,9 +63,6 @@ const maxShortBytes = 64 * 1024;
 /** Longer bodies, of which the longest take seconds, have a thread of their own, so that they do not delay others. */
 const maxMediumBytes = 2 * 1024 * 1024;
 
-/** A document up to this size is edited on the event loop. */
-const maxShortDocumentBytes = 256 * 1024;
-
 /** A large young generation, because most objects that parsing allocates live until the end of the call. */
 const maxYoungGenerationSizeMb = 64;
 
@@ -118,7 +115,7 @@ export function openPreparation({
     },
     async editFlow(edit, { flows, credentials, kept }, caller) {
       const flowBytes = "flow" in edit ? edit.flow.length : 0;
-      if (flowBytes <= maxShortBytes && flows.json.length <= maxShortDocumentBytes) {
+      if (flowBytes <= maxShortBytes && !isLong(flows)) {
         return editFlow(edit, flows.nodes, credentials, decrypt);
       }
       const current = { credentials, kept };
@@ -127,10 +124,9 @@ export function openPreparation({
       return toFlows(expectReply(await thread.call(call, caller), "edited").outcome, current);
     },
     async findCreated(flows, caller) {
-      const { json: document } = flows;
-      return document.length <= maxShortDocumentBytes
-        ? findCreated(flows.nodes)
-        : expectReply(await large.call({ kind: "find-created", document }, caller), "found").id;
+      return isLong(flows)
+        ? expectReply(await large.call({ kind: "find-created", document: flows.json }, caller), "found").id
+        : findCreated(flows.nodes);
     },
     async prepare(request, { credentials, kept }, caller) {
       // Without the other properties of a revision, which are not sent to the thread.

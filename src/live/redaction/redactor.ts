@@ -69,9 +69,12 @@ export class Redactor {
         found.push([start + first, start + last]);
       }
     }
-    const ranges = found.length < 2 ? found : merge(found.toSorted(([one], [other]) => one - other));
-    if (ranges.length === 0) {
+    if (found.length === 0) {
       return text;
+    }
+    const ranges: Range[] = [];
+    for (const [start, end] of found.toSorted(([, one], [, other]) => one - other)) {
+      addRange(ranges, start, end);
     }
     let redacted = "";
     let from = 0;
@@ -242,18 +245,4 @@ function addRange(ranges: Range[], start: number, end: number): void {
     ranges.pop();
   }
   ranges.push([first, end]);
-}
-
-/** Merges those that overlap, of ranges in ascending order of their starts. */
-function merge(sorted: readonly Range[]): readonly Range[] {
-  const merged: Range[] = [];
-  for (const [start, end] of sorted) {
-    const last = merged.at(-1);
-    if (last !== undefined && last[1] > start) {
-      merged[merged.length - 1] = [last[0], Math.max(last[1], end)];
-    } else {
-      merged.push([start, end]);
-    }
-  }
-  return merged;
 }

@@ -59,9 +59,9 @@ test("events shows the current state and what comes, until Ctrl-C", async () => 
 
 test("logs lists what was recorded, selected by level, tab, node and time", async () => {
   await fail("logs");
-  // The outcome of the deployment can come after it.
+  // The health of the flows and the outcome of the deployment can come after it.
   const failed = expect.stringMatching(/ {2}it failed: logs/);
-  await eventually(async () => expect(await lines("logs", "-n", "2")).toContainEqual(failed));
+  await eventually(async () => expect(await lines("logs", "-n", "3")).toContainEqual(failed));
   expect(await lines("logs", "--level", "error", "--since", "1h")).toContainEqual(
     expect.stringMatching("failed: logs"),
   );

@@ -42,6 +42,9 @@ const reportMs = 1_000;
 /** After this time, statuses that were too many are tried again. */
 const retryMs = 100;
 
+/** Statuses that are cleared in one turn of the event loop. */
+const maxClearsPerTurn = 250;
+
 /**
  * Publishes what the process of the flows logs, and what happens to its nodes. Flows can write anything to its pipe, so there is a budget,
  * whether or not the process keeps to one of its own.
@@ -59,6 +62,7 @@ export class FlowEvents implements Disposable {
     charsOf: charsOfStatus,
   });
   #retry: NodeJS.Timeout | undefined;
+  #clearing: NodeJS.Immediate | undefined;
   /** The retained messages to editors, as JSON, by topic. */
   readonly #retained = new BoundedMap<string>({
     maxEntries: 100,
@@ -118,13 +122,7 @@ export class FlowEvents implements Disposable {
   /** The process of the flows has ended: what was known of its nodes is void. Their statuses are cleared, as far as the budget permits. */
   end(): void {
     this.#late.clear();
-    for (const { node, status } of this.nodes.all()) {
-      if (status !== undefined && this.#budget.take("nodeStatus", charsOfNode(node))) {
-        const subflowPath = [...(node.subflowPath ?? [])];
-        const kind = { case: "nodeStatus", value: {} } as const;
-        this.#options.hub.publish({ rev: this.#options.rev(), ...node, subflowPath, kind });
-      }
-    }
+    const shown = this.nodes.all().filter(({ status }) => status !== undefined);
     // Other replicas know of them too.
     for (const [topic] of this.#retained.entries()) {
       this.#options.hub.publish({ kind: { case: "editorMessage", value: { topic } } });
@@ -132,6 +130,7 @@ export class FlowEvents implements Disposable {
     this.#retained.clear();
     this.nodes.clear();
     this.#options.hub.forgetFlows();
+    this.#clearStatuses(shown.map(({ node }) => node));
   }
 
   /** Counts events that were dropped, here or before. */
@@ -144,6 +143,7 @@ export class FlowEvents implements Disposable {
 
   [Symbol.dispose](): void {
     clearTimeout(this.#retry);
+    clearImmediate(this.#clearing);
     this.#publishDropped();
   }
 
@@ -169,6 +169,19 @@ export class FlowEvents implements Disposable {
       this.#late.delete(key);
       this.#publishTaken(event);
     }
+  }
+
+  /** In several turns of the event loop: flows can have thousands of nodes. */
+  #clearStatuses(nodes: readonly NodeRef[]): void {
+    for (const node of nodes.slice(0, maxClearsPerTurn)) {
+      if (!this.nodes.hasStatus(node) && this.#budget.take("nodeStatus", charsOfNode(node))) {
+        const subflowPath = [...(node.subflowPath ?? [])];
+        const kind = { case: "nodeStatus", value: {} } as const;
+        this.#options.hub.publish({ rev: this.#options.rev(), ...node, subflowPath, kind });
+      }
+    }
+    const rest = nodes.slice(maxClearsPerTurn);
+    this.#clearing = rest.length > 0 ? setImmediate(() => this.#clearStatuses(rest)) : undefined;
   }
 
   /** Publishes a status that the budget permits. */

@@ -68,6 +68,10 @@ export class NodeStates {
     return [...this.#states.values()];
   }
 
+  hasStatus(node: NodeRef): boolean {
+    return this.#states.get(keyOfNode(node))?.status !== undefined;
+  }
+
   /** Those that have ended a process. */
   faults(): readonly NodeState[] {
     return this.all().filter(({ lastError }) => lastError?.level === LogLevel.FATAL);

@@ -31,6 +31,9 @@ export type WatchStart = {
 /** Each stream gets some, however many there are. */
 const minPerSecond = 10;
 
+/** The part of the memory that is still used after the oldest events were removed. */
+const keptShare = 63 / 64;
+
 /**
  * Recent events, bounded in memory, and the streams that read them. A stream is a position, not a queue of its own, so that a slow reader
  * takes no memory. What it misses is counted.
@@ -189,8 +192,13 @@ export class EventRing implements StreamSource {
   }
 
   #removeOldest(): void {
+    if (this.#bytes <= this.#capacityBytes) {
+      return;
+    }
+    // Several at once, as removal moves all that remain.
+    const keptBytes = this.#capacityBytes * keptShare;
     let removed = 0;
-    while (this.#bytes > this.#capacityBytes && removed < this.#entries.length - 1) {
+    while (this.#bytes > keptBytes && removed < this.#entries.length - 1) {
       const { seq, bytes, event } = this.#entries[removed] as StreamEntry;
       for (const stream of this.#streams) {
         stream.removed(this.#head + removed, event);
@@ -199,10 +207,8 @@ export class EventRing implements StreamSource {
       this.#startSeq = Math.max(this.#startSeq, seq);
       removed += 1;
     }
-    if (removed > 0) {
-      this.#entries.splice(0, removed);
-      this.#head += removed;
-    }
+    this.#entries.splice(0, removed);
+    this.#head += removed;
   }
 }
 

@@ -28,6 +28,9 @@ export type Lead = (seek: (seq: number) => void) => AsyncGenerator<Event, void>;
 /** What a stream may get at once. */
 const burstSeconds = 2;
 
+/** Events that a stream returns in one turn of the event loop: a snapshot may have thousands. */
+const maxPerTurn = 256;
+
 type StreamOptions = {
   readonly source: StreamSource;
   readonly filter: EventFilter;
@@ -61,6 +64,8 @@ export class EventStream extends PollableIterator<Event> {
   /** Set while an event is awaited. */
   #onReady: (() => void) | undefined;
   #bookmark: Pick<StreamEntry, "event" | "seq"> | undefined;
+  /** Events that were returned in this turn of the event loop. */
+  #returned = 0;
   #isEnded = false;
   #failure: Error | undefined;
 
@@ -83,11 +88,21 @@ export class EventStream extends PollableIterator<Event> {
     if (this.#failure !== undefined) {
       throw this.#failure;
     }
+    if (this.#returned === maxPerTurn) {
+      this.#onReady = onReady;
+      setImmediate(() => {
+        this.#returned = 0;
+        this.#wake();
+      });
+      return undefined;
+    }
     const value = this.#next ?? (this.#lead === undefined ? this.#take() : undefined);
     if (value !== undefined) {
       this.#next = undefined;
+      this.#returned += 1;
       return { done: false, value };
     }
+    this.#returned = 0;
     this.#onReady = onReady;
     if (this.#lead !== undefined) {
       void this.#readLead(this.#lead);

@@ -28,7 +28,7 @@ export type Lead = (seek: (seq: number) => void) => AsyncGenerator<Event, void>;
 /** What a stream may get at once. */
 const burstSeconds = 2;
 
-/** Events that a stream returns in one turn of the event loop: a snapshot may have thousands. */
+/** Events that a stream returns before it gives way to the event loop: a snapshot may have thousands. */
 const maxPerTurn = 256;
 
 type StreamOptions = {
@@ -64,7 +64,7 @@ export class EventStream extends PollableIterator<Event> {
   /** Set while an event is awaited. */
   #onReady: (() => void) | undefined;
   #bookmark: Pick<StreamEntry, "event" | "seq"> | undefined;
-  /** Events that were returned in this turn of the event loop. */
+  /** Events that were returned since the stream waited. */
   #returned = 0;
   #isEnded = false;
   #failure: Error | undefined;
@@ -134,7 +134,8 @@ export class EventStream extends PollableIterator<Event> {
 
   /** An event was published. */
   notify(): void {
-    if (this.#onReady !== undefined && this.#lead === undefined) {
+    const isPaused = this.#returned === maxPerTurn;
+    if (this.#onReady !== undefined && this.#lead === undefined && !isPaused) {
       this.#next ??= this.#take();
       if (this.#next !== undefined) {
         this.#wake();

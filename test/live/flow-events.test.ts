@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Event, EventSchema, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowEvents, type FlowEventsOptions } from "../../src/live/flow-events.ts";
@@ -120,6 +120,19 @@ test("a snapshot has the last status of each node, until it is cleared or the pr
     { ...inner, kind: { case: "nodeStatus", value: { text: "" } } },
     { nodeId: "g", kind: { case: "nodeStatus", value: { text: "" } } },
   ]);
+});
+
+test("many statuses are cleared in several turns of the event loop, but not those that are set again", async () => {
+  const { flows, hub, events, publish } = start({ rates: { events: unlimited, chars: unlimited } });
+  const ids = Array.from({ length: 1_000 }, (_, at) => String(at));
+  publish(...ids.map((nodeId) => ({ kind: "status" as const, nodeId, text: "on" })));
+  flows.end();
+  expect(hub.states()).toEqual([]);
+  expect(events.length).toBeLessThan(1_500);
+  publish({ kind: "status", nodeId: "999", text: "again" });
+  await vi.waitFor(() => expect(events).toHaveLength(2_000));
+  const last = new Map(events.map(({ nodeId, kind }) => [nodeId, kind.case === "nodeStatus" && kind.value.text]));
+  expect(last).toEqual(new Map(ids.map((nodeId) => [nodeId, nodeId === "999" ? "again" : ""])));
 });
 
 test("a status that was never set is not cleared", () => {

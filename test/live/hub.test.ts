@@ -162,6 +162,23 @@ test("a stream whose reader is slow is told how many events of which kind it has
   expect((await take(other, 1))[0]).toBe('dropped 1 (slow_reader) {"log":1}');
 });
 
+test("a stream gives way to the event loop while it has many events, and misses none", async () => {
+  const hub = createHub({ deliveriesPerSecond: 10_000 });
+  const stream = hub.watch(all, { afterSeq: 0 });
+  const texts = Array.from({ length: 1_000 }, (_, at) => `log ${at}`);
+  for (const text of texts) {
+    hub.publish(log(text.slice("log ".length)));
+  }
+  const first: string[] = [];
+  const poll = () => stream.poll(() => {});
+  for (let result = poll(); result?.value !== undefined; result = poll()) {
+    first.push(describe(result.value));
+  }
+  expect(first.length).toBeLessThan(500);
+  hub.publish(log("last"));
+  expect([...first, ...(await take(stream, 1_001 - first.length))]).toEqual([...texts, "log last"]);
+});
+
 test("many events are divided among the streams, but each has all errors", async () => {
   let nowMs = 1_000_000;
   const hub = createHub({ deliveriesPerSecond: 40, now: () => nowMs });

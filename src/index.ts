@@ -26,7 +26,7 @@ export type {
   TokenSelector,
   TokenStore,
 } from "./store/token-store.ts";
-export type { CredentialSets, DeploymentType, FlowNode } from "./flows/configuration.ts";
-export { formatDocument, parseDocument, type FlowsDocument } from "./flows/document.ts";
+export type { CredentialSets, DeploymentType, FlowNode } from "@flowgate/flows";
+export { formatDocument, parseDocument, type FlowsDocument } from "@flowgate/flows";
 export type { RuntimeState, RuntimeStatus } from "./runtime/runtime.ts";
-export { FlowgateError, type Reason } from "./errors.ts";
+export { FlowgateError, type Reason } from "@flowgate/flows/errors";

@@ -1,8 +1,5 @@
-import type { Configuration, FlowNode } from "../../src/flows/configuration.ts";
-import { diffFlows } from "../../src/flows/diff/diff-flows.ts";
-import { formatDiff } from "../../src/flows/diff/format-diff.ts";
-import { mergeFlows } from "../../src/flows/merge/merge-flows.ts";
-import { planDeployment } from "../../src/flows/plan/plan.ts";
+import { type Configuration, type FlowNode } from "@flowgate/flows";
+import { diffFlows, formatDiff, mergeFlows, planDeployment } from "@flowgate/flows/compare";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { functionFlows } from "../flows.ts";
 import { formatSpread, median } from "../statistics.ts";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { diffFlows } from "../../src/flows/diff/diff-flows.ts";
-import { formatDocument } from "../../src/flows/document.ts";
+import { formatDocument } from "@flowgate/flows";
+import { diffFlows } from "@flowgate/flows/compare";
 import type { FlowStore, RevisionDraft } from "../../src/store/flow-store.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
@@ -92,7 +92,7 @@ async function draftOf(configuration: readonly FlowNode[], parent: string): Prom
     deploymentType: "nodes",
     cause: "deployment",
     restoredRev: undefined,
-    flows: await formatDocument(configuration as Parameters<typeof formatDocument>[0]),
+    flows: formatDocument(configuration as Parameters<typeof formatDocument>[0]),
     credentials: new Map(),
     kept: new Map(),
     message: undefined,

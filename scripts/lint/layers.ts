@@ -5,82 +5,82 @@
  */
 type Layer = readonly [layers: string, packages?: string];
 
+/** The packages of this repository that all layers of a tree may import. */
+export const ownPackages: Readonly<Record<string, readonly string[]>> = { src: ["@flowgate/flows*"] };
+
 /** The layers of each source tree, from its base to its entries: each names only those above it. */
 export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = {
   src: {
-    "errors.ts": ["", "@bufbuild/protobuf"],
-    base: ["errors.ts"],
+    base: [""],
     "base/decoding-limit.ts": ["", "@bufbuild/protobuf* @flowgate/gateway/json"],
-    "base/json-limit.ts": ["errors.ts", "@flowgate/gateway/json"],
+    "base/json-limit.ts": ["", "@flowgate/gateway/json"],
     "telemetry/span-record.ts": ["", "@opentelemetry/api"],
     // Loaded only if an exporter is configured: the only file that imports OpenTelemetry's SDK.
     "telemetry/exporter.ts": ["telemetry/span-record.ts", "@opentelemetry/* pino"],
-    telemetry: [
-      "errors.ts telemetry/exporter.ts",
-      "@bufbuild/protobuf @connectrpc/connect* @opentelemetry/api pino prom-client",
-    ],
-    flows: ["errors.ts", "gen/* @bufbuild/protobuf* @flowgate/gateway/json-path @flowgate/gateway/json-text diff"],
-    "flows/analysis": [
-      "base errors.ts flows",
-      "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/gateway/json-path pino",
-    ],
-    "flows/preparation": [
-      "base base/decoding-limit.ts errors.ts flows",
-      "gen/* @bufbuild/protobuf @flowgate/gateway pino",
-    ],
-    store: ["base errors.ts flows", "pino"],
-    "store/sql": ["base errors.ts flows store"],
-    "store/sqlite": ["base errors.ts flows store store/sql"],
-    "store/postgres": ["base errors.ts flows store store/sql", "pg pino"],
+    telemetry: ["telemetry/exporter.ts", "@bufbuild/protobuf @connectrpc/connect* @opentelemetry/api pino prom-client"],
+    store: ["base", "pino"],
+    "store/sql": ["base store"],
+    "store/sqlite": ["base store store/sql"],
+    "store/postgres": ["base store store/sql", "pg pino"],
     // The only file that imports adapters.
     "store/open-store.ts": ["store store/postgres store/sql store/sqlite"],
-    runtime: ["base errors.ts flows store telemetry telemetry/span-record.ts", "@opentelemetry/api pino"],
+    runtime: ["base store telemetry telemetry/span-record.ts", "@opentelemetry/api pino"],
     // The only folder that loads Node-RED: node-red.ts does, and types are imported elsewhere.
-    "runtime/child": ["base flows runtime telemetry", "@flowgate/gateway/json-text @node-red/* bcryptjs"],
+    "runtime/child": ["base runtime telemetry", "@flowgate/gateway/json-text @node-red/* bcryptjs"],
     "runtime/replicas": ["base runtime store", "pino"],
     // The folder of added modules.
-    modules: ["base errors.ts runtime", "semver"],
-    live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    modules: ["base runtime", "semver"],
+    live: ["base runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     // How the flows are, as one value.
     health: ["base live runtime runtime/replicas store telemetry", "gen/* @bufbuild/protobuf*"],
     // The events of other replicas.
     "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
     "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    // The messages of the contract, from and to the documents of flows.
+    "deployments/messages": ["", "gen/* @bufbuild/protobuf @flowgate/gateway/json-path"],
+    "deployments/analysis": [
+      "base deployments/messages",
+      "gen/* @bufbuild/protobuf* @flowgate/gateway @flowgate/gateway/json-path pino",
+    ],
+    "deployments/preparation": [
+      "base base/decoding-limit.ts deployments/messages",
+      "gen/* @bufbuild/protobuf @flowgate/gateway pino",
+    ],
     deployments: [
-      "base errors.ts telemetry flows flows/analysis store runtime runtime/replicas modules live health",
+      "base telemetry deployments/messages deployments/analysis store runtime runtime/replicas modules live health",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
-    auth: ["base errors.ts store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],
+    auth: ["base store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],
     services: [
-      "base base/json-limit.ts errors.ts telemetry flows flows/analysis flows/preparation store runtime runtime/replicas modules auth deployments live health live/replicas",
+      "base base/json-limit.ts telemetry deployments/messages deployments/analysis deployments/preparation store runtime runtime/replicas modules auth deployments live health live/replicas",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@flowgate/gateway/server"],
     "server/http": ["base auth", "@flowgate/gateway @flowgate/gateway/server pino"],
     "server/pipeline": [
-      "base errors.ts telemetry auth server/http server/memory",
+      "base telemetry auth server/http server/memory",
       "@bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
     "server/pipeline/guards": [
-      "errors.ts telemetry auth server/http server/pipeline",
+      "telemetry auth server/http server/pipeline",
       "@bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
     "server/endpoints": [
-      "errors.ts telemetry auth server/http server/pipeline server/pipeline/guards",
+      "telemetry auth server/http server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
     // What browsers open.
     "server/pages": [
-      "base errors.ts auth server/http server/pipeline",
+      "base auth server/http server/pipeline",
       "@fastify/cookie @fastify/static @flowgate/gateway fastify light-my-request pino",
     ],
     server: [
-      "base/decoding-limit.ts errors.ts telemetry auth server/endpoints server/http server/memory server/pages server/pipeline server/pipeline/guards",
+      "base/decoding-limit.ts telemetry auth server/endpoints server/http server/memory server/pages server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway* pino",
     ],
     // Node-RED's tools, on a listener of their own.
     "node-red": [
-      "base base/json-limit.ts errors.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
+      "base base/json-limit.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
     ],
     options: [
@@ -88,23 +88,23 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "@flowgate/gateway/json-path zod",
     ],
     app: [
-      `base errors.ts telemetry telemetry/span-record.ts flows flows/analysis flows/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live health live/replicas live/webhooks
+      `base telemetry telemetry/span-record.ts deployments/analysis deployments/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live health live/replicas live/webhooks
         services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards options node-red`,
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
-    "index.ts": ["errors.ts flows store store/open-store.ts runtime options app"],
+    "index.ts": ["store store/open-store.ts runtime options app"],
     // What commands do. Those that call a service load nothing of one.
     cli: [
-      "base errors.ts flows",
+      "base",
       `gen/* @bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway openid-client
         @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
     ],
     "cli/node-red": [
-      "base flows runtime modules auth services options cli",
+      "base runtime modules auth services options cli",
       "gen/* @bufbuild/protobuf* @connectrpc/connect acorn yaml",
     ],
     "cli/service": [
-      "base errors.ts store store/open-store.ts runtime modules auth options cli",
+      "base store store/open-store.ts runtime modules auth options cli",
       "@bufbuild/protobuf @flowgate/client commander zod",
     ],
     // The definitions of the commands.
@@ -116,6 +116,13 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "cli/run.ts": ["cli cli/command-line.ts cli/service", "commander"],
     "cli/main.ts": ["store/open-store.ts app cli cli/run.ts cli/service"],
     "cli/executable.ts": ["base store/open-store.ts runtime app cli cli/run.ts cli/service"],
+  },
+
+  // No Node.js: it runs in browsers too.
+  "packages/flows/src": {
+    ".": ["", "@flowgate/gateway/json-path @flowgate/gateway/json-text diff"],
+    // Credentials as Node-RED encrypts them.
+    "encrypted.ts": [".", "@flowgate/gateway/json-text"],
   },
 
   "packages/gateway/src": {
@@ -205,5 +212,6 @@ export const loaders: ReadonlySet<string> = new Set([
 export const browserLayers: ReadonlySet<string> = new Set([
   "packages/gateway/src/client",
   "packages/client/src",
+  "packages/flows/src",
   ...["api", "components", "flow-view", "pages", "texts"].map((folder) => `packages/console/src/${folder}`),
 ]);

@@ -1,5 +1,5 @@
 import { dirname, join, relative, sep } from "node:path";
-import { browserLayers, loaders, trees } from "./layers.ts";
+import { browserLayers, loaders, ownPackages, trees } from "./layers.ts";
 
 type Layer = { readonly path: string; readonly imports: ReadonlySet<string>; readonly packages: readonly string[] };
 
@@ -7,9 +7,9 @@ type Layer = { readonly path: string; readonly imports: ReadonlySet<string>; rea
 const layers: readonly Layer[] = Object.entries(trees)
   .flatMap(([tree, rows]) =>
     Object.entries(rows).map(([path, [imports, packages = ""]]) => ({
-      path: path === "." ? tree : `${tree}/${path}`,
-      imports: new Set(words(imports).map((word) => `${tree}/${word}`)),
-      packages: words(packages),
+      path: join(tree, path),
+      imports: new Set(words(imports).map((word) => join(tree, word))),
+      packages: [...words(packages), ...(ownPackages[tree] ?? [])],
     })),
   )
   .toSorted((one, other) => other.path.length - one.path.length);

@@ -9,7 +9,7 @@ import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
 import { leafOf, replicaAddress } from "./replica-events.ts";
 import { openNodeRed } from "./node-red.ts";
 import { openRuntimes } from "./runtimes.ts";
-import { openAnalysis } from "../flows/analysis/analysis.ts";
+import { openAnalysis } from "../deployments/analysis/analysis.ts";
 import { type Options, OptionsError, type OptionsInput, parseOptions } from "../options/parse.ts";
 import { FlowStats } from "../runtime/flow-stats.ts";
 import { reportReplica } from "../runtime/replicas/runs.ts";

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { DeploymentEvents } from "../deployments/deployment-events.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { JoinedFeed } from "../live/feed.ts";
 import { FlowEvents } from "../live/flow-events.ts";
 import { EventHub } from "../live/hub.ts";

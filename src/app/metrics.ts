@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { deploymentTypeNames } from "../flows/configuration.ts";
+import { deploymentTypeNames } from "@flowgate/flows";
 import { isLoopback } from "../base/addresses.ts";
 import type { HealthMonitor } from "../health/monitor.ts";
 import { healthStates } from "../store/health.ts";

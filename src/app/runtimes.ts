@@ -8,7 +8,7 @@ import { ModuleSets } from "../deployments/module-sets.ts";
 import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
-import type { Analysis } from "../flows/analysis/analysis.ts";
+import type { Analysis } from "../deployments/analysis/analysis.ts";
 import { publishHealth } from "../health/events.ts";
 import { readEarlierExits } from "../health/earlier-exits.ts";
 import { HealthMonitor } from "../health/monitor.ts";

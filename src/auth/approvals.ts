@@ -1,4 +1,4 @@
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { allows, deployUnapproved } from "./permissions.ts";
 import { type Changed, describePart, listParts } from "./tab-access.ts";
 

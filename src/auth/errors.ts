@@ -1,6 +1,6 @@
 import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import { TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
-import { FlowgateError, type Reason } from "../errors.ts";
+import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 
 /** A call that requires a token has none. */
 export function noToken(): FlowgateError {

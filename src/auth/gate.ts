@@ -4,7 +4,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { type AccessRule, type AccessRules, allows, allowsOnTabs } from "./permissions.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { Authenticator } from "./authenticator.ts";
-import { FlowgateError, type Reason } from "../errors.ts";
+import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 import { type Principal, originOf, peerKey, principalKey } from "./caller.ts";
 import { insufficientScope, invalidToken, noIdentity, noToken } from "./errors.ts";
 import { TabAccess, tabAccessKey } from "./tab-access.ts";

@@ -3,7 +3,7 @@ import { type JWTPayload, type JWTVerifyGetKey, decodeJwt, errors, jwtVerify } f
 import type { Logger } from "pino";
 import type { ClaimRule, TokenIssuer } from "./accounts.ts";
 import type { Principal } from "./caller.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { invalidToken } from "./errors.ts";
 import { type KeySet, type KeySource, openKeySet } from "./key-set.ts";
 

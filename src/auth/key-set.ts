@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { type JWTVerifyGetKey, createLocalJWKSet, errors } from "jose";
 import type { Logger } from "pino";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 
 /** Where the public keys of an issuer are, as a JSON Web Key Set (RFC 7517, section 5). */
 export type KeySource = { readonly url: string } | { readonly file: string };

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { HandlerContext } from "@connectrpc/connect";
 import { createRerun } from "../base/rerun.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { TokenStore } from "../store/token-store.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { type Principal, peerKey, principalKey } from "./caller.ts";

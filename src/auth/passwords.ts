@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { createFairQueue } from "../base/fair-queue.ts";
 import { type BcryptHash, hashArgon2id, type PasswordHash, verifyArgon2id } from "../base/password-hash.ts";
 import { programFile } from "../base/program-file.ts";
-import type { FlowgateError } from "../errors.ts";
+import type { FlowgateError } from "@flowgate/flows/errors";
 import type { BcryptRequest, BcryptResult } from "./bcrypt-worker.ts";
 import { tokenError } from "./errors.ts";
 

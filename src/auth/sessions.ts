@@ -1,4 +1,4 @@
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { systemOrigin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import type { SignInSettings, TokenIssuer } from "./accounts.ts";

@@ -1,4 +1,4 @@
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Origin } from "../store/audit-store.ts";
 import type { SignInSettings } from "./accounts.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";

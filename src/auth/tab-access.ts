@@ -1,5 +1,5 @@
 import { createContextKey } from "@connectrpc/connect";
-import type { FlowgateError } from "../errors.ts";
+import type { FlowgateError } from "@flowgate/flows/errors";
 import { insufficientTabs } from "./errors.ts";
 import { tabsOf } from "./permissions.ts";
 

@@ -1,4 +1,4 @@
-import type { FlowgateError } from "../errors.ts";
+import type { FlowgateError } from "@flowgate/flows/errors";
 import type { Origin } from "../store/audit-store.ts";
 import type { Audience } from "./audiences.ts";
 import type { ClientKind } from "./caller.ts";

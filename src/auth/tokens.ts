@@ -1,5 +1,5 @@
 import { hash, randomBytes } from "node:crypto";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { AuditRecord, Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
 import type { Principal } from "./caller.ts";

@@ -1,5 +1,5 @@
 import { scanStructure } from "@flowgate/gateway/json";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 
 /** More is not JSON that is parsed on the event loop: flows are read by the gateway. */
 const maxBytes = 1024 * 1024;

@@ -2,9 +2,9 @@ import { dirname, extname } from "node:path";
 
 /** The modules that are started in a thread or process of their own. */
 export const programs = [
-  "flows/analysis/thread",
   "auth/bcrypt-worker",
-  "flows/preparation/thread",
+  "deployments/analysis/thread",
+  "deployments/preparation/thread",
   "live/redaction/thread",
   "runtime/child/main",
   "store/sqlite/journal-thread",

@@ -1,5 +1,5 @@
 import type { Transferable } from "node:worker_threads";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { createFairQueue } from "./fair-queue.ts";
 import { openThread, type Thread, type ThreadOptions } from "./thread.ts";
 

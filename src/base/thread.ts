@@ -1,6 +1,6 @@
 import { getHeapStatistics } from "node:v8";
 import { type MessagePort, parentPort, type ResourceLimits, type Transferable, Worker } from "node:worker_threads";
-import { FlowgateError, type Reason } from "../errors.ts";
+import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 
 /** A worker thread that is started on demand and stopped when it has been idle for a while. */
 export interface Thread<Request, Reply> extends AsyncDisposable {

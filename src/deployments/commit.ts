@@ -1,7 +1,7 @@
-import type { Merge } from "../flows/analysis/analysis.ts";
-import type { KeptCredentials } from "../flows/configuration.ts";
-import type { ChangedContainer } from "../flows/diff/changed-containers.ts";
-import { FlowgateError } from "../errors.ts";
+import type { Merge } from "./analysis/analysis.ts";
+import type { KeptCredentials } from "@flowgate/flows";
+import type { ChangedContainer } from "@flowgate/flows/compare";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { RevisionDraft } from "../store/flow-store.ts";
 import { type DraftWrites, LaterWrites } from "../store/node-credentials.ts";
 import type { Revision } from "../store/revision.ts";

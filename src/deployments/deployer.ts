@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import { FlowgateError, type Reason } from "../errors.ts";
-import type { DeploymentType } from "../flows/configuration.ts";
+import { FlowgateError, type Reason } from "@flowgate/flows/errors";
+import type { DeploymentType } from "@flowgate/flows";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { AuditStore } from "../store/audit-store.ts";
 import { RepeatedRequest, type FlowStore } from "../store/flow-store.ts";

@@ -1,12 +1,10 @@
 import { createHash } from "node:crypto";
 import type { Context } from "@opentelemetry/api";
-import type { Analysis } from "../flows/analysis/analysis.ts";
-import type { NodeChanges } from "../flows/analysis/node-changes.ts";
-import { FlowgateError } from "../errors.ts";
-import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
-import type { ChangedContainer } from "../flows/diff/changed-containers.ts";
-import type { SubmittedCredentials } from "../flows/credentials.ts";
-import type { FlowsDocument } from "../flows/document.ts";
+import type { Analysis } from "./analysis/analysis.ts";
+import type { NodeChanges } from "./analysis/node-changes.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
+import type { CredentialSets, DeploymentType, SubmittedCredentials, FlowsDocument } from "@flowgate/flows";
+import type { ChangedContainer } from "@flowgate/flows/compare";
 import type { WantedModule } from "../modules/set.ts";
 import type { Approval, FlowStore, RevisionDraft } from "../store/flow-store.ts";
 import type { Origin } from "../store/audit-store.ts";

@@ -1,5 +1,5 @@
 import { type Event, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import type { AffectedNodes } from "../flows/plan/affected-nodes.ts";
+import type { AffectedNodes } from "@flowgate/flows/compare";
 import type { EventHub } from "../live/hub.ts";
 import { cutText } from "../runtime/node-events.ts";
 import type { RevisionResult, Runtime } from "../runtime/runtime.ts";

@@ -1,8 +1,8 @@
 import { DeploymentErrorReason, DeploymentErrorSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { FlowgateError } from "../errors.ts";
-import type { Merge } from "../flows/analysis/analysis.ts";
-import type { NodeChanges } from "../flows/analysis/node-changes.ts";
-import { quoteInput } from "../flows/violation.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
+import type { Merge } from "./analysis/analysis.ts";
+import type { NodeChanges } from "./analysis/node-changes.ts";
+import { quoteInput } from "@flowgate/flows";
 import { describeMismatch } from "../store/flow-store.ts";
 import type { RevisionEntry } from "../store/revision.ts";
 import { toRevision } from "./revision-message.ts";

@@ -1,6 +1,12 @@
-import type { CredentialSets, KeptCredentials } from "../flows/configuration.ts";
-import { type SubmittedCredentials, mergeSet, parseCredentialSet, placeholder } from "../flows/credentials.ts";
-import { findTypes } from "../flows/document.ts";
+import {
+  type CredentialSets,
+  type KeptCredentials,
+  type SubmittedCredentials,
+  mergeSet,
+  parseCredentialSet,
+  placeholder,
+  findTypes,
+} from "@flowgate/flows";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { DraftWrites } from "../store/node-credentials.ts";
 import type { Revision } from "../store/revision.ts";

@@ -1,6 +1,5 @@
 import type { Logger } from "pino";
-import type { FlowsDocument } from "../flows/document.ts";
-import { needsModule } from "../flows/plan/requirements.ts";
+import { type FlowsDocument, needsModule } from "@flowgate/flows";
 import type { InstalledModule } from "../modules/catalog.ts";
 import { isModuleFailure } from "../modules/errors.ts";
 import type { Modules } from "../modules/modules.ts";

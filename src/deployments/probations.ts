@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
-import type { Analysis } from "../flows/analysis/analysis.ts";
-import type { DeploymentType } from "../flows/configuration.ts";
-import type { AffectedNodes } from "../flows/plan/affected-nodes.ts";
+import type { Analysis } from "./analysis/analysis.ts";
+import type { DeploymentType } from "@flowgate/flows";
+import type { AffectedNodes } from "@flowgate/flows/compare";
 import { toOutcome } from "../health/monitor.ts";
 import type { EventHub } from "../live/hub.ts";
 import { deploymentWaitMs, restartsAllNodes } from "../runtime/deployment-queue.ts";

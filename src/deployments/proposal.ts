@@ -1,9 +1,16 @@
 import { createHash, hash, randomBytes } from "node:crypto";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { type Credentials, CredentialsSchema, NodeCredentialsSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { type Decrypt, mergeCredentials, placeholder, type SubmittedCredentials } from "../flows/credentials.ts";
-import { findTypes, type FlowsDocument } from "../flows/document.ts";
-import { isJsonObject } from "../flows/json.ts";
+import { CredentialsSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import {
+  type Decrypt,
+  mergeCredentials,
+  placeholder,
+  type SubmittedCredentials,
+  type SubmittedSets,
+  findTypes,
+  type FlowsDocument,
+  isJsonObject,
+} from "@flowgate/flows";
 import type { ProposalContent, ProposedDeployment, ProposedModule } from "../store/proposal-store.ts";
 import type { Change } from "./deployment.ts";
 
@@ -70,13 +77,23 @@ type Stored = {
   readonly topLevel: string | null;
 };
 
+export function encodeSets({ nodes, encrypted }: SubmittedSets): Uint8Array {
+  const message = create(CredentialsSchema, {
+    nodes: Object.fromEntries(
+      Object.entries(nodes).map(([id, { values, map }]) => [id, { values, ...(map !== undefined && { map }) }]),
+    ),
+    ...(encrypted !== undefined && { encrypted }),
+  });
+  return toBinary(CredentialsSchema, message);
+}
+
 /** The credentials of a request as text, with random bytes. */
 export function formatSubmitted({ inline, topLevel }: SubmittedCredentials): string {
   return JSON.stringify({
     salt: randomBytes(32).toString("base64url"),
     // Entries instead of objects, because "__proto__" is a valid node id.
     inline: Array.from(inline, ([id, set]) => [id, [...set]]),
-    topLevel: topLevel === undefined ? null : Buffer.from(toBinary(CredentialsSchema, topLevel)).toString("base64"),
+    topLevel: topLevel === undefined ? null : Buffer.from(encodeSets(topLevel)).toString("base64"),
   } satisfies Stored);
 }
 
@@ -125,21 +142,18 @@ function maskSets<Value>(
   );
 }
 
-function maskNodes({ nodes, encrypted }: Credentials, mask: () => string): Credentials {
+function maskNodes({ nodes, encrypted }: SubmittedSets, mask: () => string): SubmittedSets {
   const maskAll = (values: object): { [name: string]: string } =>
     Object.fromEntries(
       Object.entries(values).map(([name, value]) => [name, typeof value === "string" ? mask() : value]),
     );
-  return create(CredentialsSchema, {
+  return {
     nodes: Object.fromEntries(
       Object.entries(nodes).map(([id, { values, map }]) => [
         id,
-        create(NodeCredentialsSchema, {
-          values: maskAll(values),
-          ...(map !== undefined && isJsonObject(map) && { map: maskAll(map) }),
-        }),
+        { values: maskAll(values), map: map !== undefined && isJsonObject(map) ? maskAll(map) : undefined },
       ]),
     ),
-    ...(encrypted !== undefined && { encrypted }),
-  });
+    encrypted,
+  };
 }

@@ -1,9 +1,7 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
-import type { FlowNode } from "../flows/configuration.ts";
-import { formatDocument } from "../flows/document.ts";
-import { nameOf } from "../flows/nodes.ts";
-import { findTab, replaceNodes } from "../flows/single-flow.ts";
+import { type FlowNode, formatDocument, nameOf } from "@flowgate/flows";
+import { findTab, replaceNodes } from "./messages/single-flow.ts";
 import type { Fault } from "../runtime/fault.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { systemOrigin } from "../store/audit-store.ts";
@@ -126,7 +124,7 @@ function disableChange(node: FlowNode): Change {
     async apply({ flows, credentials }) {
       const replaced = new Set(flows.nodes.filter(({ id }) => id === node.id));
       const nodes = replaceNodes(flows.nodes, replaced, [disabled]);
-      return { flows: await formatDocument(nodes), credentials, submitted: { inline: new Map(), topLevel: undefined } };
+      return { flows: formatDocument(nodes), credentials, submitted: { inline: new Map(), topLevel: undefined } };
     },
     identity: () => [node.id],
   };

@@ -1,4 +1,4 @@
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 
 /**
  * Sequence numbers of events are increasing, also across restarts of the service: the first one of a process is the time, in

@@ -4,7 +4,7 @@ import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, sta
 import { dirname, join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { hasCode } from "../base/error-code.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import {
   addingPrefix,
   ensureModulesDir,

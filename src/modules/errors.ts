@@ -1,5 +1,5 @@
 import { hasCode } from "../base/error-code.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { isModuleName, isVersionRange } from "../runtime/folders.ts";
 import type { NpmError } from "./npm.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import semver from "semver";
 import { addressOf, listen } from "../base/addresses.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { type PackageManifest, readPackageManifest } from "./tarball.ts";
 
 type Tarball = { readonly file: string; readonly manifest: PackageManifest };

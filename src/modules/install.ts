@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { readDisabled, splitSetId } from "../runtime/disabled.ts";
 import { type ModuleSpec, isVersionRange } from "../runtime/folders.ts";
 import { readCertainManifest } from "../runtime/manifest.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { readDisabled } from "../runtime/disabled.ts";
 import type { ModuleLists } from "../runtime/messages.ts";
 import { listAdditions, modulesDirName, previousModulesDir } from "../runtime/folders.ts";

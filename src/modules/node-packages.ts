@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Fields, isFields } from "../base/fields.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { isWithin } from "../runtime/folders.ts";
 import { readManifest } from "../runtime/manifest.ts";
 import { readNodeDependencies, sortByNodeDependencies } from "../runtime/node-dependencies.ts";

@@ -1,5 +1,5 @@
 import semver from "semver";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { isModuleName, isVersionRange, maxModules } from "../runtime/folders.ts";
 import type { InstalledModule } from "./catalog.ts";
 import { explainReserved } from "./core-nodes.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { isModuleName, isVersionRange } from "../runtime/folders.ts";
 import { ArchiveError } from "./archive.ts";
 import { explainReserved } from "./core-nodes.ts";

@@ -6,7 +6,7 @@ import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { type Principal, peerKey, principalKey } from "../auth/caller.ts";
 import { type CallerAuthenticator, createAccessCheck, type PermissionCheck } from "../auth/gate.ts";
 import type { AccessRule } from "../auth/permissions.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Origin } from "../store/audit-store.ts";
 import { createTrust } from "../server/pipeline/client.ts";
 import { createHostCheck, isCrossOrigin } from "../server/pipeline/guards/browser-safety.ts";

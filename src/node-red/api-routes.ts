@@ -7,7 +7,7 @@ import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { requires } from "./access.ts";
 import { messageHeader } from "./editor/deploy-message.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { addAuthRoutes, type AuthRoutesOptions } from "./auth-routes.ts";
 import type { ServiceCalls } from "./service-calls.ts";
 import { authService, type LoginAuthenticator } from "../services/auth.ts";

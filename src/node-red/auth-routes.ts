@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { originOf, publicRoute, type RouteAccess } from "./access.ts";
 import { NodeRedError } from "./errors.ts";
 import { editorRequestSeconds, type EditorSignIn } from "../auth/editor-sign-in.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { readCookie } from "../server/pipeline/session-cookie.ts";
 
 export type AuthRoutesOptions = {

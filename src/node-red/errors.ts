@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Logger } from "pino";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { FlowgateError, type Reason } from "../errors.ts";
+import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 import { headersOf, internalMessage, toConnectError } from "../server/pipeline/errors.ts";
 
 /** What Node-RED's tools expect of an error: a status, and `{code, message}`, which are absent for a lack of authorization. */

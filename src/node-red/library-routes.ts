@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { LibraryService } from "../../gen/flowgate/v1/library_pb.ts";
 import { requires } from "./access.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { isFields } from "../base/fields.ts";
 import type { Palette } from "./palette/palette.ts";
 import { peerKey } from "../auth/caller.ts";

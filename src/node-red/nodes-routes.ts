@@ -7,7 +7,7 @@ import { type PathRequest, acceptedLanguage, sendSet, sendTemplates, wantsJson }
 import type { ServiceCalls } from "./service-calls.ts";
 import { ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
 import { isFields } from "../base/fields.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 
 export type NodesRoutesOptions = {
   readonly palette: Palette;

@@ -12,7 +12,7 @@ import { NodeRedError } from "./errors.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { OpenCalls } from "../auth/open-calls.ts";
 import { callerHeaders } from "../runtime/node-permissions.ts";
 import type { Redact } from "../runtime/redaction.ts";

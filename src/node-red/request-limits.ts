@@ -1,7 +1,7 @@
 import { smallBodyBytes } from "@flowgate/gateway/server";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { clientKeyOf, peerKey } from "../auth/caller.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { createClientCounter } from "../server/http/client-counter.ts";
 import type { MemoryBudget, MemoryReservation } from "../server/memory/memory-budget.ts";
 import type { Observer } from "../telemetry/observer.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { publicRoute } from "./access.ts";
 import { addApiRoutes, type ApiRoutesOptions } from "./api-routes.ts";
 import { addEditorRoutes, type EditorRoutesOptions } from "./editor/routes.ts";

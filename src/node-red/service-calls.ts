@@ -16,7 +16,7 @@ import {
 } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { headersOf } from "./access.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Gate } from "../server/pipeline/errors.ts";
 
 type Routes = (router: ConnectRouter) => unknown;

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf, requires, type RouteAccess } from "./access.ts";
 import { toolPermissions } from "../auth/audiences.ts";
 import { type Fields, isFields } from "../base/fields.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { readEditorSettings } from "../runtime/editor-procedures.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { DocumentStore } from "../store/document-store.ts";

@@ -1,6 +1,6 @@
 import type { ClientHttp2Session } from "node:http2";
 import { Duplex } from "node:stream";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 
 /** Connections that are open at once. */
 const maxOpen = 16;

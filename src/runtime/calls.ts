@@ -1,5 +1,5 @@
 import { isFields } from "../base/fields.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Call, Reply } from "./messages.ts";
 import { createReadText } from "./node-events.ts";
 import { maxLineChars } from "./output.ts";

@@ -1,6 +1,5 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
-import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
-import { type CredentialSet, changedCredentials } from "../flows/credential-sets.ts";
+import { type CredentialSets, type DeploymentType, type CredentialSet, changedCredentials } from "@flowgate/flows";
 import type { Revision } from "../store/revision.ts";
 import { formatTraceparent } from "../telemetry/trace.ts";
 import type { Deploy, FlowsDeployed } from "./messages.ts";

@@ -1,5 +1,5 @@
 import { type Fields, isFields } from "../base/fields.ts";
-import type { CredentialValue, DeploymentType } from "../flows/configuration.ts";
+import type { CredentialValue, DeploymentType } from "@flowgate/flows";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";
 import type { Certificate, FlowSettings } from "./flow-settings.ts";

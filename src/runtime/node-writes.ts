@@ -1,10 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isFields } from "../base/fields.ts";
-import type { CredentialSets, CredentialValue } from "../flows/configuration.ts";
-import { type CredentialSet, isSameSet } from "../flows/credential-sets.ts";
+import {
+  type CredentialSets,
+  type CredentialValue,
+  type CredentialSet,
+  isSameSet,
+  findJsonViolation,
+  findKeyViolation,
+} from "@flowgate/flows";
 import type { LogEntry } from "./messages.ts";
 import type { Redact } from "./redaction.ts";
-import { findJsonViolation, findKeyViolation } from "../flows/violation.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import { writtenLimits } from "../store/node-credentials.ts";
 import type { Revision } from "../store/revision.ts";

@@ -1,4 +1,4 @@
-import type { CredentialSets } from "../flows/configuration.ts";
+import type { CredentialSets } from "@flowgate/flows";
 
 /** Removes the values of credentials from a text. `isCut`: it may end within one. */
 export type Redact = (text: string, isCut: boolean) => string;

@@ -1,4 +1,4 @@
-import type { DeploymentType } from "../flows/configuration.ts";
+import type { DeploymentType } from "@flowgate/flows";
 import { restartsAllNodes } from "./deployment-queue.ts";
 import { hasModules } from "./folders.ts";
 import type { CompleteOptions } from "./options.ts";

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { Context } from "@opentelemetry/api";
 import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
-import type { CredentialSets } from "../flows/configuration.ts";
+import type { CredentialSets } from "@flowgate/flows";
 import type { ContextValues } from "./context-values.ts";
 import { type ProcessExit, RuntimeProcess } from "./child-process.ts";
 import {

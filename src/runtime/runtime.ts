@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Context } from "@opentelemetry/api";
-import type { DeploymentType } from "../flows/configuration.ts";
+import type { DeploymentType } from "@flowgate/flows";
 import type { Revision } from "../store/revision.ts";
 import type { CallOptions, Procedure } from "./calls.ts";
 import type { Fault } from "./fault.ts";

@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../base/listeners.ts";
-import { FlowgateError } from "../errors.ts";
-import type { DeploymentType } from "../flows/configuration.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
+import type { DeploymentType } from "@flowgate/flows";
 import type { Revision } from "../store/revision.ts";
 import { logBoundary, withLauncher } from "./boundary.ts";
 import { type CallOptions, type Procedure, flowsStopped } from "./calls.ts";

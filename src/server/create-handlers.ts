@@ -5,7 +5,7 @@ import { access } from "../../gen/flowgate/v1/access_pb.ts";
 import { Health as HealthService } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import type { Logger } from "pino";
 import type { PermissionCheck } from "../auth/gate.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Tracing, activateTrace } from "../telemetry/trace.ts";
 import { createErrorLog, type Gate, toConnectError, toFailure } from "./pipeline/errors.ts";

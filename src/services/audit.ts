@@ -8,7 +8,7 @@ import {
   type AuditService,
 } from "../../gen/flowgate/v1/audit_pb.ts";
 import { enumValue, enumWord } from "../base/enums.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { formatHead, parseHead, type AuditEntry, type AuditKind, type AuditStore } from "../store/audit-store.ts";
 import { formatPageToken, parsePageToken, readPageSize, readTimestampMs } from "./lists.ts";
 

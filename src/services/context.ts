@@ -4,8 +4,8 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { ContextService } from "../../gen/flowgate/v1/context_pb.ts";
 import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/caller.ts";
-import { FlowgateError } from "../errors.ts";
-import { quoteInput } from "../flows/violation.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
+import { quoteInput } from "@flowgate/flows";
 import type { Procedure } from "../runtime/calls.ts";
 import {
   type ContextScope,

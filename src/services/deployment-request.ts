@@ -1,6 +1,5 @@
-import { toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { CredentialsSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
+import { OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { Approvals } from "../auth/approvals.ts";
 import { callerOf, originOf, peerKey, principalKey } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
@@ -8,17 +7,22 @@ import { allows } from "../auth/permissions.ts";
 import { tabAccessKey } from "../auth/tab-access.ts";
 import type { Caller } from "../base/shared-threads.ts";
 import type { Change, DeploymentCall } from "../deployments/deployment.ts";
-import { FlowgateError } from "../errors.ts";
-import type { CredentialSets, CurrentCredentials } from "../flows/configuration.ts";
-import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
-import { findTypes } from "../flows/document.ts";
-import type { Preparation } from "../flows/preparation/preparation.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
+import {
+  type CredentialSets,
+  type CurrentCredentials,
+  type Decrypt,
+  mergeCredentials,
+  findTypes,
+} from "@flowgate/flows";
+import { encodeSets } from "../deployments/proposal.ts";
+import type { Preparation } from "../deployments/preparation/preparation.ts";
 import type {
   DeploymentFields,
   FlowsRequest,
   PreparedDeployment,
   PreparedOutcome,
-} from "../flows/preparation/prepare-deployment.ts";
+} from "../deployments/preparation/prepare-deployment.ts";
 import { parseWanted } from "../modules/set.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { assertSingleKey, decodeHeaderText, readConditions } from "./rest.ts";
@@ -170,7 +174,7 @@ export function toChange(
       rev ?? "",
       flows.json,
       JSON.stringify(Array.from(submitted.inline, ([id, set]) => [id, [...set]])),
-      submitted.topLevel === undefined ? "" : toBinary(CredentialsSchema, submitted.topLevel),
+      submitted.topLevel === undefined ? "" : encodeSets(submitted.topLevel),
       ...(modules.length === 0 ? [] : [JSON.stringify(modules)]),
     ],
   };

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { peerKey } from "../auth/caller.ts";
 import { proposalClosed, proposalStale } from "../deployments/errors.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { FlowStore } from "../store/flow-store.ts";
 import { type ProposalContent, type ProposalEntry, type ProposalStore, stateOf } from "../store/proposal-store.ts";
 

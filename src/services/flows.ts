@@ -8,8 +8,8 @@ import {
   type PlanFlowsResponse,
   PlanFlowsResponseSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { Analysis } from "../flows/analysis/analysis.ts";
-import type { Preparation } from "../flows/preparation/preparation.ts";
+import type { Analysis } from "../deployments/analysis/analysis.ts";
+import type { Preparation } from "../deployments/preparation/preparation.ts";
 import type { Approvals } from "../auth/approvals.ts";
 import { callerOf, principalKey } from "../auth/caller.ts";
 import { allows } from "../auth/permissions.ts";
@@ -20,8 +20,8 @@ import { conflict } from "../deployments/errors.ts";
 import { keepCredentials } from "../deployments/kept-credentials.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import type { HealthMonitor } from "../health/monitor.ts";
-import type { Decrypt, SubmittedCredentials } from "../flows/credentials.ts";
-import type { RuntimeView } from "../flows/plan/plan.ts";
+import type { Decrypt, SubmittedCredentials } from "@flowgate/flows";
+import type { RuntimeView } from "@flowgate/flows/compare";
 import type { Modules } from "../modules/modules.ts";
 import { parseWanted } from "../modules/set.ts";
 import type { Runtime } from "../runtime/runtime.ts";

@@ -1,4 +1,4 @@
-import type { KnownModule } from "../flows/plan/requirements.ts";
+import type { KnownModule } from "@flowgate/flows";
 import type { Modules } from "../modules/modules.ts";
 import type { WantedModule } from "../modules/set.ts";
 

@@ -3,7 +3,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { LibraryService } from "../../gen/flowgate/v1/library_pb.ts";
 import { originOf } from "../auth/caller.ts";
 import { explainJsonLimit } from "../base/json-limit.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { type DocumentStore, maxDetailsBytes } from "../store/document-store.ts";
 
 const maxPathChars = 255;

@@ -1,6 +1,6 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { readFilter, recordedCases } from "../live/events.ts";
 import type { Journal } from "../live/journal.ts";
 import { formatPosition, parsePosition } from "../live/position.ts";

@@ -7,7 +7,7 @@ import type {
   NodeStateSchema,
 } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { type NodeState, isFailing } from "../live/node-states.ts";
 import { maxCount } from "../runtime/node-events.ts";
 import { readPageSize } from "./lists.ts";

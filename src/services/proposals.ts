@@ -26,7 +26,7 @@ import {
   proposedChange,
 } from "../deployments/proposal.ts";
 import { outcomes } from "../deployments/revision-message.ts";
-import { FlowgateError, type Reason } from "../errors.ts";
+import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 import type { EventInit } from "../live/events.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { ProposalEntry, ProposalLimits, ProposalStore } from "../store/proposal-store.ts";

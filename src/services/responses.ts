@@ -16,14 +16,14 @@ import {
   type Node,
   type SetFlowsResponseSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { Analysis } from "../flows/analysis/analysis.ts";
-import type { EncodedResponse, ResponseFormat } from "../flows/analysis/messages.ts";
+import type { Analysis } from "../deployments/analysis/analysis.ts";
+import type { EncodedResponse, ResponseFormat } from "../deployments/analysis/messages.ts";
 import { callerOf, peerKey } from "../auth/caller.ts";
 import type { Deployed } from "../deployments/deployer.ts";
 import { outcomes } from "../deployments/revision-message.ts";
-import { FlowgateError } from "../errors.ts";
-import { type FlowsDocument, isLong } from "../flows/document.ts";
-import { toNodes } from "../flows/parse-flows.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
+import { type FlowsDocument, isLong } from "@flowgate/flows";
+import { toNodes } from "../deployments/messages/flow-nodes.ts";
 import { outcomeMessage } from "../runtime/runtime.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";

@@ -1,9 +1,9 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { ResponseFormat } from "../flows/analysis/messages.ts";
+import type { ResponseFormat } from "../deployments/analysis/messages.ts";
 import { originOf, peerKey } from "../auth/caller.ts";
 import type { Conditions } from "../deployments/deployment.ts";
 import { preconditionFailed } from "../deployments/errors.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Revision } from "../store/revision.ts";
 
 // In what calls over REST differ from those over RPC protocols. Everything else in services/ is the same for all protocols.

@@ -5,7 +5,7 @@ import { ListTokensResponseSchema, type TokenSchema, type TokensService } from "
 import type { Authenticator } from "../auth/authenticator.ts";
 import { authDisabled, revocation } from "../auth/tokens.ts";
 import { originOf, principalKey } from "../auth/caller.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { ListedToken, StoredToken, TokenStore } from "../store/token-store.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "./lists.ts";
 

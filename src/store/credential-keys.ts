@@ -1,6 +1,6 @@
 import { hkdfSync } from "node:crypto";
 import { createListeners } from "../base/listeners.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 
 /** A key of the credentials. */
 export type CredentialKey = {

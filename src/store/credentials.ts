@@ -1,5 +1,5 @@
 import { headerBytes, seal, sealVersion, unseal } from "../base/seal.ts";
-import type { CredentialSets } from "../flows/configuration.ts";
+import type { CredentialSets } from "@flowgate/flows";
 import { type CredentialKey, type CredentialKeys, wrongSecret } from "./credential-keys.ts";
 
 /** Encrypts the credentials of a revision, in the format of `seal`, for the context of that revision. */

@@ -1,9 +1,9 @@
-import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { CredentialSets, DeploymentType } from "@flowgate/flows";
 import type { AuditRecord, Origin } from "./audit-store.ts";
 import type { RevisionModule } from "./module-store.ts";
 import type { CredentialWrite, CredentialWriteResult, DraftWrites } from "./node-credentials.ts";
 import type { ErrorLimit, Revision, RevisionEntry, RevisionOutcome, RevisionState } from "./revision.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 
 /** Identifies the request that made a revision, so that repeating the request does not make another one. */
 type IdempotencyKey = {

@@ -1,4 +1,4 @@
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Store } from "./store.ts";
 
 /** The parts of a store whose methods are operations. */

@@ -1,4 +1,4 @@
-import type { CredentialSets } from "../flows/configuration.ts";
+import type { CredentialSets } from "@flowgate/flows";
 
 /** What nodes have stored as their credentials is limited: in total, and for nodes that are not deployed yet. */
 export const writtenLimits = {

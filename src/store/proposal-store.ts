@@ -1,6 +1,5 @@
-import type { DeploymentType } from "../flows/configuration.ts";
-import type { ChangedContainer } from "../flows/diff/changed-containers.ts";
-import type { FlowsDocument } from "../flows/document.ts";
+import type { DeploymentType, FlowsDocument } from "@flowgate/flows";
+import type { ChangedContainer } from "@flowgate/flows/compare";
 import type { AuditRecord, Origin } from "./audit-store.ts";
 
 /** What is proposed, without flows and credentials. Immutable. */

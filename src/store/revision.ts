@@ -1,5 +1,4 @@
-import type { CredentialSets, DeploymentType, KeptCredentials } from "../flows/configuration.ts";
-import type { FlowsDocument } from "../flows/document.ts";
+import type { CredentialSets, DeploymentType, KeptCredentials, FlowsDocument } from "@flowgate/flows";
 import type { Origin } from "./audit-store.ts";
 
 /** How the flows of a revision were made: by a deployment, by a merge with another one, or from an earlier revision. */

@@ -1,4 +1,4 @@
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Registry } from "prom-client";
 import { registerSamples } from "./register-samples.ts";
 import { Series } from "./series.ts";

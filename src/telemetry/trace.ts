@@ -16,7 +16,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import type { Logger } from "pino";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Exporter, ExporterOptions } from "./exporter.ts";
 import { parseTraceparent } from "./traceparent.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import pino from "pino";
 import { expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { type GatewayOptions, openGateway } from "../../src/app/gateway.ts";
 import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
@@ -12,7 +12,7 @@ import type { Store } from "../../src/store/store.ts";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { eventually } from "../e2e/service.ts";
 import { tokenParameters, user } from "../e2e/users.ts";
-import { documentOf } from "../flows/builders.ts";
+import { documentOf } from "../../packages/flows/test/builders.ts";
 import { createFolder, draft } from "../store/builders.ts";
 
 const withRuntime = { runtime: { port: 0 } } satisfies OptionsInput;

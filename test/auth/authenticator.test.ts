@@ -10,7 +10,7 @@ import { createMemoryAttempts } from "../../src/store/login-attempts.ts";
 import type { AdminAuth } from "../../src/auth/accounts.ts";
 import { Authenticator } from "../../src/auth/authenticator.ts";
 import type { TokenRequest } from "../../src/auth/token-request.ts";
-import { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { type Tokens, openTokenCache } from "../../src/auth/token-cache.ts";
 import { collectEvents, origin } from "./collect-events.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";

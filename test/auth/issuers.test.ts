@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { TokenIssuer } from "../../src/auth/accounts.ts";
 import type { Principal } from "../../src/auth/caller.ts";
 import { Issuers } from "../../src/auth/issuers.ts";
-import { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import {
   type Claims,
   type LocalIssuer,

@@ -6,7 +6,7 @@ import { Authenticator } from "../../src/auth/authenticator.ts";
 import { type Principal, peerKey, principalKey } from "../../src/auth/caller.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
 import { OpenCalls } from "../../src/auth/open-calls.ts";
-import { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { createMemoryAttempts } from "../../src/store/login-attempts.ts";
 import { collectEvents, origin } from "./collect-events.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";

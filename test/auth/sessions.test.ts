@@ -8,7 +8,7 @@ import { createLimiter } from "../../src/auth/limiter.ts";
 import { Sessions } from "../../src/auth/sessions.ts";
 import { Sealer } from "../../src/auth/sealed.ts";
 import { SignIn } from "../../src/auth/sign-in.ts";
-import { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { createMemoryAttempts } from "../../src/store/login-attempts.ts";
 import type { StoredToken } from "../../src/store/token-store.ts";
 import { CookieBrowser } from "../e2e/cookie-browser.ts";

@@ -83,7 +83,7 @@ test("loads nothing of the server, the store, the runtime and the gateway but it
   ]);
   expect(JSON.parse(stdout)).toEqual({ problems: [], warnings: [] });
   const loaded = stderr.split("\n").filter((url) => url.startsWith("file:"));
-  expect(loaded.some((url) => url.endsWith("/src/flows/parse-flows.ts"))).toBe(true);
+  expect(loaded.some((url) => url.endsWith("/packages/flows/src/parse-flows.ts"))).toBe(true);
   const unwanted =
     /\/src\/(?:server|services|store|runtime|auth|options|gateway)\b|\/gateway\/src\/(?:adapters|call|errors|openapi|options|protocols|routing)\/|\/node_modules\/(?!yaml|@bufbuild\/protobuf)/;
   expect(loaded.filter((url) => unwanted.test(url))).toEqual([]);

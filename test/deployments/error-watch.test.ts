@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { createListeners } from "../../src/base/listeners.ts";
 import { ErrorWatch } from "../../src/deployments/error-watch.ts";
-import type { AffectedNodes } from "../../src/flows/plan/affected-nodes.ts";
+import type { AffectedNodes } from "@flowgate/flows/compare";
 import { EventHub } from "../../src/live/hub.ts";
 import { type RevisionResult, running } from "../../src/runtime/runtime.ts";
 import { revision } from "../runtime/builders.ts";

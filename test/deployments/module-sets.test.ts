@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { type ModuleContent, ModuleSets } from "../../src/deployments/module-sets.ts";
-import { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { InstalledModule } from "../../src/modules/catalog.ts";
 import type { Modules } from "../../src/modules/modules.ts";
 import { compareModules } from "../../src/modules/set.ts";
@@ -9,7 +9,7 @@ import { openStore } from "../../src/store/open-store.ts";
 import type { RevisionModule } from "../../src/store/module-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { systemOrigin } from "../../src/store/audit-store.ts";
-import { documentOf } from "../flows/builders.ts";
+import { documentOf } from "../../packages/flows/test/builders.ts";
 import { draft } from "../store/builders.ts";
 import { createSqlitePlace } from "../store/stores.ts";
 

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 import { describe, expect, test } from "vitest";
-import { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Revision } from "../../src/store/revision.ts";
 import type { Store } from "../../src/store/store.ts";
 import { toFlowgateError } from "../../src/store/postgres/errors.ts";

@@ -7,7 +7,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { ProposalsService, ProposalState } from "../../gen/flowgate/v1/proposals_pb.ts";
-import { encryptCredentials } from "../flows/encrypt-credentials.ts";
+import { encryptCredentials } from "../../packages/flows/test/encrypt-credentials.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { type Node, reporter, tab } from "./flow-builders.ts";
 import { bearer, form, json, type Reply, v2 } from "./rest.ts";

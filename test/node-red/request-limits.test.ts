@@ -5,7 +5,7 @@ import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import { fastify, type FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { publicRoute } from "../../src/node-red/access.ts";
 import { handleErrors } from "../../src/node-red/errors.ts";
 import { limitRequests } from "../../src/node-red/request-limits.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { nodesOf, writeModules } from "../modules/write-modules.ts";
 import { type OpenedRuntime, fixture, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape, functionNode, installProbe, probe, tab } from "./flow-builders.ts";

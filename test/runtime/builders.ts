@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { inject } from "vitest";
-import type { CredentialSets, FlowNode } from "../../src/flows/configuration.ts";
+import type { CredentialSets, FlowNode } from "@flowgate/flows";
 import type { LogEntry } from "../../src/runtime/messages.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import type { Runtime, RuntimeState } from "../../src/runtime/runtime.ts";
 import { openRuntime } from "../../src/runtime/supervisor.ts";
 import type { Revision } from "../../src/store/revision.ts";
 import { programFolder } from "../built-programs.ts";
-import { documentOf } from "../flows/builders.ts";
+import { documentOf } from "../../packages/flows/test/builders.ts";
 
 export function revision(seq: number, flows: readonly FlowNode[], credentials: CredentialSets = new Map()): Revision {
   return {

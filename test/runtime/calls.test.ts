@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { Calls, maxReplyBytes, type Procedure } from "../../src/runtime/calls.ts";
 import { createCallServer, type CallHandler } from "../../src/runtime/child/call-server.ts";
 import { type Reply, parseFromChild } from "../../src/runtime/messages.ts";

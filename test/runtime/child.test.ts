@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { CredentialSets, FlowNode } from "../../src/flows/configuration.ts";
+import type { CredentialSets, FlowNode } from "@flowgate/flows";
 import type { Revision } from "../../src/store/revision.ts";
 import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "./builders.ts";
 import { configProbe, endpoint, functionNode, installProbe, probe, tab } from "./flow-builders.ts";

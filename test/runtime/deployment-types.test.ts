@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { DeploymentType, FlowNode } from "../../src/flows/configuration.ts";
+import type { DeploymentType, FlowNode } from "@flowgate/flows";
 import { type OpenedRuntime, credentials, revision, runtimeUnderTest } from "./builders.ts";
 import { configProbe, installProbe, probe, tab } from "./flow-builders.ts";
 

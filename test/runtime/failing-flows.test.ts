@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import type { Revision } from "../../src/store/revision.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { block, endpoint, functionNode, installProbe, tab } from "./flow-builders.ts";

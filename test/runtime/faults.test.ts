@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { Redactor, compileValues } from "../../src/live/redaction/redactor.ts";
 import { cutText } from "../../src/runtime/node-events.ts";
 import { noRedaction } from "../../src/runtime/redaction.ts";

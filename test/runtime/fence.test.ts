@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { createListeners } from "../../src/base/listeners.ts";
 import { type Fence, type Instant, addMs, msUntil, now } from "../../src/runtime/fence.ts";
 import { type OpenedRuntime, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";

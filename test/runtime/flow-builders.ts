@@ -1,6 +1,6 @@
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 
 /** A tab on which GET `path` responds with the msg.payload that the function's code sets. */
 export function endpoint(path: string, code: string): FlowNode[] {

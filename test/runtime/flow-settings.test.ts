@@ -1,7 +1,7 @@
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { credentials, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, functionNode, onTab, tab } from "./flow-builders.ts";
 

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { constants, getPriority } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { DeploymentType, FlowNode } from "../../src/flows/configuration.ts";
+import type { DeploymentType, FlowNode } from "@flowgate/flows";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import { type OpenedRuntime, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 import { onLinux } from "../needs.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, type Server, createServer } from "node:net";
 import { constants, networkInterfaces } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { ProtectedPorts } from "../../src/runtime/protected-ports.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape, injectOnce, onTab, tab } from "./flow-builders.ts";

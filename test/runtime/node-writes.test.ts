@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { CredentialSets } from "../../src/flows/configuration.ts";
+import type { CredentialSets } from "@flowgate/flows";
 import { NodeWrites, type NodeStorage, parseNodeWrite } from "../../src/runtime/node-writes.ts";
 import type { CredentialWrite, CredentialWriteResult } from "../../src/store/node-credentials.ts";
 import { revision } from "./builders.ts";

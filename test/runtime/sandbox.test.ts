@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { mkdir, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { messageFd } from "../../src/runtime/messages.ts";
 import type { Revision } from "../../src/store/revision.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest, untilExited } from "./builders.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { configProbe, endpoint, functionNode, installProbe, onTab, tab } from "./flow-builders.ts";
 

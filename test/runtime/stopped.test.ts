@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 import { createDesiredState } from "./desired-state.ts";
 

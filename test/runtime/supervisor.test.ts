@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { credentials, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 
 const ready = fixture("ready");

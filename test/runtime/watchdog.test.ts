@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { formatFrame } from "../../src/runtime/channel.ts";
 import { defaultFlowSettings } from "../../src/runtime/flow-settings.ts";
 import { type Initialize, messageFd } from "../../src/runtime/messages.ts";

@@ -2,8 +2,8 @@ import { createClient } from "@connectrpc/connect";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { prepareDeployment } from "../../src/flows/preparation/prepare-deployment.ts";
-import { sets } from "../flows/builders.ts";
+import { prepareDeployment } from "../../src/deployments/preparation/prepare-deployment.ts";
+import { sets } from "../../packages/flows/test/builders.ts";
 import { draft } from "../store/builders.ts";
 import { openFlows } from "./flows-under-test.ts";
 

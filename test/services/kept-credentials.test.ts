@@ -2,7 +2,7 @@ import { createClient } from "@connectrpc/connect";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { openPreparation } from "../../src/flows/preparation/preparation.ts";
+import { openPreparation } from "../../src/deployments/preparation/preparation.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { type FlowsUnderTest, openFlows } from "./flows-under-test.ts";
 

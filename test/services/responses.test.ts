@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { PlanFlowsRequestSchema, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { DiffRevisionRequestSchema } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { peerKey } from "../../src/auth/caller.ts";
-import type { Analysis } from "../../src/flows/analysis/analysis.ts";
+import type { Analysis } from "../../src/deployments/analysis/analysis.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { planFlows } from "../../src/services/flows.ts";
 import { findRevision } from "../../src/services/responses.ts";

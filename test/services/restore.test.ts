@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseDocument } from "../../src/flows/document.ts";
+import { parseDocument } from "@flowgate/flows";
 import { draft } from "../store/builders.ts";
 import { openFlows } from "./flows-under-test.ts";
 

@@ -1,8 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { FlowNode } from "../../src/flows/configuration.ts";
-import { maxNodeDepth } from "../../src/flows/violation.ts";
-import { sets } from "../flows/builders.ts";
+import { type FlowNode, maxNodeDepth } from "@flowgate/flows";
+import { sets } from "../../packages/flows/test/builders.ts";
 import { type FlowsUnderTest, openFlows } from "./flows-under-test.ts";
 
 const place = { x: 1, y: 1 };

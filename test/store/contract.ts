@@ -10,7 +10,7 @@ import {
 import type { Revision } from "../../src/store/revision.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { StoredToken } from "../../src/store/token-store.ts";
-import { describe, documentOf } from "../flows/builders.ts";
+import { describe, documentOf } from "../../packages/flows/test/builders.ts";
 import { draft } from "./builders.ts";
 
 /** A storage location. Each `open` opens another store on the same data, as another process would. */

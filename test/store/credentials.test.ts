@@ -9,7 +9,7 @@ import { CredentialKeys, createKey } from "../../src/store/credential-keys.ts";
 import { openCredentials, sealCredentials } from "../../src/store/credentials.ts";
 import { readOrCreateKeys } from "../../src/store/key-files.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
-import { sets } from "../flows/builders.ts";
+import { sets } from "../../packages/flows/test/builders.ts";
 import { createFolder, draft } from "./builders.ts";
 
 async function readKey(options: Parameters<typeof readOrCreateKeys>[0]): Promise<Buffer> {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { CredentialSets } from "../../src/flows/configuration.ts";
+import type { CredentialSets } from "@flowgate/flows";
 import { type DraftWrites, LaterWrites, writtenLimits } from "../../src/store/node-credentials.ts";
 import type { Store } from "../../src/store/store.ts";
-import { documentOf } from "../flows/builders.ts";
+import { documentOf } from "../../packages/flows/test/builders.ts";
 import { draft } from "./builders.ts";
 import type { StoreLocation } from "./contract.ts";
 

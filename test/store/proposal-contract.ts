@@ -4,7 +4,7 @@ import type { AuditRecord } from "../../src/store/audit-store.ts";
 import type { Approval } from "../../src/store/flow-store.ts";
 import { type ProposalDraft, stateOf } from "../../src/store/proposal-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { documentOf } from "../flows/builders.ts";
+import { documentOf } from "../../packages/flows/test/builders.ts";
 import { draft } from "./builders.ts";
 import type { StoreLocation } from "./contract.ts";
 

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { backupStore, restoreStore } from "../../src/store/sqlite/adapter.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { documentOf } from "../flows/builders.ts";
+import { documentOf } from "../../packages/flows/test/builders.ts";
 import { createFolder, draft, type Folder, readFolder } from "./builders.ts";
 import type { StoreLocation } from "./contract.ts";
 import { storeContract } from "./store-contract.ts";

@@ -6,7 +6,7 @@ import type { ProposalDraft } from "../../src/store/proposal-store.ts";
 import { openStore, type StoreOptions } from "../../src/store/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { token } from "../auth/memory-tokens.ts";
-import { documentOf } from "../flows/builders.ts";
+import { documentOf } from "../../packages/flows/test/builders.ts";
 import { createDatabase } from "../postgres/postgres.ts";
 import { createFolder, draft } from "./builders.ts";
 

@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { createStoreMetrics } from "../../src/telemetry/stores.ts";
 
 const counts = async (registry: Registry): Promise<string[]> =>

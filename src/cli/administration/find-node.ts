@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type Node, NodeSchema, nodeToJson } from "@flowgate/client";
-import type { FlowNode } from "../../flows/configuration.ts";
-import { findMissingTabs } from "../../flows/nodes.ts";
+import { type FlowNode, findMissingTabs } from "@flowgate/flows";
 import { ifPermitted, type ClientSession } from "../client/session.ts";
 import { CliFailure } from "../failure.ts";
 import { printable } from "../printable.ts";

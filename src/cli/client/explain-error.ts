@@ -6,7 +6,7 @@ import {
   ErrorInfoSchema,
   NodeChangeSchema,
 } from "@flowgate/client";
-import type { Reason } from "../../errors.ts";
+import type { Reason } from "@flowgate/flows/errors";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { printable } from "../printable.ts";
 import { describeRevision, formatEnum } from "../output/values.ts";

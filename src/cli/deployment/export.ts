@@ -1,5 +1,5 @@
 import { RevisionView } from "@flowgate/client";
-import { parseFlows } from "../../flows/parse-flows.ts";
+import { parseFlows } from "@flowgate/flows";
 import type { ClientContext } from "../client/action.ts";
 import { ifPermitted } from "../client/session.ts";
 import { UsageFailure } from "../failure.ts";

@@ -9,10 +9,8 @@ import {
   type SetFlowsRequest,
   SetFlowsRequestSchema,
 } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { FlowgateError } from "../../errors.ts";
-import { mergeCredentials } from "../../flows/credentials.ts";
-import { findTypesOf } from "../../flows/document.ts";
-import { findViolations, parseFlows } from "../../flows/parse-flows.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
+import { mergeCredentials, findTypesOf, findViolations, parseFlows } from "@flowgate/flows";
 import type { FileValue, FlowFiles } from "./read-file.ts";
 import { type FileProblem, FlowFilesFailure, problemAt } from "./source.ts";
 

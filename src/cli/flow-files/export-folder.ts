@@ -1,9 +1,8 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { extname } from "node:path/posix";
-import type { FlowNode } from "../../flows/configuration.ts";
-import { containerIdOf, nameOf } from "../../flows/nodes.ts";
-import { diffOrder } from "../../flows/diff/order.ts";
+import { type FlowNode, containerIdOf, nameOf } from "@flowgate/flows";
+import { diffOrder } from "@flowgate/flows/compare";
 import { CliFailure } from "../failure.ts";
 import { formatIndex, indexName, readIndex, sortAsEditor } from "./folder-index.ts";
 import { type FileModule, modulesName, planModulesFile } from "./modules-file.ts";

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { Document, visit } from "yaml";
 import { hasCode } from "../../base/error-code.ts";
-import type { FlowNode } from "../../flows/configuration.ts";
-import { hasPosition } from "../../flows/nodes.ts";
+import { type FlowNode, hasPosition } from "@flowgate/flows";
 import { formatYaml } from "../yaml.ts";
 import { explainReadError, readIfExists } from "./read-file.ts";
 import { failureAt, parseSource } from "./source.ts";

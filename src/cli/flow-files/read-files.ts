@@ -1,7 +1,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { hasCode } from "../../base/error-code.ts";
-import type { FlowNode } from "../../flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { CliFailure } from "../failure.ts";
 import { applyMoves, indexName, readIndex, sortAsEditor } from "./folder-index.ts";
 import {

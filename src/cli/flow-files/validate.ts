@@ -1,6 +1,4 @@
-import { parseFlows } from "../../flows/parse-flows.ts";
-import { findMissingTypes } from "../../flows/plan/requirements.ts";
-import { findWarnings } from "../../flows/plan/warnings.ts";
+import { parseFlows, findMissingTypes, findWarnings } from "@flowgate/flows";
 import { CliFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
 import { checkFlows, problemOf } from "./check-flows.ts";

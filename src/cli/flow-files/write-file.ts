@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { Document, isMap, isSeq } from "yaml";
 import { makeDirectory } from "../../base/directories.ts";
-import type { FlowNode } from "../../flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { CliFailure } from "../failure.ts";
 import { printableData } from "../printable.ts";
 import { formatYaml } from "../yaml.ts";

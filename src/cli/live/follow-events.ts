@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema, type Event, type EventsService } from "@flowgate/client";
-import type { Reason } from "../../errors.ts";
+import type { Reason } from "@flowgate/flows/errors";
 import { hasCode } from "../client/explain-error.ts";
 
 export type WatchRequest = Omit<

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { JsonValue } from "@bufbuild/protobuf";
-import type { FlowNode } from "../../flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { readIfExists } from "../flow-files/read-file.ts";
 import { parseSource } from "../flow-files/source.ts";
 import type { ImportReport } from "./report.ts";

@@ -1,8 +1,7 @@
 import { type JsonObject, type JsonValue, create } from "@bufbuild/protobuf";
 import { type Credentials, CredentialsSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { acceptsMap, flattenMap } from "../../flows/credentials.ts";
-import { decryptJson } from "../../flows/encrypted.ts";
-import { findKeyViolation, findTextViolation } from "../../flows/violation.ts";
+import { acceptsMap, flattenMap, findKeyViolation, findTextViolation } from "@flowgate/flows";
+import { decryptJson } from "@flowgate/flows/encrypted";
 import { CliFailure } from "../failure.ts";
 
 /** A secret that may have encrypted the credentials, and where it is from. */

@@ -1,5 +1,4 @@
-import type { FlowNode } from "../../flows/configuration.ts";
-import { findRequiredModules } from "../../flows/plan/requirements.ts";
+import { type FlowNode, findRequiredModules } from "@flowgate/flows";
 import { isNodeRedName } from "../../modules/core-nodes.ts";
 import { formatModule, isModuleName, isVersionRange } from "../../runtime/folders.ts";
 

@@ -1,7 +1,6 @@
 import { isAbsolute } from "node:path";
 import { Document, type Scalar } from "yaml";
-import type { FlowNode } from "../../flows/configuration.ts";
-import { nameOf } from "../../flows/nodes.ts";
+import { type FlowNode, nameOf } from "@flowgate/flows";
 import { passedVariables } from "../../runtime/sandbox.ts";
 import { formatYaml } from "../yaml.ts";
 

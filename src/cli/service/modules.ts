@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { type Staging, cacheName, changeModules } from "../../modules/change.ts";
 import { explainReserved } from "../../modules/core-nodes.ts";
 import { explainAbsent, explainFullDisk } from "../../modules/errors.ts";

@@ -1,5 +1,4 @@
-import type { CredentialSets } from "../../flows/configuration.ts";
-import { visitCredentials } from "../../flows/credential-sets.ts";
+import { type CredentialSets, visitCredentials } from "@flowgate/flows";
 import { type Automaton, compileAutomaton, step } from "./automaton.ts";
 import { type Form, View, byteForms, gap, readBytes, readEscaped, readFormEncoded, readPercent } from "./views.ts";
 

@@ -1,8 +1,7 @@
 import type { Logger } from "pino";
 import { programFile } from "../../base/program-file.ts";
 import { type Thread, openThread } from "../../base/thread.ts";
-import type { CredentialSets } from "../../flows/configuration.ts";
-import { type CredentialSet, changedCredentials, isSameSet } from "../../flows/credential-sets.ts";
+import { type CredentialSets, type CredentialSet, changedCredentials, isSameSet } from "@flowgate/flows";
 import { type Redaction, maxSyncChars } from "../../runtime/redaction.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
 import type { Automaton } from "./automaton.ts";

@@ -6,7 +6,7 @@ import type { Authenticator } from "../../auth/authenticator.ts";
 import { clientKeyOf, type Peer, type Principal, peerKey, principalKey } from "../../auth/caller.ts";
 import type { OpenCalls } from "../../auth/open-calls.ts";
 import { allows } from "../../auth/permissions.ts";
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { EventCase } from "../../live/events.ts";
 import type { JoinedFeed } from "../../live/feed.ts";
 import type { Origin } from "../../store/audit-store.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { publicRoute } from "../access.ts";
 import { editorPolicy, pageHeaders } from "../content-security.ts";
 import { mediaTypeOf } from "../media-types.ts";

@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { publicRoute, requires } from "../access.ts";
 import { editorPolicy, imagePolicy } from "../content-security.ts";
 import { NodeRedError } from "../errors.ts";

@@ -1,4 +1,4 @@
-import type { FlowNode } from "../../flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import type { NodeRef } from "../node-events.ts";
 import type { NodeLocator } from "./node-locator.ts";
 

@@ -14,8 +14,7 @@ import {
   type SetContext,
   setContext,
 } from "../context-procedures.ts";
-import type { FlowNode } from "../../flows/configuration.ts";
-import { findMissingTabs } from "../../flows/nodes.ts";
+import { type FlowNode, findMissingTabs } from "@flowgate/flows";
 import type { CallHandler } from "./call-server.ts";
 import type { ContextStores } from "./context-stores.ts";
 import { describeType, ValueEncoder } from "./encode-value.ts";

@@ -1,6 +1,6 @@
 import type flowUtil from "@node-red/util";
 import type { RuntimeEvent } from "@node-red/util";
-import type { FlowNode } from "../../flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { splitSetId } from "../disabled.ts";
 import type { CredentialEntries, Deploy, FlowsDeployed, LogEntry, StoredSettings } from "../messages.ts";
 import type { NodeRed } from "./node-red.ts";

@@ -1,6 +1,6 @@
 // Entry point of the child process.
 import { parseJsonText } from "@flowgate/gateway/json-text";
-import type { FlowNode } from "../../flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { replyPartBytes } from "../calls.ts";
 import { openParentChannel } from "../channel.ts";
 import type { Fault } from "../fault.ts";

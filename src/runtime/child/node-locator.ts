@@ -1,4 +1,4 @@
-import type { FlowNode } from "../../flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { type NodeRef, maxNameChars, maxPathLength } from "../node-events.ts";
 
 type Definitions = ReadonlyMap<string, FlowNode>;

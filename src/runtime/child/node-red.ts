@@ -7,7 +7,7 @@ import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { NodeRedContextStore } from "./context-database.ts";
 import type { ContextModules } from "./context-stores.ts";
-import type { FlowNode } from "../../flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { DeferredSets, type TypeRegistration } from "./deferred-sets.ts";
 import type { RuntimeLog } from "./log.ts";
 import { patchNodeRed } from "./patches.ts";

@@ -1,8 +1,5 @@
 import type flowUtil from "@node-red/util";
-import type { FlowNode } from "../../flows/configuration.ts";
-import { isJsonObject } from "../../flows/json.ts";
-import { nameOf } from "../../flows/nodes.ts";
-import { toKey } from "../../flows/plan/runtime-flows.ts";
+import { type FlowNode, isJsonObject, nameOf, toKey } from "@flowgate/flows";
 import type { LogEntry } from "../messages.ts";
 
 type Definition = FlowNode & { readonly _alias?: string };

@@ -1,7 +1,6 @@
-import type { HealthOptions } from "@flowgate/gateway";
-import type { GatewayResponse } from "@flowgate/gateway";
+import type { HealthOptions, GatewayResponse } from "@flowgate/gateway";
 import { type ClientKind, peerKey } from "../../auth/caller.ts";
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { type ClientCounter, createClientCounter } from "../http/client-counter.ts";
 import type { ListenerOptions } from "../http/listener-options.ts";
 import type { RequestRoute } from "../pipeline/request-context.ts";

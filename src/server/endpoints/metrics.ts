@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { PermissionCheck } from "../../auth/gate.ts";
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { type Metrics, metricsContentType } from "../../telemetry/metrics.ts";
 import { createHostCheck } from "../pipeline/guards/browser-safety.ts";
 import { createLimitLog } from "../http/limit-log.ts";

@@ -1,6 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import type { ErrorShape, GatewayError } from "@flowgate/gateway";
-import type { GatewayResponse } from "@flowgate/gateway";
+import type { ErrorShape, GatewayError, GatewayResponse } from "@flowgate/gateway";
 
 /** The JSON body of an error outside of an RPC. */
 type ErrorBody = { code: string; message: string };

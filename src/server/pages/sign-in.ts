@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { signInPaths } from "../../auth/sign-in-paths.ts";
 import { type Destination, type SignedIn, type SignIn, transactionSeconds } from "../../auth/sign-in.ts";
 import { isConfidentialUrl } from "../../base/addresses.ts";
-import { FlowgateError, type Reason } from "../../errors.ts";
+import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 import { headersOf } from "../pipeline/errors.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import { type FindCookies, readCookie, readCookies, type SessionCookies } from "../pipeline/session-cookie.ts";

@@ -4,10 +4,12 @@ import type { GatewayResponse } from "@flowgate/gateway";
 import { isEnvelopedType, rejectCall } from "@flowgate/gateway/server";
 import type { Logger } from "pino";
 import { peerKey } from "../../auth/caller.ts";
-import { type ErrorDetail, FlowgateError, type Reason } from "../../errors.ts";
+import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 import { traceIds, traceKey } from "../../telemetry/trace.ts";
 import { errorResponse } from "../http/error-response.ts";
 import type { RequestContext } from "./request-context.ts";
+
+type OutgoingDetail = NonNullable<ConstructorParameters<typeof ConnectError>[3]>[number];
 
 /** Throws or rejects to reject a call before its body is read. */
 export type Gate = (context: HandlerContext) => void | Promise<void>;
@@ -126,8 +128,8 @@ export function headersOf({ retryAfterMs, challenge }: FlowgateError): Record<st
 /** Converts an error: its reason becomes a google.rpc.ErrorInfo, the first of the details, and its headers metadata. */
 export function toConnectError(error: FlowgateError): ConnectError {
   const { reason, message, details } = error;
-  const info: ErrorDetail<typeof ErrorInfoSchema> = { desc: ErrorInfoSchema, value: { reason, domain: "flowgate" } };
-  return new ConnectError(message, codes[reason], headersOf(error), [info, ...details], error);
+  const info: OutgoingDetail = { desc: ErrorInfoSchema, value: { reason, domain: "flowgate" } };
+  return new ConnectError(message, codes[reason], headersOf(error), [info, ...(details as OutgoingDetail[])], error);
 }
 
 /**

@@ -6,7 +6,7 @@ import type { GatewayRequest, GatewayResponse } from "@flowgate/gateway";
 import { addVary, type BodyReservation, codeOfStatus, smallBodyBytes } from "@flowgate/gateway/server";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { type BrowserSession, clientKeyOf, type ClientKind, type Peer, peerKey } from "../../auth/caller.ts";
-import type { FlowgateError } from "../../errors.ts";
+import type { FlowgateError } from "@flowgate/flows/errors";
 import type { Observer } from "../../telemetry/observer.ts";
 import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
 import type { Exchange, ExchangeObserver } from "../http/exchange.ts";

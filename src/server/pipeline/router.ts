@@ -1,6 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Gateway, GatewayMatch } from "@flowgate/gateway";
-import type { GatewayResponse } from "@flowgate/gateway";
+import type { Gateway, GatewayMatch, GatewayResponse } from "@flowgate/gateway";
 import { decodePath } from "@flowgate/gateway/server";
 import { errorResponse } from "../http/error-response.ts";
 import type { RequestContext, RequestRoute } from "./request-context.ts";

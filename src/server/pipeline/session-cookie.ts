@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { BrowserSession } from "../../auth/caller.ts";
 import { isConfidentialUrl } from "../../base/addresses.ts";
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 
 /** The header of calls that change something, with any value. Pages of other origins can't send it without a preflight. */
 const forgeryHeader = "X-CSRF-Protection";

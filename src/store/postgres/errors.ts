@@ -1,5 +1,5 @@
 import { DatabaseError } from "pg";
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { RefusedAuthentication } from "./authentication.ts";
 
 /** What an error means for the connection and the caller. */

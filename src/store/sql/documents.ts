@@ -1,4 +1,4 @@
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { AuditRecord } from "../audit-store.ts";
 import { documentLimits, documentsOfPage, type StoredDocument } from "../document-store.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";

@@ -1,6 +1,4 @@
-import type { CredentialSets, CredentialValue } from "../../flows/configuration.ts";
-import type { CredentialSet } from "../../flows/credential-sets.ts";
-import { findTypes } from "../../flows/document.ts";
+import { type CredentialSets, type CredentialValue, type CredentialSet, findTypes } from "@flowgate/flows";
 import { type AuditRecord, systemOrigin } from "../audit-store.ts";
 import type { CredentialKey, CredentialKeys } from "../credential-keys.ts";
 import { openText, sealText } from "../credentials.ts";

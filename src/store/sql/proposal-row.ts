@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { constants, zstdCompress } from "node:zlib";
-import type { DeploymentType } from "../../flows/configuration.ts";
-import type { ChangedContainer } from "../../flows/diff/changed-containers.ts";
+import type { DeploymentType } from "@flowgate/flows";
+import type { ChangedContainer } from "@flowgate/flows/compare";
 import type { AuditRecord } from "../audit-store.ts";
 import type { CredentialKey } from "../credential-keys.ts";
 import { sealText } from "../credentials.ts";

@@ -1,5 +1,5 @@
-import { FlowgateError } from "../../errors.ts";
-import { parseDocument } from "../../flows/document.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
+import { parseDocument } from "@flowgate/flows";
 import type { AuditRecord, Origin } from "../audit-store.ts";
 import type { CredentialKeys } from "../credential-keys.ts";
 import { openText } from "../credentials.ts";

@@ -1,13 +1,12 @@
 import { hash, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
-import type { DeploymentType, KeptCredentials } from "../../flows/configuration.ts";
+import { type DeploymentType, type KeptCredentials, parseDocument } from "@flowgate/flows";
 import { type Origin, type AuditRecord, systemOrigin } from "../audit-store.ts";
 import type { RevisionDraft } from "../flow-store.ts";
 import type { RevisionModule } from "../module-store.ts";
 import type { DraftWrites } from "../node-credentials.ts";
 import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary, Revision } from "../revision.ts";
-import { parseDocument } from "../../flows/document.ts";
 import type { CredentialKey, CredentialKeys } from "../credential-keys.ts";
 import { openCredentials, sealCredentials } from "../credentials.ts";
 import { toPortable } from "./query.ts";

@@ -1,6 +1,5 @@
 import { createListeners } from "../../base/listeners.ts";
-import type { CredentialSets } from "../../flows/configuration.ts";
-import { changedCredentials } from "../../flows/credential-sets.ts";
+import { type CredentialSets, changedCredentials } from "@flowgate/flows";
 import type { AuditRecord } from "../audit-store.ts";
 import type { CredentialKeys } from "../credential-keys.ts";
 import { openCredentials } from "../credentials.ts";

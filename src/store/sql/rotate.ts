@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { TableName } from "../adapter.ts";
 import { type AuditKind, systemOrigin } from "../audit-store.ts";
 import { type CredentialKey, missingSecret } from "../credential-keys.ts";

@@ -1,4 +1,4 @@
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { seal, unseal } from "../../base/seal.ts";
 import type { AuditRecord } from "../audit-store.ts";
 import type { CredentialKey, CredentialKeys } from "../credential-keys.ts";

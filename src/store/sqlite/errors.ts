@@ -1,4 +1,4 @@
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { commitInDoubt } from "../flow-store.ts";
 
 /** The primary result code of an error of SQLite (https://sqlite.org/rescode.html); undefined for other errors. */

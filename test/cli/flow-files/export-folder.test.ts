@@ -7,7 +7,7 @@ import { checkFlows } from "../../../src/cli/flow-files/check-flows.ts";
 import { exportFile } from "../../../src/cli/flow-files/write-file.ts";
 import { exportFolder } from "../../../src/cli/flow-files/export-folder.ts";
 import { readFlowFiles } from "../../../src/cli/flow-files/read-files.ts";
-import type { FlowNode } from "../../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { onLinux } from "../../needs.ts";
 
 const openFolder = () => mkdtempDisposable(join(tmpdir(), "flowgate-"));

@@ -8,9 +8,8 @@ import { checkFlows } from "../../../src/cli/flow-files/check-flows.ts";
 import { exportFile, type FileFormat } from "../../../src/cli/flow-files/write-file.ts";
 import { exportFolder } from "../../../src/cli/flow-files/export-folder.ts";
 import { readFlowFiles } from "../../../src/cli/flow-files/read-files.ts";
-import type { FlowNode } from "../../../src/flows/configuration.ts";
-import { diffFlows } from "../../../src/flows/diff/diff-flows.ts";
-import { parseFlows } from "../../../src/flows/parse-flows.ts";
+import { type FlowNode, parseFlows } from "@flowgate/flows";
+import { diffFlows } from "@flowgate/flows/compare";
 import { codePoint } from "../../../packages/gateway/test/code-point.ts";
 
 const noStdin = () => Promise.reject(new Error("stdin is not used"));

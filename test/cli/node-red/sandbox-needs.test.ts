@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { findSandboxNeeds } from "../../../src/cli/node-red/sandbox-needs.ts";
-import type { FlowNode } from "../../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import { runtime } from "../../../src/options/runtime.ts";
 
 const tab = { id: "t", type: "tab", label: "Kitchen" };

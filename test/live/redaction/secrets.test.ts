@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { Redactor, compileValues, valuesOf } from "../../../src/live/redaction/redactor.ts";
 import { type Secrets, openSecrets } from "../../../src/live/redaction/secrets.ts";
-import type { CredentialSets } from "../../../src/flows/configuration.ts";
+import type { CredentialSets } from "@flowgate/flows";
 import { createListeners } from "../../../src/base/listeners.ts";
 import type { RevisionEvent } from "../../../src/store/flow-store.ts";
 import { credentials, revision } from "../../runtime/builders.ts";

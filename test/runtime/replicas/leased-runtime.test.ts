@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import type { FlowNode } from "../../../src/flows/configuration.ts";
+import type { FlowNode } from "@flowgate/flows";
 import type { LogEntry } from "../../../src/runtime/messages.ts";
 import { openLeaseKeeper } from "../../../src/runtime/replicas/lease-keeper.ts";
 import { openLeasedRuntime } from "../../../src/runtime/replicas/leased-runtime.ts";

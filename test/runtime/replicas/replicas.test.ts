@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { endpoint, functionNode, installReporter, reporter, tab } from "../../e2e/flow-builders.ts";
 import { tryDeploy } from "../../e2e/deploy.ts";
-import type { FlowNode } from "../../../src/flows/configuration.ts";
-import { documentOf } from "../../flows/builders.ts";
+import type { FlowNode } from "@flowgate/flows";
+import { documentOf } from "../../../packages/flows/test/builders.ts";
 import { draft } from "../../store/builders.ts";
 import { eventually } from "../../e2e/service.ts";
 import { type ReplicaUnderTest, type Replicas, openReplicas } from "./gateways.ts";

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { TokenErrorReason, TokenErrorSchema } from "../../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
-import { FlowgateError, type Reason } from "../../../src/errors.ts";
+import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 import { openServer } from "../../../src/server/open-server.ts";
 import { createLog } from "../../../src/telemetry/log.ts";
 

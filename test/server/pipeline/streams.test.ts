@@ -18,7 +18,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { StreamsService } from "../../../packages/gateway/test/gen/gatewaytest/v1/streams_pb.ts";
-import { FlowgateError } from "../../../src/errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { openServer } from "../../../src/server/open-server.ts";
 import { createLog } from "../../../src/telemetry/log.ts";
 import { eventually } from "../../e2e/service.ts";

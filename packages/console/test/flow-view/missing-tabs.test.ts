@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findMissingTabs as findInService } from "../../../../src/flows/nodes.ts";
+import { findMissingTabs as findInService } from "@flowgate/flows";
 import { parseFlowNodes } from "../../src/flow-view/flow-nodes.ts";
 
 const node = { id: "n", type: "debug", z: "gone", x: 1, y: 1, wires: [] };

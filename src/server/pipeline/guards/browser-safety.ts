@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { FlowgateError } from "../../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { rejectRequest } from "../errors.ts";
 import type { Guard } from "../pipeline.ts";
 import type { RequestContext } from "../request-context.ts";

@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { createOriginCheck } from "@flowgate/gateway/server";
-import { FlowgateError } from "../../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import { rejectRequest } from "../errors.ts";
 import type { Guard } from "../pipeline.ts";
 import { type BrowserSafetyOptions, createPageGuard } from "./browser-safety.ts";

@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { RetryInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import type { Logger } from "pino";
 import type { ClientKind } from "../../../auth/caller.ts";
-import { FlowgateError } from "../../../errors.ts";
+import { FlowgateError } from "@flowgate/flows/errors";
 import type { Observer } from "../../../telemetry/observer.ts";
 import { type ClientCounter, createClientCounter } from "../../http/client-counter.ts";
 import { rejectRequest } from "../errors.ts";

@@ -2,8 +2,8 @@
 // published, whose manifests export the compiled files.
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { cp, readFile, rm, writeFile } from "node:fs/promises";
-import { join, relative, resolve } from "node:path";
+import { cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join, relative, resolve } from "node:path";
 import { bundleService, readLicenses, writeBundle } from "./bundle.ts";
 import { ensureConsole } from "./console.ts";
 import { workspaces } from "./workspaces.ts";
@@ -16,7 +16,9 @@ for (const path of [...outputs, ...workspaces.map((folder) => join(folder, "dist
   await rm(join(root, path), { recursive: true, force: true });
 }
 // Only the declarations: `npm run types` checks the types.
-execFileSync("tsc", ["--build", "--noCheck", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
+const projects = ["tsconfig.build.json", "packages/client/tsconfig.build.json"];
+execFileSync("tsc", ["--build", "--noCheck", ...projects], { cwd: root, stdio: "inherit" });
+await includeGeneratedCode(join(root, "packages/client/dist"));
 for (const folder of workspaces) {
   await writePackage(join(root, folder));
 }
@@ -25,10 +27,32 @@ await writeBundle(bundle, join(root, "dist/src"));
 const consoleModules = await ensureConsole();
 await writeFile(join(root, "dist/licenses.txt"), await readLicenses([...bundle.modules, ...consoleModules]));
 
+/** Moves what tsc compiled to the client's `src` and `gen`, so that the package contains the generated code which this checkout has once. */
+async function includeGeneratedCode(dist: string): Promise<void> {
+  const compiled = join(dist, "compiled");
+  for (const [from, to] of [
+    ["packages/client/src", "src"],
+    ["gen/flowgate/v1", "gen/flowgate/v1"],
+    ["packages/gateway/gen", "gen"],
+  ] as const) {
+    await cp(join(compiled, from), join(dist, to), { recursive: true });
+  }
+  await rm(compiled, { recursive: true });
+  for (const file of await readdir(dist, { recursive: true })) {
+    if (/\.(?:js|ts)$/.test(file)) {
+      const path = join(dist, file);
+      const gen = relative(dirname(path), join(dist, "gen"));
+      const code = await readFile(path, "utf8");
+      await writeFile(path, code.replace(/(?<=from ")(?:@flowgate\/gateway|\.\.\/\.\.\/\.\.)\/gen(?=\/)/g, gen));
+    }
+  }
+}
+
 async function writePackage(folder: string): Promise<void> {
   const dist = join(folder, "dist");
   const {
     private: _,
+    devDependencies: __,
     bin,
     exports,
     imports,
@@ -84,6 +108,7 @@ type Origin = {
 
 type Manifest = {
   readonly private: true;
+  readonly devDependencies?: object;
   readonly bin?: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string>>;
   /** The internal imports that depend on the runtime: a file for each condition. */

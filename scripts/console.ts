@@ -49,7 +49,7 @@ export async function buildConsole(): Promise<string[]> {
 function digestSources(): string {
   const packages = ["packages/client", "packages/console", "packages/gateway"];
   const others = ["scripts/console.ts", "node_modules/.package-lock.json"];
-  return digestFiles([...packages.flatMap((folder) => sourcesOf(folder)), ...others]);
+  return digestFiles([...packages.flatMap((folder) => sourcesOf(folder)), ...listFiles("gen"), ...others]);
 }
 
 function sourcesOf(folder: string): string[] {

@@ -166,7 +166,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
   },
 
   // Runs in browsers.
-  "packages/client/src": { ".": ["", "packages/client/gen/* @bufbuild/protobuf* @connectrpc/connect"] },
+  "packages/client/src": { ".": ["", "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway/gen/*"] },
 
   // The web console.
   "packages/console/src": {

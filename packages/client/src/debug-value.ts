@@ -1,4 +1,4 @@
-import type { DebugEvent } from "../gen/flowgate/v1/events_pb.ts";
+import type { DebugEvent } from "../../../gen/flowgate/v1/events_pb.ts";
 
 /**
  * The value of a debug message for people: JSON, in which `undefined`, `NaN`, `123n`, `Map(1) {"a" => 1}` and others that JSON lacks are

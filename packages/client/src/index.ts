@@ -7,7 +7,7 @@ export {
   AuditService,
   ListAuditEntriesResponseSchema,
   VerifyAuditResponseSchema,
-} from "../gen/flowgate/v1/audit_pb.ts";
+} from "../../../gen/flowgate/v1/audit_pb.ts";
 export {
   type ContextKeys,
   ContextService,
@@ -16,7 +16,7 @@ export {
   GetContextResponseSchema,
   ListContextResponseSchema,
   SetContextResponseSchema,
-} from "../gen/flowgate/v1/context_pb.ts";
+} from "../../../gen/flowgate/v1/context_pb.ts";
 export {
   type DebugEvent,
   type DeploymentEvent,
@@ -29,7 +29,7 @@ export {
   LogLevelSchema,
   type NodeErrorEvent,
   type NodeStatusEvent,
-} from "../gen/flowgate/v1/events_pb.ts";
+} from "../../../gen/flowgate/v1/events_pb.ts";
 export {
   type ContainerDiff,
   ContainerDiffSchema,
@@ -43,8 +43,8 @@ export {
   type NodeDiff,
   NodeRole,
   type PropertyChange,
-} from "../gen/flowgate/v1/diff_pb.ts";
-export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
+} from "../../../gen/flowgate/v1/diff_pb.ts";
+export { AuthService, type Prompt } from "../../../gen/flowgate/v1/auth_pb.ts";
 export {
   type Condition,
   ConditionKind,
@@ -52,7 +52,7 @@ export {
   type Health,
   HealthState,
   HealthStateSchema,
-} from "../gen/flowgate/v1/health_pb.ts";
+} from "../../../gen/flowgate/v1/health_pb.ts";
 export {
   type ChangeFlowResponse,
   ChangeFlowResponseSchema,
@@ -89,16 +89,16 @@ export {
   SetFlowsRequestSchema,
   type SetFlowsResponse,
   SetFlowsResponseSchema,
-} from "../gen/flowgate/v1/flows_pb.ts";
-export { LibraryService } from "../gen/flowgate/v1/library_pb.ts";
-export { ListLogsResponseSchema, LogsService } from "../gen/flowgate/v1/logs_pb.ts";
+} from "../../../gen/flowgate/v1/flows_pb.ts";
+export { LibraryService } from "../../../gen/flowgate/v1/library_pb.ts";
+export { ListLogsResponseSchema, LogsService } from "../../../gen/flowgate/v1/logs_pb.ts";
 export {
   type ChangeModuleResponse,
   ChangeModuleResponseSchema,
   ListModulesResponseSchema,
   type Module,
   ModulesService,
-} from "../gen/flowgate/v1/modules_pb.ts";
+} from "../../../gen/flowgate/v1/modules_pb.ts";
 export {
   ListProposalsResponseSchema,
   type Proposal,
@@ -107,14 +107,14 @@ export {
   ProposalState,
   ProposalStateSchema,
   ProposalView,
-} from "../gen/flowgate/v1/proposals_pb.ts";
+} from "../../../gen/flowgate/v1/proposals_pb.ts";
 export {
   type DiffRevisionResponse,
   DiffRevisionResponseSchema,
   ListRevisionsResponseSchema,
   RevisionsService,
   RevisionView,
-} from "../gen/flowgate/v1/revisions_pb.ts";
+} from "../../../gen/flowgate/v1/revisions_pb.ts";
 export {
   type DiskUsage,
   type FlowState,
@@ -129,7 +129,7 @@ export {
   RuntimeService,
   StartFlowsResponseSchema,
   StopFlowsResponseSchema,
-} from "../gen/flowgate/v1/runtime_pb.ts";
+} from "../../../gen/flowgate/v1/runtime_pb.ts";
 export {
   type GetSettingsResponse,
   GetSettingsResponseSchema,
@@ -147,14 +147,14 @@ export {
   RuntimeStateSchema,
   SettingsService,
   UserSchema,
-} from "../gen/flowgate/v1/settings_pb.ts";
+} from "../../../gen/flowgate/v1/settings_pb.ts";
 export {
   CreateTokenResponseSchema,
   ListTokensResponseSchema,
   type Token,
   TokensService,
-} from "../gen/flowgate/v1/tokens_pb.ts";
-export { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+} from "../../../gen/flowgate/v1/tokens_pb.ts";
+export { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 export { formatDebugValue } from "./debug-value.ts";
 export { NodeJsonError, nodeCredentialsFromJson, nodeFromJson, nodeToJson } from "./node-json.ts";
 export { permits } from "./permissions.ts";

@@ -1,5 +1,10 @@
 import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
-import { type Node, type NodeCredentials, NodeCredentialsSchema, NodeSchema } from "../gen/flowgate/v1/flows_pb.ts";
+import {
+  type Node,
+  type NodeCredentials,
+  NodeCredentialsSchema,
+  NodeSchema,
+} from "../../../gen/flowgate/v1/flows_pb.ts";
 
 /** A value is not a node. `path` leads from the node to the part that is wrong. */
 export class NodeJsonError extends Error {

@@ -1,6 +1,6 @@
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Interceptor, type UnaryRequest } from "@connectrpc/connect";
-import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 
 export type RetryOptions = {
   /** Maximum number of attempts, including the first one. Defaults to 5. */

@@ -1,32 +1,6 @@
-import { createRegistry, type DescMessage, type Message } from "@bufbuild/protobuf";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { createJsonEncoder } from "@flowgate/gateway";
-import { file_flowgate_v1_audit } from "../../../gen/flowgate/v1/audit_pb.ts";
-import { file_flowgate_v1_context } from "../../../gen/flowgate/v1/context_pb.ts";
-import { file_flowgate_v1_diff } from "../../../gen/flowgate/v1/diff_pb.ts";
-import { file_flowgate_v1_events } from "../../../gen/flowgate/v1/events_pb.ts";
-import { file_flowgate_v1_flows } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { file_flowgate_v1_modules } from "../../../gen/flowgate/v1/modules_pb.ts";
-import { file_flowgate_v1_proposals } from "../../../gen/flowgate/v1/proposals_pb.ts";
-import { file_flowgate_v1_revisions } from "../../../gen/flowgate/v1/revisions_pb.ts";
-import { file_flowgate_v1_runtime } from "../../../gen/flowgate/v1/runtime_pb.ts";
-import { file_flowgate_v1_settings } from "../../../gen/flowgate/v1/settings_pb.ts";
-import { file_flowgate_v1_tokens } from "../../../gen/flowgate/v1/tokens_pb.ts";
 import { printableData } from "../printable.ts";
-
-/** The contract with the options that the descriptors of @flowgate/client lack. */
-const registry = createRegistry(
-  file_flowgate_v1_audit,
-  file_flowgate_v1_context,
-  file_flowgate_v1_diff,
-  file_flowgate_v1_events,
-  file_flowgate_v1_flows,
-  file_flowgate_v1_modules,
-  file_flowgate_v1_proposals,
-  file_flowgate_v1_revisions,
-  file_flowgate_v1_runtime,
-  file_flowgate_v1_settings,
-  file_flowgate_v1_tokens,
-);
 
 /** What -o prints for programs. */
 export type OutputFormat = "json" | "yaml";
@@ -36,9 +10,7 @@ const encoders = new Map<DescMessage, (message: Message) => Uint8Array>();
 
 /** The JSON value of a message as the REST API has it. */
 function toJson(schema: DescMessage, message: Message): unknown {
-  const encode = encoders.getOrInsertComputed(schema, () =>
-    createJsonEncoder(registry.getMessage(schema.typeName) ?? schema),
-  );
+  const encode = encoders.getOrInsertComputed(schema, () => createJsonEncoder(schema));
   return JSON.parse(new TextDecoder().decode(encode(message)));
 }
 

@@ -223,7 +223,7 @@ test("while a PostgreSQL store is copied, nothing can be committed to it", async
   await commit();
 });
 
-test("a store with the schema of an older version is not copied", async () => {
+test("a store of an unreleased version is not copied", async () => {
   await using source = await createSqlitePlace();
   await using destination = await createPostgresPlace();
   await use(source, async () => {});
@@ -232,7 +232,7 @@ test("a store with the schema of an older version is not copied", async () => {
     db.exec("PRAGMA user_version = 2");
   }
   await expect(migrate(source, destination)).rejects.toThrow(
-    /^the source can't be used: .*flowgate.db has the schema of an older version: start the service with it once\./,
+    /^the source can't be used: .*flowgate.db was created by an unreleased version of Flowgate \(schema version 2;/,
   );
 });
 

@@ -2,7 +2,9 @@ import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { openDatabase } from "../../src/store/postgres/database.ts";
 import { parseLocation } from "../../src/store/postgres/location.ts";
+import { migrate } from "../../src/store/postgres/schema.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { createDatabase, startServer } from "../postgres/postgres.ts";
 import { createFolder } from "./builders.ts";
@@ -100,6 +102,15 @@ describe("opening fails with a message that says why, if", () => {
     );
   });
 
+  test("the schema is of an unreleased version", async () => {
+    await using database = await createDatabase();
+    await (await openAt(database.url, key))[Symbol.asyncDispose]();
+    await database.query("UPDATE flowgate.schema_version SET version = 15");
+    await expect(openAt(database.url, key)).rejects.toThrow(
+      "the database of the store was created by an unreleased version of Flowgate (schema version 15; this one supports 16 and later): export the flows with that version, and deploy them to a new store",
+    );
+  });
+
   test("the servers are standbys", async () => {
     await using primary = await startServer({ settings: { fsync: "off" } });
     const database = await primary.createDatabase();
@@ -108,6 +119,19 @@ describe("opening fails with a message that says why, if", () => {
     await using store = await openAt(database.urlAt(standby.port, primary.port), key);
     expect(store.health()).toEqual({ isUsable: true });
   });
+});
+
+test("migrates to the schema of a next version once, and refuses it afterwards", async () => {
+  await using database = await createDatabase();
+  await (await openAt(database.url, key))[Symbol.asyncDispose]();
+  {
+    await using connection = await openDatabase(parseLocation(database.url.slice("postgres:".length)));
+    for (const _ of ["migrated", "unchanged"]) {
+      await migrate(connection, ["ALTER TABLE flowgate.revision ADD COLUMN next text NOT NULL DEFAULT 'yes'"]);
+    }
+  }
+  expect(await database.query("SELECT next FROM flowgate.revision")).toEqual([{ next: "yes" }]);
+  await expect(openAt(database.url, key)).rejects.toThrow("(schema version 17; this one supports 16)");
 });
 
 test("connections over TLS need a certificate that is trusted", async () => {

@@ -1,13 +1,12 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { chmod, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
-import { backupStore, restoreStore } from "../../src/store/sqlite/adapter.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
+import { migrate } from "../../src/store/sqlite/schema.ts";
 import type { Store } from "../../src/store/store.ts";
 import { documentOf } from "../../packages/flows/test/builders.ts";
 import { createFolder, draft, type Folder, readFolder } from "./builders.ts";
@@ -132,51 +131,28 @@ test("rejects another key for a store without credentials", async () => {
   await expect(openSqliteStore({ path, key: randomBytes(32) })).rejects.toThrow("can't be decrypted");
 });
 
-/** Creates a database with the schema of version 0.1.0, a token, and the revisions of a store. */
-function createSchema1(path: string, store: string, token: Uint8Array): void {
-  using db = new DatabaseSync(path);
-  db.exec(schema1);
-  db.exec(`ATTACH '${store}' AS store; INSERT INTO revision
-    SELECT seq, rev, parent, committed_at_ms, deployed_by, deployment_type, flows, credentials
-    FROM store.revision JOIN store.revision_content USING (seq); DETACH store`);
-  db.prepare("INSERT INTO token VALUES (?, 'ada', 'service-admin', '*', 4102444800000)").run(token);
-}
-
-const schema1 = readFileSync(new URL("fixtures/schema-1.sql", import.meta.url), "utf8");
-
-test("migrates an older schema: keeps revisions, and drops tokens, whose password hash is unknown", async () => {
+test("migrates to the schema of a next version once, and refuses it afterwards", async () => {
   await using folder = await createFolder();
-  const [current, old] = [join(folder.path, "current.db"), join(folder.path, "old.db")];
-  const store = await openSqliteStore({ path: current, key });
-  const revision = await commitOne(store);
-  await store[Symbol.asyncDispose]();
-  const hash = new Uint8Array(randomBytes(32));
-  createSchema1(old, current, hash);
-  await backupStore(old, join(folder.path, "backup.db"));
-  const restored = join(folder.path, "restored.db");
-  await restoreStore(join(folder.path, "backup.db"), restored);
-  const token = {
-    id: "0123456789ab",
-    hash,
-    name: undefined,
-    username: "ada",
-    passwordFingerprint: new Uint8Array(randomBytes(32)),
-    clientId: "service-admin",
-    scope: "*",
-    createdAtMs: 0,
-    expiresAtMs: 1,
-  };
-  const origin = { by: "ada", address: undefined, protocol: undefined, requestId: undefined };
-  for (const path of [old, restored]) {
-    await using migrated = await openSqliteStore({ path, key });
-    expect(migrated.flows.active()).toEqual({ ...revision, address: undefined, protocol: undefined });
-    expect(await migrated.flows.findEntry(revision.rev)).toMatchObject({ nodeCount: 1, pinned: false });
-    expect(await migrated.tokens.find(hash)).toBeUndefined();
-    await migrated.tokens.insert(token, { kind: "token_created", origin });
-    await using again = await openSqliteStore({ path, key });
-    expect(await again.tokens.find(hash)).toEqual(token);
-    expect((await commitOne(again)).parent).toBe(revision.rev);
+  const [path, fresh] = [join(folder.path, "flowgate.db"), join(folder.path, "fresh.db")];
+  const { rev } = await (async () => {
+    await using store = await openSqliteStore({ path, key });
+    return commitOne(store);
+  })();
+  const next = ["ALTER TABLE revision ADD COLUMN next TEXT NOT NULL DEFAULT 'yes'"];
+  for (const file of [path, path, fresh]) {
+    using db = new DatabaseSync(file);
+    migrate(db, file, next);
+    expect(db.prepare("SELECT count(*) AS count FROM pragma_table_info('revision') WHERE name = 'next'").get()).toEqual(
+      {
+        count: 1,
+      },
+    );
   }
+  {
+    using db = new DatabaseSync(path);
+    expect(db.prepare("SELECT next FROM revision WHERE rev = ?").get(rev)).toEqual({ next: "yes" });
+  }
+  await expect(openSqliteStore({ path, key })).rejects.toThrow("(schema version 18; this one supports 17)");
 });
 
 const unusable: [name: string, prepare: (path: string) => Promise<void>, message: (path: string) => string][] = [
@@ -187,6 +163,15 @@ const unusable: [name: string, prepare: (path: string) => Promise<void>, message
       execute(path, "PRAGMA user_version = 99");
     },
     (path) => `${path} was created by a newer version of Flowgate (schema version 99; this one supports`,
+  ],
+  [
+    "an unreleased version's database",
+    async (path) => {
+      await (await openSqliteStore({ path, key }))[Symbol.asyncDispose]();
+      execute(path, "PRAGMA user_version = 16");
+    },
+    (path) =>
+      `${path} was created by an unreleased version of Flowgate (schema version 16; this one supports 17 and later): export the flows with that version, and deploy them to a new store.`,
   ],
   [
     "another program's database",

@@ -1,9 +1,10 @@
 import type { Query } from "../sql/query.ts";
 import type { Database } from "./database.ts";
 
-/** Each migration produces one schema version from the previous one. Released migrations must not change. */
-const migrations = [
-  `
+/** The version of `tables`. Only unreleased builds wrote earlier ones. */
+const firstVersion = 16;
+
+const tables = `
   -- The columns are those of the SQLite adapter, whose comments apply here too.
   CREATE TABLE flowgate.revision (
     seq bigint PRIMARY KEY,
@@ -24,14 +25,27 @@ const migrations = [
     outcome text NOT NULL DEFAULT 'pending',
     outcome_message text,
     missing_types text NOT NULL DEFAULT '[]',
-    probation_ms bigint
+    probation_ms bigint,
+    token_id text,
+    token_name text,
+    error_limit_ms bigint,
+    max_errors bigint,
+    proposal_id text,
+    approved_by text,
+    approver_token_id text,
+    approver_token_name text,
+    module_set_seq bigint,
+    restarts integer NOT NULL DEFAULT 0
   );
   CREATE UNIQUE INDEX one_root ON flowgate.revision ((parent IS NULL)) WHERE parent IS NULL;
+  CREATE INDEX revision_module_set ON flowgate.revision (module_set_seq);
 
   CREATE TABLE flowgate.revision_content (
     seq bigint PRIMARY KEY REFERENCES flowgate.revision ON DELETE CASCADE,
     flows bytea NOT NULL,
-    credentials bytea NOT NULL
+    credentials bytea NOT NULL,
+    kept text NOT NULL DEFAULT '[]',
+    submitted text NOT NULL DEFAULT '[]'
   );
   -- They are compressed already.
   ALTER TABLE flowgate.revision_content ALTER flows SET STORAGE EXTERNAL, ALTER credentials SET STORAGE EXTERNAL;
@@ -57,7 +71,8 @@ const migrations = [
     scope text NOT NULL,
     created_at_ms bigint,
     expires_at_ms bigint NOT NULL,
-    last_used_at_ms bigint
+    last_used_at_ms bigint,
+    session bytea
   );
   CREATE INDEX token_expiry ON flowgate.token (expires_at_ms);
   CREATE INDEX token_user ON flowgate.token (username);
@@ -73,7 +88,10 @@ const migrations = [
     subject text,
     detail text,
     count bigint NOT NULL,
-    hash text NOT NULL
+    hash text NOT NULL,
+    token_id text,
+    token_name text,
+    digest text
   );
   CREATE INDEX audit_kind ON flowgate.audit (kind, seq);
   CREATE INDEX audit_user ON flowgate.audit ("user", seq);
@@ -127,16 +145,9 @@ const migrations = [
     changed_at timestamptz NOT NULL
   );
   CREATE INDEX replica_change ON flowgate.replica (changed_at);
-  `,
-  `
-  ALTER TABLE flowgate.revision ADD COLUMN token_id text, ADD COLUMN token_name text;
-  ALTER TABLE flowgate.audit ADD COLUMN token_id text, ADD COLUMN token_name text, ADD COLUMN digest text;
-  `,
-  `
-  ALTER TABLE flowgate.revision_content ADD COLUMN kept text NOT NULL DEFAULT '[]';
-  `,
-  `
-  -- The journal; runtime is the name of the replica.
+
+  -- The journal; runtime is the name of the replica. Readers need the order of commits: a row is read when no transaction with an
+  -- earlier id is in progress.
   CREATE TABLE flowgate.event (
     seq bigint NOT NULL,
     runtime text COLLATE "C" NOT NULL,
@@ -148,20 +159,9 @@ const migrations = [
     node_type text NOT NULL,
     node_name text NOT NULL,
     data bytea NOT NULL,
+    xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
     PRIMARY KEY (seq, runtime)
   );
-  `,
-  `
-  CREATE TABLE flowgate.desired_state (
-    seq bigint PRIMARY KEY,
-    started integer NOT NULL,
-    changed_by text,
-    changed_at_ms bigint NOT NULL
-  );
-  `,
-  `
-  -- Readers need the order of commits: a row is read when no transaction with an earlier id is in progress.
-  ALTER TABLE flowgate.event ADD COLUMN xid xid8 NOT NULL DEFAULT pg_current_xact_id();
   CREATE INDEX event_commit ON flowgate.event (xid, seq, runtime);
 
   -- Where deliveries of events have got to, and who delivers them.
@@ -171,11 +171,14 @@ const migrations = [
     holder text NOT NULL,
     held_until_ms bigint NOT NULL
   );
-  `,
-  `
-  ALTER TABLE flowgate.revision ADD COLUMN error_limit_ms bigint, ADD COLUMN max_errors bigint;
-  `,
-  `
+
+  CREATE TABLE flowgate.desired_state (
+    seq bigint PRIMARY KEY,
+    started integer NOT NULL,
+    changed_by text,
+    changed_at_ms bigint NOT NULL
+  );
+
   CREATE TABLE flowgate.document (
     seq bigint PRIMARY KEY,
     name text NOT NULL UNIQUE,
@@ -184,8 +187,7 @@ const migrations = [
     changed_by text,
     changed_at_ms bigint NOT NULL
   );
-  `,
-  `
+
   CREATE TABLE flowgate.proposal (
     seq bigint PRIMARY KEY,
     id text NOT NULL UNIQUE,
@@ -213,7 +215,8 @@ const migrations = [
     closed_token_id text,
     closed_token_name text,
     reason text,
-    rev text
+    rev text,
+    modules text NOT NULL DEFAULT '[]'
   );
   CREATE TABLE flowgate.proposal_content (
     seq bigint PRIMARY KEY REFERENCES flowgate.proposal ON DELETE CASCADE,
@@ -222,13 +225,6 @@ const migrations = [
   );
   ALTER TABLE flowgate.proposal_content ALTER flows SET STORAGE EXTERNAL, ALTER credentials SET STORAGE EXTERNAL;
 
-  ALTER TABLE flowgate.revision ADD COLUMN proposal_id text, ADD COLUMN approved_by text, ADD COLUMN approver_token_id text,
-    ADD COLUMN approver_token_name text;
-  `,
-  `
-  ALTER TABLE flowgate.token ADD COLUMN session bytea;
-  `,
-  `
   CREATE TABLE flowgate.context_value (
     seq bigint PRIMARY KEY,
     store text NOT NULL,
@@ -237,8 +233,7 @@ const migrations = [
     value text NOT NULL,
     UNIQUE (store, scope, key)
   );
-  `,
-  `
+
   CREATE TABLE flowgate.module_set (
     seq bigint PRIMARY KEY,
     hash text NOT NULL UNIQUE,
@@ -250,13 +245,7 @@ const migrations = [
     content bytea NOT NULL,
     stored_at_ms bigint NOT NULL
   );
-  ALTER TABLE flowgate.revision ADD COLUMN module_set_seq bigint;
-  CREATE INDEX revision_module_set ON flowgate.revision (module_set_seq);
-  `,
-  `
-  ALTER TABLE flowgate.proposal ADD COLUMN modules text NOT NULL DEFAULT '[]';
-  `,
-  `
+
   CREATE TABLE flowgate.node_credential (
     seq bigint PRIMARY KEY,
     node_id text NOT NULL UNIQUE,
@@ -270,37 +259,32 @@ const migrations = [
     name text NOT NULL UNIQUE,
     value bytea NOT NULL
   );
-  ALTER TABLE flowgate.revision_content ADD COLUMN submitted text NOT NULL DEFAULT '[]';
-  `,
-  // How often the process of the flows ended. A crash is a failure.
-  `
-  ALTER TABLE flowgate.revision ADD COLUMN restarts integer NOT NULL DEFAULT 0;
-  UPDATE flowgate.revision SET outcome = 'failed' WHERE outcome = 'crashed';
-  `,
-  // The key of all that is encrypted.
-  `
+
   CREATE TABLE flowgate.credential_key (
     seq integer PRIMARY KEY CHECK (seq = 1),
     key_id text NOT NULL,
     previous text NOT NULL,
     known text NOT NULL
   );
-  `,
-];
-const schemaVersion = migrations.length;
+`;
+
+/** Each produces the next version from the previous one. Released migrations must not change. */
+const released: readonly string[] = [];
+const schemaVersion = firstVersion + released.length;
 
 /** "FLGT". Also identifies the lock of replicas that start at the same time. */
 const migrationLock = 0x464c4754;
 
-/** Creates the schema `flowgate`, or migrates an older one. Rejects if it is newer. */
-export async function migrate(database: Database): Promise<void> {
-  if ((await readVersion(database.query)) === schemaVersion) {
+/** Creates the schema `flowgate`, or migrates an older one. Rejects if it is newer. `migrations`: those of this version. */
+export async function migrate(database: Database, migrations = released): Promise<void> {
+  const newest = firstVersion + migrations.length;
+  if ((await readVersion(database.query, newest)) === newest) {
     return;
   }
   await database.transaction(async (query) => {
     await query("SELECT pg_advisory_xact_lock($1)", [migrationLock]);
     // Read again: another replica may have migrated the schema in the meantime.
-    const version = await readVersion(query);
+    const version = await readVersion(query, newest);
     if (version === 0) {
       // Not IF NOT EXISTS, which needs the privilege to create schemas even if there is one.
       const exists = await query("SELECT FROM pg_namespace WHERE nspname = 'flowgate'");
@@ -309,11 +293,12 @@ export async function migrate(database: Database): Promise<void> {
       }
       await query("CREATE TABLE flowgate.schema_version (version integer NOT NULL)");
       await query("INSERT INTO flowgate.schema_version VALUES (0)");
+      await query(tables);
     }
-    for (const migration of migrations.slice(version)) {
+    for (const migration of migrations.slice(Math.max(0, version - firstVersion))) {
       await query(migration);
     }
-    await query("UPDATE flowgate.schema_version SET version = $1", [schemaVersion]);
+    await query("UPDATE flowgate.schema_version SET version = $1", [newest]);
   });
 }
 
@@ -329,7 +314,7 @@ export async function assertCurrentSchema(database: Database): Promise<void> {
 }
 
 /** 0: there is none. */
-async function readVersion(query: Query): Promise<number> {
+async function readVersion(query: Query, newest = schemaVersion): Promise<number> {
   // Not to_regclass, which may not see yet that another session has just created the table.
   const [table] = await query("SELECT FROM pg_tables WHERE schemaname = 'flowgate' AND tablename = 'schema_version'");
   if (table === undefined) {
@@ -337,9 +322,14 @@ async function readVersion(query: Query): Promise<number> {
   }
   const [row] = await query<{ version: number }>("SELECT version FROM flowgate.schema_version");
   const version = row?.version ?? 0;
-  if (version > schemaVersion) {
+  if (version > newest) {
     throw new Error(
-      `the database of the store was created by a newer version of Flowgate (schema version ${version}; this one supports ${schemaVersion}): use that version`,
+      `the database of the store was created by a newer version of Flowgate (schema version ${version}; this one supports ${newest}): use that version`,
+    );
+  }
+  if (version < firstVersion) {
+    throw new Error(
+      `the database of the store was created by an unreleased version of Flowgate (schema version ${version}; this one supports ${firstVersion} and later): export the flows with that version, and deploy them to a new store`,
     );
   }
   return version;

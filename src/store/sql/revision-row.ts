@@ -105,9 +105,11 @@ function toSummary(row: SummaryRow): RevisionSummary {
   };
 }
 
-/** The columns are undefined in logs with the schema of an older version. */
-export function toTokenOrigin({ token_id: id, token_name: name }: Partial<SummaryRow>): Origin["token"] {
-  return id === null || id === undefined ? undefined : { id, name: name ?? undefined };
+export function toTokenOrigin({
+  token_id: id,
+  token_name: name,
+}: Pick<SummaryRow, "token_id" | "token_name">): Origin["token"] {
+  return id === null ? undefined : { id, name: name ?? undefined };
 }
 
 function toApproval(row: ApprovalRow): RevisionSummary["approval"] {
@@ -302,8 +304,7 @@ export function digestRevision(row: SummaryRow, flowsHash: string): string {
     row.node_count,
     row.size_bytes,
   ];
-  // Undefined in the tables of an older version.
-  if ((row.proposal_id ?? null) !== null) {
+  if (row.proposal_id !== null) {
     fields.push(row.proposal_id, row.approved_by, row.approver_token_id, row.approver_token_name);
   }
   // Text as it is read from either database.
@@ -319,5 +320,5 @@ export function hashFlows(flows: Uint8Array): string {
 export function describeDeployment(row: SummaryRow): string {
   const { cause, deployment_type: type, proposal_id: proposal, approved_by: approver } = row;
   const made = cause === "deployment" ? type : `${cause}, ${type}`;
-  return (proposal ?? null) === null ? made : `${made}, proposal ${proposal} approved by ${approver ?? ""}`;
+  return proposal === null ? made : `${made}, proposal ${proposal} approved by ${approver ?? ""}`;
 }

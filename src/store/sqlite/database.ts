@@ -17,7 +17,6 @@ export function openDatabase(path: string): DatabaseSync {
   const db = connect(path);
   try {
     configure(db, path);
-    enableIncrementalVacuum(db);
     reserveLog(db, path);
     return db;
   } catch (error) {
@@ -29,7 +28,8 @@ export function openDatabase(path: string): DatabaseSync {
 function configure(db: DatabaseSync, path: string): void {
   // Checks the version first, since the next statement writes to the file.
   readVersion(db, path);
-  db.exec(`PRAGMA journal_mode = WAL; ${fullSync}`);
+  // The first one lets the file shrink when revisions are removed, and only affects an empty database.
+  db.exec(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; ${fullSync}`);
   makePrivate(path);
   migrate(db, path);
 }
@@ -50,13 +50,6 @@ export function reopenDatabase(db: DatabaseSync, path: string): void {
     throw new Error("another process reads the database");
   }
   reserveLog(db, path);
-}
-
-/** Lets the file shrink when revisions are removed. Rewrites a database that was created without this setting. */
-function enableIncrementalVacuum(db: DatabaseSync): void {
-  if (db.prepare("PRAGMA auto_vacuum").get()?.["auto_vacuum"] === 0) {
-    db.exec("PRAGMA auto_vacuum = INCREMENTAL; VACUUM");
-  }
 }
 
 /** Throws if the database can't be read or durably written. Changes nothing. */

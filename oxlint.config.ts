@@ -44,8 +44,6 @@ export default defineConfig({
       plugins: ["typescript", "unicorn", "oxc", "import", "promise", "react", "jsx-a11y"],
       rules: {
         "react/react-in-jsx-scope": "off",
-        // TypeScript checks default imports, and knows those of Vite, such as the URL of a worker.
-        "import/default": "off",
         // Is about React's compiler, which is not used.
         "react/incompatible-library": "off",
       },

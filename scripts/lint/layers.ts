@@ -183,15 +183,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "api components flow-view session.tsx texts",
       "@bufbuild/protobuf* @connectrpc/* @flowgate/client @tanstack/* react wouter",
     ],
-    // Reads JSON as the service does.
-    "pages/deploy": [
-      "api components session.tsx texts",
-      "@bufbuild/protobuf* @connectrpc/* @flowgate/client @flowgate/gateway/json @flowgate/gateway/json-path @tanstack/* react wouter",
-    ],
-    "app.tsx": [
-      "api components pages pages/deploy session.tsx texts",
-      "@connectrpc/connect-query @flowgate/client react wouter",
-    ],
+    "app.tsx": ["api components pages session.tsx texts", "@connectrpc/connect-query @flowgate/client react wouter"],
     "main.tsx": ["styles.css api app.tsx session.tsx", "@connectrpc/connect-query @tanstack/react-query react* wouter"],
   },
 };

@@ -50,7 +50,7 @@ const headers = { ...securityHeaders, "referrer-policy": "same-origin", "cache-c
 
 /** `nonce` permits the style sheets that scripts of the console add. */
 function policyFor(nonce: string): string {
-  return `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types flowgate-worker`;
+  return `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`;
 }
 
 async function sendConsole(folder: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {

@@ -36,9 +36,8 @@ describe.skipIf(missingBrowser !== undefined)("the pages for deployments and pro
   const open = (username: string, path = "/deploy", screen = {}) =>
     Console.open(service, { username, path, ...screen });
 
-  async function plan({ page }: Console, flows: unknown, target = "Replace all"): Promise<void> {
+  async function plan({ page }: Console, flows: unknown): Promise<void> {
     await page.getByLabel("Flows as JSON").fill(JSON.stringify(flows, undefined, 2));
-    await page.getByLabel(target).check();
     await page.getByRole("button", { name: "Plan", exact: true }).click();
     await page.getByRole("heading", { name: "Plan", exact: true }).waitFor();
     await page.getByRole("heading", { name: "Changes" }).waitFor();
@@ -54,7 +53,6 @@ describe.skipIf(missingBrowser !== undefined)("the pages for deployments and pro
     await using console = await open("ada", "/deploy", { ...phone, colorScheme: "dark" });
     const { page } = console;
     await page.getByLabel("Flows as JSON").fill(JSON.stringify(renamed("c1", "<b>pasted</b>")));
-    await page.getByText("4 nodes, 2 tabs").waitFor();
     expect(await console.violations()).toEqual([]);
     await page.getByRole("button", { name: "Plan", exact: true }).press("Enter");
     await page.getByText("<b>pasted</b>").filter({ visible: true }).first().waitFor();
@@ -70,39 +68,52 @@ describe.skipIf(missingBrowser !== undefined)("the pages for deployments and pro
     expect(console.complaints).toEqual([]);
   });
 
-  test("what is wrong is named with its line and column, also if the service has found it", async () => {
+  test("what is wrong with the flows is said by the service, with the place", async () => {
     await using console = await open("ada");
     const { page } = console;
     const field = page.getByLabel("Flows as JSON");
-    await field.fill('[\n  {"id": "a", "type": "tab"},\n  {"id": "a" "type": "x"}\n]');
-    await page.getByRole("alert").getByText("Line 3, column 14: not valid JSON").waitFor();
-    expect(await page.getByRole("button", { name: "Plan", exact: true }).isDisabled()).toBe(true);
-    await field.fill('[\n  {"id": "a", "type": "tab"},\n  {"id": "a", "type": "x"}\n]');
-    await page.getByLabel("Replace all").check();
-    await page.getByRole("button", { name: "Plan", exact: true }).click();
-    await page.getByRole("alert").getByText("Line 3, column 10, [1].id: must be unique").waitFor();
+    const planButton = page.getByRole("button", { name: "Plan", exact: true });
+    expect(await planButton.isDisabled()).toBe(true);
+    const refused = async (text: string, message: string): Promise<void> => {
+      await field.fill(text);
+      await planButton.click();
+      await page.getByRole("alert").getByText(message).waitFor();
+    };
+    await refused(
+      '[\n  {"id": "a", "type": "tab"},\n  {"id": "a" "type": "x"}\n]',
+      "the body is not valid JSON: ',' or '}' was expected (line 3, column 14)",
+    );
+    await refused('{"nodes": []}', "nodes: unknown");
+    await refused('[{"id": "a", "type": "tab", "n": 9007199254740993}]', "flows[0].n: ");
     expect(await console.violations()).toEqual([]);
+    await refused('[{"id": "a", "type": "tab"}, {"id": "a", "type": "x"}]', "flows[1].id: must be unique");
+    await page.getByRole("button", { name: "Change the flows" }).click();
+    expect(await field.inputValue()).toContain('"id": "a"');
   });
 
-  test("one tab of a large file replaces the active one", async () => {
+  test("a large file is planned and removed again, and flows without an active tab are deployed after a question", async () => {
     await activate(start);
     await using console = await open("ada");
     const { page } = console;
     const path = join(service.dataDir, "large.json");
     const code = "// a comment that makes the function long\n".repeat(20);
     const nodes = Array.from({ length: 500 }, (_, index) => functionNode(`f${index}`, { z: "two", func: code }));
-    await writeFile(path, JSON.stringify([tab("two"), ...nodes]));
+    await writeFile(path, JSON.stringify([...start, ...nodes]));
     await page.getByLabel("Choose a file").setInputFiles(path);
-    await page.getByText("501 nodes, 1 tab").waitFor();
-    expect(await page.getByLabel("Replace these tabs").isChecked()).toBe(true);
+    await page.getByText("large.json, 0.5 MB").waitFor();
     await page.getByRole("button", { name: "Plan", exact: true }).click();
-    await page.getByText("500 added, 1 removed").waitFor();
+    await page.getByText("500 added").waitFor();
     await page.getByRole("button", { name: "Change the flows" }).click();
     await page.getByRole("button", { name: "Remove" }).click();
-    await plan(console, [tab("two"), comment("c3", "two", "third")], "Replace these tabs");
+    await plan(console, [tab("two"), comment("c3", "two", "third")]);
     await deployPlanned(console);
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Removes the tab tab one.").waitFor();
+    expect(await console.violations()).toEqual([]);
+    expect(await activeFlows()).toEqual(start);
+    await dialog.getByRole("button", { name: "Deploy anyway" }).click();
     await page.getByRole("heading", { name: "Outcome" }).waitFor();
-    expect((await activeFlows()).map(({ id }) => id)).toEqual(["one", "c1", "two", "c3"]);
+    expect((await activeFlows()).map(({ id }) => id)).toEqual(["two", "c3"]);
   });
 
   test("flows that fail are undone, with the reason and the node", async () => {

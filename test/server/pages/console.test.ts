@@ -61,7 +61,7 @@ test.each(["1.1", "2"] as const)("each page has a nonce of its own over HTTP/%s"
       {
         "content-type": "text/html; charset=utf-8",
         "cache-control": "no-cache",
-        "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonces[at]?.[0]}'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types flowgate-worker`,
+        "content-security-policy": `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonces[at]?.[0]}'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
         "referrer-policy": "same-origin",

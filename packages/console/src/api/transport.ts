@@ -10,8 +10,8 @@ const protectFromForgery: Interceptor = (next) => (request) => {
 };
 
 /**
- * `fields` are encoded fields that requests have besides those of their messages: encoded messages that follow each other are one. A worker
- * has encoded them, since they are so large that the page would not respond in the meantime.
+ * `fields` are encoded fields that requests have besides those of their messages: encoded messages that follow each other are one. They may
+ * be so large that they are encoded once for all requests.
  */
 export function createTransport(fields?: Blob): Transport {
   return createConnectTransport({

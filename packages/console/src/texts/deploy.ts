@@ -2,29 +2,13 @@
 export const texts = {
   steps: { flows: "Flows", plan: "Plan", outcome: "Outcome", conflict: "Conflict" },
   intro:
-    "Flows as Node-RED exports them, or as the API and the command line return them: an array of nodes, or an object with flows.",
+    "All flows, as Node-RED exports them, or as the API and the command line return them: an array of nodes, or an object with flows. Active tabs and nodes that are not among them are removed.",
   chooseFile: "Choose a file",
   orDrop: "or drop one here, or paste below.",
   text: "Flows as JSON",
   given: (name: string, megabytes: string) => `${name}, ${megabytes} MB`,
   pasted: "Pasted text",
   remove: "Remove",
-  reading: "Reading …",
-  summary: (nodes: number, tabs: number) => `${count(nodes, "node")}, ${count(tabs, "tab")}`,
-  madeFrom: "Made from revision",
-  hasCredentials: "Contains credentials, which replace stored ones.",
-  installs: (modules: string) => `Installs ${modules}.`,
-  target: "What they do to the active flows",
-  targets: {
-    all: "Replace all",
-    allHint: "These are all flows. Active tabs and nodes that are not among them are removed.",
-    replace: "Replace these tabs",
-    replaceHint: "Tabs, subflows and nodes with the same ids are replaced, others are added. The rest stays as it is.",
-    copies: "Add as copies",
-    copiesHint:
-      "Nodes get new ids where theirs are taken. Configuration nodes and subflows that exist already stay as they are.",
-  },
-  newTab: "Imported",
   plan: "Plan",
   back: "Change the flows",
   noChanges: "Nothing to deploy: these flows are active.",
@@ -45,6 +29,8 @@ export const texts = {
   deploy: "Deploy",
   deployAnyway: "Deploy anyway",
   deployAnywayTitle: "Deploy although something would be lost or not run?",
+  removesTabs: (names: readonly string[]) =>
+    `Removes ${names.length === 1 ? "the tab" : `${names.length} tabs:`} ${names.slice(0, 10).join(", ")}${names.length > 10 ? " …" : ""}.`,
   propose: "Propose",
   proposeHint: "Someone else approves a proposal, which deploys it.",
   readOnly: "You may neither deploy nor propose flows: this needs the permission flows.write or flows.propose.",
@@ -65,23 +51,4 @@ export const texts = {
       "Shows what your flows would change there. Changes of others that your flows do not have are undone.",
     giveUp: "Give up",
   },
-  problems: {
-    title: "The flows can't be read",
-    place: (line: number, column: number) => `Line ${line}, column ${column}`,
-    empty: "There is nothing: an array of nodes was expected, [] for none",
-    syntax: (what: string) => `not valid JSON: ${what}`,
-    noFlows: "must be an array of nodes, as Node-RED exports it, or an object with flows, as the API returns it",
-    unknownKey: "unknown key: only flows, rev, credentials and modules are allowed",
-    noArray: "must be an array of nodes",
-    noObject: "must be an object",
-    noText: "must be a text",
-    noModules: "must be an array of modules",
-    noModule: "must be an object with a name, and perhaps version and integrity",
-    inexact: "this integer is too large to be represented exactly: write it as a text",
-    encrypted: "encrypted credentials are those of all flows: replace all flows, or remove them",
-  },
 } as const;
-
-function count(n: number, noun: string): string {
-  return `${n} ${n === 1 ? noun : `${noun}s`}`;
-}

@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useState } from "react";
 import type { Proposal, SetFlowsResponse } from "@flowgate/client";
 import { Link } from "wouter";
 import { Outcome, useDeployments } from "../../components/outcome.tsx";
@@ -6,9 +6,8 @@ import { Page } from "../../components/page.tsx";
 import { StepHeading } from "../../components/step-heading.tsx";
 import { texts as appTexts } from "../../texts/app.ts";
 import { texts } from "../../texts/deploy.ts";
-import { FlowsReader } from "./flows-reader.ts";
 import { type Draft, emptyDraft, FlowsStep } from "./flows-step.tsx";
-import type { Prepared } from "./flows-worker.ts";
+import type { Prepared } from "./given-flows.ts";
 import { PlanStep } from "./plan-step.tsx";
 import "./deploy.css";
 
@@ -19,7 +18,6 @@ type Stage =
   | { readonly at: "proposed"; readonly proposal: Proposal };
 
 export function DeployPage(): ReactNode {
-  const reader = useReader();
   const deployments = useDeployments();
   const [draft, setDraft] = useState<Draft>(emptyDraft);
   const [stage, setStage] = useState<Stage>({ at: "flows", wasElsewhere: false });
@@ -32,7 +30,6 @@ export function DeployPage(): ReactNode {
     <Page title={appTexts.pages.deploy}>
       {stage.at === "flows" ? (
         <FlowsStep
-          reader={reader}
           draft={draft}
           takesFocus={stage.wasElsewhere}
           onChange={setDraft}
@@ -42,15 +39,10 @@ export function DeployPage(): ReactNode {
       {stage.at === "plan" ? (
         <PlanStep
           key={keyOf(stage.prepared)}
-          reader={reader}
           prepared={stage.prepared}
-          modules={draft.summary?.modules ?? []}
           deployments={deployments}
-          onPlanAgain={async () => {
-            const { fields, rev } = await reader.combine(draft.target);
-            // The revision that the text names is the one that was replaced.
-            setStage({ at: "plan", prepared: draft.target === "all" ? { fields, rev: undefined } : { fields, rev } });
-          }}
+          // The revision that the text names is the one that was replaced.
+          onPlanAgain={() => setStage({ at: "plan", prepared: { ...stage.prepared, rev: undefined } })}
           onBack={edit}
           onGiveUp={startAgain}
           onDeployed={(response) => setStage({ at: "deployed", response })}
@@ -88,12 +80,6 @@ function Again({ onClick }: { readonly onClick: () => void }): ReactNode {
       </button>
     </div>
   );
-}
-
-function useReader(): FlowsReader {
-  const [reader] = useState(() => new FlowsReader());
-  useEffect(() => () => reader[Symbol.dispose](), [reader]);
-  return reader;
 }
 
 const keys = new WeakMap<Prepared, number>();

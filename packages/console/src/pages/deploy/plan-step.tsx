@@ -1,10 +1,12 @@
-import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useMemo, useRef, useState } from "react";
 import { createClient, type Transport } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData } from "@tanstack/react-query";
 import {
+  ContainerKind,
   type FlowModule,
   FlowsService,
+  NodeChange,
   type PlanFlowsResponse,
   type Proposal,
   ProposalsService,
@@ -18,20 +20,16 @@ import { OutcomeSentence } from "../../components/outcome.tsx";
 import { Harm, hasChanges, isHarmful, Plan } from "../../components/plan.tsx";
 import { RevisionLink } from "../../components/revision.tsx";
 import { StepHeading } from "../../components/step-heading.tsx";
+import { visibleText } from "../../components/visible-text.ts";
 import { useSession } from "../../session.tsx";
 import { texts } from "../../texts/deploy.ts";
 import { ConflictStep } from "./conflict.tsx";
 import { findConflict, isNotPermitted, needsApproval } from "./failures.ts";
-import type { FlowsReader } from "./flows-reader.ts";
-import { ReadProblem } from "./flows-step.tsx";
-import type { Prepared } from "./flows-worker.ts";
+import type { Prepared } from "./given-flows.ts";
 import { defaultOptions, OptionFields, optionFields, type Options } from "./options.tsx";
-import { SourceError } from "./source-problem.ts";
 
 export function PlanStep({
-  reader,
   prepared,
-  modules,
   deployments,
   onPlanAgain,
   onBack,
@@ -39,24 +37,22 @@ export function PlanStep({
   onDeployed,
   onProposed,
 }: {
-  readonly reader: FlowsReader;
   readonly prepared: Prepared;
-  readonly modules: readonly FlowModule[];
   readonly deployments: Deployments;
   /** Makes the plan for the revision that is active then. */
-  readonly onPlanAgain: () => Promise<void>;
+  readonly onPlanAgain: () => void;
   readonly onBack: () => void;
   readonly onGiveUp: () => void;
   readonly onDeployed: (response: SetFlowsResponse) => void;
   readonly onProposed: (proposal: Proposal) => void;
 }): ReactNode {
   const { username, can } = useSession();
+  const { modules } = prepared;
   const transport = useMemo(() => createTransport(prepared.fields), [prepared]);
   const [options, setOptions] = useState<Options>(defaultOptions);
   // The plan has shown a conflict, and is to be merged.
   const [isMerge, setMerge] = useState(false);
   const plan = usePlan(transport, prepared.rev, isMerge, options, modules);
-  const located = useLocated(reader, plan.error);
   const { busy, error, run } = useCall();
   const key = useIdempotencyKey();
   const base = isMerge ? prepared.rev : (plan.data?.rev ?? prepared.rev);
@@ -77,7 +73,6 @@ export function PlanStep({
       const request = { ...optionFields(options), modules: [...modules], ...(base !== undefined && { rev: base }) };
       onProposed(await createClient(ProposalsService, transport).createProposal(request));
     });
-  const planAgain = (): void => void run("plan", onPlanAgain);
 
   const deployConflict = findConflict(error);
   const conflict = deployConflict ?? findConflict(plan.error);
@@ -89,7 +84,7 @@ export function PlanStep({
         error={error !== undefined && deployConflict === undefined ? error : undefined}
         isBusy={busy !== undefined}
         onMerge={can("flows.write") ? merge : undefined}
-        onPlanAgain={planAgain}
+        onPlanAgain={onPlanAgain}
         onGiveUp={onGiveUp}
       />
     );
@@ -101,6 +96,8 @@ export function PlanStep({
   const mayPropose = can("flows.propose") && username !== "";
   // A plan with credentials needs the permission to deploy, without which flows can be proposed.
   const isUnplanned = plan.data === undefined && isNotPermitted(plan.error) && mayPropose;
+  const removedTabs = findRemovedTabs(plan.data);
+  const isQuestionable = removedTabs.length > 0 || (plan.data !== undefined && isHarmful(plan.data, modules));
   return (
     <section className="deploy-step">
       <StepHeading>{texts.steps.plan}</StepHeading>
@@ -110,7 +107,7 @@ export function PlanStep({
         </button>
       </div>
       {plan.isPending ? <Loading /> : null}
-      {plan.error === null || isUnplanned ? null : <ReadProblem error={located ?? plan.error} />}
+      {plan.error === null || isUnplanned ? null : <Problem error={plan.error} />}
       {isUnplanned ? (
         <p>
           {messageOf(plan.error)} {texts.notPlanned}
@@ -119,7 +116,7 @@ export function PlanStep({
       {!isMerge && plan.data !== undefined && isReplaced(plan.data, deployments) ? (
         <div className="problem" role="alert">
           <p>{texts.outdated}</p>
-          <button type="button" onClick={planAgain}>
+          <button type="button" onClick={onPlanAgain}>
             {texts.planAgain}
           </button>
         </div>
@@ -133,7 +130,7 @@ export function PlanStep({
           onSubmit={(event) => {
             event.preventDefault();
             // Enter in a field does not deploy what should be confirmed.
-            if (can("flows.write") && plan.data !== undefined && !isHarmful(plan.data, modules)) {
+            if (can("flows.write") && plan.data !== undefined && !isQuestionable) {
               void deploy(isMerge);
             }
           }}
@@ -142,11 +139,16 @@ export function PlanStep({
           {error === undefined ? null : <Problem error={error} />}
           <div className="actions">
             {can("flows.write") && plan.data !== undefined ? (
-              isHarmful(plan.data, modules) ? (
+              isQuestionable ? (
                 <ConfirmButton
                   label={texts.deploy}
                   title={texts.deployAnywayTitle}
-                  description={<Harm plan={plan.data} modules={modules} />}
+                  description={
+                    <>
+                      <RemovedTabs names={removedTabs} />
+                      <Harm plan={plan.data} modules={modules} />
+                    </>
+                  }
                   confirm={texts.deployAnyway}
                   isDangerous
                   onConfirm={() => deploy(isMerge)}
@@ -196,22 +198,7 @@ function usePlan(
   );
 }
 
-/** The place of what the service has rejected. */
-function useLocated(reader: FlowsReader, error: Error | null): SourceError | undefined {
-  const [located, setLocated] = useState<{ readonly of: Error; readonly error: SourceError }>();
-  useEffect(() => {
-    if (error !== null) {
-      void reader.locate(messageOf(error)).then((problem) => {
-        if (problem !== undefined) {
-          setLocated({ of: error, error: new SourceError([problem]) });
-        }
-      });
-    }
-  }, [reader, error]);
-  return located?.of === error ? located?.error : undefined;
-}
-
-type Call = "deploy" | "propose" | "plan";
+type Call = "deploy" | "propose";
 
 /** The call that is being made, and why the last one has failed. */
 function useCall() {
@@ -242,6 +229,19 @@ function useIdempotencyKey(): (request: string) => string {
     }
     return last.current.key;
   };
+}
+
+/** The names of the tabs that the flows do not have. */
+function findRemovedTabs(plan: PlanFlowsResponse | undefined): string[] {
+  return (plan?.diff?.containers ?? []).flatMap(({ kind, id, name = id, nodes }) =>
+    kind === ContainerKind.TAB && nodes.some((node) => node.id === id && node.change === NodeChange.REMOVED)
+      ? [name]
+      : [],
+  );
+}
+
+function RemovedTabs({ names }: { readonly names: readonly string[] }): ReactNode {
+  return names.length === 0 ? null : <p>{visibleText(texts.removesTabs(names))}</p>;
 }
 
 function isReplaced({ rev }: PlanFlowsResponse, { revisions }: Deployments): boolean {

@@ -8,8 +8,8 @@ import { joinModules } from "./join-modules.ts";
 
 const root = resolve(import.meta.dirname, "..");
 
-/** The command line, the library, and what the single-file executable loads from the files that it unpacks. */
-const entries = ["cli/main", "index", "app/gateway", "cli/service/copy-store", "store/open-store"];
+/** The command line and the library. */
+const entries = ["cli/main", "index"];
 
 export type Bundle = {
   readonly files: readonly { readonly path: string; readonly code: string }[];

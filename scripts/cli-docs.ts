@@ -41,10 +41,7 @@ export function formatPage(): string {
   const program: Program = {
     version: unused,
     openGateway: unused,
-    copyStore: unused,
     migrateStore: unused,
-    rotateStore: unused,
-    verifyAudit: unused,
     exit: unused,
   };
   const root = createCommandLine({ ...program, version: () => "" });

@@ -115,7 +115,6 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "cli/command-line.ts": ["cli cli/commands cli/service", "commander"],
     "cli/run.ts": ["cli cli/command-line.ts cli/service", "commander"],
     "cli/main.ts": ["store/open-store.ts app cli cli/run.ts cli/service"],
-    "cli/executable.ts": ["base store/open-store.ts runtime app cli cli/run.ts cli/service"],
   },
 
   // No Node.js: it runs in browsers too.
@@ -189,15 +188,13 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
 };
 
 /**
- * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the process of the flows, and the service from within
- * its executable; of Node-RED, the service loads only the function that writes the templates of subflows (`palette/modules.ts`).
+ * These load modules by `createRequire`, whose names the rule can't see: Node-RED, in the process of the flows. Of Node-RED, the service loads only the function that writes the templates of subflows (`palette/modules.ts`).
  * `resolve-package.ts` only resolves names. No other file loads Node-RED in any way.
  */
 export const loaders: ReadonlySet<string> = new Set([
   "src/base/resolve-package.ts",
   "src/runtime/child/node-red.ts",
   "src/node-red/palette/modules.ts",
-  "src/cli/executable.ts",
 ]);
 
 /** These import nothing of Node.js. */

@@ -32,7 +32,7 @@ export function createCommandLine(program: Program): Command {
   defineProposalCommands(root.commandsGroup("Propose:"));
   defineHistoryCommands(root.commandsGroup("History:"));
   defineControlCommands(root.commandsGroup("Control:"));
-  defineAdministerCommands(root.commandsGroup("Administer:"), program);
+  defineAdministerCommands(root.commandsGroup("Administer:"));
   defineServiceCommands(root.commandsGroup("Run the service:"), program);
   defineOtherCommands(root.commandsGroup("Other:"), program);
   root.helpCommand("help [command]", "print help for a command");

@@ -26,10 +26,7 @@ await runCommandLine({
     setTimeout(release, 5_000).unref();
     return gateway;
   },
-  copyStore: async (...copy) => (await import("./service/copy-store.ts")).copyStore(...copy),
   migrateStore: async (...migration) => (await import("../store/open-store.ts")).migrateStore(...migration),
-  verifyAudit: async (...verify) => (await import("../store/open-store.ts")).verifyAudit(...verify),
-  rotateStore: async (...rotation) => (await import("../store/open-store.ts")).rotateStore(...rotation),
   beforeLoad: useCompileCache,
   exit: (code) => process.exit(code),
 });

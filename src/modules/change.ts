@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { constants, existsSync } from "node:fs";
 import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { DatabaseSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { hasCode } from "../base/error-code.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import {
@@ -152,11 +152,9 @@ async function removeStagings(dataDir: string): Promise<void> {
 
 /** A lock of the operating system, which ends with the process. */
 async function lockModules(dataDir: string): Promise<Disposable> {
-  // Only when it is needed: the single-file executable contains this file, and runs flows without this built-in module.
-  const sqlite = await import("node:sqlite");
   let db: DatabaseSync | undefined;
   try {
-    db = new sqlite.DatabaseSync(join(dataDir, "modules.lock"), { timeout: 0 });
+    db = new DatabaseSync(join(dataDir, "modules.lock"), { timeout: 0 });
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (error) {
     db?.close();

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Initialize, LoadModules, ModuleLists } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
-import { launchArguments, sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
+import { sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 
 /** Starts a process of the flow runtime with the rights that flows have. `codeCache` is a descriptor. */
 export function spawnProgram(
@@ -13,11 +13,7 @@ export function spawnProgram(
     ...sandboxFlags(entry, dir, allow),
     ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
   ];
-  const [program = process.execPath, ...args] = [
-    ...launcher.command,
-    process.execPath,
-    ...launchArguments(flags, fileURLToPath(entry)),
-  ];
+  const [program, ...args] = [...launcher.command, process.execPath, ...flags, fileURLToPath(entry)];
   return spawn(program, args, {
     cwd: dir,
     env: {

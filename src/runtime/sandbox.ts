@@ -1,6 +1,5 @@
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import { programFolder } from "../base/program-file.ts";
 import { resolvePackage } from "../base/resolve-package.ts";
@@ -90,24 +89,6 @@ export function programFiles(program: string): string[] {
 function directoriesAbove(path: string): string[] {
   const parent = dirname(path);
   return parent === path ? [] : [parent, ...directoriesAbove(parent)];
-}
-
-/** With this first argument a single-file executable runs the program that the second argument names. */
-export const launchArgument = "flow-runtime";
-
-/**
- * Returns the arguments with which `process.execPath` runs a program under the given Node flags.
- *
- * A single-file executable can only run itself and accepts Node flags in one argument only, as src/cli/executable.ts
- * configures it. It loads the program by `launchArgument`.
- */
-export function launchArguments(flags: readonly string[], program: string): string[] {
-  return isSea() ? [`--node-options=${flags.map(quote).join(" ")}`, launchArgument, program] : [...flags, program];
-}
-
-/** Quotes a flag for NODE_OPTIONS, where a backslash escapes the next character within double quotes. */
-function quote(flag: string): string {
-  return `"${flag.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
 }
 
 /** The service's options by the Node permission flags that they set. */

@@ -8,9 +8,6 @@ const unused = (): never => {
 export const unusedProgram: Program = {
   version: () => "0.0.0",
   openGateway: unused,
-  copyStore: unused,
   migrateStore: unused,
-  verifyAudit: unused,
-  rotateStore: unused,
   exit: unused,
 };

@@ -20,10 +20,7 @@ const unused = () => Promise.reject(new Error("no command is run"));
 const commandLine = createCommandLine({
   version: () => "0.0.0",
   openGateway: unused,
-  copyStore: unused,
   migrateStore: unused,
-  verifyAudit: unused,
-  rotateStore: unused,
   exit: () => process.exit(),
 } satisfies Program);
 

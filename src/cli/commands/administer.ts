@@ -1,12 +1,11 @@
 import type { Command } from "commander";
 import { clientAction, outputAction } from "../client/action.ts";
 import { assertNoServer } from "../client/connection-flags.ts";
-import type { Program } from "../service/program.ts";
 import { addSettings, readFlags, storeSettings } from "../service/option-flags.ts";
 import { defineCommand } from "./define-command.ts";
 import { parseDuration, parseLimit, parseTime } from "../shared-flags.ts";
 
-export function defineAdministerCommands(root: Command, program: Program): void {
+export function defineAdministerCommands(root: Command): void {
   const runtime = defineCommand(root, "runtime", {
     summary: "control the flow runtime",
     description: "Control the flow runtime, the process that runs the flows.",
@@ -32,7 +31,7 @@ export function defineAdministerCommands(root: Command, program: Program): void 
 
   defineToken(root);
 
-  defineAudit(root, program);
+  defineAudit(root);
 }
 
 function defineToken(root: Command): void {
@@ -85,7 +84,7 @@ function defineToken(root: Command): void {
     .action(clientAction(async () => (await load()).revokeTokens));
 }
 
-function defineAudit(root: Command, { verifyAudit }: Program): void {
+function defineAudit(root: Command): void {
   const audit = defineCommand(root, "audit", {
     summary: "read and check the audit log",
     description: "Read and check the audit log: who changed what, who signed in, and who was refused.",
@@ -136,7 +135,7 @@ function defineAudit(root: Command, { verifyAudit }: Program): void {
       "audit verify checks the log either at a server or in a store: use --server or --context, or else --config, --data-dir or --store.",
     );
     const { verifyStore } = await import("../service/store.ts");
-    return outputAction(async () => (output) => verifyStore(output, head, flags, verifyAudit))(command);
+    return outputAction(async () => (output) => verifyStore(output, head, flags))(command);
   });
 }
 

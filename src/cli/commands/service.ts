@@ -37,7 +37,8 @@ export function defineServiceCommands(root: Command, program: Program): void {
     }).argument("<file>", "path of the copy");
     addSettings(copy, storeSettings).action(async (file: string) => {
       const { readOptions } = await import("../service/read-options.ts");
-      await program.copyStore(kind, file, await readOptions(readFlags(copy), process.env));
+      const { copyStore } = await import("../service/copy-store.ts");
+      await copyStore(kind, file, await readOptions(readFlags(copy), process.env));
     });
   }
 

@@ -1,20 +1,13 @@
 import type { Options } from "../../options/parse.ts";
-import type { migrateStore, rotateStore, verifyAudit } from "../../store/open-store.ts";
-import type { copyStore } from "./copy-store.ts";
+import type { migrateStore } from "../../store/open-store.ts";
 
-/** What the commands need of the program, which is either an npm package or a single-file executable. */
+/** What the commands need of the entry point. */
 export interface Program {
   readonly version: () => string;
   /** Loads the service. Only `serve` calls it, so that the other commands are fast. */
   readonly openGateway: (options: Options) => Promise<RunningGateway>;
-  /** Loads the database. */
-  readonly copyStore: typeof copyStore;
-  /** Loads the databases. */
+  /** Loads the databases. Replaced in the test of interruptions. */
   readonly migrateStore: typeof migrateStore;
-  /** Loads the database. */
-  readonly verifyAudit: typeof verifyAudit;
-  /** Loads the database. */
-  readonly rotateStore: typeof rotateStore;
   /** Called with the data directory before the service is loaded. */
   readonly beforeLoad?: (dataDir: string) => void;
   /** Ends the process although something still runs. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Options } from "../../options/parse.ts";
-import type { Rotation, RotationProgress } from "../../store/open-store.ts";
+import { type Rotation, type RotationProgress, rotateStore } from "../../store/open-store.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import { createProgress } from "../output/progress.ts";
 import type { Flags } from "./option-flags.ts";
@@ -16,7 +16,7 @@ export type RotationFlags = { readonly generate?: true; readonly newSecretFile?:
 export async function rotate(
   flags: Flags,
   { generate, newSecretFile, wait = 60 }: RotationFlags,
-  { rotateStore, exit }: Program,
+  { exit }: Program,
 ): Promise<void> {
   if (generate === true && newSecretFile !== undefined) {
     throw new UsageFailure(

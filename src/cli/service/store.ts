@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { VerifyAuditResponseSchema } from "@flowgate/client";
 import { formatHead, parseHead } from "../../store/audit-store.ts";
-import type { CopyProgress, CopyResult } from "../../store/open-store.ts";
+import { type CopyProgress, type CopyResult, verifyAudit } from "../../store/open-store.ts";
 import { printVerification } from "../administration/audit.ts";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
@@ -74,12 +74,7 @@ function describe({ counts, auditProblem }: CopyResult, key: string): string {
 }
 
 /** Checks the audit log in the store, and prints the result as if the server had checked it. `head` was printed earlier. */
-export async function verifyStore(
-  output: Output,
-  head: string | undefined,
-  flags: Flags,
-  verify: Program["verifyAudit"],
-): Promise<void> {
+export async function verifyStore(output: Output, head: string | undefined, flags: Flags): Promise<void> {
   const options = await readOptions(flags, process.env);
   const expected = head === undefined ? undefined : parseHead(head);
   if (head !== undefined && expected === undefined) {
@@ -87,7 +82,7 @@ export async function verifyStore(
       "audit verify takes a head as it printed it earlier: a number, a colon and 64 hexadecimal digits.",
     );
   }
-  const result = await verify(options, expected).catch((error: unknown) => {
+  const result = await verifyAudit(options, expected).catch((error: unknown) => {
     throw new CliFailure(`The audit log can't be read: ${error instanceof Error ? error.message : String(error)}`);
   });
   const { entries, revisions, problem } = result;

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { type Fields, isFields } from "../base/fields.ts";
 import { isModuleName } from "../runtime/folders.ts";
-import { ArchiveError, type ArchiveEntry, readArchive } from "./archive.ts";
+import { type ArchiveEntry, ArchiveError, readArchive } from "./archive.ts";
 
 /** What the package.json of a package says. */
 export type PackageManifest = Readonly<Record<string, unknown>> & { readonly name: string; readonly version: string };
@@ -15,7 +15,6 @@ export type PackageContent = {
   readonly bundled: readonly Fields[];
 };
 
-const maxManifestBytes = 1024 * 1024;
 const maxBundled = 5_000;
 
 /**
@@ -24,10 +23,10 @@ const maxBundled = 5_000;
  */
 export async function readPackageManifest(source: Uint8Array | string): Promise<PackageManifest | undefined> {
   try {
-    return await readEntries(source, async (entries) => {
-      for await (const entry of entries) {
-        if (entry.isFile && entry.paths.every(isManifestPath)) {
-          return toManifest(parse(await readManifest(entry)));
+    return await readEntries(source, isManifestPath, async (entries) => {
+      for await (const { content } of entries) {
+        if (content !== undefined) {
+          return toManifest(parse(content));
         }
       }
       return undefined;
@@ -44,20 +43,20 @@ export async function readPackageManifest(source: Uint8Array | string): Promise<
  */
 export async function readPackage(tarball: Uint8Array): Promise<PackageContent | undefined> {
   try {
-    return await readEntries(tarball, async (entries) => {
+    return await readEntries(tarball, isAnyManifestPath, async (entries) => {
       let manifest: PackageManifest | undefined;
       const bundled: Fields[] = [];
-      for await (const entry of entries) {
-        if (entry.paths.some(isManifestPath)) {
-          if (manifest !== undefined || !entry.isFile || !entry.paths.every(isManifestPath)) {
+      for await (const { path, content } of entries) {
+        if (isManifestPath(path)) {
+          if (manifest !== undefined || content === undefined) {
             throw new ArchiveError("has more than one package.json");
           }
-          manifest = toManifest(parse(await readManifest(entry)));
+          manifest = toManifest(parse(content));
           if (manifest === undefined) {
             return undefined;
           }
-        } else if (entry.isFile && entry.paths.some(isBundledPath)) {
-          bundled.push(parseIfJson(await readManifest(entry)));
+        } else if (content !== undefined) {
+          bundled.push(parseIfJson(content));
         }
         if (bundled.length > maxBundled) {
           throw new ArchiveError(`contains more than ${maxBundled} packages`);
@@ -76,6 +75,7 @@ export async function readPackage(tarball: Uint8Array): Promise<PackageContent |
 
 async function readEntries<T>(
   source: Uint8Array | string,
+  wants: (path: string) => boolean,
   read: (entries: AsyncIterable<ArchiveEntry>) => Promise<T>,
 ): Promise<T> {
   const compressed =
@@ -83,7 +83,7 @@ async function readEntries<T>(
   const gunzip = createGunzip();
   compressed.on("error", (error) => gunzip.destroy(error));
   try {
-    return await read(readArchive(compressed.pipe(gunzip)));
+    return await read(readArchive(compressed.pipe(gunzip), wants));
   } finally {
     compressed.destroy();
     gunzip.destroy();
@@ -94,15 +94,9 @@ function isManifestPath(path: string): boolean {
   return path === "package.json";
 }
 
-function isBundledPath(path: string): boolean {
-  return /(?:^|\/)node_modules\/(?:@[^/]+\/)?[^/]+\/package\.json$/.test(path);
-}
-
-async function readManifest(entry: ArchiveEntry): Promise<string> {
-  if (entry.sizeBytes > maxManifestBytes) {
-    throw new ArchiveError(`has a package.json of more than ${maxManifestBytes / 1024 / 1024} MiB`);
-  }
-  return (await entry.read()).toString("utf8");
+/** Also of the packages that it contains. */
+function isAnyManifestPath(path: string): boolean {
+  return isManifestPath(path) || /(?:^|\/)node_modules\/(?:@[^/]+\/)?[^/]+\/package\.json$/.test(path);
 }
 
 function parse(text: string): unknown {

@@ -2,6 +2,7 @@ import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { readPackageManifest } from "../../src/modules/tarball.ts";
 import { packFiles } from "./npm-registry.ts";
+import { formatTar } from "./tar.ts";
 
 const manifest = { name: "@scope/a", version: "1.2.3", "node-red": { nodes: { a: "a.js" } } };
 
@@ -10,6 +11,7 @@ test.each(["package", "other"])("reads the package.json of a package in the fold
   expect(await readPackageManifest(await packFiles(files, folder))).toEqual(manifest);
 });
 
+const manifestEntry = { path: "package/package.json", content: JSON.stringify(manifest) };
 const packed = await packFiles({ "package.json": JSON.stringify(manifest), "a.js": "x".repeat(2_000) });
 
 test.each<[string, Uint8Array]>([
@@ -17,6 +19,10 @@ test.each<[string, Uint8Array]>([
   ["text", Buffer.from("a package")],
   ["compressed text", gzipSync("a package")],
   ["the beginning of a package", packed.subarray(0, 20)],
+  ["a package that is compressed twice", gzipSync(packed)],
+  ["a path that leaves the package", formatTar([{ path: "package/../../x", content: "" }, manifestEntry])],
+  ["a device", formatTar([{ path: "package/x", type: "3" }, manifestEntry])],
+  ["an entry of an unknown type", formatTar([{ path: "package/x", type: "Z" }, manifestEntry])],
   ["no package.json", await packFiles({ "a.js": "" })],
   ["a package.json deeper inside", await packFiles({ "lib/package.json": JSON.stringify(manifest) })],
   ["no JSON", await packFiles({ "package.json": "{" })],

@@ -30,7 +30,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "runtime/replicas": ["base runtime store", "pino"],
     // The folder of added modules.
     modules: ["base runtime", "semver tar/*"],
-    live: ["base errors.ts flows runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    live: ["base runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     // How the flows are, as one value.
     health: ["base live runtime runtime/replicas store telemetry", "gen/* @bufbuild/protobuf*"],
     // The events of other replicas.

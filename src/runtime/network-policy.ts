@@ -1,3 +1,5 @@
+import { BlockList, isIP } from "node:net";
+
 /** What flows may connect to, as in `runtime.network`. */
 export type NetworkAccess = {
   /** Undefined: everything that is not denied. */
@@ -13,23 +15,37 @@ export type NetworkPolicy = {
   findDenial(address: string, port: number, isOwnPort: boolean): string | undefined;
 };
 
-/** Throws if a rule is invalid. Like `parseAddress`, `findDenial` uses nothing that flows can replace. */
+/** An address in the text that a connection is made to. */
+type Address = {
+  readonly text: string;
+  /** As the operating system numbers it. */
+  readonly family: number;
+  /** Also if it is mapped into IPv6. */
+  readonly isIpv4: boolean;
+};
+
+/** Throws if a rule is invalid. What it returns uses nothing that flows can replace. */
 export function createNetworkPolicy({ allow, deny }: NetworkAccess): NetworkPolicy {
+  const { ipv4, ipv6 } = readFamilies();
   const allowed = (allow ?? ["*"]).map(parseRule);
   const denied = deny.map(parseRule);
-  const loopback = parseAddress("127.0.0.1") as Address;
-  const loopback6 = parseAddress("::1") as Address;
+  const isIpv4 = createCheck(subnetOf("0.0.0.0", 0));
+  const isIpv6 = createCheck(subnetOf("::", 0));
+  const isMapped = createCheck(mapped);
+  const isUnspecified = createCheck(unspecified);
+  const loopback: Address = { text: "127.0.0.1", family: ipv4, isIpv4: true };
+  const loopback6: Address = { text: "::1", family: ipv6, isIpv4: false };
 
   function find(address: Address, port: number, isOwnPort: boolean): string | undefined {
     for (let index = 0; index < denied.length; index += 1) {
-      if (matchesRule(denied[index] as NetworkRule, address, port)) {
+      if (matchesRule(denied[index] as CheckedRule, address, port)) {
         return "denied by the option runtime.network.deny";
       }
     }
     let isAllowed = false;
     let isPortAllowed = false;
     for (let index = 0; index < allowed.length; index += 1) {
-      const rule = allowed[index] as NetworkRule;
+      const rule = allowed[index] as CheckedRule;
       if (matchesRule(rule, address, port)) {
         isAllowed = true;
         isPortAllowed ||= rule.port !== undefined;
@@ -41,13 +57,24 @@ export function createNetworkPolicy({ allow, deny }: NetworkAccess): NetworkPoli
     return isAllowed ? undefined : "not listed in the option runtime.network.allow";
   }
 
+  function parseAddress(text: string): Address | undefined {
+    // The native functions would read the text only to there.
+    if (hasNul(text)) {
+      return undefined;
+    }
+    if (isIpv4(text, ipv4)) {
+      return { text, family: ipv4, isIpv4: true };
+    }
+    return isIpv6(text, ipv6) ? { text, family: ipv6, isIpv4: isMapped(text, ipv6) } : undefined;
+  }
+
   return {
     findDenial(text, port, isOwnPort) {
-      const address = parseAddress(withoutZone(text));
+      const address = parseAddress(text);
       if (address === undefined) {
         return "not an IP address";
       }
-      if (!isUnspecified(address)) {
+      if (!isUnspecified(text, address.family)) {
         return find(address, port, isOwnPort);
       }
       // Depending on the system and the socket, such a connection reaches either.
@@ -56,37 +83,82 @@ export function createNetworkPolicy({ allow, deny }: NetworkAccess): NetworkPoli
   };
 }
 
-function parseRule(text: string): NetworkRule {
+/** A rule whose subnet is checked in a way that flows can't change. */
+type CheckedRule = {
+  readonly port: number | undefined;
+  readonly subnet: { readonly check: Check; readonly isIpv4: boolean } | undefined;
+};
+
+function parseRule(text: string): CheckedRule {
   const rule = parseNetworkRule(text);
   if (rule === undefined) {
     throw new TypeError("runtime.network: must be addresses or subnets");
   }
-  return rule;
+  const { port, subnet } = rule;
+  return { port, subnet: subnet && { check: createCheck(subnet.list), isIpv4: subnet.isIpv4 } };
 }
 
-/** RFC 4007, section 11: `fe80::1%eth0`. */
-function withoutZone(text: string): string {
-  let address = "";
-  for (let at = 0; at < text.length && text[at] !== "%"; at += 1) {
-    address += text[at];
+function matchesRule({ port, subnet }: CheckedRule, address: Address, toPort: number): boolean {
+  if (port !== undefined && port !== toPort) {
+    return false;
   }
-  return address;
+  return subnet === undefined || (subnet.isIpv4 === address.isIpv4 && subnet.check(address.text, address.family));
 }
 
-// Addresses are checked in the process of hostile flows, which can replace the properties of every built-in object. Therefore
-// matching and `parseAddress` use no methods and globals.
+function hasNul(text: string): boolean {
+  for (let at = 0; at < text.length; at += 1) {
+    if (text[at] === "\0") {
+      return true;
+    }
+  }
+  return false;
+}
 
-/** An IPv4 address is represented as an IPv4-mapped IPv6 address. */
-type Address = {
-  readonly isIpv4: boolean;
-  /** Eight numbers of 16 bits. */
-  readonly groups: readonly number[];
-};
+/** Whether the address is in a list. False if it is invalid. Ignores the zone of an address such as `fe80::1%eth0`. */
+type Check = (address: string, family: number) => boolean;
+
+/** An internal object of Node. */
+type Handle = { checkString: Check };
+
+/** Calls the native function of a list itself: flows can replace everything that the methods of the list use. */
+function createCheck(list: BlockList): Check {
+  const { apply } = Reflect;
+  const handle = handleOf(list);
+  const { checkString } = handle;
+  return (address, family) => apply(checkString, handle, [address, family]);
+}
+
+/** The numbers of the families, which differ between systems: lists pass them to their handles. */
+function readFamilies(): { readonly ipv4: number; readonly ipv6: number } {
+  const list = new BlockList();
+  const handle = handleOf(list);
+  const families: number[] = [];
+  handle.checkString = (_address, family) => families.push(family) === 0;
+  list.check("0.0.0.0", "ipv4");
+  list.check("::", "ipv6");
+  const [ipv4, ipv6] = families;
+  if (ipv4 === undefined || ipv6 === undefined) {
+    throw new Error(notSupported);
+  }
+  return { ipv4, ipv6 };
+}
+
+function handleOf(list: BlockList): Handle {
+  const symbol = Object.getOwnPropertySymbols(list).find(({ description }) => description === "kHandle");
+  const handle = symbol && (list as BlockList & Record<symbol, Partial<Handle> | undefined>)[symbol];
+  if (handle?.checkString === undefined) {
+    throw new Error(notSupported);
+  }
+  return handle as Handle;
+}
+
+const notSupported =
+  "this version of Node.js lacks an internal function that is needed to restrict the network access of flows: use Node.js 26";
 
 /** An entry of `runtime.network`. */
 export type NetworkRule = {
-  /** Undefined: all addresses. */
-  readonly subnet: (Address & { readonly prefix: number }) | undefined;
+  /** Undefined: all addresses. `isIpv4`: all of its addresses are of IPv4, mapped into IPv6 or not. */
+  readonly subnet: { readonly list: BlockList; readonly isIpv4: boolean } | undefined;
   /** Undefined: all ports. */
   readonly port: number | undefined;
 };
@@ -118,15 +190,13 @@ export function parseNetworkRule(text: string): NetworkRule | undefined {
 
 function parseSubnet(text: string): NetworkRule["subnet"] {
   const [host = "", length, ...rest] = text.split("/");
-  const address = parseAddress(host);
-  const bits = host.includes(":") ? 128 : 32;
+  const bits = isIP(host) === 4 ? 32 : 128;
   const prefix = length === undefined ? bits : parseNumber(length, 0, bits);
-  if (address === undefined || prefix === undefined || rest.length > 0) {
+  if (isIP(host) === 0 || host.includes("%") || prefix === undefined || rest.length > 0) {
     return undefined;
   }
-  const mappedPrefix = prefix + 128 - bits;
   // A shorter prefix than that of all mapped addresses is a subnet of IPv6.
-  return { isIpv4: address.isIpv4 && mappedPrefix >= 96, groups: address.groups, prefix: mappedPrefix };
+  return { list: subnetOf(host, prefix), isIpv4: bits === 32 || (prefix >= 96 && mapped.check(host, "ipv6")) };
 }
 
 function parseNumber(text: string, min: number, max: number): number | undefined {
@@ -134,161 +204,15 @@ function parseNumber(text: string, min: number, max: number): number | undefined
   return value >= min && value <= max ? value : undefined;
 }
 
-function matchesRule(rule: NetworkRule, address: Address, port: number): boolean {
-  const { subnet } = rule;
-  if (rule.port !== undefined && rule.port !== port) {
-    return false;
-  }
-  if (subnet === undefined) {
-    return true;
-  }
-  if (subnet.isIpv4 !== address.isIpv4) {
-    return false;
-  }
-  for (let index = 0; index < 8; index += 1) {
-    const bits = subnet.prefix - 16 * index;
-    if (bits <= 0) {
-      return true;
-    }
-    const mask = bits >= 16 ? 0xffff : 0xffff << (16 - bits);
-    if ((((subnet.groups[index] as number) ^ (address.groups[index] as number)) & mask) !== 0) {
-      return false;
-    }
-  }
-  return true;
+function subnetOf(address: string, prefix: number): BlockList {
+  const list = new BlockList();
+  list.addSubnet(address, prefix, isIP(address) === 6 ? "ipv6" : "ipv4");
+  return list;
 }
 
-/** 0.0.0.0, `::` or `::ffff:0.0.0.0`. Connections to these reach this machine. */
-function isUnspecified({ isIpv4, groups }: Address): boolean {
-  for (let index = isIpv4 ? 6 : 0; index < 8; index += 1) {
-    if (groups[index] !== 0) {
-      return false;
-    }
-  }
-  return true;
-}
+/** IPv4 addresses that are mapped into IPv6 (RFC 4291, section 2.5.5.2). */
+export const mapped = subnetOf("::ffff:0.0.0.0", 96);
 
-// Without a prototype, so that a flow can't add digits.
-const digits: Readonly<Record<string, number>> = Object.assign(
-  Object.create(null),
-  Object.fromEntries(Array.from("0123456789abcdefABCDEF", (digit) => [digit, Number.parseInt(digit, 16)])),
-);
-
-/** Parses an IPv4 or IPv6 address without a zone; undefined if it is invalid. */
-function parseAddress(text: string): Address | undefined {
-  const groups = [0, 0, 0, 0, 0, 0, 0, 0];
-  // RFC 4291, section 2.2. `gap` is the number of groups before `::`.
-  let count = 0;
-  let gap = -1;
-  let at = 0;
-  if (startsWithGap(text, 0)) {
-    gap = 0;
-    at = 2;
-  }
-  while (at < text.length) {
-    const end = endOfNumber(text, at);
-    if (end < text.length && text[end] === ".") {
-      const isAlone = count === 0 && gap === -1;
-      if (count > 6 || !readIpv4(text, at, groups, isAlone ? 6 : count)) {
-        return undefined;
-      }
-      if (isAlone) {
-        groups[5] = 0xffff;
-        return { isIpv4: true, groups };
-      }
-      count += 2;
-      break;
-    }
-    if (end === at || end - at > 4 || count === 8) {
-      return undefined;
-    }
-    groups[count] = readNumber(text, at, end, 16);
-    count += 1;
-    if (end === text.length) {
-      break;
-    }
-    if (text[end] !== ":") {
-      return undefined;
-    }
-    if (startsWithGap(text, end)) {
-      if (gap !== -1) {
-        return undefined;
-      }
-      gap = count;
-      at = end + 2;
-    } else {
-      at = end + 1;
-      if (at === text.length) {
-        return undefined;
-      }
-    }
-  }
-  if (gap === -1 ? count !== 8 : count === 8) {
-    return undefined;
-  }
-  if (gap !== -1) {
-    moveToEnd(groups, gap, count);
-  }
-  return { isIpv4: isMapped(groups), groups };
-}
-
-function startsWithGap(text: string, at: number): boolean {
-  return at + 1 < text.length && text[at] === ":" && text[at + 1] === ":";
-}
-
-/** Returns the index after the hexadecimal digits. */
-function endOfNumber(text: string, from: number): number {
-  let end = from;
-  while (end < text.length && digits[text[end] as string] !== undefined) {
-    end += 1;
-  }
-  return end;
-}
-
-function readNumber(text: string, from: number, end: number, base: number): number {
-  let value = 0;
-  for (let at = from; at < end; at += 1) {
-    value = value * base + (digits[text[at] as string] as number);
-  }
-  return value;
-}
-
-/** Reads an address in dotted decimal, which ends the text, into two groups; false if it is invalid. */
-function readIpv4(text: string, from: number, groups: number[], index: number): boolean {
-  let at = from;
-  for (let octet = 0; octet < 4; octet += 1) {
-    let end = at;
-    while (end < text.length && (digits[text[end] as string] ?? 10) < 10) {
-      end += 1;
-    }
-    const value = readNumber(text, at, end, 10);
-    const hasLeadingZero = end - at > 1 && text[at] === "0";
-    if (end === at || end - at > 3 || value > 255 || hasLeadingZero) {
-      return false;
-    }
-    if (octet < 3 ? end === text.length || text[end] !== "." : end !== text.length) {
-      return false;
-    }
-    const group = index + (octet >> 1);
-    groups[group] = ((groups[group] as number) << 8) | value;
-    at = end + 1;
-  }
-  return true;
-}
-
-/** Moves the groups after the gap to the end, and fills the gap with zeros. */
-function moveToEnd(groups: number[], gap: number, count: number): void {
-  for (let moved = 1; moved <= count - gap; moved += 1) {
-    groups[8 - moved] = groups[count - moved] as number;
-    groups[count - moved] = 0;
-  }
-}
-
-function isMapped(groups: readonly number[]): boolean {
-  for (let index = 0; index < 5; index += 1) {
-    if (groups[index] !== 0) {
-      return false;
-    }
-  }
-  return groups[5] === 0xffff;
-}
+/** Connections to these reach this machine. */
+const unspecified = subnetOf("0.0.0.0", 32);
+unspecified.addAddress("::", "ipv6");

@@ -108,6 +108,12 @@ test.each([
     "network access",
   ],
   [
+    "has no function of lists of addresses that checks a text",
+    `import net from "node:net"; const list = new net.BlockList();
+     delete Object.getPrototypeOf(list[Object.getOwnPropertySymbols(list)[0]]).checkString`,
+    "network access",
+  ],
+  [
     "has no function of resolvers that sets their servers",
     `import dns from "node:dns"; delete ${prototypeOf("new dns.Resolver()")}.setServers`,
     "network access",

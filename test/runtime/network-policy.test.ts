@@ -1,3 +1,4 @@
+import { BlockList } from "node:net";
 import { expect, test } from "vitest";
 import { type NetworkAccess, createNetworkPolicy, parseNetworkRule } from "../../src/runtime/network-policy.ts";
 
@@ -78,7 +79,12 @@ test.each<[access: NetworkAccess, address: string, port: number, expected: strin
   [{ deny: ["2001:db8::/33"] }, "2001:db8:7fff::1", 1, deny],
   [{ deny: ["2001:db8::/33"] }, "2001:db8:8000::1", 1, permitted],
   [{ deny: ["0.0.0.0/0"] }, "::1", 1, permitted],
+  [{ deny: ["0.0.0.0/0"] }, "192.0.2.1", 1, deny],
+  [{ deny: ["0.0.0.0/0"] }, "::ffff:192.0.2.1", 1, deny],
   [{ deny: ["::/0"] }, "127.0.0.1", 1, permitted],
+  [{ deny: ["::/0"] }, "::ffff:192.0.2.1", 1, permitted],
+  [{ deny: ["::ffff:0:0/95"] }, "192.0.2.1", 1, permitted],
+  [{ deny: ["192.0.2.1"] }, "::ffff:192.0.2.1%eth0", 1, deny],
   [{ deny: ["::/0"] }, "2001:db8::", 1, deny],
   [{ deny: ["*:25"] }, "2001:db8::", 25, deny],
   [{ deny: ["*:25"] }, "2001:db8::", 26, permitted],
@@ -95,7 +101,11 @@ test.each<[access: NetworkAccess, address: string, port: number, expected: strin
   [{ allow: ["*"], deny: [] }, "::1", 80, permitted],
   [{ deny: [] }, "localhost", 1, "not an IP address"],
   [{ deny: [] }, "127.0.0.1\0", 1, "not an IP address"],
+  [{ deny: [] }, "fe80::1%eth0\0", 1, "not an IP address"],
   [{ deny: [] }, "127.1", 1, "not an IP address"],
+  [{ deny: [] }, "127.0.0.01", 1, "not an IP address"],
+  [{ deny: [] }, "0x7f.0.0.1", 1, "not an IP address"],
+  [{ deny: [] }, "", 1, "not an IP address"],
 ])("under %j, connecting to %s, port %i: %s", (access, address, port, expected) => {
   expect(createNetworkPolicy(access).findDenial(address, port, false)).toBe(expected);
 });
@@ -111,4 +121,29 @@ test.each<[access: NetworkAccess, expected: string | undefined]>([
   [{ allow: ["127.0.0.1:80"], deny: ["127.0.0.1:80"] }, deny],
 ])("under %j, connecting to a port of the service: %s", (access, expected) => {
   expect(createNetworkPolicy(access).findDenial("127.0.0.1", 80, true)).toBe(expected);
+});
+
+const [handleKey = Symbol()] = Object.getOwnPropertySymbols(new BlockList());
+const handleOf = (list: BlockList): object => (list as BlockList & Record<symbol, object>)[handleKey] ?? {};
+
+test.each<[target: object, key: string | symbol, value: unknown]>([
+  [BlockList.prototype, "check", () => false],
+  [Object.getPrototypeOf(handleOf(new BlockList())) as object, "checkString", () => false],
+  [Reflect, "apply", () => false],
+  [Object.prototype, "port", 1],
+])("an address stays denied when flows replace a property of Node: %#", (target, key, value) => {
+  const policy = createNetworkPolicy({ deny: ["192.0.2.1"] });
+  const previous = Object.getOwnPropertyDescriptor(target, key);
+  Object.defineProperty(target, key, { value, configurable: true, writable: true });
+  let denial: string | undefined;
+  try {
+    denial = policy.findDenial("192.0.2.1", 1, false);
+  } finally {
+    if (previous === undefined) {
+      Reflect.deleteProperty(target, key);
+    } else {
+      Object.defineProperty(target, key, previous);
+    }
+  }
+  expect(denial).toBe(deny);
 });

@@ -232,6 +232,7 @@ describe("a flow", () => {
     [`inProcess("Object.prototype")`, `"port"`, `1`],
     [`inProcess("Object.prototype")`, `"subnet"`, `undefined`],
     [`load("net")`, `"isIP"`, `() => 0`],
+    [`load("net").SocketAddress`, `"isSocketAddress"`, `() => true`],
   ])("can't reach a port of the service by replacing %s, %s", async (target, key, value) => {
     const body = `${handle}
       const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;

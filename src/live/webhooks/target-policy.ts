@@ -1,6 +1,5 @@
 import { BlockList, isIP, isIPv6 } from "node:net";
-import { ipv6Groups, mappedIPv4 } from "../../base/addresses.ts";
-import { parseNetworkRule } from "../../runtime/network-policy.ts";
+import { mapped, parseNetworkRule } from "../../runtime/network-policy.ts";
 
 /** What webhooks may connect to, as in `webhooks.network`. */
 export type TargetAccess = {
@@ -63,18 +62,7 @@ function parseEntry(text: string): Entry {
     return { kind: "name", name: name.toLowerCase(), port: port === undefined ? undefined : Number(port) };
   }
   const { port, subnet } = rule;
-  if (subnet === undefined) {
-    return { kind: "any", port };
-  }
-  const list = new BlockList();
-  const groups = subnet.groups.map((group) => group.toString(16)).join(":");
-  const ipv4 = subnet.isIpv4 ? mappedIPv4(subnet.groups) : undefined;
-  if (ipv4 === undefined) {
-    list.addSubnet(groups, subnet.prefix, "ipv6");
-  } else {
-    list.addSubnet(ipv4, subnet.prefix - 96, "ipv4");
-  }
-  return { kind: "subnet", list, port };
+  return subnet === undefined ? { kind: "any", port } : { kind: "subnet", list: subnet.list, port };
 }
 
 function matchesEntry(entry: Entry, host: string, address: string, port: number): boolean {
@@ -130,12 +118,8 @@ export function isPublic(address: string): boolean {
   switch (isIP(address)) {
     case 4:
       return !special.check(address, "ipv4");
-    case 6: {
-      const ipv4 = mappedIPv4(ipv6Groups(address));
-      return ipv4 === undefined
-        ? globalUnicast.check(address, "ipv6") && !special.check(address, "ipv6")
-        : isPublic(ipv4);
-    }
+    case 6:
+      return (globalUnicast.check(address, "ipv6") || mapped.check(address, "ipv6")) && !special.check(address, "ipv6");
     default:
       return false;
   }

@@ -35,8 +35,6 @@ export type AuthenticationOptions = {
   readonly log: Logger;
   readonly store: Store;
   readonly protectedPorts: ProtectedPorts;
-  /** Called when flows guess passwords. */
-  readonly onRuntimeAbuse: (reason: string) => void;
   readonly onUsersReload: UserReloadOptions["onReload"];
 };
 
@@ -52,7 +50,7 @@ export type Authentication = {
 
 /** Opens the authentication, and the recording of its events. Its resources are added to the stack. */
 export async function openAuthentication(
-  { options, log, store, protectedPorts, onRuntimeAbuse, onUsersReload }: AuthenticationOptions,
+  { options, log, store, protectedPorts, onUsersReload }: AuthenticationOptions,
   stack: AsyncDisposableStack,
 ): Promise<Authentication> {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
@@ -76,9 +74,6 @@ export async function openAuthentication(
   };
   const limiter = createLimiter(store.logins, (locked, client, kind) => {
     log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
-    if (kind === "runtime") {
-      onRuntimeAbuse("flows have tried too many passwords");
-    }
   });
   const authenticator = new Authenticator({
     adminAuth,

@@ -126,7 +126,6 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     const { hub, journal } = live;
     await openWebhooks({ options, hub, journal, cluster, metrics, version, log }, stack);
   }
-  const onRuntimeAbuse = (reason: string): void => runtime.distrust(reason);
   let toolsPort: number | undefined;
   const components = {
     options,
@@ -141,7 +140,6 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     certificates,
     metrics,
     protectedPorts,
-    onRuntimeAbuse,
     toolsPort: () => toolsPort,
   };
   const { serverOptions, users, authenticator, editorSignIn, audit } = await openServices(components, stack);

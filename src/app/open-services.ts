@@ -51,7 +51,7 @@ import {
 } from "./authentication.ts";
 import type { Live } from "./live.ts";
 import { wrapStore } from "../store/guard.ts";
-import { type Runtimes, flowsCanReachApi } from "./runtimes.ts";
+import type { Runtimes } from "./runtimes.ts";
 
 /** Where `npm run build:console` puts the web console. */
 const consoleDir = join(dirname(findPackageJSON(import.meta.url) ?? "."), "dist/console");
@@ -69,8 +69,6 @@ export type Components = Runtimes & {
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
   readonly protectedPorts: ProtectedPorts;
-  /** Called when flows exceed their share of the API, or guess passwords. */
-  readonly onRuntimeAbuse: (reason: string) => void;
   /** The port of Node-RED's tools; undefined until it is open, and if there is none. */
   readonly toolsPort: () => number | undefined;
 };
@@ -80,7 +78,7 @@ export async function openServices(
   components: Components,
   stack: AsyncDisposableStack,
 ): Promise<{ serverOptions: ServerOptions } & Authentication> {
-  const { options, log, runtime, live, metrics, certificates, onRuntimeAbuse } = components;
+  const { options, log, runtime, live, metrics, certificates } = components;
   const observer = metrics?.observer ?? silentObserver;
   const measured = metrics === undefined ? components.store : wrapStore(components.store, metrics.stores.measure);
   const store = { ...measured, tokens: publishTokens(measured.tokens, live.hub) };
@@ -95,10 +93,6 @@ export async function openServices(
     log,
     gate: createGate(authenticator, accessRules, audit, accessToServer(options.reflection), live.replicas?.findReplica),
     identified: identifiedMethods(accessRules),
-    runtimeProcess: flowsCanReachApi(options)
-      ? { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess }
-      : undefined,
-    onRuntimeAbuse,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
     deferred: [...preparedMethods, ...flowMethods],
     routes: openRoutes({ ...components, ...authentication, store, observer }, stack),

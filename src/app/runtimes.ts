@@ -25,7 +25,6 @@ import { type Disabled, readDisabled } from "../runtime/disabled.ts";
 import { modulesDirName } from "../runtime/folders.ts";
 import { keepLast } from "../runtime/manifest.ts";
 import type { ModuleLists } from "../runtime/messages.ts";
-import { parseNetworkRule } from "../runtime/network-policy.ts";
 import type { RuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Certificates } from "../server/http/certificates.ts";
@@ -252,11 +251,4 @@ function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retentio
     maxCount: maxRevisions,
     maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000,
   };
-}
-
-/** Whether the configuration permits flows, or what they start, to connect to the port of the API. By default it does not. */
-export function flowsCanReachApi({ port, runtime: { allow, network } }: Pick<Options, "port" | "runtime">): boolean {
-  // `runtime.network` does not apply to threads, processes and native code.
-  const isUnrestricted = allow.childProcess || allow.worker || allow.nativeAddons;
-  return isUnrestricted || network.allow?.some((rule) => parseNetworkRule(rule)?.port === port) === true;
 }

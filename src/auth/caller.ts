@@ -53,8 +53,8 @@ export type Peer = {
   readonly messageFormat?: "proto" | "json";
   /** Set while the service is overloaded, so that only callers with an identity are admitted: returns the error for others. */
   readonly overloaded?: (() => Error) | undefined;
-  /** Determines where the client connects from. Absent: over TCP. */
-  clientKind?(): Promise<ClientKind>;
+  /** Where the client connects from. Absent: over TCP. */
+  readonly clientKind?: ClientKind;
   /** Called by the gate when the caller has an identity. */
   authenticated?(): void;
 };
@@ -94,8 +94,8 @@ export function callerOf({ values, signal }: Pick<HandlerContext, "values" | "si
   return { source, signal };
 }
 
-/** Where a client connects from: over TCP, over the Unix socket, or as the flow runtime of this service. */
-export type ClientKind = "network" | "socket" | "runtime";
+/** Where a client connects from: over TCP, or over the Unix socket. */
+export type ClientKind = "network" | "socket";
 
 /**
  * The key under which a client is counted: an IPv4 address, also if mapped into IPv6, or the /64 of an IPv6 address,

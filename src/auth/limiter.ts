@@ -26,7 +26,6 @@ export interface Limiter {
 const windowMs = 10 * 60_000;
 const maxFailuresPerUser = 5;
 const maxFailuresPerClient = 50;
-const maxFailuresOfRuntime = 5;
 const maxWaiting = 100;
 /** Polling interval: this process is not notified when attempts of other processes end. */
 const retryMs = 250;
@@ -38,8 +37,8 @@ const retryMs = 250;
 export type OnLockOut = (locked: "user" | "client", address: string, kind: ClientKind) => void;
 
 /**
- * Limits failed login attempts per user name, whether the user exists or not, and per client. Those over the Unix socket, and those
- * of the flow runtime, are counted separately, so that flows can't block the logins of operators.
+ * Limits failed login attempts per user name, whether the user exists or not, and per client. Those over the Unix socket are counted
+ * separately, so that no other client can block the logins of operators there.
  */
 export function createLimiter(attempts: LoginAttempts, onLockOut: OnLockOut = () => {}): Limiter {
   let waiting = 0;
@@ -57,14 +56,13 @@ export function createLimiter(attempts: LoginAttempts, onLockOut: OnLockOut = ()
     async begin(username, address, kind = "network") {
       const origin = kind === "network" ? "" : `${kind} `;
       const client = kind === "network" ? clientKeyOf(address) : kind;
-      const maxOfClient = kind === "runtime" ? maxFailuresOfRuntime : maxFailuresPerClient;
       const ofUser: readonly AttemptLimit[] =
         username === undefined
           ? []
           : [{ key: `user ${origin}${hash("sha256", username)}`, max: maxFailuresPerUser, isReset: true }];
       const limits = [
         ...ofUser,
-        { key: `client ${origin}${hash("sha256", client)}`, max: maxOfClient, isReset: false },
+        { key: `client ${origin}${hash("sha256", client)}`, max: maxFailuresPerClient, isReset: false },
       ];
       for (;;) {
         const reply = await attempts.begin(limits, windowMs);

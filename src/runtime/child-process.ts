@@ -1,6 +1,4 @@
 import type { ChildProcess } from "node:child_process";
-import { readdirSync, writeFileSync } from "node:fs";
-import { constants, getPriority, setPriority } from "node:os";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { AdminChannel } from "./admin-channel.ts";
@@ -136,27 +134,6 @@ export class RuntimeProcess {
     }
     killGroup(child);
     child.kill("SIGKILL");
-  }
-
-  /**
-   * Lowers its CPU priority below that of this process, as far as Linux permits: priorities belong to threads and, where the
-   * kernel groups the processes of a session (autogroup, sched(7)), to the group. The process leads its own session.
-   */
-  lowerPriority(): void {
-    const pid = this.pid();
-    if (pid === undefined) {
-      return;
-    }
-    const { PRIORITY_BELOW_NORMAL, PRIORITY_LOW } = constants.priority;
-    try {
-      const priority = Math.min(getPriority() + PRIORITY_BELOW_NORMAL, PRIORITY_LOW);
-      for (const thread of readdirSync(`/proc/${pid}/task`)) {
-        setPriority(Number(thread), priority);
-      }
-      writeFileSync(`/proc/${pid}/autogroup`, String(priority));
-    } catch {
-      // It has exited, or this is not Linux or has no groups.
-    }
   }
 
   #followOutput({ stdout, stderr }: ChildProcess): void {

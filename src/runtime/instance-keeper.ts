@@ -32,7 +32,6 @@ export class InstanceKeeper {
   readonly #exclusion: ModuleExclusion;
   readonly #kept: Kept;
   #instance: RuntimeInstance | undefined;
-  #prepared: RuntimeInstance | undefined;
   #httpPort = 0;
   #nodeTypes: ReadonlySet<string> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -93,10 +92,8 @@ export class InstanceKeeper {
       this.#clearing ??= this.#clearThenStart();
       return;
     }
-    const instance = this.#prepared ?? this.#prepare();
-    this.#prepared = undefined;
-    this.#instance = instance;
-    instance.start(this.#queue.next?.trace ?? ROOT_CONTEXT);
+    this.#instance = this.#createInstance();
+    this.#instance.start(this.#queue.next?.trace ?? ROOT_CONTEXT);
   }
 
   /** Must be called when a deployment was added to the queue: deploys it as soon as possible, despite earlier crashes. */
@@ -112,10 +109,6 @@ export class InstanceKeeper {
   /** Must be called before the process is renewed on request: modules that were left out are loaded again. */
   retryModules(): void {
     this.#exclusion.reset();
-    // It may have loaded those of before.
-    const outdated = this.#prepared;
-    this.#prepared = undefined;
-    void outdated?.stop(0);
   }
 
   /**
@@ -126,10 +119,6 @@ export class InstanceKeeper {
     if (this.#exclusion.reason !== undefined || this.#instance?.canLoadModules !== true) {
       return undefined;
     }
-    if (this.#prepared !== undefined) {
-      this.retryModules();
-      this.prepareNext();
-    }
     const loaded = this.#loads.request();
     this.#deployNext();
     return loaded;
@@ -138,11 +127,6 @@ export class InstanceKeeper {
   /** Must be called before the process is renewed on request: removes the files of flows before the next process runs them. */
   clearFiles(): void {
     this.#mustClear = true;
-  }
-
-  /** Creates the next instance in advance. */
-  prepareNext(): void {
-    this.#prepared ??= this.#prepare();
   }
 
   /** Starts an instance after `stop`, as soon as the one before has exited, and forgets earlier crashes. */
@@ -164,13 +148,12 @@ export class InstanceKeeper {
     this.#isStopped = true;
     this.#isRenewing = false;
     clearTimeout(this.#timer);
-    await Promise.all([this.#instance?.stop(), this.#prepared?.stop(0), this.#clearing]);
+    await Promise.all([this.#instance?.stop(), this.#clearing]);
     await Promise.all([this.#kept.context?.flush(), this.#kept.writes?.settle()]);
   }
 
   kill(): void {
     this.#instance?.kill();
-    this.#prepared?.kill();
   }
 
   async #clearThenStart(): Promise<void> {
@@ -182,7 +165,7 @@ export class InstanceKeeper {
     }
   }
 
-  #prepare(): RuntimeInstance {
+  #createInstance(): RuntimeInstance {
     const options = this.#exclusion.reason === undefined ? this.#options : { ...this.#options, modulesDir: undefined };
     const instance = new RuntimeInstance(options, this.#kept, {
       hasNewerDeployment: () => this.#queue.next !== undefined || this.#isRenewing,
@@ -192,11 +175,9 @@ export class InstanceKeeper {
       onReady: (ready) => this.#handleReady(instance, ready),
       onModulesLoaded: (loaded) => this.#handleModulesLoaded(loaded),
       onDeployed: (...deployed) => this.#handleDeployed(...deployed),
-      onDistrust: (reason) => void this.#renewals.distrust(reason),
+      onDistrust: (reason) => this.#renewals.distrust(reason),
       onExit: (exit) => {
-        if (instance === this.#prepared) {
-          this.#prepared = undefined;
-        } else if (instance === this.#instance) {
+        if (instance === this.#instance) {
           this.#handleExit(exit);
         }
       },

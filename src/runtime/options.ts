@@ -132,7 +132,7 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   readonly limits?: Partial<ProcessLimits>;
   /** Absolute paths of the service that flows must not see. Defaults to none besides its configuration. */
   readonly hidden?: readonly string[];
-  /** Which deployments start in a new process, besides those that `Runtime.distrust` describes. Defaults to `full`. */
+  /** Which deployments start in a new process, besides those after flows have blocked the event loop or flooded the log. Defaults to `full`. */
   readonly freshProcess?: "never" | "full" | "always";
   /** What flows may connect to. Defaults to everything except `protectedPorts`. */
   readonly network?: NetworkAccess;

@@ -144,7 +144,7 @@ export class ModuleLoads {
 /** Why a deployment starts in a new process. */
 type Renewal = {
   readonly reason: string;
-  /** How long the previous process may take to stop; 0: it is killed at once. */
+  /** How long the previous process may take to stop. */
   readonly stopMs: number;
 };
 
@@ -162,18 +162,13 @@ export class Renewals {
     this.#options = options;
   }
 
-  /**
-   * Makes the next deployment start in a new process, because code of the current flows may disturb it. Returns false if it
-   * already would, with the same `stopMs` (see `Renewal`) or less.
-   */
-  distrust(reason: string, stopMs = distrustedStopMs): boolean {
-    if (this.#distrusted !== undefined && this.#distrusted.stopMs <= stopMs) {
-      return false;
+  /** Makes the next deployment start in a new process, because code of the current flows may disturb it. */
+  distrust(reason: string): void {
+    if (this.#distrusted === undefined) {
+      this.#distrusted = { reason, stopMs: distrustedStopMs };
+      const message = `the next deployment starts in a new process: ${reason}`;
+      this.#options.log({ level: "warn", message }, "runtime");
     }
-    this.#distrusted = { reason, stopMs };
-    const message = `the next deployment starts in a new process: ${reason}`;
-    this.#options.log({ level: "warn", message }, "runtime");
-    return true;
   }
 
   /** Makes the next deployment start in a new process, on demand. */

@@ -93,10 +93,6 @@ export class RuntimeInstance {
     return this.#process.pid();
   }
 
-  lowerPriority(): void {
-    this.#process.lowerPriority();
-  }
-
   /** Whether it can receive a deployment now. */
   get isIdle(): boolean {
     return this.#phase === "idle";

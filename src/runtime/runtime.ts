@@ -146,13 +146,6 @@ export interface Runtime extends AsyncDisposable {
    */
   connectAdmin(): Duplex;
   /**
-   * Makes the next deployment start in a new process, since the flows keep operators from the API: code of them may go on in timers
-   * and sockets of their process, outside of the nodes that a deployment stops. The new process is created at once, so that the
-   * deployment does not wait for it, and then the current one is killed. The runtime also renews its process, without haste, when
-   * flows block its event loop or flood the log. `reason` completes the sentence "the next deployment starts in a new process: …".
-   */
-  distrust(reason: string): void;
-  /**
    * Records that nodes of a revision log too many errors: its result is `degraded` until flows are started again. Does nothing unless it
    * is the one that runs without errors.
    */

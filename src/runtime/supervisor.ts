@@ -244,18 +244,6 @@ class Supervisor implements Runtime {
     return instance;
   }
 
-  distrust(reason: string): void {
-    const instance = this.#keeper.current;
-    const hasEnded = !this.#isStarted || this.#closed !== undefined;
-    if (hasEnded || !this.#renewals.distrust(reason, 0) || instance === undefined) {
-      return;
-    }
-    // Its flows would take the CPU from the operators and from the next process.
-    instance.lowerPriority();
-    // Once: it may exit, for example because there is not enough memory.
-    this.#keeper.prepareNext();
-  }
-
   degrade(seq: number, message: string): void {
     const last = this.#lastResult;
     if (last?.revision.seq !== seq || last.result.outcome !== "running" || this.#reporter.state !== "running") {

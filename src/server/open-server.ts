@@ -5,7 +5,6 @@ import { createLimitLog } from "./http/limit-log.ts";
 import { listenUnix, UnixSocketError } from "./http/listen-unix.ts";
 import type { ListenerLimits, ListenerOptions } from "./http/listener-options.ts";
 import { createListener, type Listener } from "./http/listener.ts";
-import type { RuntimeShare, RuntimeShareOptions } from "./http/runtime-share.ts";
 import type { TlsOptions } from "./http/tls.ts";
 import { assertDecodable } from "../base/decoding-limit.ts";
 import { MemoryBudget } from "./memory/memory-budget.ts";
@@ -35,10 +34,6 @@ export type ServerOptions = HandlerOptions &
     readonly trustedProxies?: readonly string[];
     /** How workloads are identified. Absent: they are not. */
     readonly identity?: IdentitySource | undefined;
-    /** The process of the flow runtime, if its flows can reach this server. Absent: its connections are counted like all others. */
-    readonly runtimeProcess?: RuntimeShareOptions["runtimeProcess"] | undefined;
-    /** Called when flows of that process exceed their share of connections and calls. */
-    readonly onRuntimeAbuse?: RuntimeShareOptions["onRuntimeAbuse"];
   };
 
 type UnixSocketOptions = {
@@ -123,11 +118,9 @@ async function createServer(options: ServerOptions, drainSignal: AbortSignal, st
     logLimit(limit);
     observer.limitReached(limit);
   };
-  const share = await loadRuntimeShare(options, onLimit);
   const tls =
     options.tls &&
     (await import("./http/tls.ts")).createTls(options.tls, log, (reason) => observer.tlsHandshakeFailed(reason));
-  const { calls: runtimeCalls = Number.POSITIVE_INFINITY } = share ?? {};
   const pipeline = createPipeline({
     environment: {
       client: createClientReader(isTrusted),
@@ -139,7 +132,7 @@ async function createServer(options: ServerOptions, drainSignal: AbortSignal, st
       onEnd: createRequestLog(log),
       findRoute,
     },
-    guards: createGuards(options, { isProxy: isTrusted, methods, runtimeCalls, log, observer }, stack),
+    guards: createGuards(options, { isProxy: isTrusted, methods, log, observer }, stack),
     traceRoot: tracing?.root,
     log,
   });
@@ -159,7 +152,6 @@ async function createServer(options: ServerOptions, drainSignal: AbortSignal, st
   return {
     tcp: openListener({
       isProxy: isTrusted,
-      ...(share && { createTable: share.createTable }),
       ...(tls && { detectProtocol: tls }),
       onDegraded: (message) => log.warn(message),
     }),
@@ -168,17 +160,6 @@ async function createServer(options: ServerOptions, drainSignal: AbortSignal, st
     health,
     endStreams,
   };
-}
-
-async function loadRuntimeShare(
-  { runtimeProcess, onRuntimeAbuse, limits, log }: ServerOptions,
-  onLimit: RuntimeShareOptions["onLimit"],
-): Promise<RuntimeShare | undefined> {
-  if (runtimeProcess === undefined) {
-    return undefined;
-  }
-  const { createRuntimeShare } = await import("./http/runtime-share.ts");
-  return createRuntimeShare({ runtimeProcess, limits, onLimit, onRuntimeAbuse, log });
 }
 
 /** The budget for bodies; undefined: they are not limited. */

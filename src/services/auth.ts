@@ -28,8 +28,7 @@ export function authService(authenticator: LoginAuthenticator): ServiceImpl<type
     async issueToken(request, context) {
       const peer = context.values.get(peerKey);
       const { authorization = context.requestHeader.get("authorization") } = peer;
-      const kind = await peer.clientKind?.();
-      return authenticator.issueToken(request, { origin: originOf(context), authorization, kind });
+      return authenticator.issueToken(request, { origin: originOf(context), authorization, kind: peer.clientKind });
     },
     async revokeToken({ token }, context) {
       await authenticator.revokeToken(token, originOf(context));

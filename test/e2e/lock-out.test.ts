@@ -13,7 +13,7 @@ import { call, rpcProtocols } from "./rpc.ts";
 import { eventually, type Service, startService } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
-// Flows, and other clients, that use up the limits of the address that they share with operators.
+// Flows, and other clients, that use up the limits of the address that they share with operators, who have the Unix socket.
 
 let service: Service;
 let bearer: { authorization: string };
@@ -109,27 +109,6 @@ describe("calls without an end up to the limit of one client", () => {
   });
 });
 
-/** Holds connections that send this text, and opens them again, in Node.js. */
-const holdConnections = (text: string): string => `for (let count = 0; count < 110; count++) {
-  const hold = () => net.connect(port, "127.0.0.1", function () { this.write(${text}); })
-    .on("error", () => {}).on("close", () => setTimeout(hold, 10));
-  hold();
-}`;
-
-test("a process that a flow has started, to which runtime.network does not apply, does not keep operators out", async () => {
-  const limits = { connectionsPerSource: 100, inFlightPerSource: 20 };
-  const config = { adminAuth: { users: [user("admin", "*")] }, limits, runtime: { allow: { childProcess: true } } };
-  await using other = await startService({ config });
-  const authorization = { authorization: `Bearer ${await login(other, {})}` };
-  const code = `const net = require("net"); const port = ${other.port}; ${holdConnections(JSON.stringify("GET / HTTP/1.1\r\n"))}`;
-  const initialize = `${escape} host.getBuiltinModule("child_process").spawn(host.execPath, ["-e", ${JSON.stringify(code)}]);`;
-  const flows = [tab("t"), functionNode("f", { z: "t", initialize })];
-  expect((await tryDeploy(other, { flows }, "full", authorization)).status).toBe(200);
-  await eventually(async () => expect(other.log()).toContain("flows used up their share"));
-  expect(await statuses(() => other.send("GET", "/healthz"))).toEqual(always(200));
-  expect((await tryDeploy(other, correction, "full", authorization)).status).toBe(200);
-});
-
 describe("a flow", () => {
   /** Deploys it, and waits until it has done what it prints. */
   async function run(code: string): Promise<void> {
@@ -145,7 +124,7 @@ describe("a flow", () => {
     expect(service.log()).toContain("refused: EACCES");
   });
 
-  test("that fails to log in, and resets half of its logins, does not block operators", async () => {
+  test("that fails to log in, and resets half of its logins, does not block operators over the Unix socket", async () => {
     const body = new URLSearchParams(tokenParameters({ password: "wrong" })).toString();
     await run(`let logins = 0;
       const login = post("/auth/token", "application/x-www-form-urlencoded", ${body.length}) + "${body}";
@@ -158,8 +137,7 @@ describe("a flow", () => {
       };
       attempt();`);
     await eventually(async () => expect(service.log()).toContain("no more logins"));
-    expect(service.log()).toMatch(/"locked":"(?:user|client)","client":"127\.0\.0\.1","kind":"runtime"/);
-    await login(service, {});
+    expect(service.log()).toMatch(/"locked":"(?:user|client)","client":"127\.0\.0\.1","kind":"network"/);
     const parameters = new URLSearchParams(tokenParameters()).toString();
     expect((await service.send("POST", "/auth/token", { headers: form, body: parameters, socketPath })).status).toBe(
       200,

@@ -46,8 +46,6 @@ test("values in files outlive their process, and those of nodes that are gone ar
   await using runtime = await runtimeUnderTest({ contextStorage }, (_, userDir) => write(userDir, stored));
   await runtime.apply(revision(1, flows), "full");
   expect(await runtime.get("/add")).toBe("5");
-  // The next process is created before the current one writes this.
-  runtime.distrust("a test");
   expect(await runtime.get("/add")).toBe("6");
   const global = join(runtime.dataDir, "runtime/context/global/global.json");
   await expect.poll(() => readFile(global, "utf8"), { timeout: 60_000 }).toContain("6");

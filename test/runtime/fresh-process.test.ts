@@ -1,11 +1,9 @@
-import { readFile, writeFile } from "node:fs/promises";
-import { constants, getPriority } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { DeploymentType, FlowNode } from "@flowgate/flows";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
-import { type OpenedRuntime, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
-import { onLinux } from "../needs.ts";
+import { type OpenedRuntime, fixture, revision, runtimeUnderTest } from "./builders.ts";
 
 const node = (type: string): FlowNode => ({ id: `${type}0`, type });
 
@@ -66,18 +64,6 @@ test("the first deployment after the start of the process stays in it", async ()
   expect(runtime.processId()).toBe(before);
 });
 
-test("a deployment after distrust starts in a new process, and the ones after it stay there", async () => {
-  await using runtime = await running();
-  runtime.distrust("it is a test");
-  runtime.distrust("of distrust");
-  await runtime.untilLogged(/^the next deployment starts in a new process: it is a test$/);
-  expect(await isRenewed(runtime, "nodes")).toBe(true);
-  await runtime.untilLogged(/^the flow runtime is starting: in a new process: it is a test$/);
-  const renewed = runtime.processId();
-  await runtime.apply(revision(3, [node("c")]), "nodes");
-  expect(runtime.processId()).toBe(renewed);
-});
-
 test("a deployment after flows have blocked the event loop starts in a new process, even if they stopped blocking", async () => {
   await using runtime = await running({ unresponsiveMs: 4_000 }, "block-until-file");
   await runtime.untilLogged(/the next deployment starts in a new process: a flow blocked the event loop/);
@@ -103,79 +89,32 @@ test("so does one after flows that were killed because they blocked, and were st
   expect(runtime.processId()).toBe(renewed);
 });
 
-test("flows that keep operators from the API get no time to stop, unlike those of a restart", async () => {
-  await using runtime = await running();
-  runtime.distrust("it is a test");
-  expect(await isRenewed(runtime, "nodes")).toBe(true);
-  expect(runtime.entries).not.toContainEqual(stops);
-  await runtime.restart(revision(2, [node("b")]));
-  expect(runtime.entries).toContainEqual(stops);
-});
-
-test("they have a lower priority until then than those after it", onLinux, async () => {
-  await using runtime = await running();
-  const priority = (): number => getPriority(runtime.processId());
-  expect(priority()).toBe(getPriority());
-  runtime.distrust("it is a test");
-  expect(priority()).toBe(
-    Math.min(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL, constants.priority.PRIORITY_LOW),
-  );
-  expect(await isRenewed(runtime, "nodes")).toBe(true);
-  expect(priority()).toBe(getPriority());
-});
-
-describe("the process of a deployment after distrust", onLinux, () => {
-  /** The processes that are noted for the next start of the service. */
-  const readProcesses = async ({ dataDir }: OpenedRuntime): Promise<number[]> =>
-    (await readFile(join(dataDir, "runtime-process"), "latin1")).trim().split("\n").map(Number.parseFloat);
-
-  /** A runtime that runs revision 1, and the process in which the next deployment starts. */
-  async function distrusting(): Promise<{ runtime: OpenedRuntime; next: number }> {
-    // In namespaces, the noted process is the one that has started that of the flows.
-    const runtime = await running({ isolate: "off" });
-    runtime.distrust("it is a test");
-    runtime.distrust("it is a test");
-    const [current, next = 0, ...others] = await readProcesses(runtime);
-    expect([current, others]).toEqual([runtime.processId(), []]);
-    return { runtime, next };
-  }
-
-  test("is created before it", async () => {
-    const { runtime, next } = await distrusting();
-    await using _ = runtime;
-    await runtime.apply(revision(2, [node("b")]), "nodes");
-    expect(runtime.processId()).toBe(next);
-  });
-
-  test("is another one if that has exited", async () => {
-    const { runtime, next } = await distrusting();
-    await using _ = runtime;
-    const before = runtime.processId();
-    process.kill(next, "SIGKILL");
-    expect(await runtime.apply(revision(2, [node("b")]), "nodes")).toMatchObject({ outcome: "running" });
-    expect([before, next]).not.toContain(runtime.processId());
-  });
-
-  test("ends with the runtime", async () => {
-    const { runtime, next } = await distrusting();
-    await runtime[Symbol.asyncDispose]();
-    expect(await untilExited(next)).toBe(true);
-  });
-});
-
 test.each([
   ["flood", "a flow flooded the log"],
   ["log", "a flow flooded the log"],
   ["chatter", "a flow flooded the runtime's own channel"],
 ])("a deployment after flows of type %s starts in a new process", async (type, reason) => {
   await using runtime = await running({}, type);
-  await runtime.untilLogged(new RegExp(`the next deployment starts in a new process: ${reason}`));
+  await runtime.untilLogged(new RegExp(`^the next deployment starts in a new process: ${reason}$`));
   expect(await isRenewed(runtime, "nodes")).toBe(true);
+  await runtime.untilLogged(new RegExp(`^the flow runtime is starting: in a new process: ${reason}$`));
+  const renewed = runtime.processId();
+  await runtime.apply(revision(3, [node("c")]), "nodes");
+  expect(runtime.processId()).toBe(renewed);
+});
+
+test("a restart on demand gives the flows time to stop", async () => {
+  await using runtime = await running();
+  await runtime.restart(revision(2, [node("b")]));
+  expect(runtime.entries).toContainEqual(stops);
 });
 
 test("a process that does not stop is killed, without having failed", async () => {
-  await using runtime = await running({ entry: fixture("ignores-stop"), nodeCloseTimeoutMs: 0 });
-  runtime.distrust("it is a test");
+  await using runtime = await running({
+    entry: fixture("ignores-stop"),
+    nodeCloseTimeoutMs: 0,
+    freshProcess: "always",
+  });
   expect(await isRenewed(runtime, "nodes")).toBe(true);
 });
 

@@ -111,10 +111,6 @@ class LeasedRuntime implements Runtime {
     return this.#opened.runtime.connectAdmin();
   }
 
-  distrust(reason: string): void {
-    this.#opened?.runtime.distrust(reason);
-  }
-
   degrade(seq: number, message: string): void {
     this.#opened?.runtime.degrade(seq, message);
   }

@@ -68,7 +68,6 @@ function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
     connectAdmin() {
       throw noRuntime("this replica never runs flows (runtime.mode: none)");
     },
-    distrust() {},
     degrade() {},
     reloadModules() {},
     status: () => reporter.status({ httpPort: 0, boundary: undefined }),

@@ -89,22 +89,18 @@ function healthResponse(status: number, body: object): GatewayResponse {
 const maxHealthWatches = 1_000;
 /** Limit per IPv4 address or IPv6 /64, and on the Unix socket. */
 const maxHealthWatchesPerClient = 100;
-/** Limit of the flow runtime, a tenth of that of one client. */
-const maxRuntimeWatches = 10;
 
-/** Limits the health watches of each client. Those of flows are counted apart from those of operators with the same address. */
+/** Limits the health watches of each client. */
 export function limitHealthWatches(isProxy: ListenerOptions["isProxy"]): NonNullable<HealthOptions["admitWatch"]> {
   const counters: Readonly<Record<ClientKind, ClientCounter>> = {
     network: createClientCounter(maxHealthWatchesPerClient, isProxy),
     socket: createClientCounter(maxHealthWatchesPerClient, () => false),
-    runtime: createClientCounter(maxRuntimeWatches, () => false),
   };
   let open = 0;
-  return async ({ values }) => {
-    const peer = values.get(peerKey);
-    const kind = (await peer.clientKind?.()) ?? "network";
+  return ({ values }) => {
+    const { address, clientKind: kind = "network" } = values.get(peerKey);
     const isFull = kind === "network" && open >= maxHealthWatches;
-    const release = isFull ? undefined : counters[kind].admit(kind === "network" ? peer.address : kind);
+    const release = isFull ? undefined : counters[kind].admit(kind === "network" ? address : kind);
     if (release === undefined) {
       throw new FlowgateError("limit_exceeded", "too many open watches: use Check");
     }

@@ -9,10 +9,9 @@ import {
 } from "./connection.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener-options.ts";
 
-/** A table that recognises no connections of the flow runtime. */
 export function createConnectionTable(options: ListenerOptions): ConnectionTable {
   const limits = new ConnectionLimits(options);
-  const nextOrder = createOrder();
+  let nextOrder = 0;
   const table: ConnectionTable = {
     open: limits.open,
     exhaustedMs: Number.NEGATIVE_INFINITY,
@@ -22,7 +21,7 @@ export function createConnectionTable(options: ListenerOptions): ConnectionTable
         return;
       }
       socket.once("close", () => limits.leave(entry));
-      const limit = limits.tryJoin(entry, true);
+      const limit = limits.tryJoin(entry);
       if (limit === undefined) {
         onAdmitted(entry);
       } else {
@@ -30,25 +29,15 @@ export function createConnectionTable(options: ListenerOptions): ConnectionTable
         resetConnection(socket);
       }
     },
-    close() {},
     becameIdle(connection) {
-      connection.idleOrder = nextOrder();
+      connection.idleOrder = nextOrder++;
     },
-    identify: () => undefined,
-    identifyAll() {},
-    callRejected() {},
   };
   return table;
 }
 
-/** Returns the numbers from 0, in order. */
-export function createOrder(): () => number {
-  let next = 0;
-  return () => next++;
-}
-
 /** Undefined: its client has reset the connection already. */
-export function acceptSocket(
+function acceptSocket(
   socket: Socket,
   { isUnixSocket }: Pick<ListenerOptions, "isUnixSocket">,
   table: ConnectionTable,
@@ -71,38 +60,32 @@ type Client = {
   readonly eviction: Eviction;
 };
 
-/** `client` is undefined until it was admitted or found to be one of the runtime. */
-export type CountedConnection = AcceptedConnection & { client: Client | undefined };
+/** `client` is undefined until it was admitted. */
+type CountedConnection = AcceptedConnection & { client: Client | undefined };
 
 /** Limits connections, in total and per client. */
-export class ConnectionLimits {
+class ConnectionLimits {
   /** The connections that were admitted. */
   readonly open: ReadonlySet<CountedConnection>;
-  /** Those of the runtime among them. */
-  readonly ofRuntime: ReadonlySet<CountedConnection>;
   readonly #options: ListenerOptions;
   readonly #open = new Set<CountedConnection>();
   readonly #eviction: Eviction;
   readonly #clients = new Map<string, Client>();
-  readonly #runtime: Client;
 
-  /** `maxOfRuntime` applies to the connections that `moveToRuntime` was called for. */
-  constructor(options: ListenerOptions, maxOfRuntime = 0) {
+  constructor(options: ListenerOptions) {
     this.#options = options;
     this.#eviction = new Eviction(this.#open, (entry) => this.#evict(entry, "connections"));
-    this.#runtime = this.#createClient("runtime", maxOfRuntime);
     this.open = this.#open;
-    this.ofRuntime = this.#runtime.connections;
   }
 
-  /** Admits a connection, or returns the limit that leaves no room. `mayEvict`: room is made by closing connections that are idle. */
-  tryJoin(entry: CountedConnection, mayEvict: boolean): keyof ListenerLimits | undefined {
-    const client = entry.client ?? this.#clientOf(entry.remoteAddress);
+  /** Admits a connection, or returns the limit that leaves no room even if connections that are idle are closed. */
+  tryJoin(entry: CountedConnection): keyof ListenerLimits | undefined {
+    const client = this.#clientOf(entry.remoteAddress);
     const { connections, limit, eviction } = client;
-    if (connections.size >= limit && (client === this.#runtime || !mayEvict || !eviction.makeRoom())) {
+    if (connections.size >= limit && !eviction.makeRoom()) {
       return "connectionsPerSource";
     }
-    if (this.#open.size >= this.#options.connections && (!mayEvict || !this.#eviction.makeRoom())) {
+    if (this.#open.size >= this.#options.connections && !this.#eviction.makeRoom()) {
       return "connections";
     }
     this.#open.add(entry);
@@ -114,17 +97,10 @@ export class ConnectionLimits {
 
   leave(entry: CountedConnection): void {
     this.#open.delete(entry);
-    this.#leaveClient(entry);
-  }
-
-  /** Counts a connection as one of the runtime from now on. Returns whether it was admitted. */
-  moveToRuntime(entry: CountedConnection): boolean {
-    const wasAdmitted = this.#leaveClient(entry);
-    if (wasAdmitted) {
-      this.#runtime.connections.add(entry);
+    const { client } = entry;
+    if (client?.connections.delete(entry) === true && client.connections.size === 0) {
+      this.#clients.delete(client.key);
     }
-    entry.client = this.#runtime;
-    return wasAdmitted;
   }
 
   #createClient(key: string, limit: number): Client {
@@ -140,16 +116,6 @@ export class ConnectionLimits {
       this.#clients.get(key) ??
       this.#createClient(key, isProxy(address) ? Number.POSITIVE_INFINITY : connectionsPerSource)
     );
-  }
-
-  /** Returns whether it was admitted. */
-  #leaveClient(entry: CountedConnection): boolean {
-    const { client } = entry;
-    const wasAdmitted = client?.connections.delete(entry) === true;
-    if (wasAdmitted && client.connections.size === 0) {
-      this.#clients.delete(client.key);
-    }
-    return wasAdmitted;
   }
 
   #evict(entry: CountedConnection, limit: keyof ListenerLimits): void {

@@ -7,10 +7,7 @@ export type AcceptedConnection = {
   readonly socket: Socket;
   /** `unix:` for a Unix socket. Remains available after the connection has closed. */
   readonly remoteAddress: string;
-  /** `network` until it is found to be one of the runtime. */
-  kind: ClientKind;
-  /** The process of the runtime that made it; undefined: it is none of the runtime, or that process is not known any more. */
-  runtimeProcess: number | undefined;
+  readonly kind: ClientKind;
   /** Whether a call on it was authenticated. */
   isAuthenticated: boolean;
   /** The calls in flight. */
@@ -34,7 +31,6 @@ export function createConnection(
     socket,
     remoteAddress,
     kind,
-    runtimeProcess: undefined,
     isAuthenticated: false,
     calls: noCalls,
     acceptedMs: performance.now(),
@@ -51,21 +47,13 @@ export interface ConnectionTable {
   readonly open: ReadonlySet<AcceptedConnection>;
   /**
    * Calls back with the connection if there is room for it, otherwise resets it. Room is made by closing connections that are
-   * idle. Calls back later if others have to be identified first.
+   * idle.
    */
   admit(socket: Socket, onAdmitted: (connection: AcceptedConnection) => void): void;
-  /** Ends the connections that were not admitted yet. */
-  close(): void;
   /** When a call was last rejected, or accepted in the reserve, because too many were in flight. */
   exhaustedMs: number;
   /** Must be called when the last call in flight has ended. */
   becameIdle(connection: AcceptedConnection): void;
-  /** Determines the kind of a connection, if that is possible. */
-  identify(connection: AcceptedConnection): Promise<void> | undefined;
-  /** Starts `identify` for all connections. Called when there are many connections or calls. */
-  identifyAll(): void;
-  /** Must be called when a call of the flow runtime was rejected because of its share. */
-  callRejected(connection: AcceptedConnection): void;
 }
 
 /** The remote address of the connections to a Unix socket; the same word as in nginx's logs. */

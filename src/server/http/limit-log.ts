@@ -1,9 +1,6 @@
 import type { Logger } from "pino";
 import type { ListenerLimits } from "./listener-options.ts";
 
-/** `runtime`: the share of the flow runtime. */
-type Limit = keyof ListenerLimits | "runtime";
-
 /** The limits at which connections or calls are ended. The other limits only restrict what is accepted. */
 export const connectionEndingLimits = [
   "connections",
@@ -18,13 +15,12 @@ export const connectionEndingLimits = [
   "anonymousStallTimeoutMs",
   "overheadBytesPerSecond",
   "connectionAgeMs",
-  "runtime",
-] as const satisfies readonly Limit[];
+] as const satisfies readonly (keyof ListenerLimits)[];
 
 const logIntervalMs = 10_000;
 
 /** Logs how often each limit was reached, at most every 10 s, since a misbehaving client may reach one many times. */
-export function createLimitLog(log: Logger): (limit: Limit) => void {
+export function createLimitLog(log: Logger): (limit: keyof ListenerLimits) => void {
   let reached: Record<string, number> = {};
   let timer: NodeJS.Timeout | undefined;
   return (limit) => {

@@ -1,4 +1,3 @@
-import type { ConnectionTable } from "./connection.ts";
 import { type ProtocolDetector, sniff } from "./sniff.ts";
 
 /** Limits of connections and requests. Beyond them, a request is rejected or the connection is closed. */
@@ -46,8 +45,6 @@ export type ListenerLimits = {
 export type ListenerOptions = ListenerLimits & {
   /** Whether it listens on a Unix socket. */
   isUnixSocket: boolean;
-  /** Creates the table of its connections. */
-  createTable: (options: ListenerOptions) => ConnectionTable;
   /** Aborted when draining begins: HTTP/1 responses then close their connections. */
   drainSignal: AbortSignal;
   /** How long close() waits for calls in flight before it closes their connections. */
@@ -68,7 +65,7 @@ export type ListenerOptions = ListenerLimits & {
   onLimit: (limit: keyof ListenerLimits) => void;
 };
 
-export const listenerDefaults: Omit<ListenerOptions, "createTable"> = {
+export const listenerDefaults: ListenerOptions = {
   connections: 10_000,
   connectionsPerSource: 1_000,
   callsPerConnection: 250,

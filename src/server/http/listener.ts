@@ -29,9 +29,9 @@ export type Listener = http.Server & {
  * close() takes no new calls and lets calls in flight finish; its callback is always called.
  */
 export function createListener(handler: ExchangeHandler, partialOptions: Partial<ListenerOptions> = {}): Listener {
-  const options = { ...listenerDefaults, createTable: createConnectionTable, ...partialOptions };
+  const options = { ...listenerDefaults, ...partialOptions };
   const undetected = new Set<Socket>();
-  const connections = options.createTable(options);
+  const connections = createConnectionTable(options);
   const http1 = new Http1(handler, options);
   const http2 = new Http2(handler, options);
   const protocols = { http1, http2 };
@@ -126,7 +126,6 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
       }
     };
     [{ close }, ...attached].forEach((each) => each.close(onClose));
-    connections.close();
     const destroyAll = (sockets: Iterable<Socket>): void => [...sockets].forEach((socket) => socket.destroy());
     // A client that has just connected may be about to send its request.
     const detectionTimer = setTimeout(() => destroyAll(undetected), gracefulCloseMs);

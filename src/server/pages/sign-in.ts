@@ -73,7 +73,7 @@ async function begin({ signIn }: SignInPages, request: FastifyRequest, reply: Fa
 async function complete({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
   const kept = readCookie(request.headers.cookie, cookiesOf(request).transaction);
   const { target } = contextOf(request);
-  return showSignedIn(request, await signIn.complete(target, kept, await clientOf(request)), reply);
+  return showSignedIn(request, await signIn.complete(target, kept, clientOf(request)), reply);
 }
 
 async function signInWithPassword({ signIn }: SignInPages, request: FastifyRequest, reply: FastifyReply) {
@@ -82,7 +82,7 @@ async function signInWithPassword({ signIn }: SignInPages, request: FastifyReque
   const login = { username: form.get("username") ?? "", password: form.get("password") ?? "" };
   const previous = readCookie(request.headers.cookie, cookiesOf(request).session);
   try {
-    const signedIn = await signIn.withPassword(login, { ...destination, previous }, await clientOf(request));
+    const signedIn = await signIn.withPassword(login, { ...destination, previous }, clientOf(request));
     return showSignedIn(request, signedIn, reply);
   } catch (error) {
     if (error instanceof FlowgateError && error.reason === "invalid_grant") {
@@ -186,8 +186,8 @@ function renderSignOut(): string {
   return `<form method="post" action=".${signInPaths.signOut}"><button>Sign out</button></form>`;
 }
 
-async function clientOf(request: FastifyRequest) {
-  return { origin: originOf(request), kind: await contextOf(request).clientKind() };
+function clientOf(request: FastifyRequest) {
+  return { origin: originOf(request), kind: contextOf(request).clientKind };
 }
 
 /**

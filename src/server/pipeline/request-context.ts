@@ -150,10 +150,8 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
     return this.#values;
   }
 
-  async clientKind(): Promise<ClientKind> {
-    const { origin } = this.exchange;
-    await origin.table.identify(origin);
-    return origin.kind;
+  get clientKind(): ClientKind {
+    return this.exchange.origin.kind;
   }
 
   authenticated(): void {
@@ -180,14 +178,14 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
   }
 
   receive(bytes: number): Promise<void> | undefined {
-    return this.#identifyDuring(this.memory?.receive(bytes));
+    return this.memory?.receive(bytes);
   }
 
   reserve(bytes: number, body?: Uint8Array): Promise<void> | undefined {
     if (body !== undefined) {
       this.#environment.assertDecodable?.(this, body);
     }
-    return this.#identifyDuring(this.memory?.decode(bytes));
+    return this.memory?.decode(bytes);
   }
 
   reserveDocument(bytes: number): Promise<void> | undefined {
@@ -203,21 +201,11 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
     this.memory?.decoded(bytes);
   }
 
-  /** Where memory is short, further calls of the flow runtime are counted apart from those of operators with the same address. */
-  #identifyDuring(wait: Promise<void> | undefined): Promise<void> | undefined {
-    if (wait !== undefined) {
-      const { origin } = this.exchange;
-      origin.table.identifyAll();
-    }
-    return wait;
-  }
-
   /** What the request holds of the memory budget; undefined without one. */
   get memory(): MemoryReservation | undefined {
     const { memory } = this.#environment;
     if (this.#memory === undefined && memory !== undefined) {
-      const { kind } = this.exchange.origin;
-      const reservation = memory.open(kind === "runtime" ? kind : clientKeyOf(this.address));
+      const reservation = memory.open(clientKeyOf(this.address));
       this.#memory = reservation;
       if (this.exchange.isClosed) {
         reservation.close();

@@ -20,7 +20,7 @@ export type GuardOptions = {
   readonly cors?: CorsOptions | undefined;
 };
 
-type GuardContext = Pick<LoadGuardOptions, "isProxy" | "runtimeCalls" | "log" | "observer"> & {
+type GuardContext = Pick<LoadGuardOptions, "isProxy" | "log" | "observer"> & {
   readonly methods: readonly DescMethod[];
 };
 

@@ -43,8 +43,6 @@ export type LoadGuardOptions = SheddingOptions & {
   readonly isProxy: (address: string | undefined) => boolean;
   /** The methods for which the gate rejects callers without an identity by `Peer.overloaded`. */
   readonly identified: ReadonlySet<DescMethod>;
-  /** Limit of concurrent calls, and of streams, of the flow runtime. */
-  readonly runtimeCalls: number;
   readonly log: Logger;
   readonly observer: Pick<Observer, "callShed">;
 };
@@ -54,37 +52,25 @@ export type LoadGuardOptions = SheddingOptions & {
  * Runs before authentication and before the body is read. Reports each rejected call to the observer.
  *
  * Beyond the limits of calls in flight, some more are admitted if the gate finds an identity, and a few while the event loop is
- * behind, so that callers without one can't keep operators out. Callers over the Unix socket, and the flow runtime, are counted separately.
+ * behind, so that callers without one can't keep operators out. Callers over the Unix socket are counted separately.
  */
 export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Guard } & Disposable {
   const { eventLoopDelayMs, identified, log, observer } = options;
   const loop = eventLoopDelayMs === 0 ? undefined : watchEventLoop(eventLoopDelayMs);
   const groups = createGroups(options);
-  const nearLimit = (options.inFlightPerSource || options.inFlight || Number.POSITIVE_INFINITY) / 2;
   const shed = createOverloadReporter(log, observer);
-  let exemptInFlight = 0;
 
   const guard: Guard = (request) => {
     const { method, isExempt } = request.route;
     const { exchange } = request;
     const { origin } = exchange;
     exchange.hasShortBody = isExempt;
-    if (isExempt && origin.kind !== "runtime") {
-      if (exemptInFlight >= nearLimit) {
-        origin.table.identifyAll();
-      }
-      exemptInFlight += 1;
-      request.onClose(() => {
-        exemptInFlight -= 1;
-      });
+    if (isExempt) {
       return undefined;
     }
     const isBehind = loop?.isBehind() === true && origin.kind !== "socket";
     const { calls, streams, late } = groups[origin.kind];
     const inFlight = isBehind ? late : method === undefined || method.methodKind === "unary" ? calls : streams;
-    if (isBehind || inFlight.count >= nearLimit) {
-      origin.table.identifyAll();
-    }
     let exceeded: SheddingReason | undefined;
     if (inFlight.count >= inFlight.max) {
       exceeded = isBehind ? "event_loop" : "in_flight";
@@ -100,9 +86,6 @@ export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Gu
           ? admitToReserve(inFlight, request.address)
           : undefined;
       if (release === undefined) {
-        if (origin.kind === "runtime") {
-          origin.table.callRejected(origin);
-        }
         return rejectRequest(request, 503, shed(exceeded));
       }
       const reason = exceeded;
@@ -147,12 +130,7 @@ type Group = {
   readonly late: InFlight;
 };
 
-function createGroups({
-  inFlight,
-  inFlightPerSource,
-  runtimeCalls,
-  isProxy,
-}: LoadGuardOptions): Readonly<Record<ClientKind, Group>> {
+function createGroups({ inFlight, inFlightPerSource, isProxy }: LoadGuardOptions): Readonly<Record<ClientKind, Group>> {
   const create = (max: number, maxPerClient: number): InFlight => ({
     count: 0,
     max: max || Number.POSITIVE_INFINITY,
@@ -174,7 +152,6 @@ function createGroups({
   return {
     network: createGroup(inFlight, inFlightPerSource),
     socket: createGroup(inFlight, inFlightPerSource),
-    runtime: createGroup(runtimeCalls, 0),
   };
 }
 

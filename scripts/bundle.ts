@@ -4,7 +4,6 @@ import { dirname, join, resolve } from "node:path";
 import http from "node:http";
 import { type OutputOptions, type Plugin, rolldown } from "rolldown";
 import { programs } from "../src/base/program-file.ts";
-import { joinModules } from "./join-modules.ts";
 
 const root = resolve(import.meta.dirname, "..");
 
@@ -23,16 +22,10 @@ export type Bundle = {
  */
 export async function bundleService(): Promise<Bundle> {
   const [service, ...started] = await Promise.all([
-    bundle(entries, (input) => ({
-      // The common modules are in the folder of program-file.ts, as it requires.
-      chunkFileNames: "base/[name].js",
-      codeSplitting: {
-        includeDependenciesRecursively: false,
-        groups: [{ debugName: "service", name: joinModules(root, input) }],
-      },
-    })),
+    // The common modules are in the folder of program-file.ts, as it requires.
+    bundle(entries, { chunkFileNames: "base/[name].js" }),
     // A thread or process shares no module with those that start it, and would load each of their files for a part of it.
-    ...programs.map((name) => bundle([name], () => ({ codeSplitting: false }))),
+    ...programs.map((name) => bundle([name], { codeSplitting: false })),
   ]);
   return {
     files: [service, ...started].flatMap(({ files }) => files),
@@ -40,10 +33,7 @@ export async function bundleService(): Promise<Bundle> {
   };
 }
 
-async function bundle(
-  names: readonly string[],
-  createOptions: (input: readonly string[]) => OutputOptions,
-): Promise<Bundle> {
+async function bundle(names: readonly string[], options: OutputOptions): Promise<Bundle> {
   const input = Object.fromEntries(names.map((name) => [name, join(root, `src/${name}.ts`)]));
   await using build = await rolldown({
     cwd: root,
@@ -62,7 +52,7 @@ async function bundle(
     format: "es",
     entryFileNames: "[name].js",
     comments: { legal: true, jsdoc: false },
-    ...createOptions(Object.values(input)),
+    ...options,
   });
   const chunks = output.filter((file) => file.type === "chunk");
   const imported = chunks.flatMap(({ imports, dynamicImports }) => [...imports, ...dynamicImports]);

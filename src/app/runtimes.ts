@@ -1,5 +1,5 @@
 import { getCompileCacheDir } from "node:module";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { createListeners } from "../base/listeners.ts";
@@ -101,8 +101,7 @@ export async function openRuntimes(
         disabled: disabledOf(options),
         moduleLists: moduleListsOf(options),
         functionLists: (installed) => listsByName(options.modules, installed),
-        // Where the code of this process is cached, if it is.
-        codeCacheDir: getCompileCacheDir(),
+        codeCacheDir: compileCacheDir(),
         processFile,
         protectedPorts,
         hasAdmin: options.nodeRed.port !== undefined,
@@ -178,6 +177,12 @@ export async function openRuntimes(
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
   return { runtime, allRuntimes, monitor, outcomes, probations, modules, moduleSets, moduleFollower };
+}
+
+/** Where the code of this process is cached; undefined: it is not. Node adds a folder for its version. */
+function compileCacheDir(): string | undefined {
+  const folder = getCompileCacheDir();
+  return folder && dirname(folder);
 }
 
 /** The modules in the data directory. What changes them is published as events. */

@@ -1,12 +1,14 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import { limitYoungGeneration, pauseCompilers } from "./v8-flags.ts";
+import { setFlagsFromString } from "node:v8";
 
 const isService = startsService(process.argv[2]);
-// Must run before other modules are loaded. Other commands end before their memory matters, and collecting garbage takes a sixth of their time.
-const release = isService ? limitYoungGeneration() : () => {};
-const resumeCompilers = isService ? pauseCompilers() : () => {};
+if (isService) {
+  // Must run before other modules are loaded: for their objects, most of which are long-lived, V8 would enlarge the young generation, and
+  // keep the memory. Other commands end before their memory matters, and collecting garbage takes a sixth of their time.
+  setFlagsFromString("--semi-space-growth-factor=1");
+}
 const { useCompileCache, useUserCompileCache } = await import("./compile-cache.ts");
 if (!isService) {
   useUserCompileCache(process.env);
@@ -21,9 +23,8 @@ await runCommandLine({
   async openGateway(options) {
     const { openGateway } = await import("../app/gateway.ts");
     const gateway = await openGateway(options);
-    resumeCompilers();
-    // Most of what is allocated while the flows start is long-lived too.
-    setTimeout(release, 5_000).unref();
+    // V8's default. Most of what is allocated while the flows start is long-lived too.
+    setTimeout(() => setFlagsFromString("--semi-space-growth-factor=2"), 5_000).unref();
     return gateway;
   },
   migrateStore: async (...migration) => (await import("../store/open-store.ts")).migrateStore(...migration),

@@ -31,13 +31,13 @@ const certificateVariables = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_
 /** `own`: a file system of its own. `hide`: an empty directory or file. `folder`: a directory in which there are others. */
 type Mount = "read" | "write" | "hide" | "own" | "folder";
 
-type MountOptions = Pick<CompleteOptions, "dir" | "hidden" | "entry" | "allow">;
+type MountOptions = Pick<CompleteOptions, "dir" | "codeCacheDir" | "hidden" | "entry" | "allow">;
 
 /**
  * Returns the arguments by which bubblewrap makes files visible: those of the system, of the program and of `dir`, and what `allow`
  * permits. `hidden` is hidden also where something visible contains it.
  */
-export function mountArguments({ dir, hidden, entry, allow }: MountOptions): string[] {
+export function mountArguments({ dir, codeCacheDir, hidden, entry, allow }: MountOptions): string[] {
   const certificates = certificateVariables.flatMap((name) => process.env[name] ?? []);
   const allowed = [...allow.fileSystemRead, ...allow.fileSystemWrite];
   const mounts = new Map<string, Mount>();
@@ -52,6 +52,7 @@ export function mountArguments({ dir, hidden, entry, allow }: MountOptions): str
   add("write", allow.fileSystemWrite);
   const secrets = [...hidden, configurationFolder].filter((path) => existsSync(path)).map((path) => realpathSync(path));
   add("hide", [...secrets, ...secrets.flatMap((secret) => allowed.flatMap((path) => aliasOf(secret, path)))]);
+  add("read", codeCacheDir === undefined ? [] : [codeCacheDir]);
   add("write", [dir]);
   // That of the machine shows the processes of the service.
   for (const path of mounts.keys()) {

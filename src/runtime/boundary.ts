@@ -12,7 +12,7 @@ type Candidate = Omit<Launcher, "message">;
 
 type BoundaryOptions = Pick<
   CompleteOptions,
-  "isolate" | "user" | "modulesDir" | "limits" | "dir" | "hidden" | "entry" | "allow" | "port" | "log"
+  "isolate" | "user" | "modulesDir" | "codeCacheDir" | "limits" | "dir" | "hidden" | "entry" | "allow" | "port" | "log"
 >;
 
 /**
@@ -145,7 +145,7 @@ function firstOrdinaryPort(): number {
 /** Returns why a program can't be started so that it can use the runtime's directory and read the program of the child. */
 function tryOut({ command, user, level }: Candidate, options: BoundaryOptions): Failure | undefined {
   const [program, ...args] = command;
-  const { dir, modulesDir, hidden, entry, allow } = options;
+  const { dir, modulesDir, codeCacheDir, hidden, entry, allow } = options;
   try {
     setOwner(dir, user ?? process.geteuid?.());
   } catch (error) {
@@ -160,6 +160,9 @@ function tryOut({ command, user, level }: Candidate, options: BoundaryOptions): 
   }
   if (level === "user" && hidden.includes(dirname(dir))) {
     chmodSync(dirname(dir), 0o711);
+  }
+  if (level === "user" && codeCacheDir !== undefined && hidden.includes(dirname(dirname(codeCacheDir)))) {
+    chmodSync(dirname(codeCacheDir), 0o711);
   }
   const readable = [
     process.execPath,

@@ -3,12 +3,11 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { AdminChannel } from "./admin-channel.ts";
 import { type ChildChannel, createLineReader, openChildChannel, readThrottled } from "./channel.ts";
-import { type CodeCacheFile, openCodeCache } from "./code-cache-file.ts";
 import { type Fault, parseFault } from "./fault.ts";
 import { formatDeadline } from "./fence.ts";
 import { logAsFlows } from "./flow-log.ts";
 import type { Certificate } from "./flow-settings.ts";
-import { initializeMessage, spawnProgram } from "./launch.ts";
+import { type CompileCache, initializeMessage, spawnProgram } from "./launch.ts";
 import { findProgram, killGroup, signalOf } from "./launched-program.ts";
 import { noteProcess } from "./leftover.ts";
 import { type FromChild, type StoredSettings, type ToChild, adminFd, messageFd, watchFd } from "./messages.ts";
@@ -46,7 +45,6 @@ export class RuntimeProcess {
   readonly #readText: ReadText;
   /** Undefined if it could not be started. */
   readonly #child: ChildProcess | undefined;
-  readonly #codeCache: CodeCacheFile | undefined;
   #channel: ChildChannel | undefined;
   #admin: AdminChannel | undefined;
   readonly #messageBudget = new LogBudget(ignore, messageLimits);
@@ -59,21 +57,23 @@ export class RuntimeProcess {
   #fault: Fault | undefined;
 
   /** `settings` are those that modules have stored. */
-  constructor(options: CompleteOptions, settings: ReadonlyMap<string, string>, events: ProcessEvents) {
+  constructor(
+    options: CompleteOptions,
+    settings: ReadonlyMap<string, string>,
+    events: ProcessEvents,
+    cache: CompileCache | undefined,
+  ) {
     this.#options = options;
     this.#events = events;
     this.#readText = createReadText(options.redaction.redact);
-    this.#codeCache = openCodeCache(options);
     try {
-      this.#child = spawnProgram(options, this.#codeCache?.fd);
+      this.#child = spawnProgram(options, cache);
     } catch (error) {
       // The system is out of processes or memory.
       setImmediate(() =>
         this.#handleExit({ cause: `it could not be started: ${(error as Error).message}`, reason: undefined }),
       );
       return;
-    } finally {
-      this.#codeCache?.spawned();
     }
     const child = this.#child;
     child.on("error", (error) => {
@@ -232,9 +232,6 @@ export class RuntimeProcess {
     if (message.kind !== "log" && !this.#messageBudget.take()) {
       this.#events.onFlood("a flow flooded the runtime's own channel");
     }
-    if (message.kind === "ready") {
-      this.#codeCache?.keep();
-    }
     this.#events.onMessage(message);
   }
 
@@ -254,7 +251,6 @@ export class RuntimeProcess {
       return;
     }
     this.#hasExited = true;
-    this.#codeCache?.discard();
     const { cause, reason } = this.#isChannelInvalid
       ? ({ cause: "a flow wrote into the runtime's own channel", reason: "killed" } as const)
       : exit;

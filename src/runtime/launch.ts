@@ -4,24 +4,33 @@ import type { Initialize, LoadModules, ModuleLists } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 
-/** Starts a process of the flow runtime with the rights that flows have. `codeCache` is a descriptor. */
+/** A folder of Node's compile cache. Only a process that runs no flows may write it. */
+export type CompileCache = { readonly folder: string; readonly isWritten: boolean };
+
+/** Starts a process of the flow runtime with the rights that flows have. */
 export function spawnProgram(
   { entry, dir, allow, maxOldSpaceMb, fence, launcher, hasAdmin }: CompleteOptions,
-  codeCache: number | undefined,
+  cache: CompileCache | undefined,
 ): ChildProcess {
   const flags = [
     ...sandboxFlags(entry, dir, allow),
     ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
+    ...(cache === undefined ? [] : [`--allow-fs-read=${cache.folder}`]),
+    ...(cache?.isWritten === true ? [`--allow-fs-write=${cache.folder}`] : []),
   ];
   const [program, ...args] = [...launcher.command, process.execPath, ...flags, fileURLToPath(entry)];
   return spawn(program, args, {
     cwd: dir,
     env: {
       ...sandboxEnvironment(allow),
+      ...(cache !== undefined && {
+        NODE_COMPILE_CACHE: cache.folder,
+        NODE_COMPILE_CACHE_READONLY: cache.isWritten ? "0" : "1",
+      }),
       ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
     },
-    // As messageFd, watchFd, codeFd and adminFd number them.
-    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", codeCache ?? "ignore", ...(hasAdmin ? ["pipe" as const] : [])],
+    // As messageFd, watchFd and adminFd number them.
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", ...(hasAdmin ? ["pipe" as const] : [])],
     // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
     detached: true,
   });

@@ -235,11 +235,8 @@ export const messageFd = 3;
 /** The child's file descriptor of the pipe that closes when the parent exits. It carries deadlines, see fence.ts. */
 export const watchFd = 4;
 
-/** The child's file descriptor of its code cache, see code-cache-file.ts. */
-export const codeFd = 5;
-
 /** The child's file descriptor of the pipe for requests to the routes of nodes, see admin-channel.ts. Open only if there can be any. */
-export const adminFd = 6;
+export const adminFd = 5;
 
 const maxNames = 1_000;
 

@@ -63,6 +63,9 @@ export type Launcher = Boundary & {
   readonly command: readonly string[];
 };
 
+/** Starts programs without one. */
+export const noBoundary: Launcher = { level: "none", user: undefined, message: undefined, command: [] };
+
 type BackoffLimits = {
   /** Delay before the first restart in milliseconds; doubles with each further one within `safeMode.withinMs`, up to `maxBackoffMs`. */
   readonly backoffMs: number;
@@ -91,7 +94,7 @@ export type RuntimeOptions = Partial<FlowSettings> & {
   ) => ModuleLists;
   /** Why modules of the active revision could not be installed here, and its sequence number. Absent: it is never known. */
   readonly modulesProblem?: () => { readonly seq: number; readonly message: string } | undefined;
-  /** A folder that only the service can write, for the code of the flow runtime as V8 compiles it. Absent: it is compiled at each start. */
+  /** A folder that only the service can write, for compile caches of the flow runtime. Absent: it is compiled at each start. */
   readonly codeCacheDir?: string | undefined;
   /** The address of HTTP-in nodes. Port 0 selects a free one, which `status` reports. */
   readonly host: string;

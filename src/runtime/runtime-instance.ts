@@ -3,8 +3,9 @@ import type { Context } from "@opentelemetry/api";
 import { type OpenSpan, beginSpan } from "../telemetry/trace.ts";
 import { type CallOptions, Calls, type Procedure } from "./calls.ts";
 import type { CredentialSets } from "@flowgate/flows";
+import { findCompileCache } from "./compile-cache.ts";
 import type { ContextValues } from "./context-values.ts";
-import { type ProcessExit, RuntimeProcess } from "./child-process.ts";
+import { type ProcessEvents, type ProcessExit, RuntimeProcess } from "./child-process.ts";
 import {
   AppliedDeployments,
   type Deployment,
@@ -76,11 +77,12 @@ export class RuntimeInstance {
     this.#stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
     this.#flowLog = new FlowLog(options, () => events.onDistrust("a flow flooded the log"));
     this.modules = new LoadedModules(options);
-    this.#process = new RuntimeProcess(options, this.#settings, {
+    const processEvents: ProcessEvents = {
       onMessage: (message) => this.#handleMessage(message),
       onFlood: events.onDistrust,
       onExit: (exit) => this.#handleExit(exit),
-    });
+    };
+    this.#process = new RuntimeProcess(options, this.#settings, processEvents, findCompileCache(options));
     this.#calls = new Calls(
       (call, argument, onSent) => this.#process.send(call, argument, onSent),
       (message) => this.#flowLog.write({ level: "error", message: `the flow runtime has failed: ${message}` }),

@@ -6,6 +6,7 @@ import type { DeploymentType } from "@flowgate/flows";
 import type { Revision } from "../store/revision.ts";
 import { logBoundary, withLauncher } from "./boundary.ts";
 import { type CallOptions, type Procedure, flowsStopped } from "./calls.ts";
+import { type CacheFilling, fillCompileCache, prepareCodeCacheDir } from "./compile-cache.ts";
 import {
   DeploymentQueue,
   createWaiter,
@@ -47,7 +48,8 @@ function openFolders(options: RuntimeOptions): CompleteOptions {
   const { log } = options;
   const dir = prepareUserDir(options.dir);
   const modulesDir = options.modulesDir === undefined ? undefined : prepareModulesDir(options.modulesDir);
-  const completed = withLauncher(completeOptions({ ...options, dir, modulesDir }));
+  const complete = completeOptions({ ...options, dir, modulesDir });
+  const completed = withLauncher({ ...complete, codeCacheDir: prepareCodeCacheDir(complete) });
   const problem = modulesDir && describeWritableModules(modulesDir, [dir, ...completed.allow.fileSystemWrite]);
   if (problem !== undefined) {
     log({ level: "error", message: problem }, "runtime");
@@ -71,6 +73,7 @@ class Supervisor implements Runtime {
   /** Whether the flows run, or are started: what was last done about what is desired. */
   #isStarted: boolean;
   #lastResult: RevisionResult | undefined;
+  #cacheFilling: CacheFilling | undefined;
   #isReleased = false;
   #closed: Promise<void> | undefined;
 
@@ -122,6 +125,10 @@ class Supervisor implements Runtime {
 
   #handleResult(result: RevisionResult): void {
     this.#lastResult = result;
+    // Not before: the flows come first.
+    if (this.#closed === undefined) {
+      this.#cacheFilling ??= fillCompileCache(this.#options);
+    }
     this.#results.notify(result);
   }
 
@@ -317,11 +324,11 @@ class Supervisor implements Runtime {
     return (this.#closed ??= this.#close());
   }
 
-  #close(): Promise<void> {
+  async #close(): Promise<void> {
     this.#following[Symbol.dispose]();
     this.release();
     this.#reporter.set("stopped");
-    return this.#keeper.stop();
+    await Promise.all([this.#keeper.stop(), this.#cacheFilling?.[Symbol.asyncDispose]()]);
   }
 
   #isOver(): boolean {

@@ -3,7 +3,6 @@ import { chmod, mkdir, mkdtempDisposable, readdir, stat, writeFile } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { v8Defaults } from "../../src/cli/v8-flags.ts";
 import { runCli } from "./run-cli.ts";
 
 /** Prints the path of each module to stderr. The build has those that it has bundled in comments. */
@@ -83,39 +82,9 @@ test("a service without TLS loads neither HTTP/2, TLS nor fetch to start and to 
   expect({ code, loaded }).toEqual({ code: 0, loaded: ["http"] });
 });
 
-test("resets the flags of V8 to the defaults that they have in Node", () => {
+test("resets the flag of V8 to the default that it has in Node", () => {
   const options = execFileSync(process.execPath, ["--v8-options"], { encoding: "utf8" });
-  for (const [flag, value] of Object.entries(v8Defaults)) {
-    expect(options).toContain(`default: ${flag}=${value}\n`);
-  }
-});
-
-test("functions that the start has called are compiled for speed soon after it", () => {
-  // Without threads for the compilers, so that the result depends on the number of calls alone.
-  const flags = ["--single-threaded", "--allow-natives-syntax", "--input-type=module"];
-  const printed = execFileSync(
-    process.execPath,
-    [
-      ...flags,
-      "--eval",
-      `
-        import { pauseCompilers } from ${JSON.stringify(import.meta.resolve("../../src/cli/v8-flags.ts"))};
-        const add = (a, b) => a + b;
-        const call = (times) => {
-          for (let i = 0; i < times; i++) {
-            add(i, 1);
-          }
-          return %ActiveTierIsMaglev(add) || %ActiveTierIsTurbofan(add);
-        };
-        const resume = pauseCompilers();
-        const isCompiledEarly = call(2_000);
-        resume();
-        console.log(isCompiledEarly, call(20_000));
-      `,
-    ],
-    { encoding: "utf8" },
-  );
-  expect(printed).toBe("false true\n");
+  expect(options).toContain("default: --semi-space-growth-factor=2\n");
 });
 
 const filesIn = async (folder: string) =>

@@ -197,6 +197,7 @@ test("a boundary can be switched off", async () => {
 describe("the files of isolated flows", () => {
   const options = {
     dir: "/data/runtime",
+    codeCacheDir: undefined as string | undefined,
     hidden: [] as string[],
     entry: new URL(import.meta.url),
     allow: { ...runtimeDefaults.allow, fileSystemRead: [] as string[] },

@@ -75,8 +75,8 @@ export async function runtimeUnderTest(
     host: "127.0.0.1",
     port: 0,
     processFile: join(dataDir, "runtime-process"),
-    // Shared by all tests of the run.
-    codeCacheDir: inject("runFolder"),
+    // Shared by all tests of the run. Fixtures have none.
+    codeCacheDir: options.entry === undefined ? inject("runFolder") : undefined,
     log(entry, source) {
       entries.push(entry);
       if (source === "runtime") {

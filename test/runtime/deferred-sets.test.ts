@@ -1,6 +1,4 @@
-import { mkdtempDisposable } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
@@ -173,28 +171,14 @@ describe("a runtime", () => {
   );
 
   test("knows all types, and has loaded only what its flows use", async () => {
-    await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-deferred-"));
     const flows = [tab("T"), { ...onTab("request"), type: "http request", wires: [[]] }, ...loaded];
-    const starts = [];
-    for (const _ of ["recording", "deferring"]) {
-      await using runtime = await runtimeUnderTest({
-        codeCacheDir: folder.path,
-        active: async () => revision(1, flows),
-      });
-      await runtime.untilState("running");
-      const sets = JSON.parse(await runtime.get("/loaded")) as string[];
-      starts.push({ types: [...(runtime.nodeTypes() ?? [])].toSorted(), sets });
-    }
-    const [recording, deferring] = starts;
-    expect(recording?.types).toContain("mqtt in");
-    expect(deferring?.types).toEqual(recording?.types);
-    expect(recording?.sets).toEqual(expect.arrayContaining(["10-mqtt", "21-httprequest", "21-httpin"]));
-    expect(deferring?.sets).toEqual(expect.arrayContaining(["21-httprequest", "21-httpin", "21-debug"]));
-    expect(deferring?.sets).not.toContain("10-mqtt");
+    await using runtime = await runtimeUnderTest({ active: async () => revision(1, flows) });
+    await runtime.untilState("running");
+    expect([...(runtime.nodeTypes() ?? [])]).toEqual(expect.arrayContaining(Object.values(deferrableSets).flat()));
+    const sets = JSON.parse(await runtime.get("/loaded")) as string[];
+    expect(sets).toEqual(expect.arrayContaining(["21-httprequest", "21-httpin", "21-debug"]));
+    expect(sets).not.toContain("10-mqtt");
   });
-
-  /** Without a code cache, which would be made of all sets. */
-  const deferring = { codeCacheDir: undefined };
 
   const subflow = {
     id: "s",
@@ -233,7 +217,7 @@ describe("a runtime", () => {
   });
 
   test("knows the types of its own in subflows of modules that are added, while it loads them", async () => {
-    await using runtime = await runtimeUnderTest(deferring);
+    await using runtime = await runtimeUnderTest();
     await runtime.apply(revision(1, loaded), "full");
     await addSubflow(join(runtime.dataDir, "modules"));
     expect(await runtime.applyModules(revision(1, loaded))).toMatchObject({ outcome: "running", isRestarted: false });
@@ -241,7 +225,7 @@ describe("a runtime", () => {
   });
 
   test("starts flows in a new process if those of before keep it from loading their types", async () => {
-    await using runtime = await runtimeUnderTest(deferring);
+    await using runtime = await runtimeUnderTest();
     const spoiler = functionNode("spoiler", {
       z: "T",
       initialize: `${escape}

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { writeModules } from "../modules/write-modules.ts";
@@ -82,20 +82,4 @@ test("the list of modules remains while it can't be read to disable one", async 
     folder.path,
   );
   expect([printed, await readFile(manifest, "utf8")]).toEqual(["EMFILE", before]);
-});
-
-test("a process starts without its code cache while there are no file descriptors", async () => {
-  await using folder = await createFolder();
-  await mkdir(join(folder.path, "cache"));
-  const printed = run(
-    `import { openCodeCache } from ${source("runtime/code-cache-file.ts")};
-    import { completeOptions } from ${source("runtime/options.ts")};
-    const options = completeOptions({ active: async () => {}, dir: folder + "/runtime", codeCacheDir: folder + "/cache" });
-    const open = () => openCodeCache(options);
-    open().discard();
-    const during = await withoutDescriptors(() => open() ?? "none");
-    console.log(JSON.stringify({ during }));`,
-    folder.path,
-  );
-  expect(printed).toEqual({ during: "none" });
 });

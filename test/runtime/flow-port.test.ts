@@ -220,17 +220,15 @@ test("serves TLS, and changed certificates without a restart", async () => {
 });
 
 test("preflight requests are answered for the routes of all nodes, also without an HTTP-in node", async () => {
-  await using runtime = await runtimeUnderTest(
-    { http: { root: "/", cors, static: [] }, codeCacheDir: undefined },
-    (modulesDir) =>
-      writeFiles(join(modulesDir, "node_modules/routes"), {
-        "package.json": JSON.stringify({ name: "routes", version: "1.0.0", "node-red": { nodes: { all: "all.js" } } }),
-        "all.html": templatesOf(["routes"]),
-        "all.js": `module.exports = (RED) => {
+  await using runtime = await runtimeUnderTest({ http: { root: "/", cors, static: [] } }, (modulesDir) =>
+    writeFiles(join(modulesDir, "node_modules/routes"), {
+      "package.json": JSON.stringify({ name: "routes", version: "1.0.0", "node-red": { nodes: { all: "all.js" } } }),
+      "all.html": templatesOf(["routes"]),
+      "all.js": `module.exports = (RED) => {
           RED.httpNode.post("/route", (request, response) => response.end());
           (${nodesOf(["routes"]).replace("module.exports = ", "").replace(/;$/, "")})(RED);
         };`,
-      }),
+    }),
   );
   await runtime.apply(revision(1, [tab("T"), { ...onTab("a"), type: "routes", wires: [[]] }]), "full");
   const headers = { origin: "https://app.example", "access-control-request-method": "POST" };

@@ -362,9 +362,6 @@ describe("modules and sets of nodes that are disabled and enabled while flows ru
   });
 });
 
-/** Without a code cache, which would be made of all sets. */
-const deferring = { codeCacheDir: undefined };
-
 const disabledCore = ["node-red/exec", "node-red/httprequest"];
 
 describe("modules and sets of nodes that are disabled and enabled", () => {
@@ -394,17 +391,14 @@ describe("modules and sets of nodes that are disabled and enabled", () => {
 
   test("start flows that have waited for them once", async () => {
     const flows = [...counter, tab("T"), exec, { ...onTab("c"), type: "http request", wires: [[]] }];
-    await using runtime = await runtimeUnderTest(
-      { ...deferring, active: async () => revision(1, flows) },
-      async (dir) => {
-        await writeModules(dir, [{ name: "observer", types: ["observer"] }]);
-        await writeFiles(dir, {
-          "package.json": JSON.stringify({ flowgate: { disabled: disabledCore } }),
-          "node_modules/observer/nodes.js": `module.exports = (RED) =>
+    await using runtime = await runtimeUnderTest({ active: async () => revision(1, flows) }, async (dir) => {
+      await writeModules(dir, [{ name: "observer", types: ["observer"] }]);
+      await writeFiles(dir, {
+        "package.json": JSON.stringify({ flowgate: { disabled: disabledCore } }),
+        "node_modules/observer/nodes.js": `module.exports = (RED) =>
           RED.events.on("flows:starting", () => RED.log.warn("flows are started"));`,
-        });
-      },
-    );
+      });
+    });
     await runtime.untilState("failed");
     const starts = () => runtime.entries.filter(({ message }) => message === "flows are started").length;
     const before = starts();
@@ -415,7 +409,7 @@ describe("modules and sets of nodes that are disabled and enabled", () => {
   });
 
   test("leave their types to modules that are added, also where nodes of them have run", async () => {
-    await using runtime = await runtimeUnderTest(deferring);
+    await using runtime = await runtimeUnderTest();
     const flows = [...counter, tab("T"), exec];
     await runtime.apply(revision(1, flows), "full");
     await runtime.apply(revision(2, counter), "nodes");

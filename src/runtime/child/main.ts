@@ -1,4 +1,5 @@
 // Entry point of the child process.
+import { getCompileCacheDir } from "node:module";
 import { parseJsonText } from "@flowgate/gateway/json-text";
 import type { FlowNode } from "@flowgate/flows";
 import { replyPartBytes } from "../calls.ts";
@@ -24,7 +25,6 @@ import { maxLineChars } from "../output.ts";
 import { Activity } from "./activity.ts";
 import { adminApi, serveAdminApp } from "./admin-server.ts";
 import { createCallServer } from "./call-server.ts";
-import { openCodeCache } from "./code-cache.ts";
 import { contextHandlers } from "./context.ts";
 import { ContextStores } from "./context-stores.ts";
 import { editorHandlers } from "./editor.ts";
@@ -68,10 +68,15 @@ setInterval(() => {
 }, heartbeatIntervalMs);
 parent.send({ kind: "heartbeat" });
 
-const codeCache = openCodeCache();
+// Processes that flows start have other code.
+delete process.env["NODE_COMPILE_CACHE"];
+delete process.env["NODE_COMPILE_CACHE_READONLY"];
+const cacheDir = getCompileCacheDir();
+/** Whether this process fills the compile cache, see ../compile-cache.ts: it loads all that others may load, and gets no flows. */
+const fillsCache = cacheDir !== undefined && process.permission.has("fs.write", cacheDir);
 const writes = new NodeWrites({ send: (text) => void sendParts("node-write", text) });
 const nodeRed = loadNodeRed({
-  defersSets: !codeCache.isRecording,
+  defersSets: !fillsCache,
   followWrites: (...modules) => writes.follow(...modules),
   warn,
 });
@@ -223,9 +228,6 @@ async function initialize(message: Initialize, stored: Buffer): Promise<FlowPort
     message.functionLists ?? { allow: ["*"], deny: [] },
     warn,
   );
-  if (codeCache.isRecording) {
-    codeCache.end();
-  }
   log.enable();
   return port;
 }
@@ -274,9 +276,6 @@ async function deploy(message: Deploy, payload: Buffer): Promise<void> {
   capture.beginDeployment(message.reportsStops);
   const nodes = parseJsonText(payload.toString()) as FlowNode[];
   await nodeRed.loadTypes(nodes.map(({ type }) => type));
-  if (!codeCache.isRecording) {
-    codeCache.end();
-  }
   locator.replace(nodes);
   activity.replace(nodes, locator);
   const result = await deployer.deploy(message, nodes);

@@ -1,35 +1,47 @@
-// Writes docs/cli.md from the help of the commands: `npm run docs`.
+// Writes docs/cli.md from the definitions of the commands: `npm run docs`.
 import { writeFile } from "node:fs/promises";
 import { stripVTControlCharacters } from "node:util";
-import type { Command } from "commander";
+import { type Argument, type Command, Help, type Option } from "commander";
 import { commandPath, createCommandLine } from "../src/cli/command-line.ts";
+import { settings } from "../src/cli/service/option-flags.ts";
 import type { Program } from "../src/cli/service/program.ts";
 
 export const pageUrl = new URL("../docs/cli.md", import.meta.url);
 
 const introduction = `# Command line
 
-\`flowgate\` is the service and its client. This page is generated from the help of the commands (\`npm run docs\`).
+\`flowgate\` is both the service and its client. Without a command, it starts the service. \`flowgate COMMAND --help\` prints the help of a
+command with all its examples. This page is a summary that is generated from the same definitions (\`npm run docs\`). Options of the
+service are described in [configuration](configuration.md#options).
 
-| exit code | meaning |
+## Exit codes
+
+| code | meaning |
 |---|---|
-| 0 | ok |
-| 1 | error, wrong usage included |
+| 0 | success |
+| 1 | error or wrong usage |
 | 2 | differences were found |
-| 3 | conflict: another revision is active than expected |
+| 3 | conflict: the active revision is not the expected one |
 | 4 | the flows do not run |
-| 5 | the flows run, and nodes have errors or the process has ended |
+| 5 | the flows run, but nodes have errors or the process has ended |
 | 130, 143 | ended by SIGINT or SIGTERM |
 
-Errors and progress go to stderr, results to stdout. Where the output is not a terminal, or \`NO_COLOR\` is set, it has no colours
-and no progress. \`-o json\` and \`-o yaml\` print the responses of the HTTP API; logs and events as one JSON object in each line.
+## Output
 
-The server is that of \`--server\` or \`--context\`, else of \`FLOWGATE_SERVER\` or \`FLOWGATE_CONTEXT\`, else the current context, else
-\`http://127.0.0.1:8080\`. Contexts and tokens are in \`$XDG_CONFIG_HOME/flowgate/config.yaml\` (\`~/.config\` by default), which only
-its user may be able to read; \`$XDG_CACHE_HOME/flowgate\` (\`~/.cache\`) can be deleted at any time. A token is sent only to the
-server that issued it. \`FLOWGATE_TOKEN\` is sent only to \`FLOWGATE_SERVER\`, or to any server if that is not set. Without
-TLS, tokens and passwords are not sent to other machines unless \`--insecure-allow-http\` permits it, for networks that encrypt by
-themselves, such as a service mesh.
+- Results go to stdout, errors and progress to stderr.
+- Without a terminal, or with \`NO_COLOR\`, there are no colours and no progress.
+- \`-o json\` and \`-o yaml\` print the responses of the HTTP API; logs and events are one JSON object per line.
+
+## Servers, contexts and tokens
+
+- The first of these that is set selects the server: \`--server\` or \`--context\`, \`FLOWGATE_SERVER\` or \`FLOWGATE_CONTEXT\`, the current
+  context, \`http://127.0.0.1:8080\`.
+- Contexts and tokens are stored in \`$XDG_CONFIG_HOME/flowgate/config.yaml\` (default \`~/.config\`), which only its user may be able to
+  read. \`$XDG_CACHE_HOME/flowgate\` (default \`~/.cache\`) can be deleted at any time.
+- A token is sent only to the server that issued it. \`FLOWGATE_TOKEN\` is sent only to \`FLOWGATE_SERVER\`, or to any server if that
+  variable is not set.
+- Without TLS, tokens and passwords are sent to other machines only with \`--insecure-allow-http\`, for networks that are encrypted by
+  other means, such as a service mesh.
 `;
 
 const unused = (): never => {
@@ -45,24 +57,123 @@ export function formatPage(): string {
     exit: unused,
   };
   const root = createCommandLine({ ...program, version: () => "" });
-  return [introduction, ...describe(root)].join("\n");
+  const commands = withCommands(root).filter((each) => each.name() !== "complete");
+  const shared = findShared(commands);
+  return [
+    introduction,
+    `## Connection flags\n\nAll commands that call a server accept these flags.\n\n${fence(itemize(connectionFlags(root)))}`,
+    `## Shared flags\n\nSeveral commands list these flags in their synopsis.\n\n${fence(itemize([...shared.values()]))}`,
+    ...commands.map((command) => (command === root ? "## Commands\n" : describe(command, shared))),
+  ].join("\n");
 }
 
-function describe(command: Command): string[] {
-  const heading = `${command.parent === null ? "##" : "###"} \`${commandPath(command)}\``;
-  const section = `${heading}\n\n\`\`\`\n${helpOf(command)}\n\`\`\`\n`;
-  const commands = command.commands.filter((each) => each.name() !== "complete");
-  return [section, ...commands.flatMap(describe)];
+const width = 100;
+
+/** Wraps text at the same width on every machine. */
+const help = createHelp();
+
+function createHelp(): Help {
+  const help = new Help();
+  help.prepareContext({ helpWidth: width });
+  return help;
 }
 
-/** As it is printed where the output is not a terminal. */
-function helpOf(command: Command): string {
-  let help = "";
-  command
-    .configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 100, getOutHasColors: () => false })
-    .outputHelp();
-  return stripVTControlCharacters(help).trim();
+/** A flag or an argument. */
+type Item = { readonly term: string; readonly description: string };
+
+const keyOf = ({ term, description }: Item): string => `${term} ${description}`;
+
+function withCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(withCommands)];
 }
+
+const toItem = (option: Option): Item => ({
+  term: help.optionTerm(option),
+  description: help.optionDescription(option),
+});
+
+const optionsOf = (command: Command): Item[] => command.options.filter((option) => !option.hidden).map(toItem);
+
+const connectionFlags = (root: Command): Item[] =>
+  root.options.filter((option) => option.long !== "--version").map(toItem);
+
+const argumentsOf = (command: Command): Item[] =>
+  help.visibleArguments(command).map((argument) => ({
+    term: help.argumentTerm(argument),
+    description: help.argumentDescription(argument),
+  }));
+
+/** Flags that several commands have with the same description; of several such descriptions, the first one. */
+function findShared(commands: readonly Command[]): Map<string, Item> {
+  const items = commands.flatMap(optionsOf);
+  const keys = items.map(keyOf);
+  const repeated = items.filter((item, index) => keys.indexOf(keyOf(item)) < index);
+  const first = repeated.filter(
+    (item) => repeated.find(({ term }) => term === item.term)?.description === item.description,
+  );
+  return new Map(first.map((item) => [keyOf(item), item]));
+}
+
+function describe(command: Command, shared: ReadonlyMap<string, Item>): string {
+  const path = commandPath(command);
+  const heading = `### \`${path}\`\n`;
+  const { details, example } = readEnd(command);
+  if (command.commands.length > 0) {
+    return [heading, fence([help.boxWrap(command.description(), width), ...details].join("\n\n").trimEnd())].join("\n");
+  }
+  const options = optionsOf(command);
+  const items = [
+    ...argumentsOf(command),
+    ...options.filter((option) => !shared.has(keyOf(option)) && !isServiceOption(option)),
+  ];
+  const parts = [
+    wrapSynopsis([path, ...options.map(({ term }) => `[${term}]`), ...command.registeredArguments.map(argumentTerm)]),
+    help.boxWrap(command.description(), width),
+    itemize(items),
+    ...details,
+    `Example: ${example}`,
+  ];
+  return [heading, fence(parts.filter((part) => part !== "").join("\n\n"))].join("\n");
+}
+
+const argumentTerm = (argument: Argument): string => {
+  const name = `${argument.name()}${argument.variadic ? "..." : ""}`;
+  return argument.required ? `<${name}>` : `[${name}]`;
+};
+
+/** docs/configuration.md describes the options of the service. */
+const isServiceOption = ({ term }: Item): boolean => settings.some(({ flag }) => term.split(" ")[0] === `--${flag}`);
+
+/** The paragraphs after the flags in the help, and its first example. */
+function readEnd(command: Command): { details: string[]; example: string } {
+  const written: string[] = [];
+  command.configureOutput({ writeOut: (text) => written.push(text), getOutHasColors: () => false }).outputHelp();
+  const end = written.slice(1).join("");
+  const [details = "", examples = ""] = stripVTControlCharacters(end).split("\nExamples:\n");
+  const paragraphs = details.trim().split("\n\n");
+  return {
+    details: paragraphs.map((text) => (text.startsWith("  ") ? text : help.boxWrap(text.replaceAll("\n", " "), width))),
+    example: (examples.split("\n")[0] ?? "").trim().replace(/ +#/, "  #"),
+  };
+}
+
+function itemize(items: readonly Item[]): string {
+  const termWidth = Math.max(0, ...items.map(({ term }) => term.length));
+  return items.map(({ term, description }) => help.formatItem(term, termWidth, description, help)).join("\n");
+}
+
+/** Breaks lines between flags only. */
+function wrapSynopsis(parts: readonly string[]): string {
+  const lines = [""];
+  for (const part of parts) {
+    const line = lines.pop() ?? "";
+    const longer = line === "" ? part : `${line} ${part}`;
+    lines.push(...(longer.length <= width ? [longer] : [line, `    ${part}`]));
+  }
+  return lines.join("\n");
+}
+
+const fence = (text: string): string => `\`\`\`\n${text}\n\`\`\`\n`;
 
 if (import.meta.main) {
   await writeFile(pageUrl, formatPage());

@@ -3,7 +3,7 @@ import type { Effort, Figure, Result, Row } from "./benchmark.ts";
 import { openLoader, type Loader } from "./load/loader.ts";
 import type { CallResponse, Target } from "./load/target.ts";
 import type { Server } from "./server.ts";
-import { formatSpread, median, quartiles } from "./statistics.ts";
+import { median, quartiles } from "./statistics.ts";
 
 export type Contender = { readonly name: string; readonly server: Server; readonly target: Target };
 
@@ -115,11 +115,8 @@ async function measure(loader: Loader, { server, target }: Contender, sliceMs: n
 }
 
 function tableOf(slices: ReadonlyMap<string, readonly Slice[]>): Row[] {
-  const [first = []] = slices.values();
-  return [...slices].map(([name, own], at): Row => {
+  return [...slices].map(([name, own]): Row => {
     const rates = own.map(({ perSecond }) => perSecond);
-    const rateRatios = ratiosOf(first, own, ({ perSecond }) => perSecond);
-    const cpuRatios = ratiosOf(own, first, ({ cpuUsPerCall }) => cpuUsPerCall);
     return {
       "": name,
       "calls/s": median(rates).toFixed(0),
@@ -128,8 +125,6 @@ function tableOf(slices: ReadonlyMap<string, readonly Slice[]>): Row[] {
         .join(" to "),
       "CPU/call": `${median(own.map(({ cpuUsPerCall }) => cpuUsPerCall)).toFixed(1)} µs`,
       "server, load: CPU used": `${percent(own.map(({ cpuShare }) => cpuShare))}, ${percent(own.map(({ loaderShare }) => loaderShare))}`,
-      "rate: first/this": at === 0 ? "" : formatSpread(rateRatios),
-      "CPU: this/first": at === 0 ? "" : formatSpread(cpuRatios),
     };
   });
 }

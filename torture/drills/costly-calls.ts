@@ -25,12 +25,9 @@ export const costlyCalls: Drill = {
   name: "costly-calls",
   title: "Costly requests to every operation, route and topic",
   promise:
-    "Nobody with the permission for one operation can stall the service by it: whatever is sent to it, the event loop computes for at most 50 ms at a time.",
+    "A caller with permission for one operation cannot stall the service with it: the event loop computes for at most 50 ms at a time.",
   method:
-    "A service has 5,000 nodes (in small size 1,000) with statuses, a history, a library, context and tokens. Each method of the API is called over Connect, gRPC and REST, each route of Node-RED's " +
-    "listener and of pages over HTTP, and each kind of topic is subscribed to at `/comms`, by a user with the permission that it requires and no other, with requests of up to 10 MB (in small size 2 MB) that are generated from " +
-    "the descriptions of messages: long texts, many items, deep values, characters to escape. The methods and routes are those of the service itself, so that none is left out. " +
-    "The CPU time of the event loop is measured in the process; in small size, in which other drills run at the same time, it may compute for 250 ms. The control is a service that computes on the event loop for each plan.",
+    "On a service with 5,000 nodes, each method is called over Connect, gRPC and REST, each route of Node-RED's listener and of pages over HTTP, and each topic of `/comms` is subscribed to, with only the required permission and requests of up to 10 MB: long texts, many items, deep values, characters to escape. The CPU time of the event loop is measured.",
   async run(context) {
     const { progress, size } = context;
     await using attacked = await open(context);

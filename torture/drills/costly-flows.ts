@@ -20,15 +20,9 @@ export const costlyFlows: Drill = {
   name: "costly-flows",
   title: "Flows whose plan or comparison is costly",
   promise:
-    "Who may only read cannot stall or end the service by plans and comparisons: the event loop computes for at most 50 ms at a time, each is answered or " +
-    "rejected within five seconds, and operators can deploy.",
+    "A caller with read access cannot stall or end the service with plans and comparisons: the event loop computes for at most 50 ms at a time, each call is answered or rejected within five seconds, and operators can deploy.",
   method:
-    "Generated flows of 20 shapes (nesting, width, cycles, keys, lengths, orders) and of up to 4 MB are planned with a read token over REST, Connect, gRPC and " +
-    "gRPC-Web, and revisions of such flows are compared, four at a time, for ten minutes. Meanwhile an operator " +
-    "deploys flows of these shapes, and others that conflict with them, with and without a merge, and corrections, each within two seconds. The heap of the " +
-    "service is limited to 512 MiB; its process may take 1 GiB. The CPU time of the event loop is measured in the process, so that waiting for a core does not " +
-    "count; in small size it may compute for 250 ms, an answer or a correction may take 40 s. The controls are a service that computes on the event loop for " +
-    "each plan, and one without a time limit whose comparisons never end.",
+    "Flows of 20 shapes and up to 4 MB are planned and compared with a read token over every protocol, four at a time, for ten minutes. Meanwhile an operator deploys such flows, conflicting ones and corrections, each within two seconds. The heap is limited to 512 MiB, the process to 1 GiB.",
   async run(context) {
     const { createFolder, pick, progress, size } = context;
     const corrections: number[] = [];

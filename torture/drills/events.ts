@@ -21,14 +21,9 @@ export const events: Drill = {
   name: "events",
   title: "Streams of events during floods and kills",
   promise:
-    "Each reader of the events gets every deployment once and in order, and no event twice under another id or after a later one, however often it " +
-    "disconnects, flows flood the service with messages, or the flow runtime and the service are killed. What `/logs` has listed survives that. Readers that stop reading take bounded memory.",
+    "Each reader of events gets every deployment once and in order, and no event twice under another id or after a later one, despite disconnects, floods of messages and kills of the runtime or service. What `/logs` has listed survives. Readers that stop reading take bounded memory.",
   method:
-    "Clients read `/events` over SSE, NDJSON, Connect, gRPC and gRPC-Web, and some disconnect at random and resume. One of 20 asks for debug messages too. Meanwhile flows are deployed that warn, " +
-    "set a status or send a debug message 100,000 times a second, forge messages on their channel to the service, or number their warnings; the process of the flows and the service " +
-    "itself are killed with SIGKILL at random, and some clients have opened a stream and never read it. Then the events of all clients are compared: " +
-    "with each other by their ids, and with the acknowledged deployments, and what was recorded before a kill of the service has to be listed after it. In small size, a flood lasts half a second, and the p99 of health and settings is a figure only. The " +
-    "controls are proxies that lose and that repeat the events of a deployment, and a journal that is overwritten.",
+    "Clients read `/events` over SSE, NDJSON, Connect, gRPC and gRPC-Web and resume at random, while flows warn, set statuses or send debug messages 100,000 times a second or forge messages to the service, and runtime and service are killed. Received events are compared with each other, with the acknowledged deployments and with the journal.",
   async run(context) {
     const { pick, size } = context;
     const figures = await flood(context);

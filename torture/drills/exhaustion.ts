@@ -17,16 +17,11 @@ export const exhaustion: Drill = {
   name: "exhaustion",
   title: "Flows that use up connections, calls and logins of the port",
   promise:
-    "A flow cannot lock operators out of the Unix socket by using up connections, calls or logins of the port: a corrective deployment over the " +
-    "socket succeeds within ten seconds.",
+    "A flow cannot lock operators out of the Unix socket by using up connections, calls or logins of the port: a corrective deployment over the socket succeeds within ten seconds.",
   method:
-    "Flows hold 1,100 reconnecting connections to the API, 260 calls whose body never ends, or as many kept-alive connections as the service permits in all " +
-    "while their address is a trusted proxy; or they fail logins. runtime.network permits it, which is not the default. In small size, the limits are lower. " +
-    "Meanwhile operators deploy a correction over the Unix socket, and log in there. Each attack is repeated; in small size the correction may take a minute. " +
-    "The control is an operator without a token over TCP, for whom there is no reserve, during 260 slow calls of another process.",
+    "Flows that may reach the API (not the default) hold 1,100 reconnecting connections, 260 calls with endless bodies, or all permitted connections from a trusted proxy's address, or fail logins. Meanwhile operators deploy a correction over the socket, and log in. The control is an operator without a token over TCP.",
   limits:
-    "Over TCP such flows can lock out operators of the same address. A correction takes longer on a slower machine. Most of its time is the start and the exit " +
-    "of a process, of which the latter has 10,000 sockets.",
+    "Over TCP such flows can lock out operators of the same address. A correction takes longer on a slower machine, most of it for the end of a process with 10,000 sockets.",
   async run(context) {
     const { connections, connectionsPerSource, inFlightPerSource } = limits[context.size];
     const direct = await attack(context, { limits: { connectionsPerSource, inFlightPerSource } }, (port) => ({

@@ -11,9 +11,8 @@ export const manyStreamsThroughProxies: Drill = {
   name: "fan-out-proxies",
   title: "Deployments to 1,000 streams through proxies",
   promise:
-    "The same through nginx, HAProxy and Envoy with the configurations of [deploy/](../deploy), to which clients connect as they do to the service.",
-  method:
-    "That of [fan-out](#fan-out), with a service of its own behind each proxy; in small size behind one of them, which the seed chooses. Proxies read on for a client that is suspended, as far as their buffers go.",
+    "The promise of [fan-out](#fan-out) holds through nginx, HAProxy and Envoy with the configurations of [deploy/](../deploy).",
+  method: "[fan-out](#fan-out), with a separate service behind each proxy. Proxies buffer for a suspended client.",
   programs: proxies,
   async run(context) {
     const outcomes: (FanOut & { readonly name: string })[] = [];

@@ -5,12 +5,10 @@ export const flowEscapes: Drill = {
   name: "flow-escapes",
   title: `${escapes.length} attempts of flows to become the operator`,
   promise:
-    "Flows do not become the operator, and a corrective deployment followed by a restart ends all code of the previous flows.",
+    "Flows do not gain the operator's rights, and a corrective deployment followed by a restart ends all code of the previous flows.",
   method:
-    "Each attempt of [flow-escapes.ts](../torture/flow-escapes.ts) is made by flows of a service of its own: they leave code that the next " +
-    "start could load, configure the npm with which the operator installs modules, and more. The check looks for what they have gained. Each has a control: the same " +
-    "check where a fault is planted, in the service afterwards or in another one.",
-  limits: "Attempts that need a fault of Node.js or of the kernel are not made.",
+    "Each attempt of [flow-escapes.ts](../torture/flow-escapes.ts) runs in a separate service: flows leave code that the next start could load, configure the operator's npm, and more. Each has its own control.",
+  limits: "Attempts that need a vulnerability of Node.js or the kernel are not made.",
   async run(context) {
     const results = [];
     for (const escape of escapes) {

@@ -13,13 +13,10 @@ import { attachStrace, type SystemCall } from "../strace.ts";
 export const fsync: Drill = {
   name: "fsync",
   title: "fsync before the response",
-  promise:
-    "A deployment is on the disk before it is acknowledged: fsync has returned for everything that it has written.",
+  promise: "A deployment is on disk before it is acknowledged: fsync has returned for everything that it has written.",
   method:
-    "Deployments over REST, Connect, gRPC-Web and gRPC are traced with strace. In the trace, no response may begin while the " +
-    "write-ahead log or the database has writes for which no later fsync has returned. The control is a service that was started with " +
-    "SQLite's `synchronous = OFF`.",
-  limits: "What the file system and the disk do at an fsync is up to them.",
+    "Deployments over REST, Connect, gRPC-Web and gRPC are traced with strace. No response may begin while the database or its write-ahead log has writes without a later completed fsync.",
+  limits: "The effect of fsync depends on the file system and the disk.",
   programs: [strace],
   async run(context) {
     const rounds = context.pick(5, 250);

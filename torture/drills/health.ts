@@ -14,12 +14,9 @@ import { ipcrm } from "../programs.ts";
 export const health: Drill = {
   name: "health",
   title: "One health in all places",
-  promise:
-    "Everything that shows how the flows are shows the same: what is wrong is said everywhere, and nothing is said that is over.",
+  promise: "All views of the flows' health agree: each problem is shown everywhere, and none after it has ended.",
   method:
-    "Stories are acted out with the real runtime: nodes that fail, are denied or removed, flows that leak, block, crash or lack modules, flows that are stopped, a replica that is killed. " +
-    "After each story, and after its undo, nine places have to agree: `GET /runtime`, the history, a plan, the event, the webhook, the metric, the console, `flowgate status` and a deployment of " +
-    "the same flows, the last two with their exit codes. The controls show the health of another story in each of the places.",
+    "Failures are acted out with the real runtime: nodes that fail, are denied or removed, flows that leak, block, crash or lack modules, stopped flows, a killed replica. After each failure and its undo, nine views are compared: `GET /runtime`, history, plan, event, webhook, metric, console, `flowgate status` and a deployment, with their exit codes.",
   programs: [ipcrm],
   async run(context) {
     const one = await actOut(context);

@@ -15,15 +15,11 @@ export const hostileFlows: Drill = {
   name: "hostile-flows",
   title: `${Object.keys(flows).length} hostile flows`,
   promise:
-    "Flows cannot take the API down: while a flow blocks, crashes, floods or exhausts the runtime, operators can read and deploy, and a " +
-    "corrective deployment runs.",
+    "Flows cannot take the API down: while a flow blocks, crashes, floods or exhausts the runtime, operators can read and deploy, and a corrective deployment runs.",
   method:
-    "Each hostile flow of [hostile-flows.ts](../torture/hostile-flows.ts) is deployed: crashes, hangs, exhaustion of memory, garbage on the channel " +
-    "to the service, floods, polluted prototypes and more; in small size a sample. Meanwhile an operator with a token asks for health and settings on " +
-    "new connections, and all of these have to succeed. Then a corrective deployment has to be accepted, and its endpoint has to respond. The " +
-    "control deploys a broken correction, so that its endpoint does not respond as expected.",
+    "Each flow of [hostile-flows.ts](../torture/hostile-flows.ts) is deployed: crashes, hangs, memory exhaustion, garbage on the channel to the service, floods, polluted prototypes. Meanwhile all calls of an operator have to succeed. Then a corrective deployment has to be accepted and its endpoint has to respond.",
   limits:
-    "Latencies are figures, not limits. Flows that escape into the runtime's process are not contained there by the language, only by the process.",
+    "Latencies are figures, not limits. Code that escapes from a node into the runtime is contained by the process, not by the language.",
   async run(context) {
     const { createFolder, pick } = context;
     const port = await freePort();

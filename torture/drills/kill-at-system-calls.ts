@@ -13,16 +13,10 @@ export const killAtSystemCalls: Drill = {
   name: "kill-at-system-calls",
   title: "SIGKILL at the system calls of a deployment",
   promise:
-    "A deployment is all or nothing: wherever the service is killed, the flows of an acknowledged deployment are active after the restart, " +
-    "and an unacknowledged one is either active as a whole or has changed nothing.",
+    "A deployment is all or nothing: wherever the service is killed, the flows of an acknowledged deployment are active after the restart, and an unacknowledged one is either active as a whole or has changed nothing.",
   method:
-    "A deployment is traced with strace to list its system calls. Then it is repeated, and each time strace kills the service at " +
-    "the beginning of another call: in full size at all calls on the database and at a sample of 250 others, in small size at a sample of the writes. The same is done with a " +
-    "deployment so large that SQLite checkpoints its write-ahead log, with a sample of its calls. After each restart the active flows are " +
-    "compared, SQLite checks its file, and the service its audit log. The control deletes the write-ahead log of a killed service, so that an " +
-    "acknowledged deployment is lost.",
-  limits:
-    "A killed process leaves its writes in the page cache; [fsync](#fsync) is about those that a machine would lose.",
+    "A deployment is repeated, and strace kills the service at another system call each time: at all calls on the database and a sample of 250 others, also of a deployment that makes SQLite checkpoint. After each restart the active flows, the database file and the audit log are checked.",
+  limits: "A killed process leaves its writes in the page cache; [fsync](#fsync) covers machine failures.",
   programs: [strace],
   async run(context) {
     const { random, pick, progress } = context;

@@ -14,14 +14,10 @@ export const linearizability: Drill = {
   name: "linearizability",
   title: "Concurrent deployments while the service is killed",
   promise:
-    "Deployments are linearizable: each one takes effect at one moment between its request and its response, over every protocol, " +
-    "and a deployment that was acknowledged survives a SIGKILL of the service.",
+    "Deployments are linearizable over every protocol: each takes effect at one moment between its request and its response, and an acknowledged deployment survives SIGKILL of the service.",
   method:
-    "Client processes deploy and read over REST, Connect and gRPC at the same time, with and without an expected revision, while the " +
-    "service is killed at random moments and started again, after ten operations at the earliest. Every operation is logged with the time of its request and its response. A " +
-    "checker looks for an order of all operations that agrees with the revisions in the database. The controls are the same log after " +
-    "an acknowledged revision was removed from the database, and after two revisions were exchanged.",
-  limits: "One service with SQLite. [postgres](#postgres) is about replicas.",
+    "Client processes deploy and read over REST, Connect and gRPC, with and without an expected revision, while the service is killed at random and started again. A checker looks for an order of all operations that agrees with the revisions in the database.",
+  limits: "One service with SQLite. [postgres](#postgres) covers replicas.",
   async run(context) {
     const dataDir = await context.createFolder();
     const { base, kills, operations } = await deployWhileKilling(context, dataDir);

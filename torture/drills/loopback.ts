@@ -15,11 +15,9 @@ import { addressing, attachStrace, findForeignAddresses, loopback, readAddresses
 export const onlyLoopback: Drill = {
   name: "loopback",
   title: "No request leaves the machine",
-  promise: "The service and its runtime contact no other machine by themselves, and neither does any drill.",
+  promise: "The service and its runtime contact no other machine by themselves; neither does any drill.",
   method:
-    "The service and its runtime are traced with strace while flows are deployed over every protocol, restarted and replaced by hostile flows. Every address in " +
-    "`connect`, `sendto`, `sendmsg` and `sendmmsg` has to be of loopback. The control is a flow that connects to 127.0.0.2, where only 127.0.0.1 is " +
-    "permitted. In addition, where root permits it, every drill runs in a network namespace that has only loopback.",
+    "The service and its runtime are traced with strace while flows are deployed over every protocol, restarted and replaced by hostile flows. Every address has to be loopback. With root, every drill also runs in a network namespace that has only loopback.",
   programs: [strace],
   async run(context) {
     await using service = await startService({

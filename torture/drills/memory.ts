@@ -13,13 +13,9 @@ export const memory: Drill = {
   name: "memory",
   title: "Compressed bodies that use up the memory",
   promise:
-    "Requests cannot exhaust the memory of the API process: beyond a budget they are rejected with 503 before they are decompressed, operators can deploy, and " +
-    "the memory is released afterwards.",
+    "Requests cannot exhaust the memory of the API process: beyond a budget they are rejected with 503 before they are decompressed, operators can deploy, and the memory is released afterwards.",
   method:
-    "60 clients with the permission to deploy send gzip bodies of 16 KB that hold 16 MB of JSON, again and again, to a service whose heap is limited to " +
-    "512 MiB, so that its budget is 256 MiB. The highest resident memory, as the kernel records it, may exceed that from before by no more than the budget. Each " +
-    "body has to be answered: as too large, or with 503 and Retry-After. Meanwhile operators deploy corrections over TCP and over the Unix socket, each within two " +
-    "seconds, or a minute in small size. Within a minute after the attack, no more than 128 MiB of the difference may be left. The control is a service with a budget of 16 GiB.",
+    "60 clients that may deploy repeatedly send gzip bodies of 16 KB that hold 16 MB of JSON to a service with a heap of 512 MiB and a budget of 256 MiB. Peak memory may grow by the budget at most, and each body has to be answered. Operators deploy corrections within two seconds. A minute after the attack, at most 128 MiB of the growth may remain.",
   async run(context) {
     const { createFolder, pick, progress, size } = context;
     const corrections: Correction[] = [];

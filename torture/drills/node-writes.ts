@@ -18,13 +18,9 @@ export const nodeWrites: Drill = {
   name: "node-writes",
   title: "Tokens that nodes renew, under SIGKILL",
   promise:
-    "A token that a node has renewed is never replaced by an older one: once its write is acknowledged to the node, it is the active one after " +
-    "SIGKILL of the service, on the replica that runs the flows next, and after deployments, undo and restore.",
+    "A token that a node has renewed is never replaced by an older one: once its write is acknowledged to the node, it stays active after SIGKILL of the service, on the replica that runs the flows next, and after deployments, undo and restore.",
   method:
-    "A node renews its token, which is a number. With SQLite, a renewal is traced with strace to list the system calls of the service, and then " +
-    "repeated, each time with SIGKILL at another call on the database. With PostgreSQL, nodes renew their tokens at the replica that runs the flows, which is killed " +
-    "at random moments, while the other one deploys, undoes and restores revisions. After each kill, the tokens must not be older than the last acknowledged " +
-    "ones, and stay after an undo. The control deletes the write-ahead log of a killed service.",
+    "With SQLite, strace kills the service at another system call of a token renewal each time. With PostgreSQL, the replica that runs the flows is killed at random, while the other one deploys, undoes and restores. Tokens must not be older than the last acknowledged ones.",
   programs: [strace, ipcrm],
   async run(context) {
     const { pick } = context;

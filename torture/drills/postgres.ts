@@ -20,15 +20,11 @@ export const postgres: Drill = {
   name: "postgres",
   title: "PostgreSQL is killed under the deployments of two replicas",
   promise:
-    "When the PostgreSQL server of several replicas is killed, no acknowledged deployment is lost, one that was answered as failed is not " +
-    "stored unless the answer says that its outcome is unknown, deployments stay linearizable, and the replicas recover by themselves.",
+    "When the PostgreSQL server of several replicas is killed, no acknowledged deployment is lost, a deployment that was answered as failed is not stored unless the answer says that its outcome is unknown, deployments stay linearizable, and the replicas recover by themselves.",
   method:
-    "Client processes deploy and read at two replicas over REST, Connect and gRPC, with and without an expected revision, while the server is killed with " +
-    "SIGKILL, or stopped in its immediate mode, and started again. The server is configured with `synchronous_commit = off`, so that it writes commits " +
-    "to the disk seconds later. After each start, both replicas have to become ready without a restart. The operations are checked as in " +
-    "[linearizability](#linearizability), and each replica its audit log. The control is a pair of replicas that do not override `synchronous_commit`.",
+    "Clients deploy and read at two replicas while the server, configured with `synchronous_commit = off`, is killed or stopped in immediate mode and started again. Both replicas have to become ready without a restart. Operations are checked as in [linearizability](#linearizability), audit logs are verified.",
   limits:
-    "One server. A standby that is promoted is tested by [test/e2e/postgres-failures.test.ts](../test/e2e/postgres-failures.test.ts).",
+    "One server. Promotion of a standby is tested by [test/e2e/postgres-failures.test.ts](../test/e2e/postgres-failures.test.ts).",
   programs: [ipcrm],
   async run(context) {
     const { pick } = context;

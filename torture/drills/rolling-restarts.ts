@@ -9,9 +9,7 @@ export const rollingRestarts: Drill = {
   promise:
     "An instance that is stopped by SIGTERM while a load balancer follows its health fails no call, and ends its streams in order.",
   method:
-    "100 concurrent calls (grpc-js, `@flowgate/client` over gRPC and Connect on both versions of HTTP, curl with keep-alive) and 20 health watches " +
-    "go to a virtual IP, behind which one instance is replaced by the next one, without TLS and with it. The virtual IP follows the health of the " +
-    "instance. Every failed call counts. In small size, responses take a second on their way. The control is a last instance that is killed instead.",
+    "100 concurrent calls (grpc-js, `@flowgate/client` over gRPC and Connect on both versions of HTTP, curl with keep-alive) and 20 health watches go to a virtual IP that follows the health of instances, which are replaced one by one, with and without TLS. Every failed call counts.",
   programs: [curl],
   async run({ pick, createFolder }) {
     const times = pick(1, 20);

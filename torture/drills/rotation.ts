@@ -26,14 +26,9 @@ export const rotation: Drill = {
   name: "rotation",
   title: "Rotation of the secret of credentials, under SIGKILL",
   promise:
-    "flowgate credentials rotate can be killed at any point, like the services that use the store: no acknowledged credential is lost, the services " +
-    "can read everything, and the same command continues it. When it is complete, nothing needs the previous secret.",
+    "`flowgate credentials rotate` and the services that use the store can be killed at any point: no acknowledged credential is lost, the services can read everything, and the same command continues the rotation. Once it is complete, nothing needs the previous secret.",
   method:
-    "While a service with SQLite deploys credentials and a node renews its token, its key is rotated; with PostgreSQL, the secret of two replicas. " +
-    "A rotation is traced with strace to list its system calls on files and sockets, and then repeated, each time with SIGKILL at another one, and in " +
-    "half of the rounds with SIGKILL of a service as well. After each kill, every encrypted value in the database is decrypted with the known keys, " +
-    "and compared with what was acknowledged. Then the command is run again, and everything is decrypted with the new key alone. The control does " +
-    "that with the previous key alone.",
+    "The key of a SQLite service, and the secret of two PostgreSQL replicas, are rotated while credentials are deployed and a node renews its token. The command is killed at another system call each time, in half of the rounds a service too. Every encrypted value is decrypted and compared, and after completion decrypted with the new key alone.",
   programs: [strace, ipcrm],
   async run(context) {
     const results = [

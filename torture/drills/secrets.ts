@@ -13,15 +13,10 @@ export const secretCanaries: Drill = {
   name: "secrets",
   title: "Canaries of all secrets in all outputs",
   promise:
-    "No password, token, credential, key or database URL appears in a response, a log, an error, a metric, a trace, the audit log, the " +
-    "database, a backup, or the command line and environment of a process.",
+    "No password, token, credential, key or database URL appears in a response, log, error, metric, trace, audit log, database, backup, command line or environment.",
   method:
-    "A service at the log level `trace` gets random secrets in every place intended for one, in broken requests, URLs and headers, over " +
-    "all protocols. Then all its outputs are searched for them, as text, base64 and hexadecimal: responses, log, files of the data directory, " +
-    "revisions after decompression, audit log, metrics, exported spans, `/proc`, a backup, and the error of an unreachable database. The " +
-    "controls are canaries that are really put into some of these outputs: the label of a tab, a warning of a flow, a variable of the " +
-    "environment.",
-  limits: "The memory of the processes is not searched; core dumps contain secrets.",
+    "A service at log level `trace` gets random secrets in every place intended for one, and in broken requests, over all protocols. All outputs are searched for them as text, base64 and hexadecimal.",
+  limits: "The memory of processes is not searched; core dumps contain secrets.",
   async run({ createFolder, progress }) {
     const secrets = createSecrets();
     const planted = createSecrets();

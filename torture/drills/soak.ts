@@ -21,12 +21,8 @@ export const soak: Drill = {
   title: "Everything at once, for a long time",
   promise: "Memory and descriptors of the service stay flat under continuous use and abuse.",
   method:
-    "Deployments over REST and gRPC, reads, logins, health watches and hostile clients run side by side; after a warm-up, resident " +
-    "memory and open descriptors of the service are sampled, and a line is fitted to the samples by linear regression. The heap of the " +
-    "service is limited to 160 MiB, since V8 lets it grow toward its limit before it collects all of it. When the load has ended, the descriptors have to be those from before. It takes 15 minutes, or `--minutes N`: `npm run torture -- --only soak --minutes 60` is a soak of an " +
-    "hour. The control is the soak in small size, 12 s and up to a minute longer on a busy machine, of a service that leaks 20 MiB and 10 descriptors each second.",
-  limits:
-    "A short run only finds fast leaks: growth of 32 MiB is tolerated, and of 96 MiB in small size, as the heap grows until it is collected.",
+    "Deployments, reads, logins, health watches and hostile clients run side by side for 15 minutes (`--minutes N`) with a heap of 160 MiB. A line is fitted to samples of memory and descriptors. After the load, the descriptors have to be those from before.",
+  limits: "A short run only finds fast leaks: growth of 32 MiB is tolerated.",
   async run(context) {
     const { minutes, pick, size } = context;
     const durationMs = minutes === undefined ? pick(smallMs, 900_000) : minutes * 60_000;

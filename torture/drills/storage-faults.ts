@@ -14,14 +14,9 @@ export const storageFaults: Drill = {
   name: "storage-faults",
   title: "I/O errors and a full disk",
   promise:
-    "When the disk fails or is full, no acknowledged deployment is lost, a deployment that was answered as failed does not become " +
-    "active later unless the answer says that its outcome is unknown, reads go on, and deployments succeed again when the disk does.",
+    "When the disk fails or is full, no acknowledged deployment is lost, a deployment that was answered as failed does not become active later unless the answer says that its outcome is unknown, reads continue, and deployments succeed again once the disk recovers.",
   method:
-    "strace lets single writes and fsyncs of a deployment fail with EIO or ENOSPC. The service is then killed and started again, and " +
-    "its active flows are compared with the answer. For a full disk, all writes fail with ENOSPC, or the kernel limits the size of " +
-    "files (RLIMIT_FSIZE), during several deployments and reads; afterwards a deployment has to succeed without a restart. The controls " +
-    "are a service that acknowledges a commit which has failed, after one fault and on a full disk, and one that goes on after a failed fsync as if " +
-    "the commit had not been made.",
+    "strace lets single writes and fsyncs of a deployment fail with EIO or ENOSPC, or all writes, or the kernel limits file sizes. The service is restarted, and its active flows are compared with the answer. After a full disk, a deployment has to succeed without a restart.",
   programs: [strace, prlimit],
   async run(context) {
     const { pick, random } = context;

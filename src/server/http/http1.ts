@@ -150,7 +150,7 @@ function takeConnectionListener(server: http.Server): (this: http.Server, socket
 function createNodeServer(options: ListenerOptions): http.Server {
   const server = http.createServer({
     noDelay: true,
-    // Requests without a body emit no stream events (docs/performance-analysis.md).
+    // Requests without a body emit no stream events.
     optimizeEmptyRequests: true,
     maxHeaderSize: options.headerBytes,
     headersTimeout: Math.min(options.headersTimeoutMs, options.requestTimeoutMs),

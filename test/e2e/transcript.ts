@@ -1,21 +1,5 @@
 import { expect } from "vitest";
 
-/** A command and its output, as documents show them. */
-export type Exchange = { readonly command: string; readonly output: string };
-
-/** Parses a terminal session: commands begin with `$ `, and their other lines with `> `. */
-export function parseTranscript(text: string): Exchange[] {
-  return text.split(/^\$ /m).flatMap((exchange) => {
-    const [command, ...others] = exchange.split("\n");
-    if (command === undefined || command === "") {
-      return [];
-    }
-    const end = others.findIndex((line) => !line.startsWith("> "));
-    const commands = [command, ...others.slice(0, end).map((line) => line.slice("> ".length))];
-    return [{ command: commands.join("\n"), output: others.slice(end).join("\n") }];
-  });
-}
-
 /**
  * Compares a documented output with a real one, in which revisions and times are different. Wherever the same revision is in
  * the real one, the documented one must have the same text. `revs` are the revisions of the service.

@@ -3,15 +3,19 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { readRuntime } from "./deploy.ts";
-import { startService } from "./service.ts";
+import { type Service, startService } from "./service.ts";
 import { execute, succeed } from "../examples/execute.ts";
 import { installPackages } from "../packaging/build.ts";
 import { root } from "../packaging/stage.ts";
 import { expectOutput } from "./transcript.ts";
 
-/** The shell commands of the tutorial, each with the output that follows it. */
-async function readSteps(): Promise<{ command: string; output: string | undefined }[]> {
-  const text = await readFile(join(root, "docs/tutorial.md"), "utf8");
+const tutorial = await readFile(join(root, "docs/tutorial.md"), "utf8");
+const [withCommandLine = "", withCurl = "", withLogin = ""] = tutorial.split(/^## (?:With curl|Require a login)$/m);
+
+type Step = { readonly command: string; readonly output: string | undefined };
+
+/** The shell commands of a part of the tutorial, each with the output that follows it. */
+function readSteps(text: string): Step[] {
   const blocks = [...text.matchAll(/^```(sh|text)\n(.*?)^```/gms)].map(([, language, code = ""]) => ({
     language,
     code,
@@ -44,19 +48,22 @@ ln -s ../lib/node_modules/flowgate/dist/src/cli/main.js '${global}/bin/flowgate'
   };
 }
 
-test("leads from an empty machine to an undone deployment in ten commands", async () => {
-  const [install, start, ...steps] = await readSteps();
+const bash = (command = "") => ["bash", "-euc", command] as const;
+
+const onAnyPort = { FLOWGATE_PORT: "0", FLOWGATE_RUNTIME_PORT: "0" };
+
+test("leads from an empty machine to an undone deployment in ten commands, then to curl and a login", async () => {
+  const [install, start, ...steps] = readSteps(withCommandLine);
   expect(steps).toHaveLength(8);
   await using machine = await createMachine();
   const { folder, env } = machine;
-  const bash = (command = "") => ["bash", "-euc", command] as const;
   const [shell, ...script] = bash(install?.command);
   await succeed(shell, script, { cwd: folder, env });
 
   await using service = await startService({
     command: bash(start?.command),
     cwd: folder,
-    env: { ...env, FLOWGATE_PORT: "0", FLOWGATE_RUNTIME_PORT: "0" },
+    env: { ...env, ...onAnyPort },
   });
   const { httpPort } = await readRuntime(service);
   const revs = async () => {
@@ -74,10 +81,39 @@ test("leads from an empty machine to an undone deployment in ten commands", asyn
       expectOutput(output.trimEnd(), stdout.trimEnd(), await revs());
     }
   }
+
+  const curl = (command: string, at: Service) => {
+    const ported = command.replaceAll("http://127.0.0.1:8080", at.url).replaceAll(":1880", `:${httpPort}`);
+    const [shell, ...script] = bash(ported);
+    return succeed(shell, script, { cwd: folder, env });
+  };
+  const [change, undo] = readSteps(withCurl).map(({ command }) => command);
+  expect(await curl(change ?? "", service)).toMatch(/^HTTP\/1\.1 200 [^]*\{"rev":"[^"]+"\}Hello again$/);
+  // The same deployment again: the revision that was read is no longer active.
+  const deploy = /^curl -i .*?\n.*nodes'$/ms.exec(change ?? "")?.[0] ?? "";
+  expect(await curl(deploy, service)).toMatch(/^HTTP\/1\.1 409 [^]*"code":"version_mismatch"/);
+  expect(await curl(undo ?? "", service)).toMatch(
+    /^\{"revisions":\[.*\}0 added, 0 removed, 1 changed\n[^]*'Hello'; return msg;" -> "msg.payload = 'Hello again'[^]*HTTP\/1\.1 200 [^]*Hello$/,
+  );
+
   // What the package has besides, and an orderly end.
   for (const page of ["/openapi.json", "/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
     expect(await service.send("GET", page)).toMatchObject({ status: 200 });
   }
   expect(await service.stop()).toBe(0);
+
+  const [restart, token, revoke] = readSteps(withLogin).map(({ command }) => command);
+  const hashPassword = /^\$ (.*hash-password)$/m.exec(withLogin)?.[1] ?? "";
+  const [hash, ...hashScript] = bash(`echo correct-horse | ${hashPassword}`);
+  const hashed = (await succeed(hash, hashScript, { cwd: folder, env })).trim();
+  const config = /^```yaml\n(.*?)^```/ms.exec(withLogin)?.[1] ?? "";
+  await writeFile(join(folder, "flowgate.yaml"), config.replace(/"\$argon2id[^"]*"/, JSON.stringify(hashed)));
+  await using guarded = await startService({
+    command: bash(restart),
+    cwd: folder,
+    env: { ...env, ...onAnyPort },
+  });
+  expect(await curl(`${token}${revoke}`, guarded)).toMatch(/^\[.*\]HTTP\/1\.1 200 [^]*content-length: 0/i);
+  expect(await guarded.send("GET", "/flows")).toMatchObject({ status: 401 });
   // The packages are built, and installed from npm's cache or the registry.
 }, 600_000);

@@ -1,4 +1,4 @@
-// Writes the table of docs/configuration.md from the schema of the options: `npm run docs`.
+// Writes the options in docs/configuration.md from the schema of the options: `npm run docs`.
 import { readFile, writeFile } from "node:fs/promises";
 import * as z from "zod";
 import { settings } from "../src/cli/service/option-flags.ts";
@@ -7,33 +7,49 @@ import { optionsSchema } from "../src/options/schema.ts";
 
 export const pageUrl = new URL("../docs/configuration.md", import.meta.url);
 
-const head = "| key | default | flag, variable | meaning |\n|---|---|---|---|\n";
+const [begin, end] = ["<!-- options -->\n", "<!-- /options -->"];
 
-/** The page with the table of the current options. */
+/** The page with the list of the current options. */
 export function withOptions(page: string): string {
-  const [before, after] = page.split(head);
+  const [before, rest] = page.split(begin);
+  const after = rest?.split(end)[1];
   if (before === undefined || after === undefined) {
-    throw new Error("docs/configuration.md has no table of the options");
+    throw new Error("docs/configuration.md has no list of the options");
   }
-  return `${before}${head}${rows(optionsSchema).join("\n")}${after.slice(after.indexOf("\n\n"))}`;
+  const fields = Object.entries(optionsSchema.shape as Record<string, z.core.$ZodType>);
+  const [single, groups] = partition(fields.map(([key, field]) => items(field, key)));
+  const parts = [single.flat(), ...groups].map((lines) => `${lines.join("\n")}\n`);
+  return `${before}${begin}\n${parts.join("\n")}\n${end}${after}`;
 }
 
-function rows(schema: z.core.$ZodType, path = ""): string[] {
+/** Lists of one option, and lists of several. */
+function partition(lists: readonly string[][]): [string[][], string[][]] {
+  return [lists.filter(({ length }) => length === 1), lists.filter(({ length }) => length > 1)];
+}
+
+function items(schema: z.core.$ZodType, path: string): string[] {
   const { inner, fallback, optional, description } = open(schema);
   const set = settings.find((setting) => setting.path.join(".") === path);
-  const by = set === undefined ? "" : `\`--${set.flag}\`, \`${set.variable}\``;
-  const own = (fallback: string) => `| \`${path}\` | ${fallback} | ${by}${by && " "}| ${description ?? ""} |`;
+  const item = (fallback: string) => {
+    const by = set === undefined ? [] : [`\`--${set.flag}\``, `\`${set.variable}\``];
+    const facts = [...(fallback === "" ? [] : [fallback]), ...by].join(", ");
+    return `- **\`${path}\`**${facts === "" ? "" : ` (${facts})`}: ${description ?? ""}`;
+  };
   if (inner instanceof z.ZodObject) {
     const fields = Object.entries(inner.shape as Record<string, z.core.$ZodType>).flatMap(([key, field]) =>
-      rows(field, path === "" ? key : `${path}.${key}`),
+      items(field, `${path}.${key}`),
     );
-    return description === undefined ? fields : [own(optional ? "absent" : "required"), ...fields];
+    return description === undefined ? fields : [item(optional ? "" : "required"), ...fields];
   }
-  const items = inner instanceof z.ZodArray ? open(inner.element).inner : undefined;
+  const element = inner instanceof z.ZodArray ? open(inner.element).inner : undefined;
   const derived = path === "runtime.dir" ? parseOptions({ dataDir: "<dataDir>" }).runtime.dir : fallback;
   return [
-    own(derived === undefined ? (optional ? "absent" : "required") : `\`${JSON.stringify(derived)}\``),
-    ...(items instanceof z.ZodObject ? rows(items, `${path}[]`) : []),
+    item(derived === undefined ? (optional ? "" : "required") : `\`${JSON.stringify(derived)}\``),
+    ...(element instanceof z.ZodObject
+      ? Object.entries(element.shape as Record<string, z.core.$ZodType>).flatMap(([key, field]) =>
+          items(field, `${path}[].${key}`),
+        )
+      : []),
   ];
 }
 

@@ -6,7 +6,9 @@
 type Layer = readonly [layers: string, packages?: string];
 
 /** The packages of this repository that all layers of a tree may import. */
-export const ownPackages: Readonly<Record<string, readonly string[]>> = { src: ["@flowgate/flows*"] };
+export const ownPackages: Readonly<Record<string, readonly string[]>> = {
+  src: ["@flowgate/base/*", "@flowgate/flows*"],
+};
 
 /** The layers of each source tree, from its base to its entries: each names only those above it. */
 export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = {
@@ -18,24 +20,24 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     // Loaded only if an exporter is configured: the only file that imports OpenTelemetry's SDK.
     "telemetry/exporter.ts": ["telemetry/span-record.ts", "@opentelemetry/* pino"],
     telemetry: ["telemetry/exporter.ts", "@bufbuild/protobuf @connectrpc/connect* @opentelemetry/api pino prom-client"],
-    store: ["base", "pino"],
-    "store/sql": ["base store"],
+    store: ["", "pino"],
+    "store/sql": ["store"],
     "store/sqlite": ["base store store/sql"],
-    "store/postgres": ["base store store/sql", "pg pino"],
+    "store/postgres": ["store store/sql", "pg pino"],
     // The only file that imports adapters.
     "store/open-store.ts": ["store store/postgres store/sql store/sqlite"],
     runtime: ["base store telemetry telemetry/span-record.ts", "@opentelemetry/api pino"],
     // The only folder that loads Node-RED: node-red.ts does, and types are imported elsewhere.
-    "runtime/child": ["base runtime telemetry", "@flowgate/gateway/json-text @node-red/* bcryptjs"],
-    "runtime/replicas": ["base runtime store", "pino"],
+    "runtime/child": ["runtime telemetry", "@flowgate/gateway/json-text @node-red/* bcryptjs"],
+    "runtime/replicas": ["runtime store", "pino"],
     // The folder of added modules.
-    modules: ["base runtime", "semver tar/*"],
+    modules: ["runtime", "semver tar/*"],
     live: ["base runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     // How the flows are, as one value.
-    health: ["base live runtime runtime/replicas store telemetry", "gen/* @bufbuild/protobuf*"],
+    health: ["live runtime runtime/replicas store telemetry", "gen/* @bufbuild/protobuf*"],
     // The events of other replicas.
     "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
-    "live/webhooks": ["base live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    "live/webhooks": ["live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     // The messages of the contract, from and to the documents of flows.
     "deployments/messages": ["", "gen/* @bufbuild/protobuf @flowgate/gateway/json-path"],
     "deployments/analysis": [
@@ -47,18 +49,18 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf @flowgate/gateway pino",
     ],
     deployments: [
-      "base telemetry deployments/messages deployments/analysis store runtime runtime/replicas modules live health",
+      "telemetry deployments/messages deployments/analysis store runtime runtime/replicas modules live health",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
     auth: ["base store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],
     services: [
-      "base base/json-limit.ts telemetry deployments/messages deployments/analysis deployments/preparation store runtime runtime/replicas modules auth deployments live health live/replicas",
+      "base/json-limit.ts telemetry deployments/messages deployments/analysis deployments/preparation store runtime runtime/replicas modules auth deployments live health live/replicas",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@flowgate/gateway/server"],
-    "server/http": ["base auth", "@flowgate/gateway @flowgate/gateway/server pino"],
+    "server/http": ["auth", "@flowgate/gateway @flowgate/gateway/server pino"],
     "server/pipeline": [
-      "base telemetry auth server/http server/memory",
+      "telemetry auth server/http server/memory",
       "@bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
     "server/pipeline/guards": [
@@ -71,7 +73,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     // What browsers open.
     "server/pages": [
-      "base auth server/http server/pipeline",
+      "auth server/http server/pipeline",
       "@fastify/cookie @fastify/static @flowgate/gateway fastify light-my-request pino",
     ],
     server: [
@@ -80,42 +82,42 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     // Node-RED's tools, on a listener of their own.
     "node-red": [
-      "base base/json-limit.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
+      "base/json-limit.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
     ],
     options: [
-      "base runtime modules auth live live/webhooks services server/http server/pipeline",
+      "runtime modules auth live live/webhooks services server/http server/pipeline",
       "@flowgate/gateway/json-path zod",
     ],
     app: [
-      `base telemetry telemetry/span-record.ts deployments/analysis deployments/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live health live/replicas live/webhooks
+      `telemetry telemetry/span-record.ts deployments/analysis deployments/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live health live/replicas live/webhooks
         services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards options node-red`,
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],
     "index.ts": ["store store/open-store.ts runtime options app"],
     // What commands do. Those that call a service load nothing of one.
     cli: [
-      "base",
+      "",
       `gen/* @bomb.sh/tab @bufbuild/protobuf* @clack/prompts @connectrpc/* @flowgate/client @flowgate/gateway openid-client
         @flowgate/gateway/json @flowgate/gateway/json-path cli-table3 commander yaml yocto-spinner`,
     ],
     "cli/node-red": [
-      "base runtime modules auth services options cli",
+      "runtime modules auth services options cli",
       "gen/* @bufbuild/protobuf* @connectrpc/connect acorn yaml",
     ],
     "cli/service": [
-      "base store store/open-store.ts runtime modules auth options cli",
+      "store store/open-store.ts runtime modules auth options cli",
       "@bufbuild/protobuf @flowgate/client commander zod",
     ],
     // The definitions of the commands.
-    "cli/commands": [
-      "base cli cli/node-red cli/service",
-      "@bomb.sh/tab @bufbuild/protobuf* @flowgate/client commander",
-    ],
+    "cli/commands": ["cli cli/node-red cli/service", "@bomb.sh/tab @bufbuild/protobuf* @flowgate/client commander"],
     "cli/command-line.ts": ["cli cli/commands cli/service", "commander"],
     "cli/run.ts": ["cli cli/command-line.ts cli/service", "commander"],
     "cli/main.ts": ["store/open-store.ts app cli cli/run.ts cli/service"],
   },
+
+  // Knows nothing of nodes and flows.
+  "packages/base/src": { ".": ["", "@flowgate/flows/errors"] },
 
   // No Node.js: it runs in browsers too.
   "packages/flows/src": {
@@ -192,7 +194,7 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
  * `resolve-package.ts` only resolves names. No other file loads Node-RED in any way.
  */
 export const loaders: ReadonlySet<string> = new Set([
-  "src/base/resolve-package.ts",
+  "packages/base/src/resolve-package.ts",
   "src/runtime/child/node-red.ts",
   "src/node-red/palette/modules.ts",
 ]);

@@ -5,7 +5,7 @@ import type { ToolAuthenticator } from "../auth/tool-authenticator.ts";
 import type { CommsOptions } from "../node-red/comms/server.ts";
 import type { EditorRoutesOptions } from "../node-red/editor/routes.ts";
 import type { Palette } from "../node-red/palette/palette.ts";
-import type { Fields } from "../base/fields.ts";
+import type { Fields } from "@flowgate/base/fields";
 import { OptionsError, type Options } from "../options/parse.ts";
 import { findCoreDir } from "../modules/core-nodes.ts";
 import { describeWritableModules } from "../runtime/folders.ts";

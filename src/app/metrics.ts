@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { deploymentTypeNames } from "@flowgate/flows";
-import { isLoopback } from "../base/addresses.ts";
+import { isLoopback } from "@flowgate/base/addresses";
 import type { HealthMonitor } from "../health/monitor.ts";
 import { healthStates } from "../store/health.ts";
 import type { Journal } from "../live/journal.ts";

@@ -2,7 +2,7 @@ import { getCompileCacheDir } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { ModuleFollower } from "../deployments/module-follower.ts";
 import { ModuleSets } from "../deployments/module-sets.ts";
 import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcome-recorder.ts";

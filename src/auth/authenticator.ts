@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { StoredToken } from "../store/token-store.ts";
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { Accounts, type AdminAuth, type IdentityRule, type User, createIdentities } from "./accounts.ts";
 import { type Audience, audienceOf, toolClientIds, toolPermissions } from "./audiences.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";

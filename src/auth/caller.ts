@@ -1,7 +1,7 @@
 import { isIPv6 } from "node:net";
 import { type HandlerContext, createContextKey } from "@connectrpc/connect";
-import { ipv6Groups, mappedIPv4 } from "../base/addresses.ts";
-import type { Caller } from "../base/shared-threads.ts";
+import { ipv6Groups, mappedIPv4 } from "@flowgate/base/addresses";
+import type { Caller } from "@flowgate/base/shared-threads";
 import type { Origin } from "../store/audit-store.ts";
 
 /** The caller and its effective permissions. */

@@ -1,7 +1,7 @@
 import type { User } from "./accounts.ts";
 import type { ClientKind } from "./caller.ts";
 import type { Attempt, Limiter } from "./limiter.ts";
-import { type PasswordHash, parsePasswordHash } from "../base/password-hash.ts";
+import { type PasswordHash, parsePasswordHash } from "@flowgate/base/password-hash";
 import { costOf, tooManyLogins, verifyPasswords } from "./passwords.ts";
 import { tokenError } from "./errors.ts";
 

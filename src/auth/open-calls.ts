@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { HandlerContext } from "@connectrpc/connect";
-import { createRerun } from "../base/rerun.ts";
+import { createRerun } from "@flowgate/base/rerun";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { TokenStore } from "../store/token-store.ts";
 import type { Authenticator } from "./authenticator.ts";

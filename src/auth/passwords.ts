@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
-import { createFairQueue } from "../base/fair-queue.ts";
-import { type BcryptHash, hashArgon2id, type PasswordHash, verifyArgon2id } from "../base/password-hash.ts";
+import { createFairQueue } from "@flowgate/base/fair-queue";
+import { type BcryptHash, hashArgon2id, type PasswordHash, verifyArgon2id } from "@flowgate/base/password-hash";
 import { programFile } from "../base/program-file.ts";
 import type { FlowgateError } from "@flowgate/flows/errors";
 import type { BcryptRequest, BcryptResult } from "./bcrypt-worker.ts";

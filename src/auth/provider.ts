@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import * as openid from "openid-client";
 import type { Logger } from "pino";
-import { hostOf, isLoopback } from "../base/addresses.ts";
+import { hostOf, isLoopback } from "@flowgate/base/addresses";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { OpenIdClient, TokenIssuer } from "./accounts.ts";
 import { invalidToken } from "./errors.ts";

@@ -1,5 +1,5 @@
 import { hkdfSync } from "node:crypto";
-import { seal, unseal } from "../base/seal.ts";
+import { seal, unseal } from "@flowgate/base/seal";
 import type { CredentialKeys } from "../store/credential-keys.ts";
 
 /** Encrypts what browsers keep during a sign-in, which is valid for minutes. */

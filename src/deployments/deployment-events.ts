@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Event } from "../../gen/flowgate/v1/events_pb.ts";
 import { DeploymentOutcome, DeploymentType } from "../../gen/flowgate/v1/flows_pb.ts";
-import { enumValue } from "../base/enums.ts";
+import { enumValue } from "@flowgate/base/enums";
 import type { EventInit } from "../live/events.ts";
 import type { EventHub } from "../live/hub.ts";
 import type { Journal } from "../live/journal.ts";

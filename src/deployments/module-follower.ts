@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { isModuleFailure } from "../modules/errors.ts";
 import type { Modules } from "../modules/modules.ts";
 import type { FlowStore } from "../store/flow-store.ts";

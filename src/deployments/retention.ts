@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { createRerun } from "../base/rerun.ts";
+import { createRerun } from "@flowgate/base/rerun";
 import type { FlowStore, Retention } from "../store/flow-store.ts";
 
 const intervalMs = 24 * 60 * 60_000;

@@ -6,7 +6,7 @@ import {
   RevisionCause,
   type RevisionSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
-import { enumValue } from "../base/enums.ts";
+import { enumValue } from "@flowgate/base/enums";
 import type { RevisionEntry } from "../store/revision.ts";
 import type { Settlement } from "./outcome-recorder.ts";
 

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ConditionKind, type HealthSchema, HealthState, RuntimeStateReason } from "../../gen/flowgate/v1/health_pb.ts";
-import { enumValue } from "../base/enums.ts";
+import { enumValue } from "@flowgate/base/enums";
 import { maxCount } from "../runtime/node-events.ts";
 import type { Health } from "../store/health.ts";
 

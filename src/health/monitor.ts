@@ -1,6 +1,6 @@
 import { nodeFields } from "../live/events.ts";
 import { type NodeState, type NodeStates, hasErred } from "../live/node-states.ts";
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { describeFault } from "../runtime/fault.ts";
 import { resultOf, runnersOf } from "../runtime/replicas/runs.ts";

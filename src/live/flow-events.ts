@@ -1,5 +1,5 @@
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { enumValue } from "../base/enums.ts";
+import { enumValue } from "@flowgate/base/enums";
 import type { LogEntry } from "../runtime/messages.ts";
 import {
   type DroppedEvents,

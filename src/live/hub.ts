@@ -2,7 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Logger } from "pino";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { type EventCase, type EventFilter, type EventInit, isCleared, stateKey } from "./events.ts";
 import type { EventFeed } from "./feed.ts";
 import { formatPosition, latestSeq, maxOffset, nextSeq } from "./position.ts";

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "../../gen/flowgate/v1/events_pb.ts";
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { type EventCase, type EventFilter, type EventInit, sizeOf, wantsDebug } from "./events.ts";
 import { formatPosition } from "./position.ts";
 import { type StreamEntry, EventStream, type Lead, type StreamSource } from "./stream.ts";

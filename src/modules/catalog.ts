@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { CachedRead } from "../base/cached-read.ts";
+import { CachedRead } from "@flowgate/base/cached-read";
 import { type Disabled, readDisabled } from "../runtime/disabled.ts";
 import { isWithin, readModules } from "../runtime/folders.ts";
 import { readCertainManifest, readManifest } from "../runtime/manifest.ts";

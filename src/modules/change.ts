@@ -3,7 +3,7 @@ import { constants, existsSync } from "node:fs";
 import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { hasCode } from "../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import { FlowgateError } from "@flowgate/flows/errors";
 import {
   addingPrefix,

@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { resolvePackage } from "../base/resolve-package.ts";
+import { resolvePackage } from "@flowgate/base/resolve-package";
 
 /** The name under which Node-RED lists its own nodes. */
 export const coreModule = "node-red";

@@ -1,4 +1,4 @@
-import { hasCode } from "../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { isModuleName, isVersionRange } from "../runtime/folders.ts";
 import type { NpmError } from "./npm.ts";

@@ -5,7 +5,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from "node:ht
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import semver from "semver";
-import { addressOf, listen } from "../base/addresses.ts";
+import { addressOf, listen } from "@flowgate/base/addresses";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { type PackageManifest, readPackageManifest } from "./tarball.ts";
 

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Fields, isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { isWithin } from "../runtime/folders.ts";
 import { readManifest } from "../runtime/manifest.ts";

@@ -1,5 +1,5 @@
 import { dirname, join } from "node:path";
-import { type Fields, isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import { isWithin } from "../runtime/folders.ts";
 import { readText } from "./read-text.ts";
 

@@ -1,6 +1,6 @@
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { hasCode } from "../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 
 /** Writing to the disk keeps a thread waiting, of which a process has four by default. */
 const concurrency = 2;

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { type Fields, isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import { isModuleName } from "../runtime/folders.ts";
 import { type ArchiveEntry, ArchiveError, readArchive } from "./archive.ts";
 

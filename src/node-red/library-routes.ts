@@ -5,7 +5,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { LibraryService } from "../../gen/flowgate/v1/library_pb.ts";
 import { requires } from "./access.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { isFields } from "../base/fields.ts";
+import { isFields } from "@flowgate/base/fields";
 import type { Palette } from "./palette/palette.ts";
 import { peerKey } from "../auth/caller.ts";
 import { assertEntry, nameOf } from "../services/library.ts";

@@ -12,7 +12,7 @@ import { handleErrors, sendError } from "./errors.ts";
 import { limitJsonBodies } from "./json-bodies.ts";
 import { limitRequests } from "./request-limits.ts";
 import { addRoutes, type RoutesOptions } from "./routes.ts";
-import { addressOf, listen } from "../base/addresses.ts";
+import { addressOf, listen } from "@flowgate/base/addresses";
 import { createClientCounter } from "../server/http/client-counter.ts";
 import type { ListenerLimits } from "../server/http/listener-options.ts";
 import type { TlsOptions } from "../server/http/tls.ts";

@@ -6,7 +6,7 @@ import type { Palette } from "./palette/palette.ts";
 import { type PathRequest, acceptedLanguage, sendSet, sendTemplates, wantsJson } from "./palette/routes.ts";
 import type { ServiceCalls } from "./service-calls.ts";
 import { ModulesService } from "../../gen/flowgate/v1/modules_pb.ts";
-import { isFields } from "../base/fields.ts";
+import { isFields } from "@flowgate/base/fields";
 import { FlowgateError } from "@flowgate/flows/errors";
 
 export type NodesRoutesOptions = {

@@ -3,7 +3,7 @@ import { callerOf, requires } from "./access.ts";
 import { NodeRedError } from "./errors.ts";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { allows } from "../auth/permissions.ts";
-import { isFields } from "../base/fields.ts";
+import { isFields } from "@flowgate/base/fields";
 import type { Procedure } from "../runtime/calls.ts";
 import { readDiagnostics, readNodeCredentials } from "../runtime/editor-procedures.ts";
 import { callRunner, type Runner } from "../services/runner.ts";

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callerOf, requires, type RouteAccess } from "./access.ts";
 import { toolPermissions } from "../auth/audiences.ts";
-import { type Fields, isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { readEditorSettings } from "../runtime/editor-procedures.ts";
 import type { Runtime } from "../runtime/runtime.ts";

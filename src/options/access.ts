@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { toolClientIds } from "../auth/audiences.ts";
-import { isConfidentialUrl } from "../base/addresses.ts";
+import { isConfidentialUrl } from "@flowgate/base/addresses";
 import { isSpiffePattern } from "../auth/workload.ts";
 import type { Permissions } from "./permissions.ts";
 import { oneOf, origin, passwordHash, rejectDuplicates, text, wholeNumber } from "./values.ts";

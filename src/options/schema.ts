@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { isAbsolute, join, resolve } from "node:path";
 import type * as z from "zod";
 import type { Roles } from "../auth/permissions.ts";
-import { isLoopback } from "../base/addresses.ts";
+import { isLoopback } from "@flowgate/base/addresses";
 import { isWithin } from "../runtime/folders.ts";
 import { adminAuth, identity } from "./access.ts";
 import { keys } from "./keys.ts";

@@ -1,8 +1,8 @@
 import { isAbsolute, join } from "node:path";
 import * as z from "zod";
-import { isConfidentialUrl } from "../base/addresses.ts";
-import { hasCode } from "../base/error-code.ts";
-import { parsePasswordHash } from "../base/password-hash.ts";
+import { isConfidentialUrl } from "@flowgate/base/addresses";
+import { hasCode } from "@flowgate/base/error-code";
+import { parsePasswordHash } from "@flowgate/base/password-hash";
 import { hasWildcard } from "../runtime/sandbox.ts";
 
 // Schemas shared by several options.

@@ -1,4 +1,4 @@
-import { isFields } from "../base/fields.ts";
+import { isFields } from "@flowgate/base/fields";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { Call, Reply } from "./messages.ts";
 import { createReadText } from "./node-events.ts";

@@ -1,7 +1,7 @@
 import { hash, randomUUID } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { resolvePackage } from "../base/resolve-package.ts";
+import { resolvePackage } from "@flowgate/base/resolve-package";
 import { RuntimeProcess } from "./child-process.ts";
 import { isWritable } from "./folders.ts";
 import type { CompileCache } from "./launch.ts";

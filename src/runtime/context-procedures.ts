@@ -1,4 +1,4 @@
-import { type Fields, isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import type { Procedure } from "./calls.ts";
 import { cutText } from "./node-events.ts";
 import { redactJson } from "./redaction.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { isFields } from "../base/fields.ts";
+import { isFields } from "@flowgate/base/fields";
 import { contextLimits } from "./flow-settings.ts";
 import type { ContextChange, ContextStore } from "../store/context-store.ts";
 import type { ContextPart } from "./messages.ts";

@@ -1,4 +1,4 @@
-import { isFields } from "../base/fields.ts";
+import { isFields } from "@flowgate/base/fields";
 import { type NodeRef, type ReadText, parseNodeRef } from "./node-events.ts";
 
 /** The node that has ended the process of the flows, as far as that is known. */

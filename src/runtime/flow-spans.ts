@@ -1,4 +1,4 @@
-import { type Fields, isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import type { SpanRecord } from "../telemetry/span-record.ts";
 import { type NodeRef, type ReadText, parseNodeRef } from "./node-events.ts";
 

@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { hasCode } from "../base/error-code.ts";
-import { type Fields, isFields } from "../base/fields.ts";
-import { makeDirectory } from "../base/directories.ts";
+import { hasCode } from "@flowgate/base/error-code";
+import { type Fields, isFields } from "@flowgate/base/fields";
+import { makeDirectory } from "@flowgate/base/directories";
 import { readManifest, readOwnManifest } from "./manifest.ts";
 import type { LogEntry } from "./messages.ts";
 

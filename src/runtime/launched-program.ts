@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { hasCode } from "../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import type { Launcher } from "./options.ts";
 
 /**

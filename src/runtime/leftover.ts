@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { hasCode } from "../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 
 /** `identity`: pid, start time, PID namespace and boot id, as one line of the file. */
 type Noted = { readonly pid: number; readonly identity: string };

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
-import { hasCode, isScarcity } from "../base/error-code.ts";
-import { type Fields, isFields } from "../base/fields.ts";
-import { resolvePackage } from "../base/resolve-package.ts";
+import { hasCode, isScarcity } from "@flowgate/base/error-code";
+import { type Fields, isFields } from "@flowgate/base/fields";
+import { resolvePackage } from "@flowgate/base/resolve-package";
 
 const maxManifestBytes = 1024 * 1024;
 

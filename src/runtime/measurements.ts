@@ -1,4 +1,4 @@
-import { type Fields, isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import type { ProcessMeasurement } from "../telemetry/process-meter.ts";
 import { type Durations, buckets, type NodeReading, type TabReading } from "../telemetry/series.ts";
 import type { ReadText } from "./node-events.ts";

@@ -1,4 +1,4 @@
-import { type Fields, isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import type { CredentialValue, DeploymentType } from "@flowgate/flows";
 import { type Fault, parseFault } from "./fault.ts";
 import type { Instant } from "./fence.ts";

@@ -1,4 +1,4 @@
-import type { Fields } from "../base/fields.ts";
+import type { Fields } from "@flowgate/base/fields";
 
 /** The packages whose nodes those of a package need, as its package.json says; undefined if that is not a list of names. */
 export function readNodeDependencies({ "node-red": section }: Fields): readonly string[] | undefined {

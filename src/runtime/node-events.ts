@@ -1,4 +1,4 @@
-import { type Fields, isFields } from "../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import { maxLineChars } from "./output.ts";
 import { type Redact, redactJson } from "./redaction.ts";
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { isFields } from "../base/fields.ts";
+import { isFields } from "@flowgate/base/fields";
 import {
   type CredentialSets,
   type CredentialValue,

@@ -3,8 +3,8 @@ import { existsSync, realpathSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { resolve, sep } from "node:path";
-import { hostOf, isLoopback } from "../base/addresses.ts";
-import { createListeners } from "../base/listeners.ts";
+import { hostOf, isLoopback } from "@flowgate/base/addresses";
+import { createListeners } from "@flowgate/base/listeners";
 import type { Endpoint } from "../store/store.ts";
 
 /** The ports that flows can't connect to or listen on: those of the service, and of servers on this machine that it uses. */

@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { programFolder } from "../base/program-file.ts";
-import { resolvePackage } from "../base/resolve-package.ts";
+import { resolvePackage } from "@flowgate/base/resolve-package";
 import type { SandboxPermissions } from "./options.ts";
 
 export const passedVariables: readonly string[] = [

@@ -1,5 +1,5 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { formatTraceparent } from "../telemetry/trace.ts";
 import { type Fault, describeFault } from "./fault.ts";
 import { readFlowRuntimeVersion } from "./manifest.ts";

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { DeploymentType } from "@flowgate/flows";
 import type { Revision } from "../store/revision.ts";

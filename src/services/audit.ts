@@ -7,7 +7,7 @@ import {
   AuditKindSchema,
   type AuditService,
 } from "../../gen/flowgate/v1/audit_pb.ts";
-import { enumValue, enumWord } from "../base/enums.ts";
+import { enumValue, enumWord } from "@flowgate/base/enums";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { formatHead, parseHead, type AuditEntry, type AuditKind, type AuditStore } from "../store/audit-store.ts";
 import { formatPageToken, parsePageToken, readPageSize, readTimestampMs } from "./lists.ts";

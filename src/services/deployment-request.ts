@@ -5,7 +5,7 @@ import { callerOf, originOf, peerKey, principalKey } from "../auth/caller.ts";
 import { insufficientScope } from "../auth/errors.ts";
 import { allows } from "../auth/permissions.ts";
 import { tabAccessKey } from "../auth/tab-access.ts";
-import type { Caller } from "../base/shared-threads.ts";
+import type { Caller } from "@flowgate/base/shared-threads";
 import type { Change, DeploymentCall } from "../deployments/deployment.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
 import {

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ContainerKind } from "../../gen/flowgate/v1/diff_pb.ts";
 import { DeploymentType, FlowModuleSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import { type ProposalSchema, ProposalState as ProposalStateMessage } from "../../gen/flowgate/v1/proposals_pb.ts";
-import { enumValue } from "../base/enums.ts";
+import { enumValue } from "@flowgate/base/enums";
 import { describeStale } from "../deployments/errors.ts";
 import type { EventInit } from "../live/events.ts";
 import { type ProposalClosing, type ProposalEntry, stateOf } from "../store/proposal-store.ts";

@@ -11,7 +11,7 @@ import {
 } from "../../gen/flowgate/v1/proposals_pb.ts";
 import { callerOf, originOf } from "../auth/caller.ts";
 import { identityRequired, ownProposal } from "../auth/errors.ts";
-import { enumWord } from "../base/enums.ts";
+import { enumWord } from "@flowgate/base/enums";
 import { type ChangesOptions, findChanges } from "../deployments/commit.ts";
 import type { Deployed, Deployer } from "../deployments/deployer.ts";
 import { isMismatch } from "../deployments/deployment.ts";

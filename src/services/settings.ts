@@ -17,7 +17,7 @@ import { method as methodExtension } from "@flowgate/gateway/gen/flowgate/gatewa
 import type { Authenticator } from "../auth/authenticator.ts";
 import { type Principal, principalKey } from "../auth/caller.ts";
 import type { Roles } from "../auth/permissions.ts";
-import { enumValue } from "../base/enums.ts";
+import { enumValue } from "@flowgate/base/enums";
 import { outcomes } from "../deployments/revision-message.ts";
 import type { Boundary } from "../runtime/options.ts";
 import type { Runtime, RuntimeState, RuntimeStatus } from "../runtime/runtime.ts";

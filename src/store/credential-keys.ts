@@ -1,5 +1,5 @@
 import { hkdfSync } from "node:crypto";
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { FlowgateError } from "@flowgate/flows/errors";
 
 /** A key of the credentials. */

@@ -1,4 +1,4 @@
-import { headerBytes, seal, sealVersion, unseal } from "../base/seal.ts";
+import { headerBytes, seal, sealVersion, unseal } from "@flowgate/base/seal";
 import type { CredentialSets } from "@flowgate/flows";
 import { type CredentialKey, type CredentialKeys, wrongSecret } from "./credential-keys.ts";
 

@@ -1,9 +1,9 @@
 import { link, open, readdir, rename, rm } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { makeDirectory } from "../base/directories.ts";
-import { hasCode } from "../base/error-code.ts";
-import { createPolledWatch } from "../base/polled-watch.ts";
+import { makeDirectory } from "@flowgate/base/directories";
+import { hasCode } from "@flowgate/base/error-code";
+import { createPolledWatch } from "@flowgate/base/polled-watch";
 import { createKey, type CredentialKey, type CredentialKeys, deriveKey, keyBytes } from "./credential-keys.ts";
 
 /** Where the keys of a store come from. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { makeDirectory } from "../base/directories.ts";
+import { makeDirectory } from "@flowgate/base/directories";
 
 /**
  * Locks a data directory for this process until the lock is disposed. Two services with the same directory would each run

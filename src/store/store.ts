@@ -1,4 +1,4 @@
-import { createListeners } from "../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { AuditStore } from "./audit-store.ts";
 import type { Cluster } from "./cluster.ts";
 import type { CredentialKeys } from "./credential-keys.ts";

@@ -1,4 +1,4 @@
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { AuditRecord } from "../../src/store/audit-store.ts";
 import { pino } from "pino";
 import { expect, test } from "vitest";

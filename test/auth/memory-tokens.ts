@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { AuditRecord } from "../../src/store/audit-store.ts";
 import type { ListedToken, StoredToken, TokenStore } from "../../src/store/token-store.ts";
 

@@ -1,7 +1,7 @@
 import { hashSync } from "bcryptjs";
 import { expect, test } from "vitest";
 import { hashPassword, verifyPasswords } from "../../src/auth/passwords.ts";
-import { parsePasswordHash } from "../../src/base/password-hash.ts";
+import { parsePasswordHash } from "@flowgate/base/password-hash";
 
 async function verify(password: string, text: string): Promise<boolean> {
   const hash = parsePasswordHash(text);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openTokenCache } from "../../src/auth/token-cache.ts";
 import type { AuditRecord } from "../../src/store/audit-store.ts";
 import type { TokenStore } from "../../src/store/token-store.ts";
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { origin } from "./collect-events.ts";
 import { createMemoryTokens, token } from "./memory-tokens.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { verifyPasswords } from "../../src/auth/passwords.ts";
-import { parsePasswordHash } from "../../src/base/password-hash.ts";
+import { parsePasswordHash } from "@flowgate/base/password-hash";
 import { runCommand } from "./run-command.ts";
 import { atTerminal, needsTerminal } from "./terminal.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { ErrorWatch } from "../../src/deployments/error-watch.ts";
 import type { AffectedNodes } from "@flowgate/flows/compare";
 import { EventHub } from "../../src/live/hub.ts";

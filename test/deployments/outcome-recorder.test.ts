@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { HealthMonitor } from "../../src/health/monitor.ts";
 import { NodeStates } from "../../src/live/node-states.ts";
 import type { DeploymentResult, RevisionResult, RuntimeStatus } from "../../src/runtime/runtime.ts";

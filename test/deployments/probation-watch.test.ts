@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { type ProbationVerdict, type Watched, watchReplicas } from "../../src/deployments/probation-watch.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
 import { revision } from "../runtime/builders.ts";

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { Change } from "../../src/deployments/deployment.ts";
 import { Quarantine } from "../../src/deployments/quarantine.ts";
 import type { Fault } from "../../src/runtime/fault.ts";

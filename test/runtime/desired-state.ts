@@ -1,4 +1,4 @@
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { DesiredState, DesiredStateStore } from "../../src/store/desired-state.ts";
 
 /** A desired state in memory. */

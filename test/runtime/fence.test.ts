@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import type { FlowNode } from "@flowgate/flows";
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { type Fence, type Instant, addMs, msUntil, now } from "../../src/runtime/fence.ts";
 import { type OpenedRuntime, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 import { block, escape, functionNode, injectOnce, tab } from "./flow-builders.ts";

@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { hashPassword } from "../../src/auth/passwords.ts";
 import type { Certificate, FlowCors } from "../../src/runtime/flow-settings.ts";
 import { createAuthority, issueServer } from "../certificates.ts";

@@ -1,7 +1,7 @@
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createListeners } from "../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { FlowNode } from "@flowgate/flows";
 import { messageFd } from "../../src/runtime/messages.ts";
 import type { NodeEvent, NodeEvents, NodeObserver } from "../../src/runtime/node-events.ts";

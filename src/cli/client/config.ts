@@ -3,7 +3,7 @@ import { chmod, open, readFile, realpath, rename, rm, stat, utimes, writeFile } 
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import { CliFailure } from "../failure.ts";
 
 /** What the configuration file of the client contains. */
@@ -139,7 +139,7 @@ export async function changeClientConfig(
 ): Promise<void> {
   const path = clientConfigPath(environment);
   try {
-    const { makeDirectory } = await import("../../base/directories.ts");
+    const { makeDirectory } = await import("@flowgate/base/directories");
     makeDirectory(dirname(path));
     await using _ = await lock(path);
     const made = typeof changes === "function" ? await changes(await readClientConfig(environment)) : changes;

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
-import { hostOf, isLoopback } from "../../base/addresses.ts";
+import { hostOf, isLoopback } from "@flowgate/base/addresses";
 import { CliFailure, UsageFailure } from "../failure.ts";
 import {
   type ClientConfig,

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Configuration, TokenEndpointResponse } from "openid-client";
-import { isConfidentialUrl } from "../../base/addresses.ts";
+import { isConfidentialUrl } from "@flowgate/base/addresses";
 import { CliFailure } from "../failure.ts";
 import { printable } from "../printable.ts";
 import { changeClientConfig, type SavedToken } from "./config.ts";

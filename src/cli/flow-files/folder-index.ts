@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Document, visit } from "yaml";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import { type FlowNode, hasPosition } from "@flowgate/flows";
 import { formatYaml } from "../yaml.ts";
 import { explainReadError, readIfExists } from "./read-file.ts";

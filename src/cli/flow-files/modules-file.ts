@@ -1,7 +1,7 @@
 import type { Stats } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { Document } from "yaml";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import { CliFailure } from "../failure.ts";
 import { formatYaml } from "../yaml.ts";
 import { type FileValue, explainReadError, readBytes, readIfExists } from "./read-file.ts";

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import type { JsonPath } from "@flowgate/gateway/json-path";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import { CliFailure } from "../failure.ts";
 import { failureAt, type FileProblem, FlowFilesFailure, type FlowSource, parseSource } from "./source.ts";
 

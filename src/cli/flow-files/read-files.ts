@@ -1,6 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import type { FlowNode } from "@flowgate/flows";
 import { CliFailure } from "../failure.ts";
 import { applyMoves, indexName, readIndex, sortAsEditor } from "./folder-index.ts";

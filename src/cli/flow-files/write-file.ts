@@ -3,7 +3,7 @@ import { chmod, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { Document, isMap, isSeq } from "yaml";
-import { makeDirectory } from "../../base/directories.ts";
+import { makeDirectory } from "@flowgate/base/directories";
 import type { FlowNode } from "@flowgate/flows";
 import { CliFailure } from "../failure.ts";
 import { printableData } from "../printable.ts";

@@ -1,5 +1,5 @@
 import { isPermission } from "../../auth/permissions.ts";
-import { parsePasswordHash } from "../../base/password-hash.ts";
+import { parsePasswordHash } from "@flowgate/base/password-hash";
 import { permissions as knownPermissions } from "../../services/api.ts";
 import type { ImportOutcome } from "./report.ts";
 import { memberOf, reasonOf, type Setting, textOf } from "./settings-file.ts";

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
-import { createPolledWatch, type PolledWatch } from "../../base/polled-watch.ts";
+import { createPolledWatch, type PolledWatch } from "@flowgate/base/polled-watch";
 import type { Options } from "../../options/parse.ts";
 import { CliFailure } from "../failure.ts";
 import type { Program, RunningGateway } from "./program.ts";

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { programFile } from "../../base/program-file.ts";
-import { type Caller, type TimeLimit, openSharedThreads } from "../../base/shared-threads.ts";
+import { type Caller, type TimeLimit, openSharedThreads } from "@flowgate/base/shared-threads";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { type Configuration, type FlowsDocument, parseDocument } from "@flowgate/flows";
 import { type ChangedContainer, type AffectedNodes } from "@flowgate/flows/compare";

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { NodeChange } from "../../../gen/flowgate/v1/diff_pb.ts";
 import type { ConcurrentChangeSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { enumValue } from "../../base/enums.ts";
+import { enumValue } from "@flowgate/base/enums";
 import type { MergeConflict, SideChange, SideChanges } from "@flowgate/flows/compare";
 
 export type NodeChanges = {

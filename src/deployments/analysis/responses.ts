@@ -19,7 +19,7 @@ import {
   type RequiredModuleSchema,
 } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { type DiffRevisionResponse, DiffRevisionResponseSchema } from "../../../gen/flowgate/v1/revisions_pb.ts";
-import { enumValue } from "../../base/enums.ts";
+import { enumValue } from "@flowgate/base/enums";
 import type { FlowsDiff, NodeDiff, DeploymentPlan, PlannedNode } from "@flowgate/flows/compare";
 import type { PlannedModule } from "@flowgate/flows";
 import type { PlanCall } from "./messages.ts";

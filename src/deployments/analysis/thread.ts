@@ -5,7 +5,7 @@ import { createJsonEncoder } from "@flowgate/gateway";
 import { FlowSchema, FlowsService, type PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { ProposalsService } from "../../../gen/flowgate/v1/proposals_pb.ts";
 import { type DiffRevisionResponse, RevisionsService } from "../../../gen/flowgate/v1/revisions_pb.ts";
-import { serveThread } from "../../base/thread.ts";
+import { serveThread } from "@flowgate/base/thread";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { type Configuration, formatDocument, parseDocument, findViolation, Budget, planModules } from "@flowgate/flows";
 import {

@@ -1,7 +1,7 @@
 import { type EncodedRequest, getEncodedRequest, takeEncodedRequest, RequestError } from "@flowgate/gateway";
 import type { Logger } from "pino";
 import { programFile } from "../../base/program-file.ts";
-import { type Caller, type TimeLimit, openSharedThreads } from "../../base/shared-threads.ts";
+import { type Caller, type TimeLimit, openSharedThreads } from "@flowgate/base/shared-threads";
 import { FlowgateError } from "@flowgate/flows/errors";
 import { tooLargeToDecode } from "../../base/decoding-limit.ts";
 import { type CurrentCredentials, type Decrypt, type FlowsDocument, isLong, parseDocument } from "@flowgate/flows";

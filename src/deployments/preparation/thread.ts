@@ -2,7 +2,7 @@
 import { workerData } from "node:worker_threads";
 import type { DescMethodUnary, Message } from "@bufbuild/protobuf";
 import { type EncodedRequest, createRequestDecoder } from "@flowgate/gateway";
-import { serveThread } from "../../base/thread.ts";
+import { serveThread } from "@flowgate/base/thread";
 import { assertDecodable } from "../../base/decoding-limit.ts";
 import { type Decrypt, type CurrentCredentials, parseDocument, readTypes } from "@flowgate/flows";
 import { decryptCredentials } from "@flowgate/flows/encrypted";

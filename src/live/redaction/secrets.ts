@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { programFile } from "../../base/program-file.ts";
-import { type Thread, openThread } from "../../base/thread.ts";
+import { type Thread, openThread } from "@flowgate/base/thread";
 import { type CredentialSets, type CredentialSet, changedCredentials, isSameSet } from "@flowgate/flows";
 import { type Redaction, maxSyncChars } from "../../runtime/redaction.ts";
 import type { FlowStore } from "../../store/flow-store.ts";

@@ -1,5 +1,5 @@
 // The thread that compiles many values of credentials, and redacts long texts.
-import { serveThread } from "../../base/thread.ts";
+import { serveThread } from "@flowgate/base/thread";
 import type { Automaton } from "./automaton.ts";
 import { Redactor, compileValues } from "./redactor.ts";
 

@@ -1,4 +1,4 @@
-import { createListeners } from "../../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { EventHub } from "../../live/hub.ts";
 import type { Palette, SetInfo } from "../palette/palette.ts";
 import type { CommsMessage } from "./messages.ts";

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
-import type { Fields } from "../../base/fields.ts";
-import { resolvePackage } from "../../base/resolve-package.ts";
+import type { Fields } from "@flowgate/base/fields";
+import { resolvePackage } from "@flowgate/base/resolve-package";
 
 /** The files of Node-RED's editor, which is an optional package. */
 export type EditorClient = {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type Fields, isFields } from "../../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import { readText } from "../../modules/read-text.ts";
 import { defaultLanguage } from "./template.ts";
 

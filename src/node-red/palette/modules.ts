@@ -1,9 +1,9 @@
 import { createRequire } from "node:module";
-import { resolvePackage } from "../../base/resolve-package.ts";
+import { resolvePackage } from "@flowgate/base/resolve-package";
 import { glob, readdir, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import semver from "semver";
-import { type Fields, isFields } from "../../base/fields.ts";
+import { type Fields, isFields } from "@flowgate/base/fields";
 import { coreModule, coreSetOf, scanCore } from "../../modules/core-nodes.ts";
 import { isAllowed } from "../../modules/policy.ts";
 import { readSubflows } from "../../modules/subflows.ts";

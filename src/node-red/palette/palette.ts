@@ -1,6 +1,6 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { CachedRead } from "../../base/cached-read.ts";
+import { CachedRead } from "@flowgate/base/cached-read";
 import { isWithin } from "../../runtime/folders.ts";
 import { signModules } from "../../modules/catalog.ts";
 import { coreModule } from "../../modules/core-nodes.ts";

@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile, rename } from "node:fs/promises";
 import { join, sep } from "node:path";
-import { hasCode } from "../../base/error-code.ts";
-import { isFields } from "../../base/fields.ts";
+import { hasCode } from "@flowgate/base/error-code";
+import { isFields } from "@flowgate/base/fields";
 import type { ContextStorage, ContextStoreOptions } from "../flow-settings.ts";
 import { type NodeRedContextStore, DatabaseContext, type MemoryStore, type SentValue } from "./context-database.ts";
 

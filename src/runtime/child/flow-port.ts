@@ -1,12 +1,12 @@
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import type { Duplex } from "node:stream";
-import { addressOf, listen } from "../../base/addresses.ts";
+import { addressOf, listen } from "@flowgate/base/addresses";
 import type { Certificate, FlowHttp, FlowUser } from "../flow-settings.ts";
 import type { Listen } from "../messages.ts";
 import { type ExpressHandler, type NodeRed, toCorsOptions } from "./node-red.ts";
 import { hash, timingSafeEqual } from "node:crypto";
-import { parsePasswordHash, verifyArgon2id } from "../../base/password-hash.ts";
+import { parsePasswordHash, verifyArgon2id } from "@flowgate/base/password-hash";
 
 type FlowPortOptions = {
   readonly nodeRed: Pick<NodeRed, "runtime" | "loadExpress" | "loadCors">;

@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import { splitSetId } from "../disabled.ts";
 import { readCertainManifest } from "../manifest.ts";
 import type { LoadModules, ModuleLists } from "../messages.ts";

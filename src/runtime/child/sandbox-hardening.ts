@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from "node:module";
 import os from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import v8 from "node:v8";
-import { walkDirectory } from "../../base/directories.ts";
+import { walkDirectory } from "@flowgate/base/directories";
 
 /** Undocumented parts of Node. */
 type Internals = {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { type Listeners, createListeners } from "../../base/listeners.ts";
+import { type Listeners, createListeners } from "@flowgate/base/listeners";
 import type { Cluster, LeaseReply } from "../../store/cluster.ts";
 import { type Fence, type Instant, addMs, msUntil, now } from "../fence.ts";
 

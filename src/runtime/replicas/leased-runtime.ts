@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { createListeners } from "../../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { type CallOptions, type Procedure, noRuntime } from "../calls.ts";
 import { type Fence, msUntil } from "../fence.ts";
 import type { Boundary, RuntimeOptions } from "../options.ts";

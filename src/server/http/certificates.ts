@@ -2,7 +2,7 @@ import { createPrivateKey, hash, type KeyObject, X509Certificate } from "node:cr
 import { readFile } from "node:fs/promises";
 import { createSecureContext, type SecureContextOptions, type SecureVersion } from "node:tls";
 import type { Logger } from "pino";
-import { createPolledWatch } from "../../base/polled-watch.ts";
+import { createPolledWatch } from "@flowgate/base/polled-watch";
 
 /** The certificate, key and authorities in use. Disposing stops watching their files. */
 export interface Certificates extends Disposable {

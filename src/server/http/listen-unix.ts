@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { chmodSync, lstatSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import type { Listener } from "./listener.ts";
 
 /** The longest path in a socket address: 108 bytes on Linux, 104 on macOS, with the terminating zero. */

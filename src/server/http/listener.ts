@@ -1,6 +1,6 @@
 import type http from "node:http";
 import type { AddressInfo, Server, Socket } from "node:net";
-import { addressOf, listen } from "../../base/addresses.ts";
+import { addressOf, listen } from "@flowgate/base/addresses";
 import type { ExchangeHandler } from "./exchange.ts";
 import { Http1 } from "./http1.ts";
 import { Http2 } from "./http2.ts";
@@ -16,7 +16,7 @@ const maxTimerMs = 2 ** 31 - 1;
 
 /** An HTTP server that can listen on several addresses. */
 export type Listener = http.Server & {
-  /** Listens, as `listen` in src/base/addresses.ts does. Resolves to the address, which is 127.0.0.1 for `localhost`. */
+  /** Listens, as `listen` in `@flowgate/base/addresses` does. Resolves to the address, which is 127.0.0.1 for `localhost`. */
   listenOn(host: string, port: number): Promise<AddressInfo>;
   /** Number of open connections of all its servers. */
   connectionCount(): number;

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import { errorResponse } from "../http/error-response.ts";
 import { contextOf } from "./forward.ts";
 import { securityHeaders, sendError, sendPage } from "./html-page.ts";

@@ -2,7 +2,7 @@ import fastifyCookie from "@fastify/cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { signInPaths } from "../../auth/sign-in-paths.ts";
 import { type Destination, type SignedIn, type SignIn, transactionSeconds } from "../../auth/sign-in.ts";
-import { isConfidentialUrl } from "../../base/addresses.ts";
+import { isConfidentialUrl } from "@flowgate/base/addresses";
 import { FlowgateError, type Reason } from "@flowgate/flows/errors";
 import { headersOf } from "../pipeline/errors.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { BlockList, isIP } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { invalidIdentity } from "../../auth/errors.ts";
-import { isConfidentialUrl, isLoopback } from "../../base/addresses.ts";
+import { isConfidentialUrl, isLoopback } from "@flowgate/base/addresses";
 import { workloadOfCertificate, workloadOfForwarded } from "../../auth/workload.ts";
 import type { Exchange } from "../http/exchange.ts";
 

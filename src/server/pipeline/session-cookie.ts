@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { BrowserSession } from "../../auth/caller.ts";
-import { isConfidentialUrl } from "../../base/addresses.ts";
+import { isConfidentialUrl } from "@flowgate/base/addresses";
 import { FlowgateError } from "@flowgate/flows/errors";
 
 /** The header of calls that change something, with any value. Pages of other origins can't send it without a preflight. */

@@ -1,5 +1,5 @@
 import type { Client } from "pg";
-import { createRerun } from "../../base/rerun.ts";
+import { createRerun } from "@flowgate/base/rerun";
 import type { Query } from "../sql/query.ts";
 import type { Database } from "./database.ts";
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { createListeners } from "../../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { Cluster, Lease, LeaseReply, LostReplica, Replica, ReplicaStatus } from "../cluster.ts";
 import type { CredentialKeys } from "../credential-keys.ts";
 import type { Query } from "../sql/query.ts";

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
-import { hostOf, isLoopback } from "../../base/addresses.ts";
+import { hostOf, isLoopback } from "@flowgate/base/addresses";
 import type { Endpoint } from "../store.ts";
 import { type AuthMethod, type ServerConfig, authMethods } from "./authentication.ts";
 

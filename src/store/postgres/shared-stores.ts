@@ -1,4 +1,4 @@
-import { createListeners } from "../../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { CredentialKeys } from "../credential-keys.ts";
 import type { DesiredStateStore } from "../desired-state.ts";
 import type { ModuleStore } from "../module-store.ts";

@@ -1,4 +1,4 @@
-import { createListeners } from "../../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { AuditRecord } from "../audit-store.ts";
 import { type DesiredState, initialState } from "../desired-state.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";

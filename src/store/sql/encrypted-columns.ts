@@ -1,4 +1,4 @@
-import { seal, unseal } from "../../base/seal.ts";
+import { seal, unseal } from "@flowgate/base/seal";
 import type { TableName } from "../adapter.ts";
 import type { CredentialKey } from "../credential-keys.ts";
 import { credentialContext } from "../credentials.ts";

@@ -1,5 +1,5 @@
 import { type CredentialKey, type CredentialKeys, type KeyState, wrongSecret } from "../credential-keys.ts";
-import { unseal } from "../../base/seal.ts";
+import { unseal } from "@flowgate/base/seal";
 import { credentialContext } from "../credentials.ts";
 import type { Query } from "./query.ts";
 import type { ContentRow, SummaryRow } from "./revision-row.ts";

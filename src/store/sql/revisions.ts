@@ -1,4 +1,4 @@
-import { createListeners } from "../../base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { type CredentialSets, changedCredentials } from "@flowgate/flows";
 import type { AuditRecord } from "../audit-store.ts";
 import type { CredentialKeys } from "../credential-keys.ts";

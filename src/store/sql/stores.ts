@@ -1,4 +1,4 @@
-import type { Listeners } from "../../base/listeners.ts";
+import type { Listeners } from "@flowgate/base/listeners";
 import type { AuditRecord, AuditStore } from "../audit-store.ts";
 import type { CredentialKeys } from "../credential-keys.ts";
 import type { ContextStore } from "../context-store.ts";

@@ -1,5 +1,5 @@
 import { FlowgateError } from "@flowgate/flows/errors";
-import { seal, unseal } from "../../base/seal.ts";
+import { seal, unseal } from "@flowgate/base/seal";
 import type { AuditRecord } from "../audit-store.ts";
 import type { CredentialKey, CredentialKeys } from "../credential-keys.ts";
 import type {

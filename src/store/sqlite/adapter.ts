@@ -2,7 +2,7 @@ import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { backup, type DatabaseSync } from "node:sqlite";
-import { makeDirectory } from "../../base/directories.ts";
+import { makeDirectory } from "@flowgate/base/directories";
 import type { StoreAdapter } from "../adapter.ts";
 import { systemOrigin } from "../audit-store.ts";
 import { lockDataDir, tryLockDataDir } from "../lock.ts";

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { hasCode } from "../../base/error-code.ts";
+import { hasCode } from "@flowgate/base/error-code";
 import { lockTimeoutMs } from "./connection.ts";
 import { toOpenError } from "./errors.ts";
 import { assertFlowgateDatabase } from "./schema.ts";

@@ -1,8 +1,8 @@
 import { chmodSync, closeSync, fstatSync, openSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { makeDirectory } from "../../base/directories.ts";
-import { hasCode } from "../../base/error-code.ts";
+import { makeDirectory } from "@flowgate/base/directories";
+import { hasCode } from "@flowgate/base/error-code";
 import { connect, fullSync, inSyncTransaction } from "./connection.ts";
 import { toOpenError } from "./errors.ts";
 import { migrate, readVersion, setVersion } from "./schema.ts";

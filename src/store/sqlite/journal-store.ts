@@ -1,5 +1,5 @@
 import { programFile } from "../../base/program-file.ts";
-import { openThread } from "../../base/thread.ts";
+import { openThread } from "@flowgate/base/thread";
 import type { JournalOptions, JournalStore } from "../journal-store.ts";
 
 export type JournalThreadData = { readonly path: string };

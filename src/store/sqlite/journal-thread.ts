@@ -1,6 +1,6 @@
 // The thread of the journal, so that neither the event loop nor deployments wait for it.
 import { workerData } from "node:worker_threads";
-import { serveThread } from "../../base/thread.ts";
+import { serveThread } from "@flowgate/base/thread";
 import { JournalDatabase } from "./journal-database.ts";
 import type { JournalCall, JournalReply, JournalThreadData } from "./journal-store.ts";
 

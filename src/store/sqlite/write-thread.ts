@@ -1,6 +1,6 @@
 // The thread that writes to the database, since a transaction blocks until it is on the disk.
 import { workerData } from "node:worker_threads";
-import { serveThread } from "../../base/thread.ts";
+import { serveThread } from "@flowgate/base/thread";
 import type { Query } from "../sql/query.ts";
 import { assertCurrentKey } from "../sql/key-state.ts";
 import { writes } from "../sql/stores.ts";

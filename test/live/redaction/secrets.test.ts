@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Redactor, compileValues, valuesOf } from "../../../src/live/redaction/redactor.ts";
 import { type Secrets, openSecrets } from "../../../src/live/redaction/secrets.ts";
 import type { CredentialSets } from "@flowgate/flows";
-import { createListeners } from "../../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { RevisionEvent } from "../../../src/store/flow-store.ts";
 import { credentials, revision } from "../../runtime/builders.ts";
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createListeners } from "../../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { createClusterRuntime, followRevisions } from "../../../src/runtime/replicas/cluster-runtime.ts";
 import { type DeploymentResult, type Runtime, pending, running } from "../../../src/runtime/runtime.ts";
 import type { RevisionEvent } from "../../../src/store/flow-store.ts";

@@ -1,4 +1,4 @@
-import { createListeners } from "../../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import type { Cluster, LeaseReply, ReplicaStatus } from "../../../src/store/cluster.ts";
 
 export type Member = Cluster & {

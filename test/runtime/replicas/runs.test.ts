@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createListeners } from "../../../src/base/listeners.ts";
+import { createListeners } from "@flowgate/base/listeners";
 import { combineRuns, reportReplica } from "../../../src/runtime/replicas/runs.ts";
 import type { DeploymentResult, RevisionResult, RuntimeState } from "../../../src/runtime/runtime.ts";
 import type { Replica } from "../../../src/store/cluster.ts";

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { createFairQueue } from "../../src/base/fair-queue.ts";
+import { createFairQueue } from "../src/fair-queue.ts";
 
 const createFullError = () => new Error("full");
 

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, type Server, createServer } from "node:net";
 import { expect, test } from "vitest";
-import { addressOf, listen } from "../../src/base/addresses.ts";
-import { revision, runtimeUnderTest } from "../runtime/builders.ts";
-import { endpoint } from "../runtime/flow-builders.ts";
+import { addressOf, listen } from "../src/addresses.ts";
+import { revision, runtimeUnderTest } from "../../../test/runtime/builders.ts";
+import { endpoint } from "../../../test/runtime/flow-builders.ts";
 
 async function take(host: string, port = 0): Promise<{ server: Server; port: number }> {
   const server = createServer().listen(port, host);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRerun } from "../../src/base/rerun.ts";
+import { createRerun } from "../src/rerun.ts";
 
 /** A task whose runs end when they are told to. */
 function openTask() {

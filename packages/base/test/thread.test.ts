@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { BroadcastChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { openThread, type ThreadOptions } from "../../src/base/thread.ts";
-import type { Done, Task } from "../fixtures/thread/worker.ts";
+import { openThread, type ThreadOptions } from "../src/thread.ts";
+import type { Done, Task } from "../../../test/fixtures/thread/worker.ts";
 
 function open(options: Pick<ThreadOptions, "idleMs" | "maxIdleHeapBytes"> = {}) {
   const name = crypto.randomUUID();
@@ -11,7 +11,7 @@ function open(options: Pick<ThreadOptions, "idleMs" | "maxIdleHeapBytes"> = {}) 
   const unexpectedExits: string[] = [];
   const thread = openThread<Task, Done>({
     name: "test",
-    entry: new URL("../fixtures/thread/worker.ts", import.meta.url),
+    entry: new URL("../../../test/fixtures/thread/worker.ts", import.meta.url),
     data: name,
     limits: { maxOldGenerationSizeMb: 32 },
     outOfMemory: () => new Error("too much"),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { DeploymentOutcome, RevisionCause } from "../../gen/flowgate/v1/flows_pb.ts";
-import { enumValue, enumWord } from "../../src/base/enums.ts";
+import { DeploymentOutcome, RevisionCause } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { enumValue, enumWord } from "../src/enums.ts";
 
 test("an enum has a word for each of its numbers", () => {
   expect(enumValue(RevisionCause, "automatic_undo")).toBe(RevisionCause.AUTOMATIC_UNDO);

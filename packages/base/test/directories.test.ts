@@ -1,8 +1,8 @@
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { expect, test } from "vitest";
-import { walkDirectory } from "../../src/base/directories.ts";
-import { createFolder } from "../store/builders.ts";
+import { walkDirectory } from "../src/directories.ts";
+import { createFolder } from "../../../test/store/builders.ts";
 
 test("a directory is walked without following its links", async () => {
   await using folder = await createFolder();

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { BroadcastChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { type Caller, openSharedThreads } from "../../src/base/shared-threads.ts";
-import type { Done, Task } from "../fixtures/thread/worker.ts";
+import { type Caller, openSharedThreads } from "../src/shared-threads.ts";
+import type { Done, Task } from "../../../test/fixtures/thread/worker.ts";
 
 const never = new AbortController().signal;
 
@@ -10,7 +10,7 @@ function open({ count = 1, maxMs = 600_000 } = {}) {
   const name = crypto.randomUUID();
   const threads = openSharedThreads<Task, Done>({
     name: "test",
-    entry: new URL("../fixtures/thread/worker.ts", import.meta.url),
+    entry: new URL("../../../test/fixtures/thread/worker.ts", import.meta.url),
     data: name,
     count,
     work: "testing",

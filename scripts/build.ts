@@ -1,4 +1,4 @@
-// Builds the three packages and the web console: `npm run build`. In this checkout the workspaces export their sources. Their `dist` folders are
+// Builds the packages and the web console: `npm run build`. In this checkout the workspaces export their sources. Their `dist` folders are
 // published, whose manifests export the compiled files.
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Publishes the three packages, the service last because it depends on the gateway library: `npm run release`. Arguments are
+// Publishes the packages, the service last because it depends on the gateway library: `npm run release`. Arguments are
 // passed to npm, such as --dry-run. See docs/release.md.
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";

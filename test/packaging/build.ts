@@ -12,8 +12,8 @@ export type Build = {
   readonly checkout: string;
   /** The folder of the Dockerfile's stage `build`, in which they were built. */
   readonly dockerBuild: string;
-  /** The packed packages: the gateway, the client, the service. */
-  readonly archives: readonly string[];
+  /** The packed packages, by their names. */
+  readonly archives: Readonly<Record<string, string>>;
 };
 
 /** Builds the packages of this repository as the Dockerfile does, and packs them, once for all test files of a run. */
@@ -28,7 +28,7 @@ export async function installPackages(): Promise<string> {
     const folder = join(runFolder, "installed");
     await mkdir(folder);
     const settings = ["--prefix", folder, "--prefer-offline", "--no-audit", "--no-fund"];
-    await run("npm", ["install", ...settings, ...archives], { cwd: folder, env: shellEnvironment });
+    await run("npm", ["install", ...settings, ...Object.values(archives)], { cwd: folder, env: shellEnvironment });
     return folder;
   });
 }
@@ -82,6 +82,13 @@ async function buildIn(folder: string): Promise<Build> {
   }
   const folders = [...workspaces.map((workspace) => `./${workspace}/dist`), "."];
   const pack = ["pack", "--json", "--silent", "--ignore-scripts", ...folders];
-  const packed = JSON.parse(await run("npm", pack, { cwd: checkout })) as readonly { filename: string }[];
-  return { checkout, dockerBuild, archives: packed.map(({ filename }) => join(checkout, filename)) };
+  const packed = JSON.parse(await run("npm", pack, { cwd: checkout })) as readonly {
+    name: string;
+    filename: string;
+  }[];
+  return {
+    checkout,
+    dockerBuild,
+    archives: Object.fromEntries(packed.map(({ name, filename }) => [name, join(checkout, filename)])),
+  };
 }

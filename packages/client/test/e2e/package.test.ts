@@ -21,7 +21,7 @@ let stage: Stage;
 /** The packed client with the transport of its README, and the README's program. */
 beforeAll(async () => {
   stage = await openStage();
-  const [, archive = ""] = (await buildPackages()).archives;
+  const { "@flowgate/client": archive = "" } = (await buildPackages()).archives;
   const readme = await readFile(join(import.meta.dirname, "../../README.md"), "utf8");
   const [, program = ""] = /^```js file=settings.js\n(.*?)^```$/ms.exec(readme) ?? [];
   await writeFile(join(stage.empty, "settings.js"), program);

@@ -60,9 +60,9 @@ let snippets: ReadonlyMap<string, string>;
 beforeAll(async () => {
   const packages = join((await buildPackages()).checkout, "unpacked/node_modules");
   const { archives } = await buildPackages();
-  for (const [index, name] of ["@flowgate/gateway", "@flowgate/client", "flowgate"].entries()) {
+  for (const [name, archive] of Object.entries(archives)) {
     await mkdir(join(packages, name), { recursive: true });
-    await run("tar", ["-xzf", archives[index] ?? "", "--strip-components=1", "-C", join(packages, name)], root);
+    await run("tar", ["-xzf", archive, "--strip-components=1", "-C", join(packages, name)], root);
   }
   library = await openLibrary([packages, ...(frameworks.missing === undefined ? [frameworks.folder] : [])]);
   snippets = await readSnippets();

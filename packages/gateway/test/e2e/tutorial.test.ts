@@ -49,7 +49,7 @@ let archive: string;
 /** Creates the README project in an empty folder with the commands of the README and the packed package. */
 beforeAll(async () => {
   stage = await openStage();
-  [archive = ""] = (await buildPackages()).archives;
+  ({ "@flowgate/gateway": archive = "" } = (await buildPackages()).archives);
   for (const { file, text } of blocks) {
     if (file !== undefined) {
       await mkdir(dirname(join(stage.empty, file)), { recursive: true });

@@ -52,7 +52,7 @@ const unused = (): never => {
 export function formatPage(): string {
   const program: Program = {
     version: unused,
-    openGateway: unused,
+    openFlowgate: unused,
     migrateStore: unused,
     exit: unused,
   };

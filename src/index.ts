@@ -1,5 +1,5 @@
-// Running a gateway
-export { openGateway, type Gateway, type GatewayOptions } from "./app/gateway.ts";
+// Running the service
+export { openFlowgate, type Flowgate, type FlowgateOptions } from "./app/flowgate.ts";
 export { OptionsError, parseOptions, type Options, type OptionsInput } from "./options/parse.ts";
 
 // A store that is opened by the program, and its types

@@ -20,12 +20,12 @@ await runCommandLine({
     const manifest = readFileSync(findPackageJSON(import.meta.url) ?? "", "utf8");
     return (JSON.parse(manifest) as { version: string }).version;
   },
-  async openGateway(options) {
-    const { openGateway } = await import("../app/gateway.ts");
-    const gateway = await openGateway(options);
+  async openFlowgate(options) {
+    const { openFlowgate } = await import("../app/flowgate.ts");
+    const flowgate = await openFlowgate(options);
     // V8's default. Most of what is allocated while the flows start is long-lived too.
     setTimeout(() => setFlagsFromString("--semi-space-growth-factor=2"), 5_000).unref();
-    return gateway;
+    return flowgate;
   },
   migrateStore: async (...migration) => (await import("../store/open-store.ts")).migrateStore(...migration),
   beforeLoad: useCompileCache,

@@ -10,14 +10,14 @@ import type { AddressInfo, Server } from "node:net";
 import { describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { type Gateway, type GatewayOptions, openGateway } from "../../src/app/gateway.ts";
+import { type Flowgate, type FlowgateOptions, openFlowgate } from "../../src/app/flowgate.ts";
 import { OptionsError, parseOptions, type OptionsInput } from "../../src/options/parse.ts";
 import { passwordOf, tokenParameters, user } from "../e2e/users.ts";
 import { createFolder } from "../store/builders.ts";
 
 const ada = user("ada", "*");
 
-function optionsOf(dataDir: string, more: OptionsInput = {}): GatewayOptions {
+function optionsOf(dataDir: string, more: OptionsInput = {}): FlowgateOptions {
   const input = { dataDir, runtime: { mode: "none" }, log: { level: "silent" }, adminAuth: { users: [ada] }, ...more };
   return { ...parseOptions(input as OptionsInput), listen: false };
 }
@@ -41,7 +41,7 @@ async function listen(server: Server, http2 = false): Promise<Mounted> {
   };
 }
 
-const mounts: readonly (readonly [name: string, open: (gateway: Gateway) => Promise<Mounted>])[] = [
+const mounts: readonly (readonly [name: string, open: (flowgate: Flowgate) => Promise<Mounted>])[] = [
   [
     "fastifyGatewayPlugin",
     async ({ routes, contextValues }) => {
@@ -81,7 +81,7 @@ async function failureOf(call: Promise<unknown>): Promise<[Code, string | undefi
 describe.each(mounts)("mounted by %s", (_, mount) => {
   test("the API authenticates and authorizes each call, and deploys", async () => {
     await using folder = await createFolder();
-    await using gateway = await openGateway(optionsOf(folder.path));
+    await using gateway = await openFlowgate(optionsOf(folder.path));
     expect([gateway.url, gateway.docsUrl, gateway.socketPath]).toEqual(["", undefined, undefined]);
     await using mounted = await mount(gateway);
     const flows = createClient(FlowsService, mounted.transport);
@@ -114,7 +114,7 @@ describe.each(mounts)("mounted by %s", (_, mount) => {
 
 test("the plugin and the handler serve REST as on a port of the gateway", async () => {
   await using folder = await createFolder();
-  await using gateway = await openGateway(optionsOf(folder.path));
+  await using gateway = await openFlowgate(optionsOf(folder.path));
   for (const [, mount] of mounts.filter(([name]) => /Gateway|http$/.test(name))) {
     await using mounted = await mount(gateway);
     const refused = await fetch(`${mounted.url}/flows`);
@@ -126,7 +126,7 @@ test("the plugin and the handler serve REST as on a port of the gateway", async 
 
 test("a client's failed logins lock out no other client", async () => {
   await using folder = await createFolder();
-  await using gateway = await openGateway(optionsOf(folder.path));
+  await using gateway = await openFlowgate(optionsOf(folder.path));
   const { routes, contextValues } = gateway;
   const app = fastify({ forceCloseConnections: true, trustProxy: true });
   await app.register(fastifyGatewayPlugin, { routes, contextValues });
@@ -149,17 +149,17 @@ test("an API without authentication is mounted only if the options say so", asyn
   await using folder = await createFolder();
   const open = { adminAuth: undefined } as unknown as OptionsInput;
   {
-    await using gateway = await openGateway(optionsOf(folder.path, open));
+    await using gateway = await openFlowgate(optionsOf(folder.path, open));
     const router = { handlers: [] } as unknown as ConnectRouter;
     expect(() => gateway.routes(router)).toThrow("set adminAuth, or allowUnauthenticated");
     expect(() => gateway.createHandler()).toThrow("set adminAuth, or allowUnauthenticated");
   }
-  await using gateway = await openGateway(optionsOf(folder.path, { ...open, allowUnauthenticated: true }));
+  await using gateway = await openFlowgate(optionsOf(folder.path, { ...open, allowUnauthenticated: true }));
   await using mounted = await listen(createServer(gateway.createHandler()));
   expect((await fetch(`${mounted.url}/flows`)).status).toBe(200);
 });
 
 test("listen must be a boolean", async () => {
-  const options = { listen: "no" } as unknown as GatewayOptions;
-  await expect(openGateway(options)).rejects.toThrow(OptionsError);
+  const options = { listen: "no" } as unknown as FlowgateOptions;
+  await expect(openFlowgate(options)).rejects.toThrow(OptionsError);
 });

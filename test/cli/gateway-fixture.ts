@@ -44,7 +44,7 @@ try {
   const clock = (): number => (nowMs += signalIntervalMs);
   await start(
     options,
-    { openGateway: open, exit: (code) => process.exit(code) },
+    { openFlowgate: open, exit: (code) => process.exit(code) },
     { read: async () => options, watch: undefined },
     clock,
   );

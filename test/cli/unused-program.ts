@@ -7,7 +7,7 @@ const unused = (): never => {
 /** For what uses the definitions of the commands only. */
 export const unusedProgram: Program = {
   version: () => "0.0.0",
-  openGateway: unused,
+  openFlowgate: unused,
   migrateStore: unused,
   exit: unused,
 };

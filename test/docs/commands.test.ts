@@ -19,7 +19,7 @@ const documents = [
 const unused = () => Promise.reject(new Error("no command is run"));
 const commandLine = createCommandLine({
   version: () => "0.0.0",
-  openGateway: unused,
+  openFlowgate: unused,
   migrateStore: unused,
   exit: () => process.exit(),
 } satisfies Program);

@@ -65,7 +65,7 @@ test.each(maps)("%s names files and folders that exist", async (document) => {
 
 test("links and files that do not exist are found", async () => {
   const text =
-    "# One heading\n[a](#one-heading) [b](#another) [c](README.md#run) [d](lost.md) `src/app/gateway.ts` `T/lost.ts`";
+    "# One heading\n[a](#one-heading) [b](#another) [c](README.md#run) [d](lost.md) `src/app/flowgate.ts` `T/lost.ts`";
   expect(await findBroken("ARCHITECTURE.md", text)).toEqual(["#another", "lost.md"]);
   expect(findMissing(text)).toEqual(["T/lost.ts"]);
 });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { openGateway } from "../../src/app/gateway.ts";
+import { openFlowgate } from "../../src/app/flowgate.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { openRaw } from "../server/http/raw-connection.ts";
 import { deploy } from "./deploy.ts";
@@ -98,7 +98,7 @@ test("a deployment that waits for the runtime gets a response, and stays committ
       recursive: true,
     });
     const flows = [{ id: "t", type: "tab" }];
-    const first = await openGateway(options);
+    const first = await openFlowgate(options);
     const response = fetch(`${first.url}/flows`, {
       method: "POST",
       body: JSON.stringify(flows),
@@ -109,7 +109,7 @@ test("a deployment that waits for the runtime gets a response, and stays committ
     await first.drain();
     expect((await response).status).toBe(204);
     await writeFile(join(delayModule, "go"), "");
-    await using second = await openGateway(options);
+    await using second = await openFlowgate(options);
     expect(await readFlows(second.url)).toEqual(flows);
   } finally {
     await rm(dataDir, { recursive: true });

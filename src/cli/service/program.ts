@@ -5,7 +5,7 @@ import type { migrateStore } from "../../store/open-store.ts";
 export interface Program {
   readonly version: () => string;
   /** Loads the service. Only `serve` calls it, so that the other commands are fast. */
-  readonly openGateway: (options: Options) => Promise<RunningGateway>;
+  readonly openFlowgate: (options: Options) => Promise<RunningGateway>;
   /** Loads the databases. Replaced in the test of interruptions. */
   readonly migrateStore: typeof migrateStore;
   /** Called with the data directory before the service is loaded. */
@@ -14,7 +14,7 @@ export interface Program {
   readonly exit: (code?: number) => never;
 }
 
-/** The part of a gateway that `serve` needs. */
+/** The part of a service that `serve` needs. */
 export interface RunningGateway extends AsyncDisposable {
   /** The base URL of the API. */
   readonly url: string;

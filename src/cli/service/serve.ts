@@ -33,10 +33,10 @@ type Reloading = {
   readonly watch: PolledWatch | undefined;
 };
 
-/** Runs a gateway until SIGTERM or SIGINT, and then drains it. */
+/** Runs the service until SIGTERM or SIGINT, and then drains it. */
 export async function start(
   options: Options,
-  { openGateway, exit }: Pick<Program, "openGateway" | "exit">,
+  { openFlowgate, exit }: Pick<Program, "openFlowgate" | "exit">,
   { read, watch }: Reloading,
   nowMs?: () => number,
 ): Promise<void> {
@@ -47,17 +47,17 @@ export async function start(
   // Without a listener, SIGHUP would terminate the process. During the start, the files are read anyway.
   let reload = async (): Promise<void> => {};
   process.on("SIGHUP", () => void reload());
-  await using gateway = await openGateway(options).catch((error: unknown) => {
+  await using flowgate = await openFlowgate(options).catch((error: unknown) => {
     throw explainStartFailure(error, options);
   });
-  using _ = watch?.start(() => gateway.reloadUsers(read));
+  using _ = watch?.start(() => flowgate.reloadUsers(read));
   reload = async () => {
-    await gateway.reloadCertificates();
-    await gateway.reloadUsers(read);
+    await flowgate.reloadCertificates();
+    await flowgate.reloadUsers(read);
   };
-  process.stdout.write(describeStart(gateway, options));
+  process.stdout.write(describeStart(flowgate, options));
   // No delay after Ctrl-C: it is for load balancers, and the user would wait.
-  await gateway.drain((await signal) === "SIGTERM" ? options.drain.delayMs : 0);
+  await flowgate.drain((await signal) === "SIGTERM" ? options.drain.delayMs : 0);
 }
 
 function describeStart(

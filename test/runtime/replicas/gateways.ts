@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { pino } from "pino";
-import { type Gateway, openGateway } from "../../../src/app/gateway.ts";
+import { type Flowgate, openFlowgate } from "../../../src/app/flowgate.ts";
 import { parseOptions, type OptionsInput } from "../../../src/options/parse.ts";
 import type { FlowStore, RevisionDraft } from "../../../src/store/flow-store.ts";
 import type { Revision } from "../../../src/store/revision.ts";
@@ -18,7 +18,7 @@ type ReplicaOptions = {
   readonly prepare?: (dataDir: string) => Promise<void>;
 };
 
-export type ReplicaUnderTest = Gateway & { send(method: string, path: string, sending?: Sending): Promise<Reply> };
+export type ReplicaUnderTest = Flowgate & { send(method: string, path: string, sending?: Sending): Promise<Reply> };
 
 export type Replicas<Names extends string> = AsyncDisposable &
   Readonly<Record<Names, ReplicaUnderTest>> & {
@@ -45,7 +45,7 @@ export async function openReplicas<Names extends string>(
     const dataDir = join(folder.path, name);
     await prepare?.(dataDir);
     const options = parseOptions({ port: 0, dataDir, runtime: { port: 0, ...runtime } });
-    const gateway = stack.use(await openGateway({ ...options, store }, pino({ level: "silent" })));
+    const gateway = stack.use(await openFlowgate({ ...options, store }, pino({ level: "silent" })));
     gateways[name] = { ...gateway, send: (...request) => send(gateway.url, ...request) };
   }
   await eventually(async () => {

@@ -18,7 +18,7 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from "@flowgate/g
 import { createGateway } from "@flowgate/gateway";
 import { createFetchHandler } from "@flowgate/gateway/fetch";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
-import { openGateway } from "../../../src/app/gateway.ts";
+import { openFlowgate } from "../../../src/app/flowgate.ts";
 import { parseOptions } from "../../../src/options/parse.ts";
 import { openServer } from "../../../src/server/open-server.ts";
 import { createRouter } from "../../../src/server/pipeline/router.ts";
@@ -321,7 +321,7 @@ test("a gateway reports all services but the flows as serving until they have st
       recursive: true,
     });
     const hash = "$2b$04$abcdefghijklmnopqrstuuJ5ZcKXk0J4o0l3v0cX0b7cQ1V4kZ5mW";
-    await using gateway = await openGateway(
+    await using gateway = await openFlowgate(
       parseOptions({
         port: 0,
         dataDir,

@@ -28,7 +28,7 @@ import {
 } from "@flowgate/gateway/gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ReflectionV1Alpha } from "@flowgate/gateway/gen/grpc/reflection/v1alpha/reflection_pb.js";
 import { ThingsService } from "../../../packages/gateway/test/gen/gatewaytest/v1/things_pb.ts";
-import { openGateway } from "../../../src/app/gateway.ts";
+import { openFlowgate } from "../../../src/app/flowgate.ts";
 import { type OptionsInput, parseOptions } from "../../../src/options/parse.ts";
 import { openServer } from "../../../src/server/open-server.ts";
 import { createLog } from "../../../src/telemetry/log.ts";
@@ -348,7 +348,7 @@ describe("access to reflection", () => {
   async function ask(options: OptionsInput) {
     const dataDir = await mkdtemp(join(tmpdir(), "flowgate-reflection-"));
     try {
-      await using gateway = await openGateway(
+      await using gateway = await openFlowgate(
         parseOptions({ port: 0, dataDir, runtime: { mode: "none" }, log: { level: "silent" }, ...options }),
       );
       const transport = createGrpcTransport({ baseUrl: gateway.url });

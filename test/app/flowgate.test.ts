@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import pino from "pino";
 import { expect, test } from "vitest";
 import type { FlowNode } from "@flowgate/flows";
-import { type GatewayOptions, openGateway } from "../../src/app/gateway.ts";
+import { type FlowgateOptions, openFlowgate } from "../../src/app/flowgate.ts";
 import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -18,7 +18,7 @@ import { createFolder, draft } from "../store/builders.ts";
 const withRuntime = { runtime: { port: 0 } } satisfies OptionsInput;
 
 /** Without a flow runtime by default, whose start takes a second of CPU. */
-function optionsOf(dataDir: string, input: OptionsInput = {}, store?: Store): GatewayOptions {
+function optionsOf(dataDir: string, input: OptionsInput = {}, store?: Store): FlowgateOptions {
   const options = parseOptions({ port: 0, dataDir, runtime: { mode: "none" }, log: { level: "silent" }, ...input });
   return store === undefined ? options : { ...options, store };
 }
@@ -31,7 +31,7 @@ test("serves and runs flows that another process commits to its store, which sta
   await using store = await openSqliteStore(database);
   await using other = await openSqliteStore(database);
   {
-    await using gateway = await openGateway(optionsOf(folder.path, withRuntime, store));
+    await using gateway = await openFlowgate(optionsOf(folder.path, withRuntime, store));
     await eventually(async () => expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200));
     const { rev } = await other.flows.commit(
       draft(other.flows.active().rev, { flows: documentOf(flows as readonly FlowNode[]) }),
@@ -68,7 +68,7 @@ test.each([
         endpoints: [{ socketFolder }],
       },
     );
-    await expect(openGateway(options)).rejects.toThrow(
+    await expect(openFlowgate(options)).rejects.toThrow(
       "store: flows can write to the folder of the database's Unix socket",
     );
   },
@@ -76,7 +76,7 @@ test.each([
 
 test("keeps the flows from its own ports", async () => {
   await using folder = await createFolder();
-  await using gateway = await openGateway(optionsOf(folder.path, { ...withRuntime, metrics: { port: 0 } }));
+  await using gateway = await openFlowgate(optionsOf(folder.path, { ...withRuntime, metrics: { port: 0 } }));
   const ports = [gateway.url, gateway.metricsUrl].map((url) => new URL(url ?? "").port);
   const code = `const net = util.inspect.constructor("return process")().getBuiltinModule("net");
     const codeOf = (port) => new Promise((resolve) => {
@@ -97,7 +97,7 @@ test("keeps the flows from its own ports", async () => {
 
 test("runs the flows in mode one if no other replica can use its store", async () => {
   await using folder = await createFolder();
-  await using gateway = await openGateway(optionsOf(folder.path, { runtime: { port: 0, mode: "one" } }));
+  await using gateway = await openFlowgate(optionsOf(folder.path, { runtime: { port: 0, mode: "one" } }));
   await eventually(async () => expect(gateway.runtimeStatus().state).toBe("running"));
   expect(await (await fetch(`${gateway.url}/settings`)).json()).not.toHaveProperty("replicas");
 });
@@ -117,7 +117,7 @@ test("looks a token up in the store once, and rejects it when it is revoked", as
     },
   };
   const adminAuth = { users: [user("admin", "*")] };
-  await using gateway = await openGateway(optionsOf(folder.path, { adminAuth }, store));
+  await using gateway = await openFlowgate(optionsOf(folder.path, { adminAuth }, store));
   const login = await fetch(`${gateway.url}/auth/token`, {
     method: "POST",
     body: new URLSearchParams(tokenParameters()),
@@ -141,7 +141,7 @@ test("is not ready while its store fails, and reports and logs why", async () =>
   await using folder = await createFolder();
   const lines: { readonly level: number; readonly msg: string }[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  await using gateway = await openGateway(optionsOf(folder.path, withRuntime), log);
+  await using gateway = await openFlowgate(optionsOf(folder.path, withRuntime), log);
   const readiness = async () => {
     const response = await fetch(`${gateway.url}/readyz`);
     return [response.status, await response.json()];
@@ -172,7 +172,7 @@ test("is not ready while its store fails, and reports and logs why", async () =>
 
 test("accepts partial options, and fills in the defaults", async () => {
   await using folder = await createFolder();
-  await using gateway = await openGateway({
+  await using gateway = await openFlowgate({
     port: 0,
     dataDir: folder.path,
     runtime: { mode: "none" },
@@ -190,14 +190,14 @@ test.each<[unknown, string]>([
   [null, "options: must be keys and values"],
   ["sqlite:flows.db", "options: must be keys and values"],
 ])("refuses the options %j, naming what is wrong", async (options, message) => {
-  const refused = await openGateway(options as GatewayOptions).catch((error: unknown) => error);
+  const refused = await openFlowgate(options as FlowgateOptions).catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(OptionsError);
   expect(refused).toMatchObject({ message });
 });
 
 test("rejects an unknown kind of store, without repeating the URL", async () => {
   await using folder = await createFolder();
-  await expect(openGateway(optionsOf(folder.path, { store: "mystery://ada:secret@host" }))).rejects.toThrow(
+  await expect(openFlowgate(optionsOf(folder.path, { store: "mystery://ada:secret@host" }))).rejects.toThrow(
     /^store: must be a URL that begins with sqlite: or postgres:$/,
   );
 });
@@ -208,21 +208,21 @@ test("opens its store at the URL exclusively", async () => {
   const store = `sqlite:${join(elsewhere, "flows.db")}`;
   const [one, two] = [join(folder.path, "one"), join(folder.path, "two")];
   {
-    await using _ = await openGateway(optionsOf(one, { store }));
+    await using _ = await openFlowgate(optionsOf(one, { store }));
     await access(join(elsewhere, "flows.db"));
     await expect(access(join(one, "flowgate.db"))).rejects.toThrow("ENOENT");
-    await expect(openGateway(optionsOf(two, { store, credentialSecret: "any" }))).rejects.toThrow(
+    await expect(openFlowgate(optionsOf(two, { store, credentialSecret: "any" }))).rejects.toThrow(
       `another Flowgate runs on the data directory ${elsewhere}`,
     );
   }
   // The lock is released, and the failed start has left no lock.
-  await using _ = await openGateway(optionsOf(one, { store }));
+  await using _ = await openFlowgate(optionsOf(one, { store }));
 });
 
 test("replaces its users by those of valid options, and keeps them otherwise", async () => {
   await using folder = await createFolder();
   const [admin, editor] = [user("admin", "*"), user("editor", "*")];
-  await using gateway = await openGateway(optionsOf(folder.path, { adminAuth: { users: [admin, editor] } }));
+  await using gateway = await openFlowgate(optionsOf(folder.path, { adminAuth: { users: [admin, editor] } }));
   const status = async (username: string): Promise<number> => {
     const body = new URLSearchParams(tokenParameters({ username }));
     return (await fetch(`${gateway.url}/auth/token`, { method: "POST", body })).status;

@@ -27,7 +27,7 @@ import type { Store } from "../store/store.ts";
 import { openTracing } from "../telemetry/trace.ts";
 
 /** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
-export interface Gateway extends AsyncDisposable, Mount {
+export interface Flowgate extends AsyncDisposable, Mount {
   /** The base URL of the API; empty with `listen: false`. */
   readonly url: string;
   /** The URL of the web console; undefined without `console`. */
@@ -51,7 +51,7 @@ export interface Gateway extends AsyncDisposable, Mount {
    * flows and calls. Tokens of unchanged users stay valid. If `read` rejects or the options are invalid, the previous users stay in force. The result
    * is logged, with the message of an error, and written to the audit log. Other changed options are named in the log.
    */
-  reloadUsers(read: () => GatewayOptions | Promise<GatewayOptions>): Promise<void>;
+  reloadUsers(read: () => FlowgateOptions | Promise<FlowgateOptions>): Promise<void>;
   /**
    * Shuts down like disposing, but keeps accepting calls for `delayMs` before, while health reports not ready. Defaults
    * to `drain.delayMs`.
@@ -60,14 +60,14 @@ export interface Gateway extends AsyncDisposable, Mount {
 }
 
 /** Partial options, or complete ones from `parseOptions`. docs/configuration.md describes them. */
-export type GatewayOptions = (Omit<OptionsInput, "store"> | Omit<Options, "store">) & {
+export type FlowgateOptions = (Omit<OptionsInput, "store"> | Omit<Options, "store">) & {
   /**
-   * A URL, as in the configuration; or a store, which stays open when the gateway is disposed. Flows that are committed
-   * directly to this store are served, but not run: deploy through the gateway.
+   * A URL, as in the configuration; or a store, which stays open when the service is disposed. Flows that are committed
+   * directly to this store are served, but not run: deploy through the API.
    */
   readonly store?: string | Store | undefined;
   /**
-   * Whether the gateway opens a port, and a Unix socket, of its own. With false, the program serves the API by `routes` or `createHandler`.
+   * Whether the service opens a port, and a Unix socket, of its own. With false, the program serves the API by `routes` or `createHandler`.
    * Default: true.
    */
   readonly listen?: boolean | undefined;
@@ -80,7 +80,7 @@ export type GatewayOptions = (Omit<OptionsInput, "store"> | Omit<Options, "store
  * Rejects with an OptionsError that lists each option that is unknown or invalid. `customLog` replaces the log of
  * `log.level` on stdout.
  */
-export async function openGateway(partialOptions: GatewayOptions = {}, customLog?: Logger): Promise<Gateway> {
+export async function openFlowgate(partialOptions: FlowgateOptions = {}, customLog?: Logger): Promise<Flowgate> {
   const { options, customStore, listen } = readOptions(partialOptions);
   const log = customLog ?? createLog(options.log);
   await using stack = new AsyncDisposableStack();
@@ -231,13 +231,13 @@ async function loadCertificates(options: CertificateOptions, log: Logger): Promi
 }
 
 /** Separates what a program alone can set: a store object, for which the schema has only a URL, and `listen`. */
-function readOptions(input: GatewayOptions): {
+function readOptions(input: FlowgateOptions): {
   options: Options;
   customStore: Store | undefined;
   listen: boolean;
 } {
   const isObject = typeof input === "object" && input !== null && !Array.isArray(input);
-  const { listen = true, ...known } = Object(input) as GatewayOptions;
+  const { listen = true, ...known } = Object(input) as FlowgateOptions;
   if (typeof listen !== "boolean") {
     throw new OptionsError([{ path: ["listen"], message: "must be true or false" }]);
   }

@@ -2,7 +2,6 @@ import type { DescService } from "@bufbuild/protobuf";
 import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { ServerReflection } from "@flowgate/gateway/gen/grpc/reflection/v1/reflection_pb.js";
 import { ServerReflection as ServerReflectionAlpha } from "@flowgate/gateway/gen/grpc/reflection/v1alpha/reflection_pb.js";
-import type { Logger } from "pino";
 import type { AdminAuth, SignInSettings } from "../auth/accounts.ts";
 import { type AuditRecorder, openAuditRecorder } from "../auth/audit-recorder.ts";
 import { Authenticator } from "../auth/authenticator.ts";
@@ -15,26 +14,15 @@ import { openTokenUses } from "../auth/token-uses.ts";
 import { sessionSeconds } from "../options/access.ts";
 import type { Options } from "../options/parse.ts";
 import { readRoles } from "../options/permissions.ts";
-import {
-  canFlowsWrite,
-  endpointOf,
-  type ProtectedPorts,
-  protectServers,
-  type WritableFolders,
-} from "../runtime/protected-ports.ts";
-import type { ServerOptions } from "../server/open-server.ts";
+import type { ServerOptions } from "../server/server-options.ts";
 import type { BrowserSafetyOptions } from "../server/pipeline/guards/browser-safety.ts";
 import { permissions } from "../services/api.ts";
 import { openAuditRetention } from "../store/audit-store.ts";
 import { readKeys } from "../store/key-files.ts";
-import type { Store } from "../store/store.ts";
+import type { Foundation } from "./foundation.ts";
 import { type UserReload, type UserReloadOptions, createUserReload } from "./reload-users.ts";
 
-export type AuthenticationOptions = {
-  readonly options: Options;
-  readonly log: Logger;
-  readonly store: Store;
-  readonly protectedPorts: ProtectedPorts;
+type AuthenticationOptions = Pick<Foundation, "options" | "log" | "store" | "ports"> & {
   readonly onUsersReload: UserReloadOptions["onReload"];
 };
 
@@ -50,7 +38,7 @@ export type Authentication = {
 
 /** Opens the authentication, and the recording of its events. Its resources are added to the stack. */
 export async function openAuthentication(
-  { options, log, store, protectedPorts, onUsersReload }: AuthenticationOptions,
+  { options, log, store, ports, onUsersReload }: AuthenticationOptions,
   stack: AsyncDisposableStack,
 ): Promise<Authentication> {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
@@ -88,7 +76,7 @@ export async function openAuthentication(
     identities: options.identity?.rules,
   });
   const replace: UserReloadOptions["replace"] = async (adminAuth, roles) => {
-    protectIssuers(adminAuth, protectedPorts, options.runtime);
+    ports.protectIssuers(adminAuth, options.runtime);
     authenticator.replaceAdminAuth(adminAuth, { issuers: await openIssuers(adminAuth), roles: readRoles(roles) });
   };
   const replaceSecrets: UserReloadOptions["replaceSecrets"] = async (secrets) =>
@@ -106,28 +94,6 @@ export async function openAuthentication(
 function sessionSettings({ adminAuth, console, docs }: Options): SignInSettings | undefined {
   const hasPages = console || docs;
   return adminAuth?.signIn ?? (hasPages && adminAuth !== undefined ? { lifetimeSeconds: sessionSeconds } : undefined);
-}
-
-/** Keeps flows from publishing keys of their own as those of an issuer, and from taking its place for sign-ins. Throws if they can write the file of its keys. */
-export function protectIssuers(
-  adminAuth: AdminAuth | undefined,
-  ports: ProtectedPorts,
-  folders: WritableFolders,
-): void {
-  const issuers = adminAuth?.issuers ?? [];
-  protectServers(
-    ports,
-    issuers
-      .flatMap(({ jwksUrl, issuer, signIn }) => [jwksUrl, signIn && issuer])
-      .flatMap((url) => (url === undefined ? [] : [endpointOf(url)])),
-    folders,
-  );
-  const writable = issuers.find(({ jwksFile }) => jwksFile !== undefined && canFlowsWrite(folders, jwksFile));
-  if (writable !== undefined) {
-    throw new Error(
-      `adminAuth.issuers: flows can write jwksFile of ${writable.name} (runtime.dir, runtime.allow.fileSystemWrite), and could authenticate as everyone: put it into another folder`,
-    );
-  }
 }
 
 /**

@@ -1,22 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { Runtime } from "../runtime/runtime.ts";
-import type { Server } from "../server/open-server.ts";
+import type { Listeners } from "./listeners.ts";
+import type { Runtimes } from "./runtimes.ts";
 
-type DrainOptions = {
-  readonly server: Server;
-  /** Undefined: Node-RED's admin API is not served. */
-  readonly nodeRed: AsyncDisposable | undefined;
-  readonly runtime: Runtime;
-  /** Whose calls wait for other replicas. */
-  readonly allRuntimes: Pick<Runtime, "release">;
-  readonly probations: Disposable;
-  readonly log: Logger;
-  /** How long calls are still accepted while health reports not ready. */
-  readonly delayMs: number;
-  /** How long to wait, after that, for calls in flight and for the flows to stop. */
-  readonly graceMs: number;
-};
+type DrainOptions = Pick<Runtimes, "runtime" | "allRuntimes" | "probations"> &
+  Pick<Listeners, "server" | "nodeRed"> & {
+    readonly log: Logger;
+    /** How long calls are still accepted while health reports not ready. */
+    readonly delayMs: number;
+    /** How long to wait, after that, for calls in flight and for the flows to stop. */
+    readonly graceMs: number;
+  };
 
 /** Shuts the service down without losing calls. What has not finished after `delayMs` plus `graceMs` is aborted. */
 export async function drain({

@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { DeploymentEvents } from "../deployments/deployment-events.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
@@ -13,10 +12,10 @@ import type { LogEntry } from "../runtime/messages.ts";
 import type { NodeObserver } from "../runtime/node-events.ts";
 import type { Redaction } from "../runtime/redaction.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import type { Certificates } from "../server/http/certificates.ts";
 import type { JournalStore } from "../store/journal-store.ts";
 import type { Store } from "../store/store.ts";
-import { createReplicaEvents, type ReplicaEvents } from "./replica-events.ts";
+import type { Foundation } from "./foundation.ts";
+import { createReplicaEvents, type ReplicaEvents, replicaName } from "./replica-events.ts";
 
 /** The events of this process, and what publishes them. */
 export type Live = {
@@ -38,15 +37,6 @@ export type Live = {
   follow(runtime: Pick<Runtime, "status" | "onChange">): void;
 };
 
-type LiveOptions = {
-  readonly options: Pick<Options, "live" | "log">;
-  readonly log: Logger;
-  readonly store: Store;
-  readonly certificates: Certificates | undefined;
-  /** The name of this replica, unless it is renamed. */
-  readonly name: string;
-};
-
 const bookmarkMs = 20_000;
 
 const bytesPerMb = 1024 * 1024;
@@ -54,11 +44,12 @@ const msPerDay = 24 * 60 * 60_000;
 
 /** Opens the events. Resources are added to the stack. */
 export async function openLive(
-  { options, log, store, certificates, name }: LiveOptions,
+  { options, listen, log, store, certificates }: Foundation,
   stack: AsyncDisposableStack,
 ): Promise<Live> {
   const { flows, cluster } = store;
-  const runtime = cluster === undefined ? "" : name;
+  // Renamed when the port is open, which the system may choose.
+  const runtime = cluster === undefined ? "" : replicaName(listen ? options.port : undefined);
   const { size, age } = options.live.journal;
   const journalStore = size > 0 && age > 0 ? openJournalStore(store, log) : undefined;
   const hub = new EventHub({ runtime, lastSeq: (await findLastSeq(journalStore, runtime, log)) ?? 0, log });
@@ -136,9 +127,4 @@ async function findLastSeq(store: JournalStore | undefined, runtime: string, log
 /** The lowest severity of flows' entries that is logged. */
 export function flowLogLevel({ log }: Pick<Options, "log">): LogEntry["level"] {
   return log.level === "silent" ? "fatal" : log.level;
-}
-
-/** The name of this replica for operators; without a port, it is the only one of its process. */
-export function replicaName(port: number | undefined): string {
-  return `${hostname()}:${port ?? `process ${process.pid}`}`;
 }

@@ -1,22 +1,23 @@
 import type { Logger } from "pino";
 import { deploymentTypeNames } from "@flowgate/flows";
 import { isLoopback } from "@flowgate/base/addresses";
-import type { HealthMonitor } from "../health/monitor.ts";
 import { healthStates } from "../store/health.ts";
-import type { Journal } from "../live/journal.ts";
 import type { Options } from "../options/parse.ts";
-import type { FlowStats } from "../runtime/flow-stats.ts";
-import { type Runtime, runtimeStates } from "../runtime/runtime.ts";
+import { runtimeStates } from "../runtime/runtime.ts";
 import type { Server } from "../server/open-server.ts";
 import { sheddingReasons } from "../server/pipeline/guards/load-shedding.ts";
 import { connectionEndingLimits } from "../server/http/limit-log.ts";
-import type { Certificates } from "../server/http/certificates.ts";
 import { type MetricsServer, openMetricsServer } from "../server/endpoints/metrics.ts";
-import type { Cluster } from "../store/cluster.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
+import type { Foundation } from "./foundation.ts";
+import type { Live } from "./live.ts";
+import type { Runtimes } from "./runtimes.ts";
 
 /** undefined: they are disabled. */
-export async function loadMetrics(version: string, { metrics, tls }: Options): Promise<Metrics | undefined> {
+export async function loadMetrics({
+  version,
+  options: { metrics, tls },
+}: Pick<Foundation, "version" | "options">): Promise<Metrics | undefined> {
   if (!metrics.enabled) {
     return undefined;
   }
@@ -29,22 +30,17 @@ export async function loadMetrics(version: string, { metrics, tls }: Options): P
   });
 }
 
-type Watched = {
-  readonly runtime: Runtime;
-  readonly monitor: Pick<HealthMonitor, "health">;
-  readonly cluster: Cluster | undefined;
-  readonly server: Server;
-  readonly journal: Journal;
-  readonly certificates: Certificates | undefined;
-  readonly stats: FlowStats | undefined;
-  readonly options: Pick<Options, "metrics">;
-};
+type Watched = Pick<Foundation, "options" | "store" | "certificates" | "stats"> &
+  Pick<Runtimes, "runtime" | "monitor"> & { readonly server: Server; readonly live: Pick<Live, "journal"> };
 
 /** Adds the metrics that are read when they are queried. */
 export function watchWithMetrics(
-  metrics: Metrics,
-  { runtime, monitor, cluster, server, journal, certificates, stats, options }: Watched,
+  metrics: Metrics | undefined,
+  { options, store: { cluster }, certificates, stats, runtime, monitor, server, live: { journal } }: Watched,
 ): void {
+  if (metrics === undefined) {
+    return;
+  }
   metrics.watchReplicas(runtimeStates, () => cluster?.replicas().map(({ state }) => state) ?? [runtime.status().state]);
   metrics.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
   metrics.watchHealth(healthStates, () => monitor.health().state);

@@ -5,7 +5,7 @@ import { type Peer, peerKey, principalKey } from "../auth/caller.ts";
 import type { Options } from "../options/parse.ts";
 import { createErrorLog, type Gate, toFailure } from "../server/pipeline/errors.ts";
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
-import type { ServerOptions } from "../server/open-server.ts";
+import type { ServerOptions } from "../server/server-options.ts";
 import { createRequestIds } from "../server/pipeline/request-context.ts";
 import type { Mount } from "./mounted-api.ts";
 

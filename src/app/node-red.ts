@@ -1,48 +1,38 @@
 import type { IncomingMessage } from "node:http";
 import { ConnectError } from "@connectrpc/connect";
-import type { Logger } from "pino";
-import type { AuditRecorder } from "../auth/audit-recorder.ts";
-import type { Authenticator } from "../auth/authenticator.ts";
-import type { EditorSignIn } from "../auth/editor-sign-in.ts";
 import { createGate } from "../auth/gate.ts";
 import { ToolAuthenticator } from "../auth/tool-authenticator.ts";
 import type { RevisionUrl } from "../node-red/comms/messages.ts";
 import type { NodeRedListener } from "../node-red/listener.ts";
 import type { Options } from "../options/parse.ts";
-import type { Runtime } from "../runtime/runtime.ts";
 import type { MemoryBudget } from "../server/memory/memory-budget.ts";
-import type { ServerOptions } from "../server/open-server.ts";
+import type { ServerOptions } from "../server/server-options.ts";
 import { forwardingHeaders } from "../server/pipeline/client.ts";
 import { createErrorLog, toFailure } from "../server/pipeline/errors.ts";
 import { gatewayOptions } from "../server/pipeline/gateway-options.ts";
 import { accessRules } from "../services/api.ts";
-import type { Store } from "../store/store.ts";
 import { silentObserver } from "../telemetry/observer.ts";
+import type { Authentication } from "./authentication.ts";
+import type { Foundation } from "./foundation.ts";
 import type { Live } from "./live.ts";
+import type { Runtimes } from "./runtimes.ts";
 
-export type NodeRedOptions = {
-  readonly options: Options;
-  readonly serverOptions: ServerOptions;
-  /** Undefined: the API is not served. */
-  readonly apiPort: number | undefined;
-  /** The budget that request bodies of all listeners share. */
-  readonly memory: MemoryBudget | undefined;
-  readonly authenticator: Authenticator;
-  readonly editorSignIn: EditorSignIn | undefined;
-  readonly audit: AuditRecorder;
-  readonly store: Store;
-  readonly runtime: Runtime;
-  readonly live: Pick<Live, "redaction" | "hub" | "join">;
-  readonly log: Logger;
-  readonly shutdownSignal: AbortSignal;
-};
+type NodeRedOptions = Pick<Foundation, "options" | "store" | "ports" | "log"> &
+  Pick<Runtimes, "runtime"> &
+  Pick<Authentication, "authenticator" | "editorSignIn" | "audit"> & {
+    readonly serverOptions: ServerOptions;
+    /** The budget that request bodies of all listeners share. */
+    readonly memory: MemoryBudget | undefined;
+    readonly live: Pick<Live, "redaction" | "hub" | "join">;
+    readonly shutdownSignal: AbortSignal;
+  };
 
 /** Opens the listener of Node-RED's tools if its port is configured. Its code is loaded only then. */
 export async function openNodeRed(
   {
     options,
     serverOptions,
-    apiPort,
+    ports,
     memory,
     authenticator,
     editorSignIn: signIn,
@@ -70,7 +60,7 @@ export async function openNodeRed(
   const tools = new ToolAuthenticator(authenticator, { isReadOnly: options.nodeRed.editor === "read-only" });
   const gate = createGate(tools, accessRules, audit);
   const editor = await openEditor({ options, version: runtime.status().version, live, store, tools, audit }, stack);
-  const comms = { ...editor.comms, revisionUrlOf: findRevisionUrl(options, apiPort) };
+  const comms = { ...editor.comms, revisionUrlOf: findRevisionUrl(options, ports.of("api")) };
   return stack.use(
     await openNodeRedListener({
       ...editor,

@@ -1,32 +1,17 @@
-import { findPackageJSON } from "node:module";
-import { dirname, join } from "node:path";
-import type { Logger } from "pino";
-import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { Approvals } from "../auth/approvals.ts";
-import { createGate, createPermissionCheck } from "../auth/gate.ts";
 import { OpenCalls } from "../auth/open-calls.ts";
-import { identifiedMethods } from "../auth/permissions.ts";
 import { Deployer } from "../deployments/deployer.ts";
 import { Quarantine } from "../deployments/quarantine.ts";
-import type { Analysis, AnalysisOptions } from "../deployments/analysis/analysis.ts";
 import type { Decrypt } from "@flowgate/flows";
 import { decryptCredentials } from "@flowgate/flows/encrypted";
 import { openPreparation } from "../deployments/preparation/preparation.ts";
-import { flowMethods, preparedMethods } from "../deployments/preparation/prepare-deployment.ts";
 import { publishTokens } from "../live/token-events.ts";
-import type { Options } from "../options/parse.ts";
 import { readIsolation } from "../options/runtime.ts";
-import type { ProtectedPorts } from "../runtime/protected-ports.ts";
-import type { FlowStats } from "../runtime/flow-stats.ts";
-import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
-import type { ReadinessOptions } from "../server/endpoints/health.ts";
-import type { Certificates } from "../server/http/certificates.ts";
-import type { ServerOptions } from "../server/open-server.ts";
-import { accessRules, createRoutes } from "../services/api.ts";
+import type { ServerOptions } from "../server/server-options.ts";
+import { createRoutes } from "../services/api.ts";
 import { auditService } from "../services/audit.ts";
 import { authService } from "../services/auth.ts";
 import { contextService } from "../services/context.ts";
-import { catchUpInterceptor } from "../services/catch-up.ts";
 import { eventsService } from "../services/events.ts";
 import { flowsService } from "../services/flows.ts";
 import { modulesService } from "../services/modules.ts";
@@ -41,88 +26,40 @@ import type { Store } from "../store/store.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import { OwnUsage, readDiskSpace } from "../telemetry/own-usage.ts";
-import type { Tracing } from "../telemetry/trace.ts";
-import {
-  type Authentication,
-  type AuthenticationOptions,
-  accessToServer,
-  browserSafety,
-  openAuthentication,
-} from "./authentication.ts";
+import { type Authentication, openAuthentication } from "./authentication.ts";
+import { type Foundation, threadLimits } from "./foundation.ts";
 import type { Live } from "./live.ts";
 import { wrapStore } from "../store/guard.ts";
 import type { Runtimes } from "./runtimes.ts";
 
-/** Where `npm run build:console` puts the web console. */
-const consoleDir = join(dirname(findPackageJSON(import.meta.url) ?? "."), "dist/console");
-
-export type Components = Runtimes & {
-  readonly options: Options;
-  readonly version: string;
-  readonly log: Logger;
-  readonly store: Store;
-  readonly live: Live;
-  readonly analysis: Analysis;
-  /** Undefined without metrics. */
-  readonly stats: FlowStats | undefined;
-  readonly tracing: Tracing;
-  readonly certificates: Certificates | undefined;
-  readonly metrics: Metrics | undefined;
-  readonly protectedPorts: ProtectedPorts;
-  /** The port of Node-RED's tools; undefined until it is open, and if there is none. */
-  readonly toolsPort: () => number | undefined;
-};
-
-/** Opens the services, and connects them with the store and the runtime. Their resources are added to the stack. */
-export async function openServices(
-  components: Components,
-  stack: AsyncDisposableStack,
-): Promise<{ serverOptions: ServerOptions } & Authentication> {
-  const { options, log, runtime, live, metrics, certificates } = components;
-  const observer = metrics?.observer ?? silentObserver;
-  const measured = metrics === undefined ? components.store : wrapStore(components.store, metrics.stores.measure);
-  const store = { ...measured, tokens: publishTokens(measured.tokens, live.hub) };
-  const onUsersReload: AuthenticationOptions["onUsersReload"] = (action, detail) =>
-    void live.hub.publish({ kind: { case: "users", value: { action, detail } } });
-  const authentication = await openAuthentication({ ...components, store, onUsersReload }, stack);
-  const { audit, authenticator, signIn, users } = authentication;
-  const serverOptions: ServerOptions = {
-    host: options.host,
-    port: options.port,
-    socket: socketOptions(options),
-    log,
-    gate: createGate(authenticator, accessRules, audit, accessToServer(options.reflection), live.replicas?.findReplica),
-    identified: identifiedMethods(accessRules),
-    interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
-    deferred: [...preparedMethods, ...flowMethods],
-    routes: openRoutes({ ...components, ...authentication, store, observer }, stack),
-    ...createReadiness(runtime, store),
-    listener: {
-      closeGraceMs: options.drain.graceMs,
-      onForcedClose: (connections) =>
-        log.warn({ connections }, "draining: connections were closed with calls in flight"),
-    },
-    console: options.console ? consoleDir : undefined,
-    docs: options.docs,
-    signIn,
-    reflection: options.reflection !== "off",
-    limits: options.limits,
-    observer,
-    tracing: components.tracing,
-    metrics:
-      metrics && options.metrics.port === undefined
-        ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read", audit) }
-        : undefined,
-    browserSafety: { ...browserSafety(options, () => users.adminAuth()), toolsPort: components.toolsPort },
-    cors: options.cors,
-    tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
-    trustedProxies: options.trustedProxies,
-    identity: options.identity?.source,
+/** What answers calls, and who may make them. */
+export type Services = Authentication &
+  Pick<ServerOptions, "routes"> & {
+    /** Measures its operations, and publishes changes of tokens. */
+    readonly store: Store;
+    readonly observer: Observer;
   };
-  return { serverOptions, ...authentication };
+
+type ServicesOptions = Foundation & Runtimes & { readonly live: Live; readonly metrics: Metrics | undefined };
+
+/** Opens the authentication and the services. Their resources are added to the stack. */
+export async function openServices(parts: ServicesOptions, stack: AsyncDisposableStack): Promise<Services> {
+  const { live, metrics } = parts;
+  const observer = metrics?.observer ?? silentObserver;
+  const measured = metrics === undefined ? parts.store : wrapStore(parts.store, metrics.stores.measure);
+  const store = { ...measured, tokens: publishTokens(measured.tokens, live.hub) };
+  const onUsersReload: Parameters<typeof openAuthentication>[0]["onUsersReload"] = (action, detail) =>
+    void live.hub.publish({ kind: { case: "users", value: { action, detail } } });
+  const authentication = await openAuthentication({ ...parts, store, onUsersReload }, stack);
+  return {
+    ...authentication,
+    store,
+    observer,
+    routes: openRoutes({ ...parts, ...authentication, store, observer }, stack),
+  };
 }
 
-type ServiceComponents = Components & Authentication & { readonly observer: Observer };
+type RoutesOptions = ServicesOptions & Authentication & { readonly observer: Observer };
 
 /** The services, with the worker threads that they use. */
 function openRoutes(
@@ -142,7 +79,7 @@ function openRoutes(
     stats,
     monitor,
     ...others
-  }: ServiceComponents,
+  }: RoutesOptions,
   stack: AsyncDisposableStack,
 ): ServerOptions["routes"] {
   const { audit, authenticator, observer } = others;
@@ -214,55 +151,4 @@ function openRoutes(
     logs: logsService(live.journal),
     replicas: live.replicas?.service,
   });
-}
-
-/** What the threads that work with flows may take. */
-export function threadLimits({ limits }: Options): Omit<AnalysisOptions, "log"> {
-  const { analysisMs, deploymentAnalysisMs, memoryMb } = limits;
-  return {
-    memoryMb,
-    readLimit: { maxMs: analysisMs, option: "limits.analysisMs" },
-    deploymentLimit: { maxMs: deploymentAnalysisMs, option: "limits.deploymentAnalysisMs" },
-  };
-}
-
-function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
-  // Node has no Unix sockets on Windows.
-  if (socket === false || (socket === undefined && process.platform === "win32")) {
-    return undefined;
-  }
-  return { path: socket ?? join(dataDir, "flowgate.sock"), isRequired: socket !== undefined };
-}
-
-const settledStates: ReadonlySet<RuntimeState> = new Set(["running", "failed", "safe", "standby", "disabled"]);
-
-/**
- * Ready once the runtime has started the stored flows, has failed to, or has none to start in this replica; or the flows are to be
- * stopped. It stays ready when flows fail later, since the service must be reachable for the deployment that fixes them.
- */
-function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
-  let applied = false;
-  const observe = (): void => {
-    applied ||= !store.desired.current().isStarted || settledStates.has(runtime.status().state);
-  };
-  observe();
-  runtime.onChange(observe);
-  return {
-    ready() {
-      const { state, message } = runtime.status();
-      const health = store.health();
-      return {
-        ready: applied && health.isUsable,
-        // Only FlowsService needs the runtime; all services need the store.
-        ...(health.isUsable && { notServing: applied ? [] : [FlowsService.typeName] }),
-        store: health.isUsable ? "open" : health.message,
-        runtime: state,
-        ...(message === undefined ? {} : { message }),
-      };
-    },
-    onReadyChange(listener) {
-      runtime.onChange(listener);
-      store.onHealthChange(listener);
-    },
-  };
 }

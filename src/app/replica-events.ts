@@ -1,14 +1,11 @@
-import { networkInterfaces } from "node:os";
-import { isIP } from "node:net";
+import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { FindReplica } from "../auth/gate.ts";
 import type { EventHub } from "../live/hub.ts";
 import type { Journal } from "../live/journal.ts";
 import { createAuthorizationReader, createReplicaKeys } from "../live/replicas/proof.ts";
 import { ReplicaViews } from "../live/replicas/views.ts";
-import type { Options } from "../options/parse.ts";
 import type { Certificates } from "../server/http/certificates.ts";
-import type { Server } from "../server/open-server.ts";
 import type { Implementations } from "../services/api.ts";
 import { replicasService } from "../services/replicas.ts";
 import type { Cluster } from "../store/cluster.ts";
@@ -55,36 +52,7 @@ export function createReplicaEvents(options: ReplicaEventsOptions): ReplicaEvent
   };
 }
 
-/** The URL at which other replicas reach this one; undefined: they can't. */
-export function replicaAddress(
-  { live: { address }, host }: Pick<Options, "live" | "host">,
-  { url }: Pick<Server, "url">,
-): string | undefined {
-  if (address !== undefined || url === "") {
-    return address;
-  }
-  const own = new URL(url);
-  if (host === "0.0.0.0" || host === "::") {
-    const external = findExternalAddress(host === "0.0.0.0");
-    own.hostname = external ?? own.hostname;
-  } else if (isIP(host) === 0 && host !== "localhost") {
-    own.hostname = host;
-  }
-  return own.origin;
-}
-
-/** An address of this machine that others may reach. */
-function findExternalAddress(isOnlyIPv4: boolean): string | undefined {
-  const all = Object.values(networkInterfaces())
-    .flatMap((entries) => entries ?? [])
-    .filter(({ internal, address }) => !internal && !/^(?:169\.254\.|fe80:)/i.test(address));
-  const found = all.find(({ family }) => family === "IPv4") ?? (isOnlyIPv4 ? undefined : all[0]);
-  return found && (found.family === "IPv6" ? `[${found.address}]` : found.address);
-}
-
-/** The first certificate of a chain. */
-export function leafOf(certificates: Certificates | undefined): string | undefined {
-  return /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/.exec(
-    String(certificates?.current().cert ?? ""),
-  )?.[0];
+/** The name of this replica for operators; without a port, it is the only one of its process. */
+export function replicaName(port: number | undefined): string {
+  return `${hostname()}:${port ?? `process ${process.pid}`}`;
 }

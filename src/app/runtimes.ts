@@ -8,7 +8,6 @@ import { ModuleSets } from "../deployments/module-sets.ts";
 import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcome-recorder.ts";
 import { Probations } from "../deployments/probations.ts";
 import { openRetention } from "../deployments/retention.ts";
-import type { Analysis } from "../deployments/analysis/analysis.ts";
 import { publishHealth } from "../health/events.ts";
 import { readEarlierExits } from "../health/earlier-exits.ts";
 import { HealthMonitor } from "../health/monitor.ts";
@@ -20,7 +19,6 @@ import { createClusterRuntime, followRevisions } from "../runtime/replicas/clust
 import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
 import { type FlowTraces, toSpanRecord } from "../runtime/flow-spans.ts";
 import type { Certificate } from "../runtime/flow-settings.ts";
-import type { FlowStats } from "../runtime/flow-stats.ts";
 import { type Disabled, readDisabled } from "../runtime/disabled.ts";
 import { modulesDirName } from "../runtime/folders.ts";
 import { keepLast } from "../runtime/manifest.ts";
@@ -29,11 +27,11 @@ import type { RuntimeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { Retention } from "../store/flow-store.ts";
-import type { Store } from "../store/store.ts";
+import type { Foundation } from "./foundation.ts";
 import { type Live, flowLogLevel } from "./live.ts";
 import { readDiskSpace } from "../telemetry/own-usage.ts";
 import type { FlowSpanExporter } from "../telemetry/span-record.ts";
-import { type Tracing, readTraceparent, traceIds } from "../telemetry/trace.ts";
+import { readTraceparent, traceIds } from "../telemetry/trace.ts";
 
 /** What runs the flows of revisions, and records what becomes of them. */
 export type Runtimes = {
@@ -48,19 +46,6 @@ export type Runtimes = {
   readonly moduleFollower: ModuleFollower;
 };
 
-type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedPorts">> & {
-  readonly options: Options;
-  readonly log: Logger;
-  readonly store: Store;
-  readonly live: Pick<Live, "redaction" | "hub" | "flows" | "nodeObserver" | "deployments" | "journal" | "follow">;
-  readonly analysis: Analysis;
-  /** Undefined: nothing is measured. */
-  readonly stats: FlowStats | undefined;
-  readonly tracing: Pick<Tracing, "flows">;
-  /** Of the port of HTTP-in nodes; undefined without TLS. */
-  readonly flowCertificates: Certificates | undefined;
-};
-
 /** Starts the runtime. Resources are added to the stack. */
 export async function openRuntimes(
   {
@@ -72,9 +57,9 @@ export async function openRuntimes(
     stats,
     tracing,
     processFile,
-    protectedPorts,
+    ports,
     flowCertificates,
-  }: RuntimesOptions,
+  }: Foundation & { readonly live: Live },
   stack: AsyncDisposableStack,
 ): Promise<Runtimes> {
   const { cluster, desired } = store;
@@ -103,7 +88,7 @@ export async function openRuntimes(
         functionLists: (installed) => listsByName(options.modules, installed),
         codeCacheDir: compileCacheDir(),
         processFile,
-        protectedPorts,
+        protectedPorts: ports.protected,
         hasAdmin: options.nodeRed.port !== undefined,
         contextDatabase: usesContextDatabase(options) ? store.context : undefined,
         nodeStorage: {

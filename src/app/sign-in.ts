@@ -6,7 +6,7 @@ import { Sealer } from "../auth/sealed.ts";
 import { Sessions } from "../auth/sessions.ts";
 import { SignIn, type SignInOptions } from "../auth/sign-in.ts";
 import type { Tokens } from "../auth/token-cache.ts";
-import type { ServerOptions } from "../server/open-server.ts";
+import type { ServerOptions } from "../server/server-options.ts";
 import { cookiesAt, cookiesAtRequests } from "../server/pipeline/session-cookie.ts";
 import type { CredentialKeys } from "../store/credential-keys.ts";
 

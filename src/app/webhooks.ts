@@ -1,28 +1,21 @@
 import { createHash } from "node:crypto";
-import type { Logger } from "pino";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { enumValue } from "@flowgate/base/enums";
 import { caseOfName } from "../live/events.ts";
-import type { EventHub } from "../live/hub.ts";
-import type { Journal } from "../live/journal.ts";
 import { deliveryOutcomes, WebhookDelivery, type WebhookTarget } from "../live/webhooks/delivery.ts";
 import { sendWebhook } from "../live/webhooks/send.ts";
 import { parseSecret } from "../live/webhooks/signature.ts";
 import { createTargetPolicy } from "../live/webhooks/target-policy.ts";
 import type { Options } from "../options/parse.ts";
-import type { Cluster } from "../store/cluster.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { Foundation } from "./foundation.ts";
+import type { Live } from "./live.ts";
 
 // Loaded if there are targets.
 
-type WebhooksOptions = {
-  readonly options: Pick<Options, "webhooks">;
-  readonly hub: EventHub;
-  readonly journal: Journal;
-  readonly cluster: Cluster | undefined;
+type WebhooksOptions = Pick<Foundation, "options" | "store" | "version" | "log"> & {
+  readonly live: Pick<Live, "hub" | "journal">;
   readonly metrics: Metrics | undefined;
-  readonly version: string;
-  readonly log: Logger;
 };
 
 /** For everything from the name of the host to the status of the response. */
@@ -30,7 +23,7 @@ const timeoutMs = 10_000;
 
 /** Delivers events to the targets, from now on or from where it has ended. Resources are added to the stack. */
 export async function openWebhooks(
-  { options, hub, journal, cluster, metrics, version, log }: WebhooksOptions,
+  { options, store: { cluster }, live: { hub, journal }, metrics, version, log }: WebhooksOptions,
   stack: AsyncDisposableStack,
 ): Promise<void> {
   const { network, targets } = options.webhooks;

@@ -1,49 +1,17 @@
-import type { Logger } from "pino";
-import { type Observer, silentObserver } from "../telemetry/observer.ts";
-import { createHandlers, type HandlerOptions } from "./create-handlers.ts";
+import { silentObserver } from "../telemetry/observer.ts";
+import { createHandlers } from "./create-handlers.ts";
 import { createLimitLog } from "./http/limit-log.ts";
 import { listenUnix, UnixSocketError } from "./http/listen-unix.ts";
-import type { ListenerLimits, ListenerOptions } from "./http/listener-options.ts";
+import type { ListenerOptions } from "./http/listener-options.ts";
 import { createListener, type Listener } from "./http/listener.ts";
-import type { TlsOptions } from "./http/tls.ts";
 import { assertDecodable } from "../base/decoding-limit.ts";
 import { MemoryBudget } from "./memory/memory-budget.ts";
-import { createClientReader, createReadWorkload, createTrust, type IdentitySource } from "./pipeline/client.ts";
-import { createGuards, type GuardOptions } from "./pipeline/guards/create-guards.ts";
+import { createClientReader, createReadWorkload, createTrust } from "./pipeline/client.ts";
+import { createGuards } from "./pipeline/guards/create-guards.ts";
 import { createOverloadReporter } from "./pipeline/guards/load-shedding.ts";
 import { createPipeline, createRequestLog } from "./pipeline/pipeline.ts";
 import { createRequestIds, type RequestEnvironment } from "./pipeline/request-context.ts";
-
-export type ServerOptions = HandlerOptions &
-  GuardOptions & {
-    readonly host: string;
-    /** 0 takes any free port. */
-    readonly port: number;
-    /** A Unix socket that serves the same, with limits of its own. Absent: none. */
-    readonly socket?: UnixSocketOptions | undefined;
-    readonly log: Logger;
-    readonly limits: Partial<ListenerLimits> & MemoryLimits;
-    /** The budget that listeners share. Absent: one by `limits`. */
-    readonly memory?: MemoryBudget | undefined;
-    /** Receives measurements. Defaults to none. */
-    readonly observer?: Observer | undefined;
-    readonly listener?: Partial<ListenerOptions>;
-    /** Absent: plaintext. */
-    readonly tls?: TlsOptions | undefined;
-    /** Addresses and subnets whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host are used. */
-    readonly trustedProxies?: readonly string[];
-    /** How workloads are identified. Absent: they are not. */
-    readonly identity?: IdentitySource | undefined;
-  };
-
-type UnixSocketOptions = {
-  readonly path: string;
-  /** Otherwise the server starts without it if it can't be created, and logs why. */
-  readonly isRequired: boolean;
-};
-
-/** The memory that large request bodies may take, in MiB, and how long a body waits for it. Absent: no limit. */
-type MemoryLimits = { readonly memoryMb?: undefined } | { readonly memoryMb: number; readonly memoryWaitMs: number };
+import type { ServerOptions } from "./server-options.ts";
 
 /** Disposing drains the server, ends streams with UNAVAILABLE and waits up to `closeGraceMs` for calls in flight. */
 export interface Server extends AsyncDisposable {

@@ -1,6 +1,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
-import { openServer, type ServerOptions } from "../../src/server/open-server.ts";
+import { openServer } from "../../src/server/open-server.ts";
+import type { ServerOptions } from "../../src/server/server-options.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 
 /** A server of two operations without access rules. `lines` is its log. */

@@ -14,7 +14,8 @@ import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { peerKey } from "../../src/auth/caller.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { openServer, type ServerOptions } from "../../src/server/open-server.ts";
+import { openServer } from "../../src/server/open-server.ts";
+import type { ServerOptions } from "../../src/server/server-options.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { openRaw } from "./http/raw-connection.ts";
 

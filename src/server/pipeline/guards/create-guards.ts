@@ -7,16 +7,13 @@ import { type BrowserSafetyOptions, createPageGuard } from "./browser-safety.ts"
 import { type CorsOptions, createCorsGuard } from "./cors.ts";
 import { createLoadGuard, type LoadGuardOptions, type SheddingOptions } from "./load-shedding.ts";
 
-export type GuardOptions = {
+type GuardOptions = {
   readonly limits: Partial<SheddingOptions>;
-  /**
-   * The methods for which the gate rejects callers without an identity by `Peer.overloaded`, so that others can be served while the
-   * service is overloaded. Defaults to none.
-   */
+  /** As in ApiOptions. */
   readonly identified?: ReadonlySet<DescMethod>;
-  /** Protection against requests from foreign web pages. Absent: none, as every call needs a token. */
+  /** As in ClientOptions. */
   readonly browserSafety?: BrowserSafetyOptions | undefined;
-  /** Web pages of other origins that may call. Absent: none, and no CORS header is sent. */
+  /** As in ClientOptions. */
   readonly cors?: CorsOptions | undefined;
 };
 

@@ -6,7 +6,7 @@ import { runCommand } from "../test/cli/run-command.ts";
 import { call, rpcProtocols } from "../test/e2e/rpc.ts";
 import { v2 } from "../test/e2e/rest.ts";
 import type { Service } from "../test/e2e/service.ts";
-import type { Receiver } from "../test/live/webhooks/receiver.ts";
+import type { Receiver } from "../test/events/webhooks/receiver.ts";
 
 type Condition = { readonly kind: string; readonly nodeId?: string; readonly lastTime: string };
 

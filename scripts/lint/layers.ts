@@ -32,12 +32,12 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     "runtime/replicas": ["runtime store", "pino"],
     // The folder of added modules.
     modules: ["runtime", "semver tar/*"],
-    live: ["base runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    events: ["base runtime store", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     // How the flows are, as one value.
-    health: ["live runtime runtime/replicas store telemetry", "gen/* @bufbuild/protobuf*"],
+    health: ["events runtime runtime/replicas store telemetry", "gen/* @bufbuild/protobuf*"],
     // The events of other replicas.
-    "live/replicas": ["live store", "gen/* @connectrpc/connect pino"],
-    "live/webhooks": ["live runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
+    "events/replicas": ["events store", "gen/* @connectrpc/connect pino"],
+    "events/webhooks": ["events runtime", "gen/* @bufbuild/protobuf* @flowgate/gateway pino"],
     // The messages of the contract, from and to the documents of flows.
     "deployments/messages": ["", "gen/* @bufbuild/protobuf @flowgate/gateway/json-path"],
     "deployments/analysis": [
@@ -49,12 +49,12 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
       "gen/* @bufbuild/protobuf @flowgate/gateway pino",
     ],
     deployments: [
-      "telemetry deployments/messages deployments/analysis store runtime runtime/replicas modules live health",
+      "telemetry deployments/messages deployments/analysis store runtime runtime/replicas modules events health",
       "gen/* @bufbuild/protobuf* @opentelemetry/api pino",
     ],
     auth: ["base store", "gen/* @bufbuild/protobuf* @connectrpc/connect bcryptjs jose openid-client pino"],
     services: [
-      "base/json-limit.ts telemetry deployments/messages deployments/analysis deployments/preparation store runtime runtime/replicas modules auth deployments live health live/replicas",
+      "base/json-limit.ts telemetry deployments/messages deployments/analysis deployments/preparation store runtime runtime/replicas modules auth deployments events health events/replicas",
       "gen/* @bufbuild/protobuf* @connectrpc/connect @flowgate/gateway @flowgate/gateway/gen/*",
     ],
     "server/memory": ["", "@flowgate/gateway/server"],
@@ -82,15 +82,15 @@ export const trees: Readonly<Record<string, Readonly<Record<string, Layer>>>> = 
     ],
     // Node-RED's tools, on a listener of their own.
     "node-red": [
-      "base/json-limit.ts telemetry runtime modules auth live store services server/http server/memory server/pipeline server/pipeline/guards",
+      "base/json-limit.ts telemetry runtime modules auth events store services server/http server/memory server/pipeline server/pipeline/guards",
       "gen/* @bufbuild/protobuf @connectrpc/connect @flowgate/gateway @flowgate/gateway/node @flowgate/gateway/server fastify pino semver ws",
     ],
     options: [
-      "runtime modules auth live live/webhooks services server/http server/pipeline",
+      "runtime modules auth events events/webhooks services server/http server/pipeline",
       "@flowgate/gateway/json-path zod",
     ],
     app: [
-      `telemetry telemetry/span-record.ts deployments/analysis deployments/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments live health live/replicas live/webhooks
+      `telemetry telemetry/span-record.ts deployments/analysis deployments/preparation store store/open-store.ts runtime runtime/replicas modules auth deployments events health events/replicas events/webhooks
         services server server/endpoints server/http server/memory server/pipeline server/pipeline/guards options node-red`,
       "gen/* @bufbuild/protobuf @connectrpc/connect* @flowgate/gateway* @opentelemetry/api pino",
     ],

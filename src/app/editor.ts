@@ -10,7 +10,7 @@ import { OptionsError, type Options } from "../options/parse.ts";
 import { findCoreDir } from "../modules/core-nodes.ts";
 import { describeWritableModules } from "../runtime/folders.ts";
 import type { Store } from "../store/store.ts";
-import type { Live } from "./live.ts";
+import type { Live } from "./events.ts";
 import { disabledOf, moduleListsOf, modulesDirOf } from "./runtimes.ts";
 
 type EditorOptions = {

@@ -7,7 +7,7 @@ import type { Authentication } from "./authentication.ts";
 import { drain } from "./drain.ts";
 import { type Configuration, type Foundation, openFoundation } from "./foundation.ts";
 import type { Listeners } from "./listeners.ts";
-import { openLive } from "./live.ts";
+import { openLive } from "./events.ts";
 import { loadMetrics, watchWithMetrics } from "./metrics.ts";
 import type { Mount } from "./mounted-api.ts";
 import { openServices } from "./open-services.ts";

@@ -3,7 +3,7 @@ import type { MetricsServer } from "../server/endpoints/metrics.ts";
 import type { NodeRedListener } from "../node-red/listener.ts";
 import type { Authentication } from "./authentication.ts";
 import type { Foundation } from "./foundation.ts";
-import type { Live } from "./live.ts";
+import type { Live } from "./events.ts";
 import { openMetricsPort } from "./metrics.ts";
 import { createMount } from "./mount.ts";
 import type { Mount } from "./mounted-api.ts";

@@ -10,7 +10,7 @@ import { connectionEndingLimits } from "../server/http/limit-log.ts";
 import { type MetricsServer, openMetricsServer } from "../server/endpoints/metrics.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import type { Foundation } from "./foundation.ts";
-import type { Live } from "./live.ts";
+import type { Live } from "./events.ts";
 import type { Runtimes } from "./runtimes.ts";
 
 /** undefined: they are disabled. */

@@ -14,7 +14,7 @@ import { accessRules } from "../services/api.ts";
 import { silentObserver } from "../telemetry/observer.ts";
 import type { Authentication } from "./authentication.ts";
 import type { Foundation } from "./foundation.ts";
-import type { Live } from "./live.ts";
+import type { Live } from "./events.ts";
 import type { Runtimes } from "./runtimes.ts";
 
 type NodeRedOptions = Pick<Foundation, "options" | "store" | "ports" | "log"> &

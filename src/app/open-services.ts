@@ -5,7 +5,7 @@ import { Quarantine } from "../deployments/quarantine.ts";
 import type { Decrypt } from "@flowgate/flows";
 import { decryptCredentials } from "@flowgate/flows/encrypted";
 import { openPreparation } from "../deployments/preparation/preparation.ts";
-import { publishTokens } from "../live/token-events.ts";
+import { publishTokens } from "../events/token-events.ts";
 import { readIsolation } from "../options/runtime.ts";
 import type { ServerOptions } from "../server/server-options.ts";
 import { createRoutes } from "../services/api.ts";
@@ -28,7 +28,7 @@ import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import { OwnUsage, readDiskSpace } from "../telemetry/own-usage.ts";
 import { type Authentication, openAuthentication } from "./authentication.ts";
 import { type Foundation, threadLimits } from "./foundation.ts";
-import type { Live } from "./live.ts";
+import type { Live } from "./events.ts";
 import { wrapStore } from "../store/guard.ts";
 import type { Runtimes } from "./runtimes.ts";
 

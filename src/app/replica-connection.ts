@@ -3,8 +3,8 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { X509Certificate } from "node:crypto";
 import type { SecureClientSessionOptions } from "node:http2";
 import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
-import type { ReplicaConnection } from "../live/replicas/link.ts";
-import { formatAuthorization, isProof, type ReplicaKeys } from "../live/replicas/proof.ts";
+import type { ReplicaConnection } from "../events/replicas/link.ts";
+import { formatAuthorization, isProof, type ReplicaKeys } from "../events/replicas/proof.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
 

@@ -1,10 +1,10 @@
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { FindReplica } from "../auth/gate.ts";
-import type { EventHub } from "../live/hub.ts";
-import type { Journal } from "../live/journal.ts";
-import { createAuthorizationReader, createReplicaKeys } from "../live/replicas/proof.ts";
-import { ReplicaViews } from "../live/replicas/views.ts";
+import type { EventHub } from "../events/hub.ts";
+import type { Journal } from "../events/journal.ts";
+import { createAuthorizationReader, createReplicaKeys } from "../events/replicas/proof.ts";
+import { ReplicaViews } from "../events/replicas/views.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { Implementations } from "../services/api.ts";
 import { replicasService } from "../services/replicas.ts";

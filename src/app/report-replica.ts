@@ -6,7 +6,7 @@ import type { Certificates } from "../server/http/certificates.ts";
 import type { Server } from "../server/open-server.ts";
 import type { Foundation } from "./foundation.ts";
 import type { Listeners } from "./listeners.ts";
-import type { Live } from "./live.ts";
+import type { Live } from "./events.ts";
 import { replicaName } from "./replica-events.ts";
 import type { Runtimes } from "./runtimes.ts";
 

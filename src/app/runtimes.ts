@@ -28,7 +28,7 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { Certificates } from "../server/http/certificates.ts";
 import type { Retention } from "../store/flow-store.ts";
 import type { Foundation } from "./foundation.ts";
-import { type Live, flowLogLevel } from "./live.ts";
+import { type Live, flowLogLevel } from "./events.ts";
 import { readDiskSpace } from "../telemetry/own-usage.ts";
 import type { FlowSpanExporter } from "../telemetry/span-record.ts";
 import { readTraceparent, traceIds } from "../telemetry/trace.ts";

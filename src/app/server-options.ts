@@ -20,7 +20,7 @@ import { catchUpInterceptor } from "../services/catch-up.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { accessToServer, browserSafety } from "./authentication.ts";
 import type { Foundation } from "./foundation.ts";
-import type { Live } from "./live.ts";
+import type { Live } from "./events.ts";
 import type { Services } from "./open-services.ts";
 import type { Runtimes } from "./runtimes.ts";
 

@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { enumValue } from "@flowgate/base/enums";
-import { caseOfName } from "../live/events.ts";
-import { deliveryOutcomes, WebhookDelivery, type WebhookTarget } from "../live/webhooks/delivery.ts";
-import { sendWebhook } from "../live/webhooks/send.ts";
-import { parseSecret } from "../live/webhooks/signature.ts";
-import { createTargetPolicy } from "../live/webhooks/target-policy.ts";
+import { caseOfName } from "../events/events.ts";
+import { deliveryOutcomes, WebhookDelivery, type WebhookTarget } from "../events/webhooks/delivery.ts";
+import { sendWebhook } from "../events/webhooks/send.ts";
+import { parseSecret } from "../events/webhooks/signature.ts";
+import { createTargetPolicy } from "../events/webhooks/target-policy.ts";
 import type { Options } from "../options/parse.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Foundation } from "./foundation.ts";
-import type { Live } from "./live.ts";
+import type { Live } from "./events.ts";
 
 // Loaded if there are targets.
 

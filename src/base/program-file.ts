@@ -5,7 +5,7 @@ export const programs = [
   "auth/bcrypt-worker",
   "deployments/analysis/thread",
   "deployments/preparation/thread",
-  "live/redaction/thread",
+  "events/redaction/thread",
   "runtime/child/main",
   "store/sqlite/journal-thread",
   "store/sqlite/write-thread",

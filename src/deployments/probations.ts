@@ -3,7 +3,7 @@ import type { Analysis } from "./analysis/analysis.ts";
 import type { DeploymentType } from "@flowgate/flows";
 import type { AffectedNodes } from "@flowgate/flows/compare";
 import { toOutcome } from "../health/monitor.ts";
-import type { EventHub } from "../live/hub.ts";
+import type { EventHub } from "../events/hub.ts";
 import { deploymentWaitMs, restartsAllNodes } from "../runtime/deployment-queue.ts";
 import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
 import { type DeploymentResult, type Runtime, type WaitOptions, outcomeMessage, stopped } from "../runtime/runtime.ts";

@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Condition, ConditionKind, RuntimeStateReason } from "../../gen/flowgate/v1/health_pb.ts";
 import { enumWord } from "@flowgate/base/enums";
-import type { Journal } from "../live/journal.ts";
+import type { Journal } from "../events/journal.ts";
 import type { ExitReason } from "../store/health.ts";
 import { type Exit, restartedForMs } from "./health.ts";
 

@@ -3,8 +3,8 @@ import type { HealthMonitor } from "./monitor.ts";
 import { isRunnerState } from "../runtime/replicas/runs.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
-import type { EventInit } from "../live/events.ts";
-import type { EventHub } from "../live/hub.ts";
+import type { EventInit } from "../events/events.ts";
+import type { EventHub } from "../events/hub.ts";
 
 type HealthEventsOptions = {
   readonly hub: EventHub;

@@ -1,4 +1,4 @@
-import { isRecentError } from "../live/node-states.ts";
+import { isRecentError } from "../events/node-states.ts";
 import { type NodeRef, cutText } from "../runtime/node-events.ts";
 import type { Fault } from "../runtime/fault.ts";
 import type { DeploymentResult, RuntimeState } from "../runtime/runtime.ts";

@@ -1,5 +1,5 @@
-import { nodeFields } from "../live/events.ts";
-import { type NodeState, type NodeStates, hasErred } from "../live/node-states.ts";
+import { nodeFields } from "../events/events.ts";
+import { type NodeState, type NodeStates, hasErred } from "../events/node-states.ts";
 import { createListeners } from "@flowgate/base/listeners";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { describeFault } from "../runtime/fault.ts";

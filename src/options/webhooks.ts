@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { recordedNames } from "../live/events.ts";
-import { parseSecret } from "../live/webhooks/signature.ts";
-import { isTargetEntry } from "../live/webhooks/target-policy.ts";
+import { recordedNames } from "../events/events.ts";
+import { parseSecret } from "../events/webhooks/signature.ts";
+import { isTargetEntry } from "../events/webhooks/target-policy.ts";
 import { isPlainUrl, listOf, oneOf, rejectDuplicates } from "./values.ts";
 
 const levels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;

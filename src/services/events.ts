@@ -13,12 +13,12 @@ import {
   matches,
   readFilter,
   wantsDebug,
-} from "../live/events.ts";
-import type { EventFeed, JoinedFeed } from "../live/feed.ts";
-import { type Journal, recordedBetween } from "../live/journal.ts";
-import { latestSeq, parsePosition, positionBefore } from "../live/position.ts";
-import type { WatchStart } from "../live/ring.ts";
-import type { StreamEntry, Lead } from "../live/stream.ts";
+} from "../events/events.ts";
+import type { EventFeed, JoinedFeed } from "../events/feed.ts";
+import { type Journal, recordedBetween } from "../events/journal.ts";
+import { latestSeq, parsePosition, positionBefore } from "../events/position.ts";
+import type { WatchStart } from "../events/ring.ts";
+import type { StreamEntry, Lead } from "../events/stream.ts";
 import { readTimestampMs } from "./lists.ts";
 
 type EventsServiceOptions = {

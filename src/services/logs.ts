@@ -1,9 +1,9 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { LogsService } from "../../gen/flowgate/v1/logs_pb.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { readFilter, recordedCases } from "../live/events.ts";
-import type { Journal } from "../live/journal.ts";
-import { formatPosition, parsePosition } from "../live/position.ts";
+import { readFilter, recordedCases } from "../events/events.ts";
+import type { Journal } from "../events/journal.ts";
+import { formatPosition, parsePosition } from "../events/position.ts";
 import type { JournalCursor } from "../store/journal-store.ts";
 import { readPageSize, readTimestampMs } from "./lists.ts";
 

@@ -8,7 +8,7 @@ import type {
 } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import { type NodeState, isFailing } from "../live/node-states.ts";
+import { type NodeState, isFailing } from "../events/node-states.ts";
 import { maxCount } from "../runtime/node-events.ts";
 import { readPageSize } from "./lists.ts";
 

@@ -5,7 +5,7 @@ import { DeploymentType, FlowModuleSchema, OnFailure } from "../../gen/flowgate/
 import { type ProposalSchema, ProposalState as ProposalStateMessage } from "../../gen/flowgate/v1/proposals_pb.ts";
 import { enumValue } from "@flowgate/base/enums";
 import { describeStale } from "../deployments/errors.ts";
-import type { EventInit } from "../live/events.ts";
+import type { EventInit } from "../events/events.ts";
 import { type ProposalClosing, type ProposalEntry, stateOf } from "../store/proposal-store.ts";
 
 /** Converts a proposal, without flows. */

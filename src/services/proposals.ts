@@ -27,7 +27,7 @@ import {
 } from "../deployments/proposal.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError, type Reason } from "@flowgate/flows/errors";
-import type { EventInit } from "../live/events.ts";
+import type { EventInit } from "../events/events.ts";
 import type { Origin } from "../store/audit-store.ts";
 import type { ProposalEntry, ProposalLimits, ProposalStore } from "../store/proposal-store.ts";
 import type { Revision } from "../store/revision.ts";

@@ -1,10 +1,10 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ReplicasService, WatchReplicaResponseSchema } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
-import { eventCases, withoutDebug } from "../live/events.ts";
-import type { EventHub } from "../live/hub.ts";
-import { formatPosition, parsePosition } from "../live/position.ts";
-import { createProof, type ReplicaKeys } from "../live/replicas/proof.ts";
+import { eventCases, withoutDebug } from "../events/events.ts";
+import type { EventHub } from "../events/hub.ts";
+import { formatPosition, parsePosition } from "../events/position.ts";
+import { createProof, type ReplicaKeys } from "../events/replicas/proof.ts";
 
 type ReplicasServiceOptions = {
   readonly hub: EventHub;

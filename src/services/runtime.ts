@@ -10,7 +10,7 @@ import { FlowgateError } from "@flowgate/flows/errors";
 import { type FlowNode, containerIdOf, nameOf, quoteInput } from "@flowgate/flows";
 import { toHealth } from "../health/message.ts";
 import type { HealthMonitor } from "../health/monitor.ts";
-import type { NodeStates } from "../live/node-states.ts";
+import type { NodeStates } from "../events/node-states.ts";
 import type { FlowStats } from "../runtime/flow-stats.ts";
 import { injectNode } from "../runtime/inject-procedure.ts";
 import { isRunnerState, namesOfRunning } from "../runtime/replicas/runs.ts";

@@ -3,7 +3,7 @@ import { LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
 import { createListeners } from "@flowgate/base/listeners";
 import { ErrorWatch } from "../../src/deployments/error-watch.ts";
 import type { AffectedNodes } from "@flowgate/flows/compare";
-import { EventHub } from "../../src/live/hub.ts";
+import { EventHub } from "../../src/events/hub.ts";
 import { type RevisionResult, running } from "../../src/runtime/runtime.ts";
 import { revision } from "../runtime/builders.ts";
 

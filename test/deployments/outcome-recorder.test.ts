@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { createListeners } from "@flowgate/base/listeners";
 import { HealthMonitor } from "../../src/health/monitor.ts";
-import { NodeStates } from "../../src/live/node-states.ts";
+import { NodeStates } from "../../src/events/node-states.ts";
 import type { DeploymentResult, RevisionResult, RuntimeStatus } from "../../src/runtime/runtime.ts";
 import type { Cluster } from "../../src/store/cluster.ts";
 import type { Revision } from "../../src/store/revision.ts";

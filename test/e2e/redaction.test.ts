@@ -2,7 +2,7 @@ import { cp } from "node:fs/promises";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Receiver, openReceiver } from "../live/webhooks/receiver.ts";
+import { type Receiver, openReceiver } from "../events/webhooks/receiver.ts";
 import { type Collector, openCollector } from "../telemetry/collector.ts";
 import { deploy, readRuntime } from "./deploy.ts";
 import { debugNode, endpoint, functionNode } from "./flow-builders.ts";

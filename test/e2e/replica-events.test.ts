@@ -8,7 +8,7 @@ import { createClient, ConnectError } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ReplicasService } from "../../gen/flowgate/replicas/v1/replicas_pb.ts";
-import { deriveReplicaKey, formatAuthorization } from "../../src/live/replicas/proof.ts";
+import { deriveReplicaKey, formatAuthorization } from "../../src/events/replicas/proof.ts";
 import type { Database } from "../postgres/database.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { createDatabase } from "../postgres/postgres.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openReceiver, type Received } from "../live/webhooks/receiver.ts";
+import { openReceiver, type Received } from "../events/webhooks/receiver.ts";
 import { createDatabase } from "../postgres/postgres.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint } from "./flow-builders.ts";

@@ -7,7 +7,7 @@ import { cutText } from "../../src/runtime/node-events.ts";
 import { noRedaction } from "../../src/runtime/redaction.ts";
 import * as contextProcedures from "../../src/runtime/context-procedures.ts";
 import * as editorProcedures from "../../src/runtime/editor-procedures.ts";
-import { Redactor, compileValues } from "../../src/live/redaction/redactor.ts";
+import { Redactor, compileValues } from "../../src/events/redaction/redactor.ts";
 import { injectNode } from "../../src/runtime/inject-procedure.ts";
 import { fixture, revision, runtimeUnderTest } from "./builders.ts";
 import { createDesiredState } from "./desired-state.ts";

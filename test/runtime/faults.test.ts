@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { FlowNode } from "@flowgate/flows";
-import { Redactor, compileValues } from "../../src/live/redaction/redactor.ts";
+import { Redactor, compileValues } from "../../src/events/redaction/redactor.ts";
 import { cutText } from "../../src/runtime/node-events.ts";
 import { noRedaction } from "../../src/runtime/redaction.ts";
 import { describeFault, parseFault } from "../../src/runtime/fault.ts";

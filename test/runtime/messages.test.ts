@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
-import { Redactor, compileValues } from "../../src/live/redaction/redactor.ts";
+import { Redactor, compileValues } from "../../src/events/redaction/redactor.ts";
 import { type FromChild, parseFromChild as parse } from "../../src/runtime/messages.ts";
 import { cutText, createReadText } from "../../src/runtime/node-events.ts";
 

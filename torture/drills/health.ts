@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { deploy, tryDeploy } from "../../test/e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../../test/e2e/flow-builders.ts";
 import { eventually, onBusyMachine, type Service, startService } from "../../test/e2e/service.ts";
-import { openReceiver, type Receiver } from "../../test/live/webhooks/receiver.ts";
+import { openReceiver, type Receiver } from "../../test/events/webhooks/receiver.ts";
 import { openInstallation } from "../../test/postgres/installation.ts";
 import { openServer } from "../../test/postgres/server.ts";
 import type { Context } from "../context.ts";

@@ -1,7 +1,7 @@
 import { type Event, LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
 import { DeploymentOutcome } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { RuntimeState } from "../../../gen/flowgate/v1/settings_pb.ts";
-import type { EventCase } from "../../live/events.ts";
+import type { EventCase } from "../../events/events.ts";
 import { escapeHtml } from "../editor/page.ts";
 
 /** What the editor receives over its websocket. */

@@ -1,5 +1,5 @@
 import { createListeners } from "@flowgate/base/listeners";
-import type { EventHub } from "../../live/hub.ts";
+import type { EventHub } from "../../events/hub.ts";
 import type { Palette, SetInfo } from "../palette/palette.ts";
 import type { CommsMessage } from "./messages.ts";
 

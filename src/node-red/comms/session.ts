@@ -7,8 +7,8 @@ import { clientKeyOf, type Peer, type Principal, peerKey, principalKey } from ".
 import type { OpenCalls } from "../../auth/open-calls.ts";
 import { allows } from "../../auth/permissions.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import type { EventCase } from "../../live/events.ts";
-import type { JoinedFeed } from "../../live/feed.ts";
+import type { EventCase } from "../../events/events.ts";
+import type { JoinedFeed } from "../../events/feed.ts";
 import type { Origin } from "../../store/audit-store.ts";
 import {
   type CommsMessage,

@@ -7,7 +7,7 @@ import { OpenCalls } from "../../../src/auth/open-calls.ts";
 import { Authenticator } from "../../../src/auth/authenticator.ts";
 import type { AdminAuth } from "../../../src/auth/accounts.ts";
 import { createLimiter } from "../../../src/auth/limiter.ts";
-import { EventHub } from "../../../src/live/hub.ts";
+import { EventHub } from "../../../src/events/hub.ts";
 import { serveComms } from "../../../src/node-red/comms/server.ts";
 import type { CommsMessage } from "../../../src/node-red/comms/messages.ts";
 import { createMemoryAttempts } from "../../../src/store/login-attempts.ts";

@@ -189,7 +189,7 @@ type RedactionThread = AsyncDisposable & {
 function openRedactionThread(log: Logger): RedactionThread {
   const thread: Thread<RedactionCall, RedactionReply> = openThread({
     name: "flowgate redaction",
-    entry: programFile("live/redaction/thread"),
+    entry: programFile("events/redaction/thread"),
     data: undefined,
     onUnexpectedExit: (err) => log.error({ err }, "the thread that redacts texts exited"),
   });

@@ -1,8 +1,8 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { type Event, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { EventHub } from "../../src/live/hub.ts";
-import { type Journal, openJournal } from "../../src/live/journal.ts";
+import { EventHub } from "../../src/events/hub.ts";
+import { type Journal, openJournal } from "../../src/events/journal.ts";
 import type { JournalEntry, JournalQuery, JournalStore } from "../../src/store/journal-store.ts";
 
 /** A store in memory that fails while `isFull`. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createTargetPolicy, isPublic, isTargetEntry } from "../../../src/live/webhooks/target-policy.ts";
+import { createTargetPolicy, isPublic, isTargetEntry } from "../../../src/events/webhooks/target-policy.ts";
 
 test.each([
   "0.0.0.0",

@@ -5,17 +5,17 @@ import { createHmac } from "node:crypto";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
-import { EventHub } from "../../../src/live/hub.ts";
-import { openJournal } from "../../../src/live/journal.ts";
+import { EventHub } from "../../../src/events/hub.ts";
+import { openJournal } from "../../../src/events/journal.ts";
 import {
   type DeliveryOutcome,
   type DeliveryTimes,
   WebhookDelivery,
   type WebhookTarget,
-} from "../../../src/live/webhooks/delivery.ts";
-import { sendWebhook } from "../../../src/live/webhooks/send.ts";
-import { parseSecret } from "../../../src/live/webhooks/signature.ts";
-import { createTargetPolicy } from "../../../src/live/webhooks/target-policy.ts";
+} from "../../../src/events/webhooks/delivery.ts";
+import { sendWebhook } from "../../../src/events/webhooks/send.ts";
+import { parseSecret } from "../../../src/events/webhooks/signature.ts";
+import { createTargetPolicy } from "../../../src/events/webhooks/target-policy.ts";
 import { JournalDatabase } from "../../../src/store/sqlite/journal-database.ts";
 import { openReceiver, type Received, type Receiver } from "./receiver.ts";
 

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
-import { Redactor, compileValues, valuesOf } from "../../../src/live/redaction/redactor.ts";
+import { Redactor, compileValues, valuesOf } from "../../../src/events/redaction/redactor.ts";
 import { credentials } from "../../runtime/builders.ts";
 
 function redactorOf(...sets: readonly Readonly<Record<string, Readonly<Record<string, string>>>>[]): Redactor {

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { syncBuiltinESMExports } from "node:module";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, test, vi } from "vitest";
-import { sendWebhook } from "../../../src/live/webhooks/send.ts";
-import { createTargetPolicy, type TargetAccess } from "../../../src/live/webhooks/target-policy.ts";
+import { sendWebhook } from "../../../src/events/webhooks/send.ts";
+import { createTargetPolicy, type TargetAccess } from "../../../src/events/webhooks/target-policy.ts";
 import { openReceiver } from "./receiver.ts";
 
 const loopback: TargetAccess = { allow: ["127.0.0.0/8"], deny: [] };

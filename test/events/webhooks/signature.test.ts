@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseSecret, signedHeaders } from "../../../src/live/webhooks/signature.ts";
+import { parseSecret, signedHeaders } from "../../../src/events/webhooks/signature.ts";
 
 test("a request has the signature of the example of Standard Webhooks", () => {
   const key = parseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");

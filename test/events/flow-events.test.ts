@@ -1,8 +1,8 @@
 import { expect, test, vi } from "vitest";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Event, EventSchema, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { FlowEvents, type FlowEventsOptions } from "../../src/live/flow-events.ts";
-import { EventHub } from "../../src/live/hub.ts";
+import { FlowEvents, type FlowEventsOptions } from "../../src/events/flow-events.ts";
+import { EventHub } from "../../src/events/hub.ts";
 import type { NodeEvent } from "../../src/runtime/node-events.ts";
 
 function start(options: Partial<FlowEventsOptions> = {}) {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { type Event, LogLevel } from "../../gen/flowgate/v1/events_pb.ts";
-import { eventCases, type EventFilter, type EventInit } from "../../src/live/events.ts";
-import { EventHub, type EventHubOptions } from "../../src/live/hub.ts";
-import { parsePosition, positionBefore } from "../../src/live/position.ts";
-import type { EventStream } from "../../src/live/stream.ts";
+import { eventCases, type EventFilter, type EventInit } from "../../src/events/events.ts";
+import { EventHub, type EventHubOptions } from "../../src/events/hub.ts";
+import { parsePosition, positionBefore } from "../../src/events/position.ts";
+import type { EventStream } from "../../src/events/stream.ts";
 
 const all: EventFilter = { cases: eventCases };
 

@@ -1,12 +1,12 @@
 import type { Logger } from "pino";
 import { DeploymentEvents } from "../deployments/deployment-events.ts";
 import { FlowgateError } from "@flowgate/flows/errors";
-import type { JoinedFeed } from "../live/feed.ts";
-import { FlowEvents } from "../live/flow-events.ts";
-import { EventHub } from "../live/hub.ts";
-import { type Journal, createNoJournal, openJournal } from "../live/journal.ts";
-import { openSecrets } from "../live/redaction/secrets.ts";
-import { publishRuntimeStates } from "../live/runtime-events.ts";
+import type { JoinedFeed } from "../events/feed.ts";
+import { FlowEvents } from "../events/flow-events.ts";
+import { EventHub } from "../events/hub.ts";
+import { type Journal, createNoJournal, openJournal } from "../events/journal.ts";
+import { openSecrets } from "../events/redaction/secrets.ts";
+import { publishRuntimeStates } from "../events/runtime-events.ts";
 import type { Options } from "../options/parse.ts";
 import type { LogEntry } from "../runtime/messages.ts";
 import type { NodeObserver } from "../runtime/node-events.ts";

@@ -4,10 +4,10 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { ReplicasService } from "../../../gen/flowgate/replicas/v1/replicas_pb.ts";
 import { type Event, LogLevel } from "../../../gen/flowgate/v1/events_pb.ts";
-import { eventCases } from "../../../src/live/events.ts";
-import { EventHub } from "../../../src/live/hub.ts";
-import { parsePosition } from "../../../src/live/position.ts";
-import { ReplicaView } from "../../../src/live/replicas/view.ts";
+import { eventCases } from "../../../src/events/events.ts";
+import { EventHub } from "../../../src/events/hub.ts";
+import { parsePosition } from "../../../src/events/position.ts";
+import { ReplicaView } from "../../../src/events/replicas/view.ts";
 import { replicasService } from "../../../src/services/replicas.ts";
 import type { Replica } from "../../../src/store/cluster.ts";
 

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { Redactor, compileValues, valuesOf } from "../../../src/live/redaction/redactor.ts";
-import { type Secrets, openSecrets } from "../../../src/live/redaction/secrets.ts";
+import { Redactor, compileValues, valuesOf } from "../../../src/events/redaction/redactor.ts";
+import { type Secrets, openSecrets } from "../../../src/events/redaction/secrets.ts";
 import type { CredentialSets } from "@flowgate/flows";
 import { createListeners } from "@flowgate/base/listeners";
 import type { RevisionEvent } from "../../../src/store/flow-store.ts";

@@ -40,7 +40,9 @@ test.each([
 
 test("docs/internals.md lists each file that uses an internal of Node.js or Node-RED, and no others", async () => {
   const page = await readFile(join(root, "docs/internals.md"), "utf8");
-  const listed = [...page.matchAll(/\]\(\.\.\/((?:src|packages\/[\w-]+\/src)\/[^)]+\.ts)\)/g)].map(([, file = ""]) => file);
+  const listed = [...page.matchAll(/\]\(\.\.\/((?:src|packages\/[\w-]+\/src)\/[^)]+\.ts)\)/g)].map(
+    ([, file = ""]) => file,
+  );
   const found: string[] = [];
   for await (const file of glob(["src/**/*.ts", "packages/*/src/**/*.ts"], { cwd: root })) {
     if (!formats.has(file) && usesInternals(await readFile(join(root, file), "utf8"))) {

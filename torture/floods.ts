@@ -38,10 +38,25 @@ const same = (frames: Buffer): Flood["next"] => {
 const streamOf = (at: number): number => 2 * at + 1;
 const ending = flag.endStream | flag.endHeaders;
 
+/** These cost the service less than calls of the same size, and it keeps nothing of them: their connections stay open. */
+const harmless: Readonly<Record<string, Flood>> = {
+  "HTTP/2 WINDOW_UPDATE": { open: openRaw2, next: same(frame(type.windowUpdate, 0, 0, uint32(1))) },
+  "HTTP/2 padding": {
+    open: openRaw2,
+    first: post(1),
+    next: same(frame(type.data, flag.padded, 1, Buffer.concat([Buffer.from([20]), Buffer.alloc(20)]))),
+  },
+  "HTTP/2 headers of too many fields": {
+    open: openRaw2,
+    next: (at) =>
+      repeat(20, (each) => frame(type.headers, ending, streamOf(20 * at + each), headerBlock("GET", manyFields))),
+  },
+};
+const manyFields = Array.from({ length: 200 }, () => ["x", "y"] as const);
+
 const fast: Readonly<Record<string, Flood>> = {
   "HTTP/2 PING": { open: openRaw2, next: same(frame(type.ping, 0, 0, Buffer.alloc(8))) },
   "HTTP/2 SETTINGS": { open: openRaw2, next: same(frame(type.settings, 0, 0)) },
-  "HTTP/2 WINDOW_UPDATE": { open: openRaw2, next: same(frame(type.windowUpdate, 0, 0, uint32(1))) },
   "HTTP/2 PRIORITY": {
     open: openRaw2,
     next: same(frame(type.priority, 0, 1, Buffer.from([0, 0, 0, 0, 1]))),
@@ -124,8 +139,9 @@ const slow: Readonly<Record<string, Flood>> = {
   "a connection without a request": { open: openRaw, everyMs: 40, next: () => "" },
 };
 
-export const floods: Readonly<Record<string, Flood>> = { ...fast, ...slow };
+export const floods: Readonly<Record<string, Flood>> = { ...fast, ...slow, ...harmless };
 export const fastFloods: readonly string[] = Object.keys(fast);
+export const harmlessFloods: readonly string[] = Object.keys(harmless);
 export const slowFloods: readonly string[] = Object.keys(slow);
 
 export type FloodOutcome = {

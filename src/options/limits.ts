@@ -58,19 +58,6 @@ const connectionLimits = {
   minBytesPerSecond: wholeNumber(0, 1_000_000)
     .default(listenerDefaults.minBytesPerSecond)
     .describe("Minimum throughput, averaged over `stallTimeoutMs`. 0: any progress within that time is sufficient."),
-  resetsPerSecond: wholeNumber(1, 1_000_000)
-    .default(listenerDefaults.resetsPerSecond)
-    .describe(
-      "Maximum rate of HTTP/2 streams reset by the client, with bursts of ten times as many. Exceeding this limit or one of the next two closes the connection.",
-    ),
-  invalidFrames: wholeNumber(1, 1_000_000)
-    .default(listenerDefaults.invalidFrames)
-    .describe("Maximum number of invalid HTTP/2 frames on a connection, such as empty DATA frames."),
-  overheadBytesPerSecond: wholeNumber(1, 1_000_000_000)
-    .default(listenerDefaults.overheadBytesPerSecond)
-    .describe(
-      "Maximum rate of received HTTP/2 bytes that belong to no call (PING, SETTINGS, WINDOW_UPDATE, padding), with bursts of one minute's worth.",
-    ),
   connectionAgeMs: milliseconds
     .optional()
     .describe(

@@ -16,7 +16,6 @@ export type Http2Connection = Http2ConnectionContext & {
   readonly isSecure: boolean;
   readonly startMs: number;
   readonly exchanges: Set<Http2Exchange>;
-  readonly controlFrames: ControlFrameBudget;
   readonly response: ThroughputWindow;
   /** Whether the client has sent its initial SETTINGS (RFC 9113, section 3.4). */
   hasClientSettings: boolean;
@@ -33,11 +32,9 @@ export function createHttp2Connection(
   session: http2.ServerHttp2Session,
   socket: Socket,
   origin: AcceptedConnection,
-  controlBytesPerSecond: number,
 ): Http2Connection {
   const { socket: accepted } = origin;
   const nowMs = performance.now();
-  const controlFrames = new ControlFrameBudget(controlBytesPerSecond, accepted.bytesRead, nowMs);
   const connection: Http2Connection = {
     session,
     socket,
@@ -46,21 +43,16 @@ export function createHttp2Connection(
     isSecure: socket !== accepted,
     startMs: nowMs,
     exchanges: new Set(),
-    controlFrames,
     response: { startMs: nowMs, bytes: 0 },
     hasClientSettings: false,
     lastStreamId: 0,
     busyMs: nowMs,
     headerMs: undefined,
     retired: undefined,
-    received: (bytes) => controlFrames.addBody(bytes),
     closed(exchange) {
       connection.exchanges.delete(exchange);
       origin.table.becameIdle(origin);
       connection.busyMs = performance.now();
-      if (exchange.hasBody() && !exchange.stream.readableEnded) {
-        controlFrames.addUnreadBody();
-      }
     },
   };
   origin.calls = connection.exchanges;
@@ -146,70 +138,4 @@ export function canSendShutdownNotice(listening: Server): boolean {
 function descriptorOf(connection: Socket | Server): number {
   const { _handle: handle } = connection as { readonly _handle?: { readonly fd?: unknown } | null };
   return typeof handle?.fd === "number" ? handle.fd : -1;
-}
-
-/** The budget of a new connection, in seconds of its refill rate. */
-const burstSeconds = 60;
-
-/** Allowance for each body chunk or header block: HTTP/2 frame headers and TLS records. */
-const framingBytes = 64;
-
-/** Allowance for each header field: its lengths and indices. */
-const fieldBytes = 8;
-
-/** Allowance for the part of a body that was in transit when the service responded without reading it. */
-const inTransitBytes = 64 * 1024;
-
-/** Allowance for what a client sends while it receives: WINDOW_UPDATE and acknowledgements, per byte sent to it. */
-const receiptRatio = 1 / 16;
-
-/**
- * Limits the bytes of a connection that belong to no call: a token bucket that holds up to `burstSeconds` of
- * `bytesPerSecond`. This covers every kind of HTTP/2 frame that costs work without carrying a message, since all
- * received bytes that headers and bodies do not account for are charged.
- */
-class ControlFrameBudget {
-  readonly #bytesPerSecond: number;
-  readonly #maxBytes: number;
-  #remainingBytes: number;
-  #accountedBytes = 0;
-  #previous: { readonly receivedBytes: number; readonly sentBytes: number; readonly nowMs: number };
-
-  constructor(bytesPerSecond: number, receivedBytes: number, nowMs: number) {
-    this.#bytesPerSecond = bytesPerSecond;
-    this.#maxBytes = bytesPerSecond * burstSeconds;
-    this.#remainingBytes = this.#maxBytes;
-    this.#previous = { receivedBytes, sentBytes: 0, nowMs };
-  }
-
-  /** Counts a header block; `fields` are names and values in turn. */
-  addHeader(fields: readonly string[]): void {
-    this.#accountedBytes += framingBytes;
-    for (const text of fields) {
-      this.#accountedBytes += text.length + fieldBytes;
-    }
-  }
-
-  /** Counts a chunk of a body. */
-  addBody(bytes: number): void {
-    this.#accountedBytes += bytes + framingBytes;
-  }
-
-  /** Counts a call that ended before its body did. */
-  addUnreadBody(): void {
-    this.#accountedBytes += inTransitBytes;
-  }
-
-  /** Whether the budget is exceeded. Both byte counts are totals of the connection. */
-  isExhausted(receivedBytes: number, sentBytes: number, nowMs: number): boolean {
-    const previous = this.#previous;
-    this.#accountedBytes += (sentBytes - previous.sentBytes) * receiptRatio;
-    // Negative if a body is read later than it was received.
-    const overheadBytes = receivedBytes - previous.receivedBytes - this.#accountedBytes;
-    const refillBytes = ((nowMs - previous.nowMs) / 1_000) * this.#bytesPerSecond;
-    this.#remainingBytes = Math.min(this.#maxBytes, this.#remainingBytes - overheadBytes + refillBytes);
-    this.#previous = { receivedBytes, sentBytes, nowMs };
-    this.#accountedBytes = 0;
-    return this.#remainingBytes < 0;
-  }
 }

@@ -16,8 +16,6 @@ export const http2Errors = { internalError: 0x2, cancel: 0x8, enhanceYourCalm: 0
 export interface Http2ConnectionContext {
   readonly socket: Socket;
   readonly origin: AcceptedConnection;
-  /** Called for each chunk of a body that is read. */
-  received(bytes: number): void;
   /** Called when the stream is closed. */
   closed(exchange: Http2Exchange): void;
 }
@@ -155,7 +153,6 @@ export class Http2Exchange implements Exchange {
 
   readonly #count = (chunk: Uint8Array): void => {
     this.bodyBytes += chunk.length;
-    this.#connection.received(chunk.length);
   };
 
   #continue(): void {

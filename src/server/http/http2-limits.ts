@@ -19,7 +19,7 @@ export function createHttp2Limits(options: ListenerOptions): CheckHttp2Connectio
       return;
     }
     const { sentBytes, unsentBytes } = readSocketProgress(accepted);
-    const exceeded = exceededLimit(connection, sentBytes, nowMs, options);
+    const exceeded = exceededLimit(connection, nowMs, options);
     if (exceeded !== undefined) {
       destroySession(exceeded, socket, connection, options);
       return;
@@ -59,17 +59,9 @@ export function createHttp2Limits(options: ListenerOptions): CheckHttp2Connectio
 /** The limit that the connection as a whole exceeds, if any. */
 function exceededLimit(
   connection: Http2Connection,
-  sentBytes: number,
   nowMs: number,
   options: ListenerOptions,
 ): keyof ListenerLimits | undefined {
-  let unreadBytes = 0;
-  for (const { stream } of connection.exchanges) {
-    unreadBytes += stream.readableLength;
-  }
-  if (connection.controlFrames.isExhausted(connection.accepted.bytesRead - unreadBytes, sentBytes, nowMs)) {
-    return "overheadBytesPerSecond";
-  }
   if (!connection.hasClientSettings && nowMs - connection.startMs > options.firstByteTimeoutMs) {
     return "firstByteTimeoutMs";
   }

@@ -51,7 +51,7 @@ export class Http2 implements HttpProtocol {
 
   #open(session: http2.ServerHttp2Session, socket: Socket, origin: AcceptedConnection): void {
     const handler = this.#handler;
-    const connection = createHttp2Connection(session, socket, origin, this.#options.overheadBytesPerSecond);
+    const connection = createHttp2Connection(session, socket, origin);
     this.#connections.set(socket, connection);
     socket.once("close", () => this.#connections.delete(socket));
     session.once("close", () => {
@@ -66,7 +66,6 @@ export class Http2 implements HttpProtocol {
       const exchange = new Http2Exchange(stream, headers, rawHeaders, connection);
       connection.lastStreamId = stream.id ?? connection.lastStreamId;
       connection.exchanges.add(exchange);
-      connection.controlFrames.addHeader(rawHeaders);
       handler(
         exchange,
         exchange.method === "CONNECT"
@@ -93,14 +92,7 @@ function createNodeServer(options: ListenerOptions): http2.Http2Server {
     maxHeaderListPairs: options.headerFields,
     // In MB. Node's default of 10 ends a session that carries some thousands of streams.
     maxSessionMemory: 100,
-    // Resets by the client. Resets by the server are few as well: most stream errors end the session, and the others
-    // count as invalid frames.
-    streamResetRate: options.resetsPerSecond,
-    streamResetBurst: 10 * options.resetsPerSecond,
-    maxSessionInvalidFrames: options.invalidFrames,
-    // Streams opened beyond maxConcurrentStreams.
-    maxSessionRejectedStreams: 100,
-    maxSettings: 32,
+    // Node's defaults limit resets, invalid frames, rejected streams and settings (docs/decisions.md).
   });
 }
 

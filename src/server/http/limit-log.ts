@@ -13,7 +13,6 @@ export const connectionEndingLimits = [
   "idleTimeoutMs",
   "stallTimeoutMs",
   "anonymousStallTimeoutMs",
-  "overheadBytesPerSecond",
   "connectionAgeMs",
 ] as const satisfies readonly (keyof ListenerLimits)[];
 

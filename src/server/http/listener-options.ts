@@ -29,15 +29,6 @@ export type ListenerLimits = {
   anonymousStallTimeoutMs: number;
   /** 0: one byte per `stallTimeoutMs` is enough. */
   minBytesPerSecond: number;
-  /** Average rate at which a client may reset HTTP/2 streams; a burst may have ten times as many. */
-  resetsPerSecond: number;
-  /** Invalid HTTP/2 frames of a connection, including empty DATA frames. */
-  invalidFrames: number;
-  /**
-   * Average rate of bytes on an HTTP/2 connection that are neither header nor body: PING, SETTINGS, PRIORITY,
-   * WINDOW_UPDATE, padding, rejected headers. A burst may have as many as a minute allows.
-   */
-  overheadBytesPerSecond: number;
   /** Age at which a connection stops taking new calls, varied randomly by ±10 %. undefined: never. */
   connectionAgeMs: number | undefined;
 };
@@ -78,9 +69,6 @@ export const listenerDefaults: ListenerOptions = {
   stallTimeoutMs: 30_000,
   anonymousStallTimeoutMs: 5_000,
   minBytesPerSecond: 240,
-  resetsPerSecond: 100,
-  invalidFrames: 1_000,
-  overheadBytesPerSecond: 64 * 1024,
   connectionAgeMs: undefined,
   isUnixSocket: false,
   drainSignal: new AbortController().signal,

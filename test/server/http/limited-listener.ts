@@ -54,9 +54,6 @@ const noLimits: Partial<ListenerOptions> = {
   stallTimeoutMs: 600_000,
   anonymousStallTimeoutMs: 600_000,
   minBytesPerSecond: 0,
-  resetsPerSecond: 1_000_000,
-  invalidFrames: 1_000_000,
-  overheadBytesPerSecond: 1_000_000_000,
   closeGraceMs: 50,
 };
 

@@ -16,7 +16,6 @@ export type TokenIssuer = {
   readonly name: string;
   /** The claim `iss`. */
   readonly issuer: string;
-  /** What the claim `aud` must contain. */
   readonly audience: string;
   /** Where its keys are: one of the two is set. */
   readonly jwksUrl?: string | undefined;
@@ -27,11 +26,9 @@ export type TokenIssuer = {
   readonly clockSkewSeconds: number;
   /** The permissions of a caller are those of all rules that match. */
   readonly rules: readonly ClaimRule[];
-  /** Absent: people can't sign in at this issuer. */
   readonly signIn?: OpenIdClient | undefined;
 };
 
-/** How this service is registered at an issuer, as a client of OpenID Connect. */
 export type OpenIdClient = {
   readonly clientId: string;
   /** One of the two, or none: a public client. */
@@ -44,7 +41,6 @@ export type OpenIdClient = {
   readonly parameters: Readonly<Record<string, string>>;
 };
 
-/** The sessions of browsers. */
 export type SignInSettings = {
   /** The origin at which browsers reach this service. Absent: that of each request, if others can't read or change it on its way. */
   readonly url?: string | undefined;
@@ -67,7 +63,6 @@ export type AdminAuth = {
   readonly signIn?: SignInSettings | undefined;
   /** Permissions of requests without a token. */
   readonly default?: { readonly permissions: readonly string[] } | undefined;
-  /** The accepted values of `client_id`. */
   readonly clientIds: readonly string[];
   readonly tokenLifetimeSeconds: number;
   /** The number of named tokens of a user that have not expired. */
@@ -114,7 +109,6 @@ export class Accounts {
   }
 }
 
-/** The permissions of a workload. */
 export type IdentityRule = {
   /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in `/*`. */
   readonly id: string;

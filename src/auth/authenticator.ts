@@ -39,15 +39,11 @@ export type AuthenticatorOptions = {
   readonly tokens: Tokens;
   readonly uses: TokenUses;
   readonly audit: AuditRecorder;
-  /** All known permissions. */
   readonly permissions: ReadonlySet<string>;
   /** Defaults to the built-in ones. */
   readonly roles?: Roles | undefined;
-  /** Authenticates JWTs. Absent: there are no issuers. */
   readonly issuers?: JwtAuthenticator | undefined;
-  /** The sessions of browsers. Absent: there are none. */
   readonly sessions?: Pick<Sessions, "principalOf" | "isValid"> | undefined;
-  /** The permissions of workloads. Absent: workloads are not identified. */
   readonly identities?: readonly IdentityRule[] | undefined;
   readonly limiter: Limiter;
   readonly now?: () => number;
@@ -87,12 +83,10 @@ export class Authenticator {
     this.#users = adminAuth && this.#createUsers({ adminAuth, issuers, roles });
   }
 
-  /** Whether there are users, who can get a token. */
   get issuesTokens(): boolean {
     return this.#users?.verifyLogin !== undefined;
   }
 
-  /** Whether there are tokens or sessions in the store. */
   get storesTokens(): boolean {
     return this.issuesTokens || this.#options.sessions !== undefined;
   }

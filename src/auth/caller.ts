@@ -4,11 +4,9 @@ import { ipv6Groups, mappedIPv4 } from "@flowgate/base/addresses";
 import type { Caller } from "@flowgate/base/shared-threads";
 import type { Origin } from "../store/audit-store.ts";
 
-/** The caller and its effective permissions. */
 export type Principal = {
   /** undefined: the caller is not authenticated. */
   readonly username: string | undefined;
-  /** The access token; undefined if the caller has none. */
   readonly token?: Origin["token"];
   /** The user's permissions, restricted to the token's scope: "*", "read", or names such as "flows.write". */
   readonly permissions: readonly string[];
@@ -22,7 +20,6 @@ export const principalKey = createContextKey<Principal>(
 
 /** The client of a call. Set by the server. */
 export type Peer = {
-  /** The client's IP address; behind a trusted proxy, the forwarded one. */
   readonly address: string;
   /** The request target, with the query. Absent: to be read from the URL of the call. */
   readonly target?: string;
@@ -59,7 +56,6 @@ export type Peer = {
   authenticated?(): void;
 };
 
-/** The session in the cookie of a request. */
 export interface BrowserSession {
   readonly value: string;
   /**

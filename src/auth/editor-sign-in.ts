@@ -12,7 +12,6 @@ export type EditorSignInOptions = {
   readonly signInOrigin: string;
   /** The origin at which browsers reach Node-RED's editor. */
   readonly url: string;
-  /** Encrypts what the editor sends to the sign-in. */
   readonly sealer: Sealer;
   readonly sessions: Sessions;
   readonly tokens: Tokens;
@@ -39,12 +38,10 @@ export class EditorSignIn {
     this.#options = options;
   }
 
-  /** The origin at which browsers reach the editor. */
   get url(): string {
     return this.#options.url;
   }
 
-  /** The names of the issuers at which people can sign in. */
   get issuers(): readonly string[] {
     return [...this.#options.sessions.providers.keys()];
   }

@@ -62,7 +62,6 @@ function admitReplica({ requestHeader, values }: GatedRequest, findReplica: Find
   values.set(principalKey, { username: `replica ${id}`, permissions: [] });
 }
 
-/** The properties of a call, or of another request, that the gate reads. */
 type GatedRequest = Pick<HandlerContext, "url" | "requestHeader" | "values">;
 
 export type PermissionCheck = (request: GatedRequest) => void | Promise<void>;

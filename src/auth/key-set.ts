@@ -38,7 +38,6 @@ export async function openKeySet(options: KeySetOptions): Promise<KeySet> {
  * use.
  */
 export class KeySet implements Disposable {
-  /** Incremented when the keys have changed. */
   version = 0;
   readonly #options: KeySetOptions;
   readonly #closing = new AbortController();

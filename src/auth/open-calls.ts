@@ -14,7 +14,6 @@ type OpenCallsOptions = {
   readonly now?: () => number;
 };
 
-/** What authenticates a call. */
 type Credentials = { readonly authorization: string | null; readonly session: string | undefined };
 
 type OpenCall = {
@@ -23,7 +22,6 @@ type OpenCall = {
   readonly end: (error: FlowgateError) => void;
 };
 
-/** The calls with the same credentials. */
 type Calls = {
   readonly credentials: Credentials;
   readonly open: Set<OpenCall>;

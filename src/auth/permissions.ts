@@ -116,7 +116,6 @@ export function isPermission(name: string, known: ReadonlySet<string>): boolean 
   return name === "*" || name === "read" || known.has(name) || parseOnTab(name) !== undefined;
 }
 
-/** For error messages. */
 export function listNames({ permissions, roles }: KnownNames): string {
   return ["*", "read", ...permissions, "flows.write@tab:LABEL", ...roles.keys()].join(", ");
 }

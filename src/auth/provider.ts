@@ -9,7 +9,6 @@ import { invalidToken } from "./errors.ts";
 /** What a browser has to send back to complete a sign-in that it has begun. */
 export type Challenge = { readonly state: string; readonly nonce: string; readonly verifier: string };
 
-/** The response of the token endpoint. */
 export type ProviderTokens = {
   /** Refreshes may leave it out. Its signature is not verified. */
   readonly idToken: string | undefined;

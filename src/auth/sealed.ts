@@ -2,7 +2,6 @@ import { hkdfSync } from "node:crypto";
 import { seal, unseal } from "@flowgate/base/seal";
 import type { CredentialKeys } from "../store/credential-keys.ts";
 
-/** Encrypts what browsers keep during a sign-in, which is valid for minutes. */
 export class Sealer {
   readonly #keys: Pick<CredentialKeys, "current" | "all">;
 

@@ -2,7 +2,6 @@ import type { JWTPayload } from "jose";
 
 /** What the store keeps of the session of someone who has signed in at an issuer. */
 export type SessionData = {
-  /** The name of the issuer. */
   readonly issuer: string;
   readonly idToken: string;
   readonly refreshToken?: string | undefined;

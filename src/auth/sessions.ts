@@ -50,7 +50,6 @@ export class Sessions {
     this.#options = options;
   }
 
-  /** The issuers at which people can sign in, by name. */
   get providers(): ReadonlyMap<string, Provider> {
     return this.#providers;
   }

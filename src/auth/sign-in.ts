@@ -30,10 +30,8 @@ export type SignInOptions = {
   readonly now: () => number;
 };
 
-/** Who signs in. Failed attempts are counted per address. */
 type Client = { readonly origin: Origin; readonly kind: ClientKind };
 
-/** A session that has begun, for the cookie of a browser. */
 type NewSession = { readonly value: string; readonly maxAgeSeconds: number };
 
 /** Where a browser continues: at a page of this service, or in Node-RED's editor, which has sent it with this request. */
@@ -66,17 +64,14 @@ export class SignIn {
     this.#options = options;
   }
 
-  /** The names of the issuers at which people can sign in. */
   get issuers(): readonly string[] {
     return [...this.#options.sessions.providers.keys()];
   }
 
-  /** Whether users can sign in with a password. */
   get takesPasswords(): boolean {
     return this.#options.authenticator.issuesTokens;
   }
 
-  /** Whether there is anyone who can sign in, which changes with the configured users. */
   get isPossible(): boolean {
     return this.takesPasswords || this.#options.sessions.providers.size > 0;
   }

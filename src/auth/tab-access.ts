@@ -3,7 +3,6 @@ import type { FlowgateError } from "@flowgate/flows/errors";
 import { insufficientTabs } from "./errors.ts";
 import { tabsOf } from "./permissions.ts";
 
-/** A part of the flows that a deployment changes. */
 export type Changed = {
   readonly id: string;
   readonly kind: "tab" | "subflow" | "global";
@@ -54,7 +53,6 @@ export function listParts(parts: readonly string[]): string {
   );
 }
 
-/** For messages. */
 export function describePart({ id, kind, labels }: Changed): string {
   if (kind === "global") {
     return "nodes outside of tabs";

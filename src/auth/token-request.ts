@@ -5,7 +5,6 @@ import type { ClientKind } from "./caller.ts";
 import { tokenError } from "./errors.ts";
 import { type KnownNames, listNames, maxScopeChars, parseScope } from "./permissions.ts";
 
-/** The parameters of IssueToken. */
 export type TokenRequest = {
   /** Empty if the client sends it by HTTP Basic authentication. */
   readonly clientId: string;
@@ -16,7 +15,6 @@ export type TokenRequest = {
   readonly password: string;
 };
 
-/** The client that requests a token. */
 export type TokenPeer = {
   /** Failed attempts are counted per address. */
   readonly origin: Origin;
@@ -28,7 +26,6 @@ export type TokenPeer = {
   readonly audience?: Audience;
 };
 
-/** The response. */
 export type IssuedToken = {
   readonly accessToken: string;
   /** Lifetime in seconds. */

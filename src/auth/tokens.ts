@@ -19,7 +19,6 @@ type PreparedToken = {
   readonly lifetimeSeconds: number;
 };
 
-/** Checks a request for a named token of the caller. */
 export function prepareNamedToken(
   { name, scope: requestedScope, expiresIn }: NamedTokenRequest,
   { permissions }: Principal,
@@ -71,7 +70,6 @@ type NewTokenFields = Omit<StoredToken, "id" | "hash" | "createdAtMs" | "expires
   readonly lifetimeSeconds: number;
 };
 
-/** Creates an access token, and what is stored of it. */
 export function createNewToken(
   nowMs: number,
   { lifetimeSeconds, ...fields }: NewTokenFields,
@@ -88,14 +86,12 @@ export function createNewToken(
   return { accessToken, token };
 }
 
-/** The entry of the audit log about a named token. */
 export function creation({ id, name, scope, expiresAtMs }: StoredToken, origin: Origin): AuditRecord {
   const expiry = new Date(expiresAtMs).toISOString();
   const detail = `${JSON.stringify(name)}, scope ${scope}, expires ${expiry}`;
   return { kind: "token_created", origin, subject: id, detail };
 }
 
-/** The audit entry of the revocation of one token. */
 export function revocation({ id, username }: StoredToken, origin: Origin) {
   return { kind: "token_revoked", origin, subject: id, detail: `a token of ${username}` } as const;
 }

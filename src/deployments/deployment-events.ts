@@ -16,7 +16,6 @@ type DeploymentEventsOptions = {
   readonly log: Logger;
 };
 
-/** What an event has of a revision. */
 type Published = Pick<RevisionEntry, "rev" | "parent" | "by" | "token" | "message" | "deploymentType" | "outcome">;
 
 /** Publishes the revisions that this process commits, and the outcomes that it records. Disposing ends the former. */
@@ -48,7 +47,6 @@ export class DeploymentEvents implements Disposable {
     this.#enqueue(() => this.#restore());
   }
 
-  /** An outcome was recorded. */
   recorded(entry: RevisionEntry): void {
     this.#enqueue(async () => this.#publish(entry));
   }

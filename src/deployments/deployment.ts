@@ -19,7 +19,6 @@ export type Conditions = {
   evaluate(active: Revision): string | undefined;
 };
 
-/** The circumstances of a deployment. */
 export type DeploymentCall = {
   readonly origin: Origin;
   /** Callers with different sources take turns. */
@@ -52,7 +51,6 @@ export type DeploymentCall = {
   readonly startMs: number;
 };
 
-/** The content of a new revision. */
 export type RevisionContent = {
   readonly flows: FlowsDocument;
   readonly credentials: CredentialSets;
@@ -60,7 +58,6 @@ export type RevisionContent = {
   readonly submitted?: SubmittedCredentials | undefined;
   /** The earlier revision that has this content. Its modules are installed with it. */
   readonly restoredRev?: string | undefined;
-  /** The comment, unless the call has one. */
   readonly message?: string | undefined;
   /** The modules that have to be installed for this content. */
   readonly modules?: readonly WantedModule[] | undefined;
@@ -68,7 +65,6 @@ export type RevisionContent = {
   readonly deploymentType?: DeploymentType | undefined;
 };
 
-/** A change of the active flows. */
 export type Change = {
   readonly cause: RevisionCause;
   readonly deploymentType: DeploymentType;
@@ -93,7 +89,6 @@ export type CommitOptions = {
   readonly modules: Pick<ModuleSets, "commit">;
 };
 
-/** The revision that a change makes. */
 export function toDraft(
   change: Change,
   {

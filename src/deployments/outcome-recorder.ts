@@ -14,7 +14,6 @@ export type Settlement = Omit<DeploymentResult, "outcome"> & {
   readonly rev: string;
 };
 
-/** Records the outcomes of revisions. */
 export interface OutcomeRecorder extends Disposable {
   /**
    * Records that the flows of the active revision are stopped, unless they have failed before, which remains known. Must be called when
@@ -31,11 +30,8 @@ type RecorderOptions = {
   readonly store: FlowStore;
   readonly runtime: Pick<Runtime, "status" | "lastResult" | "onResult">;
   readonly monitor: Pick<HealthMonitor, "health" | "outcome" | "onChange" | "onExit">;
-  /** Undefined: there are no other replicas. */
   readonly cluster?: Pick<Cluster, "replicas" | "onChange"> | undefined;
-  /** Whether the flows are to run. */
   readonly desired: Pick<DesiredStateStore, "current">;
-  /** Called with each outcome that was recorded. */
   readonly onRecorded?: ((entry: RevisionEntry) => void) | undefined;
   readonly log: Logger;
 };

@@ -21,7 +21,6 @@ export type Watched = {
   readonly ready?: Promise<void> | undefined;
 };
 
-/** What an observer of the flows reports to the watch. */
 type WatchReporter = {
   /** The flows run; unless they fail, they are healthy after the time. */
   started(): void;

@@ -39,9 +39,7 @@ type Probation = {
 
 type ProbationsOptions = {
   readonly store: FlowStore;
-  /** Undefined: there are no other replicas. */
   readonly cluster?: Pick<Cluster, "replicas" | "onChange"> | undefined;
-  /** Whether the flows are to run. */
   readonly desired: Pick<DesiredStateStore, "current" | "onChange">;
   /** Time limit of a deployment; longer for very large ones. */
   readonly deadlineMs: number;

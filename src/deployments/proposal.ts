@@ -14,7 +14,6 @@ import {
 import type { ProposalContent, ProposedDeployment, ProposedModule } from "../store/proposal-store.ts";
 import type { Change } from "./deployment.ts";
 
-/** A proposed deployment, whose credentials are those of a request. */
 type Proposed = {
   readonly deploymentType: ProposedDeployment["deploymentType"];
   readonly flows: FlowsDocument;
@@ -22,7 +21,6 @@ type Proposed = {
   readonly submitted: SubmittedCredentials;
 };
 
-/** The deployment of a proposal. */
 export function proposedChange({ deploymentType, flows, modules, submitted }: Proposed, decrypt: Decrypt): Change {
   return {
     cause: "deployment",

@@ -20,7 +20,6 @@ export const outcomes: Readonly<Record<Settlement["outcome"], DeploymentOutcome>
   stopped: DeploymentOutcome.STOPPED,
 };
 
-/** Converts a revision, without flows. */
 export function toRevision(entry: RevisionEntry, activeRev: string): MessageInitShape<typeof RevisionSchema> {
   return {
     rev: entry.rev,

@@ -6,7 +6,6 @@ import type { NodeRef } from "../runtime/node-events.ts";
 /** The kind of an event, as the name of its field in the message. */
 export type EventCase = Exclude<Event["kind"]["case"], undefined>;
 
-/** An event that has no id and time yet. */
 export type EventInit = Omit<MessageInitShape<typeof EventSchema>, "$typeName" | "id" | "time" | "kind"> & {
   readonly kind: Exclude<MessageInitShape<typeof EventSchema>["kind"], undefined | { case: undefined }>;
 };
@@ -30,12 +29,10 @@ const selectable: readonly { readonly kind: EventKind; readonly case: EventCase;
 /** All kinds but those that describe the stream itself. */
 export const eventCases: ReadonlySet<EventCase> = new Set(selectable.map((each) => each.case));
 
-/** The kind by its name; undefined if there is none. */
 export function caseOfName(name: string): EventCase | undefined {
   return selectable.find((each) => each.name === name)?.case;
 }
 
-/** The name of a kind, as clients have it. */
 export function nameOfCase(kind: Event["kind"]["case"]): string {
   return selectable.find((each) => each.case === kind)?.name ?? "";
 }
@@ -64,7 +61,6 @@ export const recordedCases: ReadonlySet<EventCase> = new Set([
   "proposal",
 ]);
 
-/** The names of the kinds that the journal records. */
 export const recordedNames: readonly string[] = selectable
   .filter((each) => recordedCases.has(each.case))
   .map(({ name }) => name);
@@ -72,7 +68,6 @@ export const recordedNames: readonly string[] = selectable
 /** The kinds of which a stream may lack some if there are too many for all streams. */
 export const lossyCases: ReadonlySet<EventCase> = new Set(["nodeStatus", "debug", "log", "editorMessage"]);
 
-/** Which events a stream or a list has. */
 export type EventFilter = {
   readonly cases: ReadonlySet<EventCase>;
   /** The id of a flow's tab; undefined: any. */

@@ -27,7 +27,6 @@ const droppedCases: Readonly<Record<keyof DroppedEvents, EventCase>> = {
 
 export type FlowEventsOptions = {
   readonly hub: EventHub;
-  /** The active revision. */
   readonly rev: () => string;
   /** The level of the log: more verbose entries than this, and than `info`, are not published. */
   readonly level: LogEntry["level"];
@@ -36,7 +35,6 @@ export type FlowEventsOptions = {
   readonly now?: () => number;
 };
 
-/** The time between two reports of what was dropped. */
 const reportMs = 1_000;
 
 /** After this time, statuses that were too many are tried again. */
@@ -184,7 +182,6 @@ export class FlowEvents implements Disposable {
     this.#clearing = rest.length > 0 ? setImmediate(() => this.#clearStatuses(rest)) : undefined;
   }
 
-  /** Publishes a status that the budget permits. */
   #publishTaken(event: NodeStatus): void {
     const ref = nodeFields(event);
     const { text = "", fill = "", shape = "" } = event;
@@ -234,7 +231,6 @@ export class FlowEvents implements Disposable {
     this.#options.hub.publish({ rev: this.#options.rev(), kind: { case: "editorMessage", value } });
   }
 
-  /** Publishes an event with so many characters, besides those of its node, if the budget permits, which stands for `count` of them. Returns its node. */
   #publish(node: Partial<NodeRef>, chars: number, kind: EventInit["kind"], count = 1): NodeRef {
     const ref = nodeFields(node);
     if (this.#budget.take(kind.case, chars + charsOfNode(node))) {

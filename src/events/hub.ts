@@ -52,7 +52,6 @@ export class EventHub implements EventFeed {
     return this.startSeq;
   }
 
-  /** The number of streams. */
   get streamCount(): number {
     return this.#ring.streamCount;
   }
@@ -108,7 +107,6 @@ export class EventHub implements EventFeed {
     }
   }
 
-  /** Whether a stream has events of this kind. */
   wants(kind: EventCase): boolean {
     return this.#ring.wants(kind);
   }
@@ -118,12 +116,10 @@ export class EventHub implements EventFeed {
     return this.#ring.wantsDebug;
   }
 
-  /** Calls the listener when a stream was opened or has ended. */
   onDemand(listener: () => void): Disposable {
     return this.#ring.onDemand(listener);
   }
 
-  /** Calls the listener with each event. */
   onEvent(listener: (event: Event) => void): Disposable {
     return this.#published.add(listener);
   }

@@ -23,7 +23,6 @@ type JournalOptions = {
   readonly maxAgeMs: number;
 };
 
-/** A page of recorded events. */
 type JournalEvents = {
   readonly events: readonly Event[];
   /** Where it has ended; undefined on the last page. */
@@ -47,7 +46,6 @@ export interface Journal extends AsyncDisposable {
   ): Promise<JournalReadEvents>;
   claimCursor: JournalStore["claimCursor"];
   moveCursor: JournalStore["moveCursor"];
-  /** The number of events that could not be recorded. */
   dropped(): number;
 }
 
@@ -99,7 +97,6 @@ export async function* recordedBetween(
   } while (next !== undefined);
 }
 
-/** Records the events of a hub. */
 export function openJournal(options: JournalOptions): Journal {
   return new Recorder(options);
 }

@@ -15,7 +15,6 @@ type LastError = {
   readonly truncated: boolean;
 };
 
-/** What is known of a node since it was started. */
 export type NodeState = {
   readonly node: NodeRef;
   readonly status: Status | undefined;
@@ -33,7 +32,6 @@ export type NodeState = {
 /** A node is failing for this time after its last error. */
 const failingForMs = 10 * 60_000;
 
-/** Whether a node with this last error is failing. */
 export function isRecentError(lastErrorMs: number, nowMs: number): boolean {
   return nowMs - lastErrorMs < failingForMs;
 }
@@ -126,7 +124,6 @@ export class NodeStates {
     }
   }
 
-  /** The process has ended. */
   clear(): void {
     this.#states.clear();
   }

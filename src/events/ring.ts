@@ -51,7 +51,6 @@ export class EventRing implements StreamSource {
   #bytes = 0;
   #lastSeq: number;
   #startSeq: number;
-  /** Whether the entries are in the order of their positions. */
   #isOrdered = true;
 
   constructor(options: EventRingOptions) {
@@ -70,7 +69,6 @@ export class EventRing implements StreamSource {
     this.#startSeq = startSeq;
   }
 
-  /** The position after the last event. */
   get lastSeq(): number {
     return this.#lastSeq;
   }
@@ -100,7 +98,6 @@ export class EventRing implements StreamSource {
     this.#streams.forEach(notify);
   }
 
-  /** The events in memory after one position and up to another one. */
   between(afterSeq: number, untilSeq: number): StreamEntry[] {
     return this.#entries.filter(({ seq }) => seq > afterSeq && seq <= untilSeq);
   }
@@ -128,17 +125,14 @@ export class EventRing implements StreamSource {
     return stream;
   }
 
-  /** Whether a stream has events of this kind. */
   wants(kind: EventCase): boolean {
     return this.#streams.values().some(({ filter }) => filter.cases.has(kind));
   }
 
-  /** Whether a stream has events that the flow runtime reports only then. */
   get wantsDebug(): boolean {
     return this.#streams.values().some(({ filter }) => wantsDebug(filter));
   }
 
-  /** Calls the listener when a stream was opened or has ended. */
   onDemand(listener: () => void): Disposable {
     return this.#demand.add(listener);
   }
@@ -151,7 +145,6 @@ export class EventRing implements StreamSource {
     }
   }
 
-  /** Ends all streams, with the error if there is one. */
   close(error?: Error): void {
     for (const stream of this.#streams) {
       stream.end(error);

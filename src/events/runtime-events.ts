@@ -8,7 +8,6 @@ import type { EventHub } from "./hub.ts";
 type RuntimeEventsOptions = {
   readonly hub: EventHub;
   readonly runtime: Pick<Runtime, "status" | "onChange">;
-  /** The active revision. */
   readonly rev: () => string;
 };
 

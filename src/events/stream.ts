@@ -5,7 +5,6 @@ import { type EventFilter, type EventInit, lossyCases, matches } from "./events.
 /** Why events are missing in a stream. */
 export type DropReason = "slow_reader" | "flood" | "expired" | "not_recorded" | "not_encoded" | "replica_unreachable";
 
-/** An event in memory. */
 export type StreamEntry = { readonly seq: number; readonly event: Event; readonly bytes: number };
 
 /** What a stream reads from. */
@@ -49,7 +48,6 @@ export class EventStream extends PollableIterator<Event> {
   #before: Event[] | undefined;
   #lead: AsyncIterator<Event, void> | undefined;
   #isLeadPending = false;
-  /** The index of the next entry to read. */
   #index: number;
   /** The position after what was read. */
   #seq = 0;
@@ -132,7 +130,6 @@ export class EventStream extends PollableIterator<Event> {
     }
   }
 
-  /** An event was published. */
   notify(): void {
     const isPaused = this.#returned === maxPerTurn;
     if (this.#onReady !== undefined && this.#lead === undefined && !isPaused) {

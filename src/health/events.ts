@@ -11,7 +11,6 @@ type HealthEventsOptions = {
   readonly monitor: Pick<HealthMonitor, "own" | "onChange">;
   readonly runtime: Pick<Runtime, "status">;
   readonly desired: Pick<DesiredStateStore, "current">;
-  /** The active revision. */
   readonly rev: () => string;
 };
 

@@ -6,7 +6,6 @@ import type { LostReplica } from "../store/cluster.ts";
 import type { DiskSpace } from "../telemetry/own-usage.ts";
 import { type Condition, type ExitReason, type Health, type HealthState, conditionKinds } from "../store/health.ts";
 
-/** An unexpected exit of the process of the flows. */
 export type Exit = {
   readonly atMs: number;
   readonly reason: ExitReason;
@@ -14,7 +13,6 @@ export type Exit = {
   readonly fault: Fault | undefined;
 };
 
-/** A node that has logged errors since it was started. */
 export type FailingNode = {
   readonly node: NodeRef;
   readonly errors: number;
@@ -24,15 +22,12 @@ export type FailingNode = {
   readonly line: number;
 };
 
-/** The facts about the flows of one replica. */
 export type HealthFacts = {
   readonly nowMs: number;
-  /** Whether the flows are to run. */
   readonly isStarted: boolean;
   readonly state: RuntimeState;
   /** Since when the runtime is in this state. */
   readonly stateSinceMs: number;
-  /** Why the flows do not run. */
   readonly message: string | undefined;
   /** The result of the active revision; undefined while it is not known. */
   readonly result: DeploymentResult | undefined;
@@ -55,7 +50,6 @@ const maxFailingNodes = 20;
 /** The characters of a message. */
 const maxMessageChars = 300;
 
-/** The health of the flows of one replica. */
 export function foldHealth(facts: HealthFacts): Health {
   if (!facts.isStarted) {
     return { state: "stopped", conditions: [] };
@@ -105,7 +99,6 @@ function stateOf({ state }: HealthFacts, hasConditions: boolean): HealthState {
   }
 }
 
-/** Why the flows do not run. */
 function blocking({ state, stateSinceMs, nowMs, message = "", result }: HealthFacts): Condition[] {
   const condition = (kind: Condition["kind"], text = message): Condition[] => [
     { kind, sinceMs: stateSinceMs, lastMs: nowMs, count: 1, message: text },

@@ -33,7 +33,6 @@ type MonitorOptions = {
   readonly nodes: Pick<NodeStates, "all" | "faults" | "setLastError" | "stop">;
   readonly store: Pick<FlowStore, "active">;
   readonly desired: Pick<DesiredStateStore, "current">;
-  /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas" | "lost"> | undefined;
   /** Of the file system of the data directory; undefined if it does not report its size. */
   readonly disk: () => Promise<DiskSpace | undefined>;
@@ -88,7 +87,6 @@ export class HealthMonitor implements Disposable {
     this.#last = this.#identify();
   }
 
-  /** The health of the flows, on all replicas that run them. */
   health(): Health {
     const own = this.own();
     const others = this.#options.cluster?.replicas().flatMap(({ isSelf, health }) => (isSelf ? [] : (health ?? [])));
@@ -108,7 +106,6 @@ export class HealthMonitor implements Disposable {
       : toOutcome(result);
   }
 
-  /** The health of the flows of this replica. */
   own(): Health {
     const { runtime, nodes, store, desired } = this.#options;
     const { state, message } = runtime.status();

@@ -207,7 +207,6 @@ export const keys = z.strictObject({
     .prefault({}),
 });
 
-/** Whether a text is the origin of a URL. */
 function isBaseUrl(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.href === `${url.origin}/`;

@@ -112,7 +112,6 @@ export const limits = z
   })
   .prefault({});
 
-/** What limits the memory of the process, in bytes. */
 export type MemoryLimits = {
   /** The largest size of V8's heap (`--max-old-space-size`). */
   readonly heap: number;

@@ -67,7 +67,6 @@ export function formatOptionPath(path: JsonPath): string {
 
 const missing = "is missing";
 
-/** Messages of issues for which the schema has none. */
 function describeIssue(issue: { readonly code?: string; readonly input?: unknown }): string | undefined {
   if (issue.code !== "invalid_type") {
     return undefined;

@@ -17,7 +17,6 @@ export const optionsSchema = keys.superRefine((options, context) => {
   }
 });
 
-/** The schema of options with roles of their own. */
 export function optionsSchemaWith(roles: Roles): typeof optionsSchema {
   const permissions = permissionsWith(roles);
   return optionsSchema.safeExtend({
@@ -26,7 +25,6 @@ export function optionsSchemaWith(roles: Roles): typeof optionsSchema {
   });
 }
 
-/** The path of an option, and why it can't be combined with others. */
 type Conflict = readonly [path: string, message: string];
 
 type Options = z.output<typeof keys>;
@@ -104,7 +102,6 @@ function* findConflicts(options: Options): Generator<Conflict> {
   }
 }
 
-/** Whether listening on the same port of both addresses conflicts. */
 function overlap(first: string, second: string): boolean {
   const covers = (host: string, other: string): boolean =>
     host === other ||

@@ -30,7 +30,6 @@ export function wholeNumber(min: number, max: number) {
   return z.int(error).min(min, error).max(max, error);
 }
 
-/** One of these words. */
 export function oneOf<const Words extends readonly string[]>(words: Words) {
   return z.enum(words, `must be one of: ${words.join(", ")}`);
 }

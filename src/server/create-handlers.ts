@@ -18,7 +18,6 @@ type HandlerOptions = ApiOptions &
   Pick<MeasurementOptions, "log" | "tracing" | "metrics"> &
   ReadinessOptions & { readonly limits: MessageLimits };
 
-/** The RPCs over every protocol, the REST API and the other endpoints. */
 export function createHandlers(
   { log, deferred = [], limits: { bodyBytes, deadlineMs }, ...options }: HandlerOptions,
   isProxy: ListenerOptions["isProxy"],

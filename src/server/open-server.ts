@@ -24,7 +24,6 @@ export interface Server extends AsyncDisposable {
    * responses close their connections. Calls that still arrive are served. Cannot be undone.
    */
   drain(): void;
-  /** Number of open connections. */
   connections(): number;
 }
 
@@ -130,7 +129,6 @@ async function createServer(options: ServerOptions, drainSignal: AbortSignal, st
   };
 }
 
-/** The budget for bodies; undefined: they are not limited. */
 export function createMemoryBudget({
   limits,
   log,

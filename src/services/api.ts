@@ -32,7 +32,6 @@ const byName = {
   logs: LogsService,
 } as const;
 
-/** All services of the API. */
 export const services = Object.values(byName);
 
 /** Who may call the methods of these services, and those that replicas call of each other. */

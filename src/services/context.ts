@@ -21,7 +21,6 @@ type ContextOptions = Runner & {
   readonly audit: Pick<AuditRecorder, "record">;
 };
 
-/** The values that the flows of this replica keep between messages. */
 export function contextService(options: ContextOptions): ServiceImpl<typeof ContextService> {
   return {
     async listContext({ store }, context) {

@@ -30,11 +30,9 @@ type ModulesServiceOptions = {
   readonly sets: Pick<ModuleSets, "record">;
   readonly audit: Pick<AuditRecorder, "write">;
   readonly runtime: Pick<Runtime, "nodeTypes" | "lastResult" | "restart" | "applyModules">;
-  /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
 };
 
-/** The modules of this replica. */
 export function modulesService(options: ModulesServiceOptions): ServiceImpl<typeof ModulesService> {
   const { store, modules, sets, audit, runtime, cluster } = options;
 

@@ -76,7 +76,6 @@ function toLastError({ lastError, lastErrorMs }: Pick<NodeState, "lastError" | "
     : { lastError: { ...lastError, count: 1 }, lastErrorTime: timestampFromMs(lastErrorMs) };
 }
 
-/** The flows by their labels. */
 function sumUp(states: readonly NodeState[]): MessageInitShape<typeof FlowStateSchema>[] {
   const flows = Map.groupBy(states, ({ node }) => node.flowId ?? "");
   return [...flows]

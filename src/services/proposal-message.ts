@@ -8,7 +8,6 @@ import { describeStale } from "../deployments/errors.ts";
 import type { EventInit } from "../events/events.ts";
 import { type ProposalClosing, type ProposalEntry, stateOf } from "../store/proposal-store.ts";
 
-/** Converts a proposal, without flows. */
 export function toProposal(entry: ProposalEntry, activeRev: string): MessageInitShape<typeof ProposalSchema> {
   const { closing, token, waitMs, maxErrors } = entry;
   const state = stateOf(entry, activeRev, Date.now());

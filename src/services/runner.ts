@@ -6,10 +6,8 @@ import type { Cluster } from "../store/cluster.ts";
 import type { DesiredStateStore } from "../store/desired-state.ts";
 import { runtimeTimeoutMs } from "./deployment-request.ts";
 
-/** What calls of the flows of this replica need. */
 export type Runner = {
   readonly runtime: Pick<Runtime, "status" | "call">;
-  /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
   readonly desired: Pick<DesiredStateStore, "current">;
 };

@@ -134,7 +134,6 @@ type ControlOptions = {
   readonly runtime: Pick<Runtime, "status" | "onChange">;
   readonly allRuntimes: Pick<Runtime, "apply">;
   readonly outcomes: Pick<OutcomeRecorder, "recordStop">;
-  /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas" | "onChange"> | undefined;
 };
 

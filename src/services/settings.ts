@@ -28,11 +28,9 @@ const apiVersions =
   getOption(FlowsService.method.setFlows, methodExtension).variants?.variants.map(({ value }) => value) ?? [];
 
 type SettingsOptions = {
-  /** The version of Flowgate. */
   readonly version: string;
   readonly runtime: Pick<Runtime, "status">;
   readonly authenticator: Pick<Authenticator, "roles">;
-  /** Undefined: there are no other replicas. */
   readonly cluster: Pick<Cluster, "replicas"> | undefined;
 };
 
@@ -76,7 +74,6 @@ function isSame(one: RuntimeStatus, other: RuntimeStatus): boolean {
   return one.state === other.state && one.httpPort === other.httpPort && one.message === other.message;
 }
 
-/** Describes the runtime of this replica. */
 export function toRuntime({
   name,
   version,

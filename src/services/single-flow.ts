@@ -57,7 +57,6 @@ export function singleFlowMethods({
     return deployer.deploy(change, readDeploymentCall(request, rev, context, approvals));
   }
 
-  /** Deploys a change of an existing flow. */
   async function change(request: ChangeRequest, context: HandlerContext, edit: FlowEdit) {
     return { id: edit.id, ...toSetFlowsResponse(await deploy(request, context, edit)) };
   }

@@ -90,7 +90,6 @@ export function batchSizeOf(table: TableName): number {
   }
 }
 
-/** Reads the data of a store, as of one point in time. */
 export interface TableReader extends AsyncDisposable {
   count(table: TableName): Promise<number>;
   /** Reads all rows, in batches. Their order does not depend on the adapter. */

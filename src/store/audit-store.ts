@@ -1,6 +1,5 @@
 import type { Logger } from "pino";
 
-/** The kinds of audit entries. */
 export type AuditKind =
   | "sign_in"
   | "sign_in_failed"
@@ -51,7 +50,6 @@ export type AuditRecord = {
 
 export type AuditEntry = AuditRecord & AuditHead & { readonly timeMs: number; readonly count: number };
 
-/** Identifies an entry together with all entries before it. */
 export type AuditHead = {
   /** Sequence number, incremented by one with each entry. */
   readonly seq: number;
@@ -59,7 +57,6 @@ export type AuditHead = {
   readonly hash: string;
 };
 
-/** The head of an empty log. */
 export const emptyHead: AuditHead = { seq: 0, hash: "" };
 
 /** The text form of a head, as commands print it, and as the `subject` of `audit_pruned` entries. */

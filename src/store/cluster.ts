@@ -1,6 +1,5 @@
 import type { Health } from "./health.ts";
 
-/** The flows that a replica runs. */
 export type ReplicaRun = {
   readonly rev: string;
   /** The sequence number of the revision. */
@@ -11,7 +10,6 @@ export type ReplicaRun = {
   readonly missingTypes: readonly string[];
 };
 
-/** The status that a replica reports to the others. */
 export type ReplicaStatus = {
   /** The name for operators, such as the name of the pod. */
   readonly name: string;
@@ -20,7 +18,6 @@ export type ReplicaStatus = {
   readonly mode: "each" | "one" | "none";
   /** The state of its runtime. */
   readonly state: string;
-  /** Undefined if it does not run flows. */
   readonly run: ReplicaRun | undefined;
   /** How its flows are. Absent: it has an older version. */
   readonly health?: Health | undefined;
@@ -36,7 +33,6 @@ export type ReplicaStatus = {
   readonly keys?: readonly string[];
 };
 
-/** A process that uses the store. */
 export type Replica = ReplicaStatus & {
   /** Random, for each start of a process. */
   readonly id: string;
@@ -69,7 +65,6 @@ export interface Lease {
   release(): Promise<void>;
 }
 
-/** The processes that use the same store. */
 export interface Cluster {
   /** The `Replica.id` of this process. */
   readonly id: string;

@@ -1,6 +1,5 @@
 /** A value that flows keep between messages. Flows choose all of these texts. */
 export type ContextValue = {
-  /** The store of context. */
   readonly store: string;
   readonly scope: string;
   readonly key: string;
@@ -10,7 +9,6 @@ export type ContextValue = {
 /** A value to write; without `json`, it is removed. */
 export type ContextChange = Omit<ContextValue, "json"> & { readonly json: string | undefined };
 
-/** Stores the context of flows for the replica that runs them. */
 export interface ContextStore {
   /** All values, in the order in which they were written. */
   read(): Promise<readonly ContextValue[]>;

@@ -28,7 +28,6 @@ export function createKey(bytes: Buffer, secret?: string): CredentialKey {
   };
 }
 
-/** Derives the key of a configured secret. */
 export function deriveKey(secret: string): CredentialKey {
   // HKDF separates this key from the one that the `$` format derives from the same secret (its plain SHA-256). It does not
   // strengthen a guessable secret. The info string names the purpose and must never change.

@@ -1,6 +1,5 @@
 import type { AuditRecord } from "./audit-store.ts";
 
-/** Whether the flows are to run. */
 export type DesiredState = {
   readonly isStarted: boolean;
   /** Who has started or stopped them last; undefined: nobody has, or the request was not authenticated. */

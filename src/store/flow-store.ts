@@ -9,7 +9,6 @@ import { FlowgateError } from "@flowgate/flows/errors";
 type IdempotencyKey = {
   /** Chosen by the client; the keys of each user are separate. */
   readonly key: string;
-  /** A hash of the request. */
   readonly fingerprint: Uint8Array;
 };
 
@@ -17,7 +16,6 @@ export type Approval = {
   readonly proposalId: string;
   /** The digest of the proposal. */
   readonly digest: string;
-  /** Who approves it. */
   readonly origin: Origin;
   readonly reason: string | undefined;
 };

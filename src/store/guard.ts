@@ -1,7 +1,6 @@
 import { FlowgateError } from "@flowgate/flows/errors";
 import type { Store } from "./store.ts";
 
-/** The parts of a store whose methods are operations. */
 type Parts = Pick<
   Store,
   "flows" | "modules" | "proposals" | "desired" | "tokens" | "audit" | "documents" | "context" | "settings" | "logins"
@@ -67,7 +66,6 @@ export function wrapMethods<Part extends object>(
   return methods as Part;
 }
 
-/** The operations of a store that are in progress. */
 export class Operations {
   readonly #inProgress = new Set<Promise<unknown>>();
   readonly #toError: (error: unknown) => unknown;
@@ -97,7 +95,6 @@ export class Operations {
     return this.#isClosed;
   }
 
-  /** Rejects further operations, and waits for those in progress. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#inProgress);

@@ -1,4 +1,3 @@
-/** A recorded event. */
 export type JournalEntry = {
   /** Increasing for each runtime, but not without gaps. */
   readonly seq: number;
@@ -13,7 +12,6 @@ export type JournalEntry = {
   readonly nodeId: string;
   readonly nodeType: string;
   readonly nodeName: string;
-  /** The encoded event. */
   readonly data: Uint8Array;
 };
 

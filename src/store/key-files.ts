@@ -6,7 +6,6 @@ import { hasCode } from "@flowgate/base/error-code";
 import { createPolledWatch } from "@flowgate/base/polled-watch";
 import { createKey, type CredentialKey, type CredentialKeys, deriveKey, keyBytes } from "./credential-keys.ts";
 
-/** Where the keys of a store come from. */
 export type KeyOptions = {
   readonly credentialSecret?: string | undefined;
   /** Secrets that credentials may still be encrypted with. */

@@ -15,7 +15,6 @@ export type AttemptReply =
   /** Failed attempts and those in progress have reached a limit. */
   | { readonly kind: "busy" };
 
-/** An attempt in progress. */
 export type LoginAttempt = {
   /**
    * Must be called once. A failed attempt counts from now on for the window, an abandoned one never. Resolves with the keys

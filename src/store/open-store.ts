@@ -45,7 +45,6 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   return { ...store, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
-/** Copies all revisions to a new file. */
 export async function backupStore(options: StoreOptions, file: string): Promise<void> {
   const { adapter, location } = await findAdapter(options);
   await adapter.backup(location, file, files);

@@ -2,11 +2,8 @@ import type { DeploymentType, FlowsDocument } from "@flowgate/flows";
 import type { ChangedContainer } from "@flowgate/flows/compare";
 import type { AuditRecord, Origin } from "./audit-store.ts";
 
-/** What is proposed, without flows and credentials. Immutable. */
 export type ProposedDeployment = Origin & {
-  /** Opaque id. */
   readonly id: string;
-  /** The `rev` of the revision that is to be replaced. */
   readonly base: string;
   readonly deploymentType: DeploymentType;
   readonly message: string | undefined;
@@ -22,7 +19,6 @@ export type ProposedDeployment = Origin & {
   readonly digest: string;
 };
 
-/** A module that a proposal names, as its request did. */
 export type ProposedModule = {
   readonly name: string;
   /** Exact, a range or a tag; empty: any. */

@@ -51,7 +51,6 @@ export const outcomeStates = ["pending", "running", "degraded", "failed", "undon
 
 /** The properties of a revision that may change. */
 export type RevisionState = {
-  /** A comment of the user who deployed. */
   readonly message: string | undefined;
   /** A pinned revision is never removed by `prune`. */
   readonly pinned: boolean;
@@ -65,7 +64,6 @@ export type RevisionState = {
 /** How many errors nodes may log in the first `forMs` of a revision. More are a failure. */
 export type ErrorLimit = { readonly forMs: number; readonly maxErrors: number };
 
-/** A revision in the history. */
 export type RevisionEntry = RevisionSummary &
   RevisionState & {
     /** Undefined: there is none. */

@@ -1,4 +1,3 @@
-/** The settings of all modules together. */
 export const settingLimits = {
   count: 1_000,
   nameBytes: 500,
@@ -6,7 +5,6 @@ export const settingLimits = {
   totalBytes: 4 * 1024 * 1024,
 } as const;
 
-/** A setting to write; without `json`, it is removed. */
 export type SettingChange = { readonly name: string; readonly json: string | undefined };
 
 /** Stores what modules keep as settings, for the replica that runs the flows. Values are encrypted at rest. */

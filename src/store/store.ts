@@ -31,7 +31,6 @@ export interface Store extends AsyncDisposable {
   readonly context: ContextStore;
   readonly settings: SettingStore;
   readonly logins: LoginAttempts;
-  /** What encrypts credentials and sessions. */
   readonly keys: CredentialKeys;
   /** Opens the journal of events, once. It has to be disposed of before the store. */
   openJournal(options: JournalOptions): JournalStore;

@@ -1,6 +1,5 @@
 import type { AuditRecord } from "./audit-store.ts";
 
-/** An access token as it is stored. */
 export type StoredToken = {
   /** Public id, which can be shown and logged. */
   readonly id: string;

@@ -101,7 +101,6 @@ interface LossLog {
   logRemaining(): void;
 }
 
-/** Logs lost spans, at most once per `warnIntervalMs`. */
 function createLossLog(log: Logger): LossLog {
   let warnedMs = Number.NEGATIVE_INFINITY;
   let lost = 0;

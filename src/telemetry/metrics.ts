@@ -16,7 +16,6 @@ type RuntimeReading = {
 export interface Metrics {
   readonly observer: Observer;
   readonly stores: StoreMetrics;
-  /** Read at each scrape. */
   watchRuntime(states: readonly string[], read: () => RuntimeReading): void;
   /** `read` returns the state of the flows on all replicas. */
   watchHealth(states: readonly string[], read: () => string): void;
@@ -31,11 +30,9 @@ export interface Metrics {
   countWebhooks(targets: readonly string[], outcomes: readonly string[]): (target: string, outcome: string) => void;
   /** `notAfterMs` returns the expiry of the certificate in use, in Unix time. */
   watchCertificate(notAfterMs: () => number): void;
-  /** All metrics in Prometheus' text format. */
   text(): Promise<string>;
 }
 
-/** The content type of `text()`. */
 export const metricsContentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
 /** Label values that are exported from the start with 0, so that the first event is an increase. */

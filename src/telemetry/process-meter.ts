@@ -1,7 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 
-/** What a process uses. */
 export type ProcessMeasurement = {
   readonly heapBytes: number;
   /** At which V8 ends the process. */

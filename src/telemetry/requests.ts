@@ -7,7 +7,6 @@ import { Series } from "./series.ts";
 
 const name = "flowgate_request_duration_seconds";
 
-/** The measurements of one method over one protocol. */
 type MethodMetrics = {
   readonly durations: Series;
   readonly counts: Map<CallOutcome, number>;

@@ -1,6 +1,5 @@
 import type { Attributes } from "@opentelemetry/api";
 
-/** A span that was recorded elsewhere. */
 export type SpanRecord = {
   /** Lowercase hex, as in W3C Trace Context. */
   readonly traceId: string;
@@ -16,7 +15,6 @@ export type SpanRecord = {
   readonly isError: boolean;
 };
 
-/** Exports spans of flows. */
 export type FlowSpanExporter = {
   readonly sampleRatio: number;
   /** `dropped`: how many are missing. */

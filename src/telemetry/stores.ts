@@ -3,7 +3,6 @@ import type { Registry } from "prom-client";
 import { registerSamples } from "./register-samples.ts";
 import { Series } from "./series.ts";
 
-/** Measures the duration of store operations. */
 export interface StoreMetrics {
   /** Returns the operation, measured under this name, such as `flows.commit`. */
   measure(this: void, operation: Operation, name: string): Operation;

@@ -32,7 +32,6 @@ export function nodeFromJson(json: JsonValue): Node {
   });
 }
 
-/** Writes a node as `nodeFromJson` reads it, without credentials. */
 export function nodeToJson({ id, type, label, properties }: Node): JsonObject {
   return { id, type, ...(label !== undefined && { label }), ...properties };
 }

@@ -13,7 +13,6 @@ type Page = {
   readonly name: keyof typeof texts.pages;
   /** Each page decides about the rest of its path. */
   readonly path: string;
-  /** Without this permission it is not in the navigation. */
   readonly permission: string;
   readonly Component: ComponentType;
 };
@@ -37,7 +36,6 @@ const pages: readonly Page[] = [
   page("settings", "/settings", "settings.read", async () => (await import("./pages/settings/page.tsx")).SettingsPage),
 ];
 
-/** Its code is loaded when it is first opened. */
 function page(name: Page["name"], path: string, permission: string, load: () => Promise<ComponentType>): Page {
   return { name, path, permission, Component: lazy(async () => ({ default: await load() })) };
 }
@@ -147,7 +145,6 @@ function Account(): ReactNode {
   );
 }
 
-/** Shows what has failed in place of its children. The rest of the page remains usable. */
 class ErrorBoundary extends Component<{ readonly children: ReactNode }, { readonly error: unknown }> {
   override state = { error: undefined };
 

@@ -31,9 +31,7 @@ export type Gateway = {
    * RPC client with an unknown path in its protocol.
    */
   readonly match: (httpMethod: string, target: string, headers?: RequestHeaders) => GatewayMatch;
-  /** The registered RPCs. */
   readonly methods: readonly DescMethod[];
-  /** The REST routes. */
   readonly routes: readonly Route[];
 };
 
@@ -41,7 +39,6 @@ type Implementations = readonly (Implementation | StreamImplementation)[];
 
 /** What serves RPCs. A parameter of `assemble`, so that a bundle without it has none of its code. */
 type RpcProtocols = {
-  /** The services that the options add. */
   readonly services: typeof standardServices;
   /** Adds the RPC protocols to REST. */
   readonly add: (
@@ -51,7 +48,6 @@ type RpcProtocols = {
   ) => { readonly match: Gateway["match"]; readonly corsHeaders: CorsHeaders };
 };
 
-/** The options of a gateway that serves REST alone. */
 export type RestGatewayOptions = Omit<GatewayOptions, "protocols" | "health" | "reflection">;
 
 /**

@@ -3,7 +3,6 @@ import type { Configuration, DeploymentType, Violation, FlowNeeds, KnownModule }
 import type { ChangedContainer, AffectedNodes, RuntimeView } from "@flowgate/flows/compare";
 import type { NodeChanges } from "./node-changes.ts";
 
-/** The `workerData` of the thread. */
 export type AnalysisData = {
   /** The size of the largest response. */
   readonly maxResponseBytes: number;

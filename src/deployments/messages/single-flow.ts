@@ -107,7 +107,6 @@ function isConfig(node: FlowNode): boolean {
   return roleOf(node) === "config";
 }
 
-/** A flow among the other nodes of a document. */
 export type FlowContext = {
   /** The id of the tab, whatever that of the message is; or that of the global flow. */
   readonly id: string;

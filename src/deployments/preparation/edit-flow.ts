@@ -32,7 +32,6 @@ export async function editFlow(
   return { flows: formatDocument(flows), credentials, submitted };
 }
 
-/** The nodes to replace, and the ones that replace them. */
 function apply(
   edit: FlowEdit,
   document: readonly FlowNode[],

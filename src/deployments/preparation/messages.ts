@@ -17,7 +17,6 @@ import type {
   RequestedModule,
 } from "./prepare-deployment.ts";
 
-/** The `workerData` of the thread. */
 export type PreparationData = { readonly memoryMb: number };
 
 export type PreparationCall =

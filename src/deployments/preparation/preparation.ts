@@ -46,7 +46,6 @@ export type PreparationOptions = PreparationData & {
   /** The secrets that credentials in the `$` format may have been encrypted with, which can change. */
   readonly secrets: () => readonly string[];
   readonly log: Logger;
-  /** For plans. */
   readonly readLimit: TimeLimit;
   readonly deploymentLimit: TimeLimit;
 };

@@ -32,20 +32,16 @@ export const preparedMethods = [
 /** The same for one flow, which can be as large. */
 export const flowMethods = [FlowsService.method.createFlow, FlowsService.method.updateFlow] as const;
 
-/** The fields of a request that are not about the content of the flows. Not validated. */
 export type DeploymentFields = Pick<
   SetFlowsRequest,
   "message" | "idempotencyKey" | "wait" | "onFailure" | "maxErrors"
 > &
   Partial<Pick<SetFlowsRequest, "merge">>;
 
-/** A request that deploys flows, or plans or proposes that. */
 export type FlowsRequest = MessageShape<(typeof preparedMethods)[number]["input"]>;
 
-/** A request that creates or replaces one flow. */
 export type FlowRequest = MessageShape<(typeof flowMethods)[number]["input"]>;
 
-/** What a `FlowRequest` contains. */
 export type DecodedFlowRequest = {
   readonly fields: DeploymentFields;
   readonly deploymentType: DeploymentTypeMessage;
@@ -67,7 +63,6 @@ export function readFlowRequest(request: FlowRequest): DecodedFlowRequest {
   };
 }
 
-/** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {
   readonly type: DeploymentType;
   /** The `rev` of the request; undefined for a forced deployment. */

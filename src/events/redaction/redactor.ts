@@ -26,7 +26,6 @@ export function valuesOf(sets: Iterable<CredentialSets>): Set<string> {
   return values;
 }
 
-/** Compiles what `Redactor` searches for. */
 export function compileValues(values: Iterable<string>): Automaton {
   const patterns = new Set<string>();
   for (const value of values) {
@@ -41,7 +40,6 @@ export function compileValues(values: Iterable<string>): Automaton {
   return compileAutomaton([...patterns].filter(({ length }) => length >= minChars).map((each) => Buffer.from(each)));
 }
 
-/** A part of a text, in bytes. */
 type Range = readonly [start: number, end: number];
 
 /**
@@ -202,7 +200,6 @@ type Searched = {
   readonly isDecoded: boolean;
 };
 
-/** What is found in a view. */
 function findIn(
   automaton: Automaton,
   { symbols, starts, ends, length }: View,

@@ -114,7 +114,6 @@ class CompiledValues {
     return this.#isComplete() ? undefined : this.#compilation;
   }
 
-  /** Compiles the values, and those that have replaced them meanwhile. */
   async #compile(): Promise<void> {
     while (this.#compiled?.values !== this.#values) {
       const values = this.#values;

@@ -4,7 +4,6 @@ import type { Event } from "../../../gen/flowgate/v1/events_pb.ts";
 import type { ReplicasService } from "../../../gen/flowgate/replicas/v1/replicas_pb.ts";
 import { formatPosition, parsePosition } from "../position.ts";
 
-/** A connection to another replica. Disposing closes it. */
 export interface ReplicaConnection extends Disposable {
   readonly client: Client<typeof ReplicasService>;
   /** Returns the Authorization header of a call. */
@@ -70,7 +69,6 @@ export class ReplicaLink implements Disposable {
     }
   }
 
-  /** Closes the connection, and opens another one. */
   restart(): void {
     this.#attempt.abort();
   }

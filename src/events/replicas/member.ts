@@ -10,7 +10,6 @@ const maxLeft = 1_000;
 /** The recorded events that are read for a replica that was not reached meanwhile. */
 const maxRecorded = 2_000;
 
-/** Another replica, as a view knows it. */
 export class Member {
   readonly name: string;
   readonly link: ReplicaLink;
@@ -56,7 +55,6 @@ export class Member {
     return isFirst;
   }
 
-  /** A state at the start of the stream. */
   addState(event: Event): void {
     setState(this.#nextStates ?? this.#states, event);
   }
@@ -114,7 +112,6 @@ function setState(states: Map<string, Event>, event: Event): void {
   }
 }
 
-/** The other replicas of a view. */
 export class Members implements Iterable<Member>, Disposable {
   readonly #byId = new Map<string, Member>();
   #listed: ReadonlySet<string> = new Set();
@@ -139,7 +136,6 @@ export class Members implements Iterable<Member>, Disposable {
     return live.reduce((seq, { lastSeq }) => Math.min(seq, lastSeq), Number.MAX_SAFE_INTEGER);
   }
 
-  /** The names of replicas of which no event is received. */
   lostNames(): string[] {
     const lost = new Set<string>();
     const live = new Set<string>();

@@ -46,7 +46,6 @@ export class ReplicaViews implements Disposable {
     this.#view?.bookmark();
   }
 
-  /** Ends all streams. */
   close(error: Error): void {
     this.#view?.close(error);
   }

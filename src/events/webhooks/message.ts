@@ -25,7 +25,6 @@ export function formatBody(event: Event, format: WebhookFormat): string {
   return `${start},"data":${Buffer.from(encode(event)).toString()}}`;
 }
 
-/** An event in one line. */
 function describe(event: Event): string {
   const { kind, rev, runtime } = event;
   const where = runtime === "" ? "" : ` on ${runtime}`;
@@ -85,7 +84,6 @@ function join(subject: string, detail: string): string {
   return detail === "" ? subject : `${subject}: ${detail}`;
 }
 
-/** The name of a value of an enum. */
 function nameOf(values: Readonly<Record<string, number>>, value: number): string {
   const [name = String(value)] = Object.entries(values).find(([, each]) => each === value) ?? [];
   return name.toLowerCase().replaceAll("_", " ");

@@ -113,7 +113,6 @@ special.addSubnet("3fff::", 20, "ipv6");
 const globalUnicast = new BlockList();
 globalUnicast.addSubnet("2000::", 3, "ipv6");
 
-/** Whether an address is one of the Internet. */
 export function isPublic(address: string): boolean {
   switch (isIP(address)) {
     case 4:

@@ -6,7 +6,6 @@ import type { ListenerOptions } from "../http/listener-options.ts";
 import type { RequestRoute } from "../pipeline/request-context.ts";
 import { createEndpoint } from "../pipeline/router.ts";
 
-/** Whether the service is ready; further properties report individual checks. */
 export type Readiness = {
   ready: boolean;
   /** Full names of the RPC services that are not serving. Defaults to none if ready, to all otherwise. */
@@ -33,7 +32,6 @@ export class ProcessHealth {
     onReadyChange?.(() => this.#changed());
   }
 
-  /** The result of `ready`; never ready while draining. */
   readiness(): Readiness {
     return this.#isDraining ? { ...this.#ready(), ready: false } : this.#ready();
   }
@@ -55,7 +53,6 @@ export class ProcessHealth {
     return service === "" || this.#isDraining || notServing === undefined ? ready : !notServing.includes(service);
   }
 
-  /** Calls the listener after each change. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener);
   }
@@ -90,7 +87,6 @@ const maxHealthWatches = 1_000;
 /** Limit per IPv4 address or IPv6 /64, and on the Unix socket. */
 const maxHealthWatchesPerClient = 100;
 
-/** Limits the health watches of each client. */
 export function limitHealthWatches(isProxy: ListenerOptions["isProxy"]): NonNullable<HealthOptions["admitWatch"]> {
   const counters: Readonly<Record<ClientKind, ClientCounter>> = {
     network: createClientCounter(maxHealthWatchesPerClient, isProxy),

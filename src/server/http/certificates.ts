@@ -9,7 +9,6 @@ export interface Certificates extends Disposable {
   current(): SecureContextOptions;
   /** Expiry of the certificate in use, in Unix time. */
   notAfterMs(): number;
-  /** Calls the listener with each replacement. */
   onChange(listener: (next: SecureContextOptions) => void): void;
   /** Reads the files now. If they can't be used, that is logged, and the previous certificate stays in use. */
   reload(): Promise<void>;
@@ -163,7 +162,6 @@ type Timing = { readonly pollIntervalMs?: number; readonly nowMs?: () => number 
 
 type NamedOptions = CertificateOptions & { readonly name: string };
 
-/** The contents of the files. */
 type CertificateFiles = { readonly cert: string; readonly key: string; readonly ca: string | undefined };
 
 /** Throws a CertificateError if one of the files can't be read. */

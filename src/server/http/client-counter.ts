@@ -1,7 +1,6 @@
 import { clientKeyOf } from "../../auth/caller.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 
-/** Counts concurrent connections or calls per client. */
 export type ClientCounter = {
   /**
    * Returns a function that must be called once, at the end; undefined if the client has reached its limit, which `reserve` raises

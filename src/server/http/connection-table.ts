@@ -63,9 +63,7 @@ type Client = {
 /** `client` is undefined until it was admitted. */
 type CountedConnection = AcceptedConnection & { client: Client | undefined };
 
-/** Limits connections, in total and per client. */
 class ConnectionLimits {
-  /** The connections that were admitted. */
   readonly open: ReadonlySet<CountedConnection>;
   readonly #options: ListenerOptions;
   readonly #open = new Set<CountedConnection>();

@@ -1,21 +1,17 @@
 import type { Socket } from "node:net";
 import type { ClientKind } from "../../auth/caller.ts";
 
-/** A connection from its acceptance to its end. */
 export type AcceptedConnection = {
   /** The TCP or Unix socket; with TLS, below the TLS socket. */
   readonly socket: Socket;
   /** `unix:` for a Unix socket. Remains available after the connection has closed. */
   readonly remoteAddress: string;
   readonly kind: ClientKind;
-  /** Whether a call on it was authenticated. */
   isAuthenticated: boolean;
-  /** The calls in flight. */
   calls: { readonly size: number };
   readonly acceptedMs: number;
   /** Position in the order in which connections were accepted or became idle. */
   idleOrder: number;
-  /** Ends the connection while it is idle. */
   evict: () => void;
   readonly table: ConnectionTable;
 };

@@ -1,7 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import type { ErrorShape, GatewayError, GatewayResponse } from "@flowgate/gateway";
 
-/** The JSON body of an error outside of an RPC. */
 type ErrorBody = { code: string; message: string };
 
 /** Codes of statuses; all others are `invalid_request` (4xx) or `internal` (5xx). */

@@ -5,7 +5,6 @@ import type { BodyReservation } from "@flowgate/gateway/server";
 import type { AcceptedConnection } from "./connection.ts";
 import { errorResponse } from "./error-response.ts";
 
-/** Receives the events of an exchange. */
 export interface ExchangeObserver {
   /** The response was sent, or the exchange was aborted. */
   closed(): void;
@@ -24,9 +23,7 @@ export interface Exchange {
   readonly headers: IncomingHttpHeaders;
   /** Names and values in turn, as received. */
   readonly rawHeaders: readonly string[];
-  /** The connection; with TLS, the TLS socket. */
   readonly socket: Socket;
-  /** The connection that was accepted. */
   readonly origin: AcceptedConnection;
   /** The peer's address; remains available after the connection has closed. */
   readonly remoteAddress: string;

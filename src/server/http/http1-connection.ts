@@ -10,7 +10,6 @@ export type Http1Connection = Http1ConnectionContext & {
   readonly accepted: Socket;
   /** Exchanges whose response is not finished, in request order; the first one is being served. */
   readonly exchanges: Http1Exchange[];
-  /** Number of exchanges so far. */
   served: number;
   /** When the connection was last busy, and the value of `served` at that time. */
   busyMs: number;
@@ -19,9 +18,7 @@ export type Http1Connection = Http1ConnectionContext & {
   readonly response: ThroughputWindow;
   /** Bytes received by the time it last became idle. */
   idleBytes: number;
-  /** The next response is the last one. */
   isRetired: boolean;
-  /** No more responses can be sent. */
   isEnded: boolean;
   /** The parser error of the last request; it is responded to after the requests before it. */
   malformed: NodeJS.ErrnoException | undefined;
@@ -43,7 +40,6 @@ export function hasEarlierExchanges({ exchanges }: Http1Connection): boolean {
 export type Http1ServerState = {
   /** Whether the next response must close the connection. */
   readonly isLastResponse: () => boolean;
-  /** Whether the server closes. */
   readonly isClosing: () => boolean;
   /** Responds to a malformed request and ends the connection. */
   readonly reject: (error: NodeJS.ErrnoException, socket: Socket) => void;

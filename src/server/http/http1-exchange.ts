@@ -5,7 +5,6 @@ import { type BodyReservation, readBody, sendStream, setContentLength, streamBod
 import type { AcceptedConnection } from "./connection.ts";
 import type { Exchange, ExchangeObserver } from "./exchange.ts";
 
-/** What an exchange needs of its connection. */
 export interface Http1ConnectionContext {
   readonly origin: AcceptedConnection;
   /** The next response is the last one of the connection. */

@@ -12,11 +12,9 @@ const ignore = (): void => {};
 /** Error codes of RFC 9113, section 7. node:http2, which is loaded for the first connection, has them too. */
 export const http2Errors = { internalError: 0x2, cancel: 0x8, enhanceYourCalm: 0xb } as const;
 
-/** What an exchange needs of its connection. */
 export interface Http2ConnectionContext {
   readonly socket: Socket;
   readonly origin: AcceptedConnection;
-  /** Called when the stream is closed. */
   closed(exchange: Http2Exchange): void;
 }
 
@@ -27,7 +25,6 @@ export class Http2Exchange implements Exchange {
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: readonly string[];
   readonly startMs = performance.now();
-  /** Bytes of the request body read so far. */
   bodyBytes = 0;
   readonly requestBody: ThroughputWindow;
   /** Bytes of the response not sent yet at the last check, and since when the client has accepted none of them. */

@@ -56,7 +56,6 @@ export function createHttp2Limits(options: ListenerOptions): CheckHttp2Connectio
   };
 }
 
-/** The limit that the connection as a whole exceeds, if any. */
 function exceededLimit(
   connection: Http2Connection,
   nowMs: number,

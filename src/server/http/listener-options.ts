@@ -2,7 +2,6 @@ import { type ProtocolDetector, sniff } from "./sniff.ts";
 
 /** Limits of connections and requests. Beyond them, a request is rejected or the connection is closed. */
 export type ListenerLimits = {
-  /** Concurrent connections of all clients. */
   connections: number;
   /** Concurrent connections of one client: an IPv4 address, or an IPv6 /64. */
   connectionsPerSource: number;
@@ -14,7 +13,6 @@ export type ListenerLimits = {
   headerFields: number;
   /** Time until the protocol of a connection is detected: TLS handshake and first bytes, for HTTP/2 also SETTINGS. */
   firstByteTimeoutMs: number;
-  /** Time for the header of a request to arrive. */
   headersTimeoutMs: number;
   /** Time for a whole request to arrive, including its body, unless the response has begun. */
   requestTimeoutMs: number;
@@ -34,7 +32,6 @@ export type ListenerLimits = {
 };
 
 export type ListenerOptions = ListenerLimits & {
-  /** Whether it listens on a Unix socket. */
   isUnixSocket: boolean;
   /** Aborted when draining begins: HTTP/1 responses then close their connections. */
   drainSignal: AbortSignal;

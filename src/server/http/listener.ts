@@ -18,7 +18,6 @@ const maxTimerMs = 2 ** 31 - 1;
 export type Listener = http.Server & {
   /** Listens, as `listen` in `@flowgate/base/addresses` does. Resolves to the address, which is 127.0.0.1 for `localhost`. */
   listenOn(host: string, port: number): Promise<AddressInfo>;
-  /** Number of open connections of all its servers. */
   connectionCount(): number;
 };
 

@@ -3,9 +3,7 @@ export type Share = { readonly source: string; bytes: number };
 
 export type FairPoolOptions = {
   readonly capacityBytes: number;
-  /** How long a share waits for its bytes. */
   readonly waitMs: number;
-  /** Creates the error of a wait that took too long. */
   readonly createError: () => Error;
 };
 
@@ -111,7 +109,6 @@ export class FairPool {
     }
   }
 
-  /** Grants what fits, until nothing else does. */
   #grant(): void {
     let isBlocked = false;
     for (const source of this.#waiting) {

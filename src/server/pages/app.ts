@@ -14,9 +14,7 @@ import { sendError } from "./html-page.ts";
 import { addSignIn, type SignInPages } from "./sign-in.ts";
 
 export type PageOptions = {
-  /** The folder of the built web console, which is served at /console. Absent: it is not. */
   readonly console: string | undefined;
-  /** Serves the API description at /openapi.json and /docs. */
   readonly docs: boolean;
   /** Absent: browsers can't sign in. */
   readonly signIn: SignInPages | undefined;

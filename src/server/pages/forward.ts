@@ -6,7 +6,6 @@ import type { RequestContext } from "../pipeline/request-context.ts";
 
 const contexts = new WeakMap<IncomingMessage, RequestContext>();
 
-/** The request of the pipeline that Fastify serves. */
 export function contextOf({ raw }: FastifyRequest): RequestContext {
   const context = contexts.get(raw);
   if (context === undefined) {

@@ -42,7 +42,6 @@ const headers = {
   "cross-origin-opener-policy": "same-origin",
 };
 
-/** Sends a page without scripts. `head` and `body` are HTML. */
 export function sendPage(reply: FastifyReply, status: number, title: string, body: string, head = ""): FastifyReply {
   const page = `<!doctype html>
 <html lang="en">
@@ -65,7 +64,6 @@ ${body}
   return reply.status(status).headers(headers).type("text/html; charset=utf-8").send(page);
 }
 
-/** Sends an error as the other endpoints do. */
 export function sendError(reply: FastifyReply, { status, headers, body }: GatewayResponse): FastifyReply {
   return reply.status(status).headers(headers).send(body);
 }

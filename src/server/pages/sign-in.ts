@@ -125,7 +125,6 @@ function cookiesOf(request: FastifyRequest): SessionCookies {
   return cookies;
 }
 
-/** Why there is no sign-in at the URL of a request, and what to do. */
 function describeUnsafe(request: RequestContext): string {
   const origin = URL.parse(request.url())?.origin ?? "";
   return isConfidentialUrl(origin)

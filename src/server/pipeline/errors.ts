@@ -117,7 +117,6 @@ const codes: Readonly<Record<Reason, Code>> = {
   internal: Code.Internal,
 };
 
-/** The headers of an error, in every protocol. */
 export function headersOf({ retryAfterMs, challenge }: FlowgateError): Record<string, string> {
   return {
     ...(retryAfterMs !== undefined && { "retry-after": String(Math.ceil(retryAfterMs / 1000)) }),

@@ -14,7 +14,6 @@ export type Guard = (request: RequestContext) => GatewayResponse | undefined;
 
 export type PipelineOptions = {
   readonly environment: RequestEnvironment;
-  /** In order of execution; the first response is sent. */
   readonly guards: readonly Guard[];
   /** Parent of traces that have no parent in the request. */
   readonly traceRoot: Context | undefined;

@@ -19,7 +19,6 @@ import type { FindCookies, SessionCookies } from "./session-cookie.ts";
 export type RequestRoute = {
   /** The protocol family, which determines the format of errors. */
   readonly kind: "rpc" | "rest" | "endpoint";
-  /** The RPC method; undefined for other routes. */
   readonly method: DescMethod | undefined;
   /** The URL template, if there is one. */
   readonly template?: string | undefined;
@@ -29,7 +28,6 @@ export type RequestRoute = {
   serve(request: RequestContext): GatewayResponse | Promise<GatewayResponse>;
 };
 
-/** Shared by all requests of a server. */
 export type RequestEnvironment = {
   readonly client: ClientReader;
   /** The client's X-Request-Id, or a new id. */
@@ -57,7 +55,6 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
   readonly record: RequestRecord;
   /** In origin form (RFC 9112, section 3.2.1). */
   readonly target: string;
-  /** The target without its query. */
   readonly path: string;
   /** The client's address, with regard to trusted proxies. */
   readonly address: string;
@@ -226,7 +223,6 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
     }
   }
 
-  /** Calls back when the exchange has closed. */
   onClose(callback: () => void): void {
     this.#onClose = callBoth(this.#onClose, callback);
   }

@@ -7,7 +7,6 @@ import { type Attributes, type Context, type Span, SpanKind, trace } from "@open
 import type { CallOutcome, Protocol } from "../../telemetry/observer.ts";
 import { failSpan, spanTime, tracerOf } from "../../telemetry/trace.ts";
 
-/** What metrics, traces and logs record of one request. */
 export class RequestRecord {
   readonly startMs = performance.now();
   /** The RPC; undefined until the request is routed to one. */
@@ -69,7 +68,6 @@ function protocolOf(contentType: string): Protocol {
   return contentType.startsWith("application/connect+") ? "connect" : "rest";
 }
 
-/** The properties of a request that its span records. */
 type SpannedRequest = {
   readonly httpMethod: string;
   readonly path: string;

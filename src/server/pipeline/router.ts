@@ -52,7 +52,6 @@ export function firstFolderOf(path: string): string {
   return path.slice(0, path.indexOf("/", 1) + 1);
 }
 
-/** The path of a match without variables. */
 function pathOf({ kind, method, template }: GatewayMatch): string | undefined {
   return kind === "rpc" ? method && `/${method.parent.typeName}/${method.name}` : template;
 }

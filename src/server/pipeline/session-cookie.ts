@@ -38,12 +38,9 @@ export function cookiesAtRequests(): FindCookies {
   };
 }
 
-/** The cookies of a service that browsers reach at an origin. */
 export class SessionCookies {
   readonly origin: string;
-  /** The name of the cookie with the session. */
   readonly session: string;
-  /** The name of the cookie that a browser keeps while it signs in. */
   readonly transaction: string;
   readonly attributes: { readonly path: "/"; readonly httpOnly: true; readonly secure: boolean };
 
@@ -57,7 +54,6 @@ export class SessionCookies {
     this.attributes = { path: "/", httpOnly: true, secure };
   }
 
-  /** The session in the cookie of a request; undefined: there is none. */
   read(headers: IncomingHttpHeaders): BrowserSession | undefined {
     const value = readCookie(headers.cookie, this.session);
     if (value === undefined) {

@@ -50,7 +50,6 @@ function connectionOptions(config: ClientConfig, sockets: Sockets): ClientConfig
 export class Sockets {
   readonly #open = new Set<Socket>();
 
-  /** Creates the socket of a new connection. */
   create(): Socket {
     const socket = new Socket();
     this.#open.add(socket);

@@ -52,7 +52,6 @@ function isConnectionMessage(message: string): boolean {
   );
 }
 
-/** Whether the server did not respond in time. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof Error && /timeout/i.test(error.message) && classify(error) === "connection";
 }

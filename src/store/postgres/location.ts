@@ -4,7 +4,6 @@ import { hostOf, isLoopback } from "@flowgate/base/addresses";
 import type { Endpoint } from "../store.ts";
 import { type AuthMethod, type ServerConfig, authMethods } from "./authentication.ts";
 
-/** A parsed URL of the store. */
 export type Location = {
   /** How to connect to each of the servers, one of which is the primary. */
   readonly servers: readonly ServerConfig[];

@@ -6,7 +6,6 @@ import { connect, createPool, limits, Sockets } from "./connect.ts";
 import { classify, describe, isTimeout, NotPrimary, unavailable } from "./errors.ts";
 import type { Location } from "./location.ts";
 
-/** The server that accepts writes. */
 export type Primary = ProbedServer & {
   readonly pool: Pool;
   /** Those of the pool, and of other connections. */
@@ -24,7 +23,6 @@ export async function openPrimaryTracker({ servers, poolSize }: Location): Promi
   }
 }
 
-/** Follows which of the servers is the primary. */
 export class PrimaryTracker implements AsyncDisposable {
   readonly health = new DatabaseHealth();
   readonly #servers: readonly ServerConfig[];

@@ -102,7 +102,6 @@ export type LockedLog = {
   readonly query: Query;
   /** The time of the store after the log was locked. */
   readonly nowMs: number;
-  /** The newest entry. */
   readonly head: AuditHead;
 };
 

@@ -49,7 +49,6 @@ export async function findKeyOfStore(query: Query, keys: CredentialKeys): Promis
   return key;
 }
 
-/** Records the key of a store unless one is recorded. */
 export async function insertKeyState(query: Query, id: string): Promise<void> {
   await query(
     "INSERT INTO flowgate.credential_key (seq, key_id, previous, known) VALUES (1, $1, '[]', '[]') ON CONFLICT DO NOTHING",

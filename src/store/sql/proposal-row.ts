@@ -55,7 +55,6 @@ export type ClosingRow = {
 
 export type ProposalRow = ProposedRow & AssignedRow & ClosingRow;
 
-/** The table `proposal_content`. */
 export type ProposalContentRow = { flows: Uint8Array; credentials: Uint8Array };
 
 /** What the credentials of a proposal are encrypted for. Not the `rev` of a revision, which contains no space. */
@@ -68,7 +67,6 @@ export const proposalColumns =
   "deployment_type, message, wait_ms, undo_on_failure, max_errors, changes, modules, digest, node_count, size_bytes, closed, closed_at_ms, " +
   "closed_by, closed_token_id, closed_token_name, reason, rev";
 
-/** A proposal as it is inserted. */
 export type InsertProposalCall = {
   readonly row: ProposedRow;
   readonly content: ProposalContentRow;

@@ -23,7 +23,6 @@ export async function insert(query: Query, table: string, row: object): Promise<
   await insertRows(query, table, [row]);
 }
 
-/** Inserts rows with the same properties, at least one. */
 export async function insertRows(query: Query, table: string, rows: readonly object[]): Promise<void> {
   const names = Object.keys(rows[0] ?? {});
   const places = rows.map((_, row) => `(${placeholders(names.length, row * names.length)})`);
@@ -41,7 +40,6 @@ export function placeholders(count: number, before = 0): string {
 /** A comparison, such as `["seq <", 5]` or `["kind IN", ["a", "b"]]`. It is left out if the value is undefined. */
 export type Comparison = readonly [comparison: string, value: unknown];
 
-/** Joins comparisons with AND. */
 export function toCondition(comparisons: readonly Comparison[]): { condition: string; values: unknown[] } {
   const values: unknown[] = [];
   const terms = ["true"];

@@ -70,7 +70,6 @@ export type ContentRow = {
 
 export const contentColumns = "flows, credentials, kept";
 
-/** A revision as it is inserted. */
 export type RevisionRow = SummaryRow &
   ErrorLimitRow &
   Pick<StateRow, "message" | "probation_ms"> &

@@ -265,7 +265,6 @@ async function insertRevision(
   await insert(query, "revision_content", { seq: row.seq, flows, credentials, kept, submitted });
 }
 
-/** A change of a revision. */
 export type UpdateCall = {
   readonly rev: string;
   readonly columns: Partial<StateRow>;

@@ -14,7 +14,6 @@ import type {
 import { appendAudit, lockAudit } from "./audit-log.ts";
 import { insert, type Query, toPage } from "./query.ts";
 
-/** The table `token`. */
 type TokenRow = {
   hash: Uint8Array;
   id: string;

@@ -15,7 +15,6 @@ export function connect(path: string): DatabaseSync {
   return new DatabaseSync(path, { timeout: lockTimeoutMs.eventLoop, enableForeignKeyConstraints: true });
 }
 
-/** Opens the connection of a thread to an existing database. */
 export function connectThread(path: string): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set("mode", "rw");

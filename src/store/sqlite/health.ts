@@ -18,7 +18,6 @@ export class RecoveringHealth extends DatabaseHealth {
     this.#recover = recover;
   }
 
-  /** Records an error of an operation. */
   recordError(error: unknown): void {
     const message = describe(error);
     if (!this.#isClosed && message !== undefined) {

@@ -21,7 +21,6 @@ import { refresh } from "./refresh.ts";
 export type EventCase = NonNullable<Event["kind"]["case"]>;
 export type EventOf<Case extends EventCase> = Event & { readonly kind: Extract<Event["kind"], { case: Case }> };
 
-/** What is no longer true after an event. */
 const outdated: Partial<Record<EventCase, readonly DescMethod[]>> = {
   deployment: [
     FlowsService.method.getFlows,
@@ -142,13 +141,11 @@ function useLive(): Live {
   return live;
 }
 
-/** Whether events are received. */
 export function useIsLive(): boolean {
   const live = useLive();
   return useSyncExternalStore(live.watchConnection, () => live.isConnected);
 }
 
-/** Calls the function with each event of these kinds, while the component is mounted. */
 export function useEvents<Case extends EventCase>(
   cases: readonly Case[],
   onEvent: (event: EventOf<Case>) => void,

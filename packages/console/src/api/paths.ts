@@ -7,10 +7,8 @@ const end = pathname.lastIndexOf("/console/");
 
 export const consolePath = `${pathname.slice(0, end)}/console`;
 
-/** The URL of the API, without a slash at its end. */
 export const apiUrl = origin + pathname.slice(0, end);
 
-/** Where people sign in, from where they come back to this page. */
 export function signInUrl(): string {
   const here = location.pathname + location.search;
   return `${apiUrl}/sign-in?return=${encodeURIComponent(here.slice(end))}`;

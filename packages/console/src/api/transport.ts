@@ -46,7 +46,6 @@ export function isUnauthenticated(error: unknown): boolean {
   return error !== null && error !== undefined && ConnectError.from(error).code === Code.Unauthenticated;
 }
 
-/** What an error says, without its code. */
 export function messageOf(error: unknown): string {
   return ConnectError.from(error).rawMessage;
 }

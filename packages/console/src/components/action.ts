@@ -2,11 +2,8 @@ import { useState } from "react";
 
 type Action = {
   readonly isBusy: boolean;
-  /** Why it has failed; undefined: it has not, or runs again. */
   readonly error: unknown;
-  /** Runs the action. Resolves when it has ended, whether it has failed or not. */
   readonly run: (action: () => Promise<unknown>) => Promise<void>;
-  /** Forgets why it has failed. */
   readonly reset: () => void;
 };
 

@@ -5,12 +5,10 @@ export type Series = {
   readonly name: string;
   /** The name of a custom property with the colour, such as `--accent`. */
   readonly color: `--${string}`;
-  /** A value for each time; null: not known. */
   readonly values: readonly (number | null)[];
 };
 
 type ChartProps = {
-  /** In seconds of Unix time. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
   readonly format: (value: number) => string;

@@ -22,7 +22,6 @@ function editorExtensions(language: CodeLanguage, label: string): Extension[] {
   ];
 }
 
-/** For code that is shown only. It can be focused, so that it is scrolled by keyboard. */
 export function viewerExtensions(language: CodeLanguage, label: string): Extension[] {
   return [
     ...editorExtensions(language, label),

@@ -5,7 +5,6 @@ export type CodeLanguage = "javascript" | "json" | "text";
 /** Of function nodes. */
 const scripts: ReadonlySet<string> = new Set(["func", "initialize", "finalize"]);
 
-/** The language of a property of a node, by its name and its values. */
 export function detectLanguage(property: string, values: readonly (JsonValue | undefined)[]): CodeLanguage {
   if (scripts.has(property)) {
     return "javascript";

@@ -1,12 +1,10 @@
 import { type ReactNode, useState } from "react";
 import { texts } from "../texts/app.ts";
 
-/** Copies a text to the clipboard, and says so. */
 export function CopyButton({
   text,
   label = texts.copy,
 }: {
-  /** A function, if it takes long to make. */
   readonly text: string | (() => string);
   readonly label?: string;
 }): ReactNode {

@@ -6,15 +6,12 @@ import {
   type NodeErrorEvent,
 } from "@flowgate/client";
 
-/** A node that has logged errors since a revision was deployed. */
 export type FailingNode = {
   readonly rev: string;
   readonly id: string;
   readonly type: string;
   readonly name: string;
-  /** The id of its tab. */
   readonly flow: string;
-  /** The last one. */
   readonly message: string;
   readonly count: number;
 };
@@ -26,9 +23,7 @@ export type DeployedRevision = {
   readonly failure: string;
 };
 
-/** What was deployed since someone looks, and which nodes have failed since. */
 export type Deployments = {
-  /** The newest last. */
   readonly revisions: readonly DeployedRevision[];
   readonly failing: readonly FailingNode[];
 };

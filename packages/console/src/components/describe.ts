@@ -17,7 +17,6 @@ const states: Readonly<Record<number, readonly [word: string, tone: Tone]>> = {
   [RuntimeState.DISABLED]: [texts.states.disabled, "neutral"],
 };
 
-/** How a state of the flow runtime is shown. Another version of the service can have other states. */
 export function describeState(state: RuntimeState): readonly [word: string, tone: Tone] {
   return states[state] ?? [texts.states.unknown, "neutral"];
 }
@@ -30,12 +29,10 @@ const healthStates: Readonly<Record<number, readonly [word: string, tone: Tone]>
   [HealthState.STOPPED]: [texts.health.stopped, "warn"],
 };
 
-/** How the health of the flows is shown. */
 export function describeHealth(state: HealthState): readonly [word: string, tone: Tone] {
   return healthStates[state] ?? [texts.states.unknown, "neutral"];
 }
 
-/** A condition with the node that it is about, and how often it happened. */
 export function describeCondition({ kind, count, message, nodeId, nodeName, flowId, flowLabel }: Condition): string {
   const node = [nodeName || nodeId, flowLabel || flowId].filter((part) => part !== "").join(" · ");
   const word = texts.conditions[kind] ?? texts.states.unknown;
@@ -56,7 +53,6 @@ export function describeOutcome(outcome: DeploymentOutcome): readonly [word: str
   return outcomes[outcome] ?? [words.unknown, "neutral"];
 }
 
-/** Who has done something: a user and, if it is a named one, the token of the request. */
 export function describeCaller({ user, tokenName }: Pick<Revision, "user" | "tokenName">): string {
   const name = user === "" ? texts.someone : user;
   return tokenName === "" ? name : texts.byToken(name, tokenName);

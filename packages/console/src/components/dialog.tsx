@@ -62,7 +62,6 @@ function focusAgain(element: Element | null): void {
   }
 }
 
-/** A button with a dialog, whose content gets the function that closes it. */
 export function DialogButton({
   label,
   className = "",
@@ -104,7 +103,6 @@ export function DialogButton({
   );
 }
 
-/** A form in a dialog, with its buttons. Shows why it has failed. */
 export function DialogForm({
   error,
   submit,
@@ -116,7 +114,6 @@ export function DialogForm({
   children,
 }: {
   readonly error: unknown;
-  /** The label of the button that sends it: a verb. */
   readonly submit: string;
   readonly cancel?: string;
   readonly isDangerous?: boolean;
@@ -161,7 +158,6 @@ export function ConfirmButton({
   readonly label: ReactNode;
   readonly title: string;
   readonly description: ReactNode;
-  /** The label of the button that does it: a verb. */
   readonly confirm: string;
   readonly isDangerous?: boolean;
   /** Of many of the same kind, which would be too loud in the colours of danger. */

@@ -1,4 +1,3 @@
-/** Saves a file as a download does. */
 export function download(file: Blob, name: string): void {
   const url = URL.createObjectURL(file);
   const link = document.createElement("a");

@@ -1,6 +1,5 @@
 import { type ReactNode, useId } from "react";
 
-/** A labelled control with a hint, which is its description. */
 export function Field({
   label,
   hint,

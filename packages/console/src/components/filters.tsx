@@ -5,7 +5,6 @@ import { visibleText } from "./visible-text.ts";
 /** The filters of a page by their names; empty: not set. They are parameters of its address, so that it can be shared. */
 export type Filters<Name extends string> = Readonly<Record<Name, string>>;
 
-/** Returns the filters, and what changes some of them. */
 export function useFilters<Name extends string>(
   names: readonly Name[],
 ): readonly [Filters<Name>, (changes: Partial<Filters<Name>>) => void] {
@@ -87,7 +86,6 @@ export function SelectFilter({
 }: {
   readonly label: string;
   readonly value: string;
-  /** What is selected if the filter is not set. */
   readonly all: string;
   readonly options: readonly { readonly value: string; readonly label: string }[];
   readonly onChange: (value: string) => void;

@@ -1,6 +1,5 @@
 const units = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
-/** Such as `41.5 MiB`. */
 export function formatBytes(bytes: number): string {
   const exponent = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1);
   const value = bytes / 1024 ** exponent;
@@ -12,7 +11,6 @@ export function formatNumber(value: number): string {
   return value.toLocaleString("en", value < 100 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 });
 }
 
-/** Such as `12,345`. */
 export function formatCount(value: number): string {
   return value.toLocaleString("en", { maximumFractionDigits: 0 });
 }

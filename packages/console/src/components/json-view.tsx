@@ -7,7 +7,6 @@ import { visibleText } from "./visible-text.ts";
 const shownMembers = 100;
 const shownChars = 1_000;
 
-/** A JSON value, whose objects and arrays can be opened. Of what is large, a part is shown at first. */
 export function JsonView({
   value,
   isOpen = true,

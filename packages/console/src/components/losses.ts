@@ -9,13 +9,9 @@ import {
   type RequiredModule,
 } from "@flowgate/client";
 
-/** What a deployment loses. */
 export type Losses = {
-  /** All that is in memory. */
   readonly losesProcess: boolean;
-  /** What is in memory of nodes that restart, apart from their context. */
   readonly losesMessages: boolean;
-  /** The nodes and tabs that are removed, with their context. */
   readonly removed: number;
 };
 
@@ -27,7 +23,6 @@ export function lossesOf({
 }: {
   readonly type: DeploymentType;
   readonly nodes: readonly Pick<PlannedNode, "action">[];
-  /** Those that the flows need. */
   readonly modules: readonly Pick<RequiredModule, "state">[];
   readonly diff: Pick<FlowsDiff, "containers"> | undefined;
 }): Losses {
@@ -41,7 +36,6 @@ export function lossesOf({
   };
 }
 
-/** Whether modules are installed or replaced, with which all nodes restart. */
 export function changesModules(modules: readonly Pick<RequiredModule, "state">[]): boolean {
   return modules.some(({ state }) => state !== ModuleState.PRESENT);
 }

@@ -23,7 +23,6 @@ export function tabPath(flowId: string): string {
   return escaped === "" ? "/flows" : `/flows/${encodeURIComponent(escaped)}`;
 }
 
-/** The id in what follows `/flows/` in an address; undefined: it is malformed. */
 export function parseTabPath(text: string): string | undefined {
   try {
     return decodeURIComponent(text).replaceAll(/~(?:2E|2F|7E)/g, (escape) =>

@@ -2,7 +2,6 @@ import type { ReactNode } from "react";
 import { messageOf } from "../api/transport.ts";
 import { texts } from "../texts/app.ts";
 
-/** A message in place of a page. */
 export function Notice({ title, children }: { readonly title: string; readonly children?: ReactNode }): ReactNode {
   return (
     <section className="notice">
@@ -12,12 +11,10 @@ export function Notice({ title, children }: { readonly title: string; readonly c
   );
 }
 
-/** In place of what is being loaded. */
 export function Loading(): ReactNode {
   return <output className="loading">{texts.loading}</output>;
 }
 
-/** Why something has failed. */
 export function Problem({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }): ReactNode {
   return (
     <div className="problem" role="alert">

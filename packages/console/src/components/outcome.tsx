@@ -19,7 +19,6 @@ import { type Column, Table } from "./table.tsx";
 import { visibleText } from "./visible-text.ts";
 import "./plan.css";
 
-/** What is deployed and which nodes fail while the component is mounted. */
 export function useDeployments(): Deployments {
   const [deployments, add] = useReducer(addEvent, noDeployments);
   useEvents(["deployment", "nodeError"], add);
@@ -35,13 +34,11 @@ const sentences: Readonly<Record<number, string>> = {
   [DeploymentOutcome.STOPPED]: texts.outcomes.stopped,
 };
 
-/** The outcome in a sentence. */
 export function OutcomeSentence({ outcome }: { readonly outcome: DeploymentOutcome }): ReactNode {
   const [, tone] = describeOutcome(outcome);
   return <Sign tone={tone}>{sentences[outcome] ?? texts.outcomes.pending}</Sign>;
 }
 
-/** What has become of a deployment, and then what becomes of its flows. */
 export function Outcome({
   response,
   deployments,
@@ -50,7 +47,6 @@ export function Outcome({
     SetFlowsResponse,
     "rev" | "outcome" | "outcomeMessage" | "missingTypes" | "undoneRev" | "mergedRev" | "mergedChanges"
   >;
-  /** Of a component that was mounted before the deployment. */
   readonly deployments: Deployments;
 }): ReactNode {
   const { rev, undoneRev, mergedRev, mergedChanges, missingTypes } = response;
@@ -163,7 +159,6 @@ const changeColumns: readonly Column<ConcurrentChange>[] = [
   },
 ];
 
-/** What two sides have changed, node by node. */
 export function ConcurrentChanges({
   changes,
   more = 0,

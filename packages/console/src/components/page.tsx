@@ -28,7 +28,6 @@ export function Page({
   );
 }
 
-/** What a query has read; before that, that it loads or why it has failed. */
 export function Result<Data>({
   of: { data, error, refetch },
   children,

@@ -28,7 +28,6 @@ export function Plan({
   readonly plan: PlanFlowsResponse;
   /** Absent: what is lost is shown elsewhere. */
   readonly type?: DeploymentType;
-  /** Those that the deployment installs. */
   readonly modules?: readonly FlowModule[];
   /** Of the flows that are deployed, if they are known here. They name nodes that do not change. */
   readonly nodes?: readonly Node[];
@@ -62,7 +61,6 @@ export function Plan({
   );
 }
 
-/** Why flows would not run or credentials would be lost; nothing otherwise. */
 export function Harm({
   plan,
   modules = [],
@@ -98,7 +96,6 @@ export function Harm({
   );
 }
 
-/** What is in memory, and what is gone after the deployment. */
 export function Losses({ type, nodes, modules, diff }: Parameters<typeof lossesOf>[0]): ReactNode {
   const { losesProcess, losesMessages, removed } = useMemo(
     () => lossesOf({ type, nodes, modules, diff }),
@@ -117,7 +114,6 @@ export function Losses({ type, nodes, modules, diff }: Parameters<typeof lossesO
   );
 }
 
-/** Whether someone should confirm that they want it all the same. */
 export function isHarmful(
   { missingTypes, warnings }: Pick<PlanFlowsResponse, "missingTypes" | "warnings">,
   modules: readonly FlowModule[] = [],
@@ -125,7 +121,6 @@ export function isHarmful(
   return (missingTypes.length > 0 && modules.length === 0) || warnings.some(isLoss);
 }
 
-/** Whether the deployment would change or install anything. */
 export function hasChanges(
   { diff, modules: required }: PlanFlowsResponse,
   modules: readonly FlowModule[] = [],
@@ -154,7 +149,6 @@ function Warnings({
   );
 }
 
-/** Those that the active flows have too. */
 function ExistingWarnings({ warnings }: { readonly warnings: readonly PlanWarning[] }): ReactNode {
   return warnings.length === 0 ? null : (
     <details>

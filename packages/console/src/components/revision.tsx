@@ -19,7 +19,6 @@ export function RevisionLink({ rev }: { readonly rev: string }): ReactNode {
   );
 }
 
-/** Who deployed, and by which token. */
 export function RevisionAuthor({
   of: { user, tokenName, approvedBy },
 }: {
@@ -43,7 +42,6 @@ const causes: Readonly<Record<number, string>> = {
   [RevisionCause.AUTOMATIC_UNDO]: texts.causes.automaticUndo,
 };
 
-/** How its flows were made; if they are those of an earlier revision, of which one. */
 export function RevisionCauseText({
   of: { cause, restoredRev },
 }: {
@@ -59,7 +57,6 @@ export function RevisionCauseText({
   );
 }
 
-/** How a deployment went, and why it failed. */
 export function RevisionOutcome({
   of: { outcome, outcomeMessage, restarts },
 }: {

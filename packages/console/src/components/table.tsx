@@ -9,7 +9,6 @@ export type Column<Row> = {
   readonly cell: (row: Row) => ReactNode;
 };
 
-/** Rows with columns; each row is a card with titled values where there is no room for the columns. */
 export function Table<Row>({
   label,
   columns,
@@ -17,12 +16,10 @@ export function Table<Row>({
   keyOf,
   empty,
 }: {
-  /** What the rows are, for those who do not see the page. */
   readonly label: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string | number;
-  /** In place of a table without rows. */
   readonly empty: ReactNode;
 }): ReactNode {
   if (rows.length === 0) {
@@ -54,17 +51,14 @@ export function Table<Row>({
   );
 }
 
-/** How `useInfiniteQuery` reads the pages of a list. */
 export const byPage = {
   pageParamKey: "pageToken",
   getNextPageParam: ({ nextPageToken }: { readonly nextPageToken: string }) => nextPageToken || undefined,
 } as const;
 
-/** Loads the next page of a list, if there is one. */
 export function LoadMore({
   of: { hasNextPage, isFetchingNextPage, isFetchNextPageError, error, fetchNextPage },
 }: {
-  /** What `useInfiniteQuery` returns. */
   readonly of: {
     readonly hasNextPage: boolean;
     readonly isFetchingNextPage: boolean;

@@ -10,7 +10,6 @@ const units = [
   ["minute", 60],
 ] as const;
 
-/** How long ago something was; the exact time is its title. */
 export function Time({ at }: { readonly at: Timestamp | undefined }): ReactNode {
   const now = useNow();
   if (at === undefined) {
@@ -24,7 +23,6 @@ export function Time({ at }: { readonly at: Timestamp | undefined }): ReactNode 
   );
 }
 
-/** The exact time. */
 export function ExactTime({ at }: { readonly at: Timestamp | undefined }): ReactNode {
   return at === undefined ? null : (
     <time dateTime={timestampDate(at).toISOString()}>{absolute.format(timestampDate(at))}</time>

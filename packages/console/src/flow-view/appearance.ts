@@ -9,9 +9,7 @@ import {
 } from "./flow-nodes.ts";
 import { isIconName, type IconName } from "./icons.ts";
 
-/** What the type of a node determines of its picture. */
 export type Appearance = {
-  /** A CSS colour. */
   readonly color: string;
   /** Undefined: the first letter of the type. */
   readonly icon: IconName | undefined;
@@ -23,7 +21,6 @@ export type Appearance = {
 
 type Row = readonly [color: string, icon: IconName, inputs: 0 | 1, outputs: number, side?: "right"];
 
-/** The palette of Node-RED's own nodes. */
 const palette: ReadonlyMap<string, Row> = new Map<string, Row>([
   ["inject", ["#a6bbcf", "inject", 0, 1]],
   ["debug", ["#87a980", "debug", 1, 0, "right"]],
@@ -73,7 +70,6 @@ const palette: ReadonlyMap<string, Row> = new Map<string, Row>([
 const neutralColor = "#d6dde3";
 const subflowColor = "#ddaa99";
 
-/** How a node looks. `isTarget`: another node is wired to it. */
 export function appearanceOf(node: FlowNode, nodes: FlowNodes, isTarget: boolean): Appearance {
   const subflow = nodes.subflowOf(node);
   if (subflow !== undefined) {
@@ -111,7 +107,6 @@ export function appearanceOf(node: FlowNode, nodes: FlowNodes, isTarget: boolean
   };
 }
 
-/** True if the label of such a node is shown unless it says otherwise. */
 export function showsLabel(node: FlowNode): boolean {
   return node.hasLabel ?? (node.type !== "link in" && node.type !== "link out");
 }
@@ -126,7 +121,6 @@ function buttonOf({ type, properties }: FlowNode): Appearance["button"] {
   return undefined;
 }
 
-/** An icon of Node-RED that a user has chosen for a node. */
 function ownIcon({ properties }: FlowNode): IconName | undefined {
   const [, name] = /^node-red\/([a-z-]+)\.(?:svg|png)$/.exec(readText(properties, "icon")) ?? [];
   return name === undefined ? undefined : name === "white-globe" ? "globe" : isIconName(name) ? name : undefined;

@@ -11,7 +11,6 @@ const maxRegions = 40;
 /** Fingers and pointers are not exact. */
 const tolerance = 5;
 
-/** What is seen, shared by canvases that show the same place. */
 export class ViewState {
   #view: Viewport = { x: 0, y: 0, scale: 1 };
   readonly #listeners = new Set<() => void>();
@@ -30,7 +29,6 @@ export class ViewState {
     }
   }
 
-  /** Returns what ends it. */
   listen = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -108,17 +106,14 @@ export class CanvasView {
     }
   }
 
-  /** Shows all. */
   fit(): void {
     this.state.set(fit(this.drawing.bounds, this.#size));
   }
 
-  /** Shows a part, unless it is seen. */
   reveal(box: Box): void {
     this.state.set(reveal(this.state.view, box, this.#size));
   }
 
-  /** The topmost element at a pixel that can be selected. */
   elementAt(pixel: Point): Element | undefined {
     const point = pointAt(this.state.view, pixel);
     const margin = tolerance / this.state.view.scale;

@@ -18,7 +18,6 @@ import { drawWire } from "./wires.ts";
 
 type ChangeKind = ChangeMark | "rewired";
 
-/** What is different about a node. */
 export type NodeChangeSummary = {
   readonly id: string;
   readonly name: string;
@@ -27,9 +26,7 @@ export type NodeChangeSummary = {
   readonly kinds: readonly ChangeKind[];
 };
 
-/** The difference of a tab or subflow between two versions of flows, as pictures. */
 export type FlowDiffDrawing = {
-  /** Both versions in one picture. */
   readonly together: Drawing;
   readonly before: Drawing;
   readonly after: Drawing;
@@ -39,7 +36,6 @@ export type FlowDiffDrawing = {
 
 type Versions = { readonly before: FlowNodes; readonly after: FlowNodes };
 
-/** Draws what a difference says of one tab or subflow. */
 export function drawDiff(
   { before, after }: Versions,
   container: ContainerDiff,
@@ -62,7 +58,6 @@ export function drawDiff(
   };
 }
 
-/** The changes of one node of a difference. */
 function summarize({ id, type, name, change, aspects }: NodeDiff, { before, after }: Versions): NodeChangeSummary {
   const node = after.get(id) ?? before.get(id);
   const label = node === undefined ? (name ?? id) : nameOf(node, after.get(id) === undefined ? before : after);
@@ -86,7 +81,6 @@ function kindsOf(change: NodeChange, aspects: readonly NodeAspect[]): readonly C
   return kinds.length === 0 ? ["changed"] : kinds;
 }
 
-/** Those that the picture shows in another way than as a changed node. */
 const drawnAspects: ReadonlySet<NodeAspect> = new Set([
   NodeAspect.POSITION,
   NodeAspect.CONTAINER,

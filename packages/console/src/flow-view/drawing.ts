@@ -14,7 +14,6 @@ import { drawGroups } from "./groups.ts";
 import { labelLines, labelOf } from "./labels.ts";
 import { drawLinks, drawPortWires, drawWires } from "./wires.ts";
 
-/** Draws a tab or subflow. */
 export function drawContainer(nodes: FlowNodes, id: string, measureText: MeasureText): Drawing {
   const container = nodes.container(id);
   const placed = nodes.in(id).filter(({ position }) => position !== undefined);

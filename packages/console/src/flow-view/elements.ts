@@ -1,10 +1,8 @@
 import { grow, measures, union, type Box, type Curve } from "./geometry.ts";
 import type { IconName } from "./icons.ts";
 
-/** The width of a text in the font of labels. */
 export type MeasureText = (text: string) => number;
 
-/** How a difference marks an element. */
 export type ChangeMark = "added" | "removed" | "changed" | "moved";
 
 type Base = {
@@ -36,13 +34,11 @@ export type WireElement = Base & {
   readonly isDisabled: boolean;
 };
 
-/** What a link node is linked to on another tab, which is shown if it is selected. */
 export type StubElement = Base & {
   readonly kind: "stub";
   /** The link node. */
   readonly of: string;
   readonly side: "left" | "right";
-  /** The tab. */
   readonly label: string;
 };
 
@@ -63,7 +59,6 @@ export type NodeElement = Base & {
 
 export type JunctionElement = Base & { readonly kind: "junction"; readonly isDisabled: boolean };
 
-/** A port of the subflow that is drawn. */
 export type SubflowPortElement = Base & {
   readonly kind: "port";
   readonly direction: "in" | "out" | "status";
@@ -72,7 +67,6 @@ export type SubflowPortElement = Base & {
   readonly number: number | undefined;
 };
 
-/** Where a node was before it was moved. */
 export type MoveElement = Base & { readonly kind: "move"; readonly from: Box; readonly to: Box };
 
 export type Element =
@@ -84,10 +78,8 @@ export type Element =
   | SubflowPortElement
   | MoveElement;
 
-/** The picture of a tab or subflow. */
 export type Drawing = {
   readonly container: string;
-  /** From the bottom to the top. */
   readonly elements: readonly Element[];
   /** Undefined: nothing to see. */
   readonly bounds: Box | undefined;

@@ -9,7 +9,6 @@ import { noOverlays, type Overlays } from "./overlays.ts";
 import { darkTheme, lightTheme, type Theme } from "./theme.ts";
 import "./flow-view.css";
 
-/** A drawing that can be panned and zoomed. */
 export function FlowCanvas({
   drawing,
   name,
@@ -19,10 +18,8 @@ export function FlowCanvas({
   onSelect,
 }: {
   readonly drawing: Drawing;
-  /** Of what is drawn, for its label. */
   readonly name: string;
   readonly overlays?: Overlays;
-  /** Of canvases that show the same place. */
   readonly state?: ViewState;
   /** The id of an element, or of one of its wires, that is brought into view when it changes. */
   readonly focus?: string | undefined;

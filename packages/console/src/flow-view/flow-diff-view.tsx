@@ -22,7 +22,6 @@ export function FlowDiffView({
   readonly before: FlowNodes;
   readonly after: FlowNodes;
   readonly diff: FlowsDiff;
-  /** A node was selected, in the picture or in the list. */
   readonly onSelect?: (id: string) => void;
 }): ReactNode {
   const drawn = diff.containers.filter(({ kind }) => kind !== ContainerKind.GLOBAL);

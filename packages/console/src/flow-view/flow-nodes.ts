@@ -1,6 +1,5 @@
 import type { Box, Point } from "./geometry.ts";
 
-/** A node of a configuration. What its type defines is in `properties`, unchecked. */
 export type FlowNode = {
   readonly id: string;
   readonly type: string;
@@ -27,7 +26,6 @@ export type FlowContainer =
   | (ContainerBase & { readonly kind: "tab"; readonly isMissing: boolean })
   | (ContainerBase & { readonly kind: "subflow"; readonly node: FlowNode });
 
-/** A port of a subflow: where messages enter or leave it. */
 export type SubflowPort = {
   readonly position: Point;
   readonly wires: readonly (readonly [id: string, port: number])[];
@@ -39,7 +37,6 @@ const maxCoordinate = 1_000_000;
 /** The limit of Node-RED's function node. */
 const maxOutputs = 500;
 
-/** The nodes of a configuration, by id and by container. */
 export class FlowNodes {
   readonly containers: readonly FlowContainer[];
   readonly #nodes = new Map<string, FlowNode>();
@@ -81,7 +78,6 @@ export class FlowNodes {
     return this.#nodes.values();
   }
 
-  /** In the order of the configuration. */
   in(container: string): readonly FlowNode[] {
     return this.#inContainer.get(container) ?? [];
   }
@@ -90,7 +86,6 @@ export class FlowNodes {
     return this.containers.find((container) => container.id === id);
   }
 
-  /** The subflow that a node is an instance of. */
   subflowOf(node: FlowNode): FlowNode | undefined {
     const definition = node.type.startsWith("subflow:") ? this.#nodes.get(node.type.slice(8)) : undefined;
     return definition?.type === "subflow" ? definition : undefined;
@@ -154,7 +149,6 @@ function readContainer(node: FlowNode, kind: "tab" | "subflow"): FlowContainer {
     : { id, kind, name: name || id, isDisabled, node };
 }
 
-/** The ports of a subflow. */
 export function readSubflowPorts(subflow: FlowNode, direction: "in" | "out"): readonly SubflowPort[] {
   const ports = subflow.properties[direction];
   return (Array.isArray(ports) ? ports : []).slice(0, maxOutputs).map(readSubflowPort);
@@ -179,7 +173,6 @@ function readSubflowPort(port: unknown): SubflowPort {
   };
 }
 
-/** The box that is stored with a group. */
 export function readGroupBox(group: FlowNode): Box | undefined {
   const width = coordinate(group.properties["w"]);
   const height = coordinate(group.properties["h"]);

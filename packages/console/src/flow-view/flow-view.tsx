@@ -8,7 +8,6 @@ import { visibleText } from "../components/visible-text.ts";
 import { texts } from "../texts/flow-view.ts";
 import { nameOf } from "./labels.ts";
 
-/** A tab or subflow as Node-RED draws it, with what is live on its nodes, and its nodes as a list. */
 export function FlowView({
   nodes,
   container,

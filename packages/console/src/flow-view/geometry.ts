@@ -114,7 +114,6 @@ export function boxOfCurve(curve: Curve): Box {
   return { x: left, y: top, width: right - left, height: bottom - top };
 }
 
-/** The smallest box that contains all; undefined if there are none. */
 export function union(boxes: Iterable<Box>): Box | undefined {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (const { x, y, width, height } of boxes) {

@@ -27,7 +27,6 @@ export function attachGestures(element: HTMLElement, view: CanvasView, onClick: 
   return () => controller.abort();
 }
 
-/** Zooms with the middle of the picture fixed. */
 export function zoomBy({ state, size }: CanvasView, factor: number): void {
   state.set(zoom(state.view, factor, { x: size.width / 2, y: size.height / 2 }));
 }

@@ -104,7 +104,6 @@ function boxWithButton(element: NodeElement | JunctionElement): Box {
   return { ...box, x: element.iconSide === "right" ? box.x : box.x - 20, width: box.width + 20 };
 }
 
-/** The style of a group as far as it can be drawn. */
 function groupStyle({
   properties,
 }: FlowNode): Pick<

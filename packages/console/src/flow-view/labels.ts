@@ -23,7 +23,6 @@ export function labelLines(text: string): readonly string[] {
     .map((line) => cut(line, maxLabelLength));
 }
 
-/** The text of a status, of which a long one is cut. */
 export function statusLabel(text: string): string {
   return cut(visibleText(cut(text, maxStatusLength)), maxStatusLength);
 }
@@ -32,7 +31,6 @@ function cut(text: string, maxLength: number): string {
   return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
 }
 
-/** The label in one line, for lists. */
 export function nameOf(node: FlowNode, nodes: FlowNodes): string {
   return labelOf(node, nodes).join(" ") || node.type;
 }

@@ -1,7 +1,6 @@
 import type { Box } from "./geometry.ts";
 import type { Drawing, Element } from "./elements.ts";
 
-/** The status that a node has set. */
 export type NodeStatus = {
   readonly text?: string | undefined;
   /** A colour of Node-RED: red, green, yellow, blue or grey. */
@@ -9,12 +8,10 @@ export type NodeStatus = {
   readonly shape?: "dot" | "ring" | undefined;
 };
 
-/** What changes while a drawing stays the same, by the id of the node. */
 export type Overlays = {
   readonly statuses: ReadonlyMap<string, NodeStatus>;
   readonly errors: ReadonlyMap<string, number>;
   readonly messages: ReadonlyMap<string, number>;
-  /** As found by a search. */
   readonly highlighted: ReadonlySet<string>;
   readonly selected: string | undefined;
 };
@@ -30,7 +27,6 @@ export const noOverlays: Overlays = {
 /** The room around the box of an element for its ports, button, badges, status and outline. */
 export const surroundings = { left: 36, top: 16, right: 60, bottom: 24, statusWidth: 260 } as const;
 
-/** All that is drawn for an element. */
 export function paintedBox({ box, kind }: Element): Box {
   if (kind === "wire" || kind === "link") {
     return { x: box.x - 4, y: box.y - 4, width: box.width + 8, height: box.height + 8 };
@@ -44,7 +40,6 @@ export function paintedBox({ box, kind }: Element): Box {
   };
 }
 
-/** The ids of nodes that look different with other overlays. */
 export function changedNodes(before: Overlays, after: Overlays): ReadonlySet<string> {
   const changed = new Set<string>();
   collectDifferences(before.statuses, after.statuses, isSameStatus, changed);

@@ -16,7 +16,6 @@ const numberFont = `16px ${family}`;
 
 const glyphPaths = new Map<IconName, Path2D>();
 
-/** A node with its icon, label, ports and button. */
 export function paintNode(canvas: Canvas, node: NodeElement, theme: Theme): void {
   const { box, inputs, outputs } = node;
   if (node.button !== undefined) {
@@ -89,7 +88,6 @@ export function paintGroup(canvas: Canvas, group: GroupElement, theme: Theme, ha
   }
 }
 
-/** A port of a subflow on its own tab. */
 export function paintSubflowPort(canvas: Canvas, port: SubflowPortElement, theme: Theme): void {
   const { box, direction, label } = port;
   canvas.lineWidth = 1;
@@ -118,7 +116,6 @@ export function paintSubflowPort(canvas: Canvas, port: SubflowPortElement, theme
   paintPort(canvas, direction === "in" ? box.x + box.width : box.x, middle, theme);
 }
 
-/** Where a link node leads to on another tab. */
 export function paintStub(canvas: Canvas, { box, side, label }: StubElement, theme: Theme): void {
   const sign = side === "right" ? 1 : -1;
   const start = side === "right" ? box.x : box.x + box.width;
@@ -162,7 +159,6 @@ function paintPort(canvas: Canvas, x: number, y: number, theme: Theme): void {
   canvas.stroke();
 }
 
-/** The button beside an inject or debug node. */
 function paintButton(canvas: Canvas, node: NodeElement, theme: Theme): void {
   const { box, button, color, iconSide } = node;
   const isFaint = button === "off" || node.isDisabled;

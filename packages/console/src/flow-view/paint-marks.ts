@@ -7,7 +7,6 @@ import { changeSigns, type Theme } from "./theme.ts";
 
 type Canvas = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
-/** The outline of what is selected, found by a search or changed. */
 export function paintOutline(canvas: Canvas, element: Element, theme: Theme, overlays: Overlays, scale: number): void {
   const { kind, id, box, change } = element;
   if (kind === "wire" || kind === "link" || kind === "stub") {
@@ -79,7 +78,6 @@ export function paintBadges(
   }
 }
 
-/** The place where a node was, and an arrow from there to where it is. */
 export function paintMove(canvas: Canvas, { from, to }: MoveElement, theme: Theme, scale: number): void {
   const color = theme.change.moved;
   outline(canvas, from, color, 2, [4, 4], scale);
@@ -191,7 +189,6 @@ function outline(canvas: Canvas, box: Box, color: string, width: number, dash: r
   canvas.setLineDash([]);
 }
 
-/** Where the line from a point to the middle of a box enters the box. */
 function edgeToward(
   box: Box,
   from: { readonly x: number; readonly y: number },
@@ -206,7 +203,6 @@ function edgeToward(
   return { x: center.x + dx * share, y: center.y + dy * share };
 }
 
-/** A point in the middle of a curve. */
 function middleOf(curve: readonly number[]): readonly [x: number, y: number] {
   const count = (curve.length - 2) / 6;
   const at = (index: number): number => curve[index] ?? 0;

@@ -10,7 +10,6 @@ import { visibleBox, type Size, type Viewport } from "./viewport.ts";
 /** The part of a canvas's context that is used, so that a worker's does as well. */
 export type Canvas = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
-/** A drawing that can be painted. */
 export type Scene = { readonly drawing: Drawing; readonly index: SpatialIndex<Element> };
 
 /** What is painted of each element: all; what can be seen of a small picture; or only blocks of colour and lines. */
@@ -64,7 +63,6 @@ export function paint(canvas: Canvas, scene: Scene, picture: Picture, region?: B
   canvas.restore();
 }
 
-/** The regions of a canvas that have to be painted again for elements that look different. */
 export function regionOf(elements: readonly Element[], view: Viewport, size: Size): readonly Box[] {
   const seen = visibleBox(view, size);
   return elements
@@ -78,7 +76,6 @@ export function regionOf(elements: readonly Element[], view: Viewport, size: Siz
     );
 }
 
-/** Measures labels with the font in which they are painted. */
 export function createMeasureText(canvas: Canvas): MeasureText {
   const widths = new Map<string, number>();
   return (text) => {

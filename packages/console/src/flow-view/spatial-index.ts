@@ -6,7 +6,6 @@ const cellSize = 512;
 /** What covers more cells is compared on every query. */
 const maxCells = 64;
 
-/** Finds what is in a box, in the order in which it was given. */
 export class SpatialIndex<T extends { readonly box: Box }> {
   readonly #items: readonly T[];
   readonly #cells = new Map<string, number[]>();

@@ -9,10 +9,8 @@ export type Theme = {
   readonly link: string;
   readonly border: string;
   readonly port: string;
-  /** On nodes. */
   readonly label: string;
   readonly icon: string;
-  /** On the background. */
   readonly text: string;
   readonly panel: string;
   readonly group: string;

@@ -7,17 +7,14 @@ export type Size = { readonly width: number; readonly height: number };
 
 const scaleLimits = { min: 0.02, max: 3 } as const;
 
-/** The part of a drawing that is seen. */
 export function visibleBox({ x, y, scale }: Viewport, { width, height }: Size): Box {
   return { x, y, width: width / scale, height: height / scale };
 }
 
-/** The point of a drawing that is at a pixel. */
 export function pointAt(view: Viewport, pixel: Point): Point {
   return { x: view.x + pixel.x / view.scale, y: view.y + pixel.y / view.scale };
 }
 
-/** Moves what is seen by pixels. */
 export function pan(view: Viewport, dx: number, dy: number): Viewport {
   return { ...view, x: view.x + dx / view.scale, y: view.y + dy / view.scale };
 }
@@ -38,7 +35,6 @@ export function fit(box: Box | undefined, size: Size): Viewport {
   return centered(box, size, scale);
 }
 
-/** Brings a box to the middle unless it is well in view. */
 export function reveal(view: Viewport, box: Box, size: Size): Viewport {
   const seen = visibleBox(view, size);
   const margin = 40 / view.scale;

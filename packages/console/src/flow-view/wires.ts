@@ -2,7 +2,6 @@ import type { JunctionElement, NodeElement, StubElement, SubflowPortElement, Wir
 import { readStatusPort, readSubflowPorts, type FlowNode, type FlowNodes } from "./flow-nodes.ts";
 import { boxOfCurve, measures, outputOffset, wireCurve, type Point } from "./geometry.ts";
 
-/** What wires end at, by the id of the node. */
 export type Bodies = ReadonlyMap<string, NodeElement | JunctionElement>;
 
 /** The wires between the nodes of a tab or subflow. Those to nodes that are elsewhere or missing are left out, as Node-RED does. */
@@ -54,7 +53,6 @@ function endOf(
   return { x: box.x + box.width * share, y: box.y + box.height / 2 + offset };
 }
 
-/** The wires between the ports of a subflow and its nodes. */
 export function* drawPortWires(
   subflow: FlowNode,
   bodies: Bodies,

@@ -1,4 +1,3 @@
-/** What surrounds all pages. */
 export const texts = {
   product: "Flowgate",
   skip: "Skip to the content",

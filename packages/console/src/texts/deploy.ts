@@ -1,4 +1,3 @@
-/** Flows that are uploaded or pasted, planned and deployed or proposed. */
 export const texts = {
   steps: { flows: "Flows", plan: "Plan", outcome: "Outcome", conflict: "Conflict" },
   intro:

@@ -1,4 +1,3 @@
-/** Pictures of flows and of their differences. */
 export const texts = {
   drawing: (name: string) =>
     `Drawing of ${name}. Arrow keys move it, + and - zoom, 0 shows all. The list of nodes has the same content.`,

@@ -1,4 +1,3 @@
-/** The differences between two versions of the flows. */
 export const texts = {
   none: "Nothing changes.",
   summary: (added: number, removed: number, changed: number, moved: number) =>

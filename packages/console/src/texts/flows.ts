@@ -1,4 +1,3 @@
-/** The page of the flows. */
 export const texts = {
   title: "Flows",
   containers: "Tabs and subflows",

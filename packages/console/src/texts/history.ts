@@ -1,4 +1,3 @@
-/** The history of the flows: its revisions, what changed, undo and restore. */
 export const texts = {
   title: "History",
   revisions: "Revisions",

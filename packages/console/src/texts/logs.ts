@@ -1,4 +1,3 @@
-/** The page with what happens, as it happens. */
 export const texts = {
   filters: "Filters",
   kinds: "Kinds",

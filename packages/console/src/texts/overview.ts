@@ -1,4 +1,3 @@
-/** The page that shows what runs, what changed and what fails. */
 export const texts = {
   alerts: "Alerts",
   noAlerts: "No alerts.",

@@ -1,4 +1,3 @@
-/** What each permission of the service permits, in the order in which they are shown. */
 export const permissionTexts: Readonly<Record<string, string>> = {
   "flows.read":
     "Read the flows with their code, plan deployments and export the flows. Credentials are never included.",

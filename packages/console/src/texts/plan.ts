@@ -1,4 +1,3 @@
-/** What a deployment would do, and what it has done. */
 export const texts = {
   effect: "Effect",
   nothingRestarts: "No node is stopped or started.",

@@ -1,4 +1,3 @@
-/** Deployments that one person proposes and another one approves. */
 export const texts = {
   proposal: "Proposal",
   state: "State",

@@ -1,4 +1,3 @@
-/** What every page says about revisions of the flows. */
 export const texts = {
   rev: (rev: string) => `Revision ${rev}`,
   anonymous: "Not signed in",

@@ -1,4 +1,3 @@
-/** Words for the states of the flows, and who has caused them, on all pages. */
 export const texts = {
   states: {
     starting: "starting",

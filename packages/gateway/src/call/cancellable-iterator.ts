@@ -29,7 +29,6 @@ export class CancellableIterator<T> extends PollableIterator<T> {
     this.#onReady?.();
   }
 
-  /** Calls `return` of the source, without waiting for it. */
   cancel(): void {
     if (!this.#isCancelled) {
       this.#isCancelled = true;

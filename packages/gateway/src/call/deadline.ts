@@ -45,13 +45,11 @@ function malformed(message: string): RequestError {
 
 /** The deadline of a call. */
 export type Deadline = {
-  /** The remaining time in ms; 0 after the deadline. */
   remainingMs(): number;
   /** Never resolves; rejects with `error` when the deadline expires. */
   readonly expired: Promise<never>;
   /** The error with code DEADLINE_EXCEEDED. */
   readonly error: ConnectError;
-  /** Stops the timer; `expired` then stays pending. */
   clear(): void;
 };
 

@@ -29,7 +29,6 @@ export async function decompressInSteps(
   }
 }
 
-/** Calls `use` with a body once the memory to decode it is reserved. */
 export function withReservation<T>(
   bytes: Uint8Array,
   request: Pick<GatewayRequest, "reserve">,

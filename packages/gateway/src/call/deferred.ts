@@ -14,7 +14,6 @@ export type RequestFormat = HttpFormat | { readonly kind: "proto" } | { readonly
 /** The parts of an HTTP request, other than the body, that its message is decoded from. */
 export type HttpFormat = {
   readonly kind: "http";
-  /** The name of the operation's route, see `routeName`. */
   readonly route: string;
   readonly httpMethod: string;
   readonly target: string;

@@ -8,7 +8,6 @@ import {
 } from "@connectrpc/connect";
 import type { UnaryFunction } from "./invoke.ts";
 
-/** A unary RPC with its implementation. */
 export type Implementation = {
   readonly kind: "unary";
   readonly method: DescMethodUnary;
@@ -16,10 +15,8 @@ export type Implementation = {
   readonly options: RegistrationOptions;
 };
 
-/** The options that a service or method was registered with. */
 type RegistrationOptions = Partial<ConnectRouterOptions>;
 
-/** A streaming RPC with its implementation. */
 // Distributes over the kinds of StreamSpec, so that method and call fit together.
 export type StreamImplementation = StreamSpec extends infer Spec
   ? Spec extends StreamSpec

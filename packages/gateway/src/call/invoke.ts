@@ -11,7 +11,6 @@ import { CallRequest, CallResponse, createChain } from "./chain.ts";
 import type { CallContext } from "./context.ts";
 import { done, openPollable, PollableIterator } from "./pollable-iterator.ts";
 
-/** The function that implements a unary RPC, as registered with Connect's router, without its types. */
 export type UnaryFunction = (message: Message, context: HandlerContext) => unknown;
 
 /** The function that implements a streaming RPC: takes, and returns, a message or an iterable of messages, depending on its method. */
@@ -20,7 +19,6 @@ export type StreamingFunction = (input: never, context: HandlerContext) => unkno
 /** Calls an implementation through its interceptors. May throw instead of rejecting. */
 export type Invoke = (message: Message, context: CallContext) => Message | Promise<Message>;
 
-/** Compiles the interceptor chain of a unary method. */
 export function createInvoke(
   method: DescMethodUnary,
   implementation: UnaryFunction,
@@ -46,7 +44,6 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
-/** Calls a streaming implementation through its interceptors. */
 export type InvokeStream = (messages: AsyncIterable<Message>, context: CallContext) => Promise<AsyncIterable<Message>>;
 
 /**

@@ -5,7 +5,6 @@ export const done: IteratorReturnResult<undefined> = { done: true, value: undefi
  * in the call that makes them available, so that an event which is sent to many streams costs each of them little more than the write.
  */
 export abstract class PollableIterator<T> implements AsyncIterableIterator<T, undefined> {
-  /** The calls of `next` that have not resolved. */
   #reads: PromiseWithResolvers<IteratorResult<T, undefined>>[] | undefined;
 
   /**
@@ -56,12 +55,9 @@ export function openPollable<T>(iterable: AsyncIterable<T>): PollableIterator<T>
   return iterator instanceof PollableIterator ? iterator : new AwaitedIterator(iterator);
 }
 
-/** Polls an iterator that has promises only. */
 class AwaitedIterator<T> extends PollableIterator<T> {
   readonly #iterator: AsyncIterator<T>;
-  /** Set while a result is awaited. */
   #onReady: (() => void) | undefined;
-  /** Returns the result that was awaited, or throws. */
   #take: (() => IteratorResult<T>) | undefined;
 
   constructor(iterator: AsyncIterator<T>) {

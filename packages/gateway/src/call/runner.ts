@@ -5,7 +5,6 @@ import { CallContext } from "./context.ts";
 import { createDeadline, type Deadline } from "./deadline.ts";
 import type { GatewayRequest, RequestHeaders } from "../http/request.ts";
 
-/** One execution of a routed method. */
 export type Invocation = {
   readonly request: GatewayRequest;
   /** The values of the path variables, in order, still percent-encoded. */
@@ -18,11 +17,8 @@ export type Invocation = {
 /** Decodes the request, invokes the implementation and encodes the response. An error it throws becomes an error response. */
 export type PerformCall = (invocation: Invocation) => GatewayResponse | Promise<GatewayResponse>;
 
-/** The parts of a call that differ between protocols. */
 export type CallProtocol = {
-  /** The `protocolName` of the HandlerContext. */
   readonly name: string;
-  /** The path template, for REST. */
   readonly httpRoute?: string;
   /** The format of the messages; for REST that of most. */
   readonly format: "json" | "proto";

@@ -1,6 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** The streams in progress. */
 export type OpenStreams = {
   /** Registers a callback that ends a stream with an error at shutdown. Returns a function that unregisters it. */
   readonly register: (end: (error: ConnectError) => void) => () => void;

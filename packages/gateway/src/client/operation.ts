@@ -21,18 +21,14 @@ import { createErrorReader, type ErrorReader } from "./response/error.ts";
 import { createUnaryReader, type UnaryReader } from "./response/unary.ts";
 import { createStreamReader, type StreamReader } from "./stream/messages.ts";
 
-/** How a method is called over REST. */
 export type CalledOperation = {
-  /** The HTTP method of the primary binding. */
   readonly httpMethod: string;
-  /** The path template of the primary binding. */
   readonly template: string;
   /** Chooses the binding for a message, and the variant for the headers of the request. Throws a ConnectError if there is none. */
   choose(message: Message, header: Headers): Choice;
   readonly errors: ErrorReader;
 };
 
-/** The binding that was chosen for a message, and its path. */
 export type Choice = {
   readonly path: string;
   /** The path of another message by the same binding. */
@@ -40,7 +36,6 @@ export type Choice = {
   readonly mapping: Mapping;
 };
 
-/** One binding of a method, in one variant. */
 export type Mapping = {
   readonly httpMethod: string;
   /** The Accept header; undefined if the response has any media type. */
@@ -55,7 +50,6 @@ export type Mapping = {
   readonly readStream: StreamReader;
 };
 
-/** Compiles a method; throws a ConnectError if it can't be called over REST. */
 export function compileOperation(method: DescMethod, options: CompleteTransportOptions): CalledOperation {
   const [primary, ...additional] = routesOf(method, options);
   if (primary === undefined) {
@@ -175,7 +169,6 @@ function httpMethodOf({ httpMethod }: Route, { body }: Variant): string {
   return httpMethod === "*" ? (body === "" ? "GET" : "POST") : httpMethod;
 }
 
-/** The media types that the response can have; undefined for google.api.HttpBody. */
 function acceptOf({ methodKind, output }: DescMethod, { responseBody }: Variant): string | undefined {
   if (findRawBody(output, responseBody) !== undefined) {
     return undefined;
@@ -189,7 +182,6 @@ function acceptOf({ methodKind, output }: DescMethod, { responseBody }: Variant)
     : `${NDJSON_TYPE}, text/event-stream;q=0.9, application/json;q=0.8`;
 }
 
-/** The path and query of a request. */
 export function formatTarget(path: string, query: readonly RequestParameter[]): string {
   return query.length === 0 ? path : `${path}?${formatParameters(query)}`;
 }

@@ -13,7 +13,6 @@ import {
 } from "../options/check-options.ts";
 import type { Rule } from "../routing/routes.ts";
 
-/** The options of a REST transport. */
 export type RestTransportOptions = {
   /** The URL before the paths of the rules, such as `https://api.example` or `https://api.example/prefix`. */
   baseUrl: string;
@@ -50,7 +49,6 @@ export type RestTransportOptions = {
   rules?: readonly Rule[];
 };
 
-/** The options with all defaults applied. */
 export type CompleteTransportOptions = {
   readonly baseUrl: string;
   readonly fetch: typeof globalThis.fetch;
@@ -79,7 +77,6 @@ const checks: ChecksOf<RestTransportOptions> = {
 
 const timeoutHeaders = ["X-Server-Timeout", "Grpc-Timeout", "Connect-Timeout-Ms", "none"];
 
-/** Applies the defaults and validates the options; throws an Error that names the invalid one. */
 export function completeOptions(options: RestTransportOptions): CompleteTransportOptions {
   checkOptions(options, checks);
   const complete: CompleteTransportOptions = {

@@ -15,7 +15,6 @@ import { toCallError, readChunks } from "./stream/read-chunks.ts";
 import { isJson } from "./response/unary.ts";
 import { invalidArgument } from "./request/invalid-argument.ts";
 
-/** Makes a call with one request message and one response message. */
 export async function sendUnary<I extends DescMessage, O extends DescMessage>(
   operation: CalledOperation,
   request: UnaryRequest<I, O>,
@@ -131,7 +130,6 @@ async function sendMessages(
   }
 }
 
-/** A request that is ready to be sent. */
 type PreparedRequest = {
   readonly target: string;
   readonly httpMethod: string;
@@ -139,7 +137,6 @@ type PreparedRequest = {
   readonly body: RequestBody["body"] | ReadableStream<Uint8Array> | undefined;
 };
 
-/** Encodes a request. Adds its headers to `header`. */
 function prepare(mapping: Mapping, path: string, message: Message, header: Headers): PreparedRequest {
   const content = mapping.writeBody(message);
   setHeaders(mapping, message, header);

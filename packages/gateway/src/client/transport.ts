@@ -101,7 +101,6 @@ function withReturn<T>(messages: AsyncIterable<T>, abandon: () => void): AsyncIt
   };
 }
 
-/** Sets the header with the timeout of a call. */
 function setTimeoutHeader(header: Headers, timeoutMs: number, name: CompleteTransportOptions["timeoutHeader"]): void {
   const ms = Math.ceil(timeoutMs);
   switch (name) {

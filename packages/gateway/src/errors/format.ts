@@ -6,18 +6,14 @@ import { nameOfCode, protoNameOfCode } from "./codes.ts";
 import type { ReportError } from "./report-error.ts";
 import { isHeaderValue, jsonResponse, type GatewayResponse } from "../http/response.ts";
 
-/** An error to be formatted as an HTTP response. */
 export type GatewayError = {
-  /** The HTTP status. */
   readonly status: number;
-  /** The code of the RPC error, or the code for the status if the request was rejected before a call. */
   readonly code: Code;
   /**
    * A machine-readable reason: that of a google.rpc.ErrorInfo detail, or the name of the code. For a request that was
    * rejected before a call, the reason of the RequestError.
    */
   readonly reason: string;
-  /** A human-readable message. */
   readonly message: string;
   /** Response headers, such as the error's metadata or `Allow`, by lower-case name. They are sent in every format. */
   readonly headers: Readonly<Record<string, string | string[]>>;
@@ -27,7 +23,6 @@ export type GatewayError = {
   readonly cause: unknown;
 };
 
-/** The response that a custom error format returns. */
 export type ErrorShape = {
   /** 400 to 599. Default: the status of the error. */
   readonly status?: number;
@@ -40,7 +35,6 @@ export type ErrorShape = {
 /** The format of error bodies: `{code, message, reason, details}`, RFC 9457, google.rpc.Status, that of Google's APIs, or a function. */
 export type ErrorFormat = "plain" | "problem" | "status" | "google" | ((error: GatewayError) => ErrorShape);
 
-/** Compiles the `errors` option. The formatter never throws. */
 export function createErrorFormatter(
   format: ErrorFormat,
   reportError: ReportError,

@@ -6,7 +6,6 @@ import type { ReportError } from "./report-error.ts";
 /** Maps an error that was thrown during a call. The details of a ConnectError that it returns can be encoded. Never throws. */
 export type MapError = (error: unknown, context: CallContext) => unknown;
 
-/** The option `mapError`. */
 type GivenMapError = ((error: unknown, context: HandlerContext) => ConnectError) | undefined;
 
 /** Compiles the option `mapError`. An error that is unexpected, also after it was mapped, is reported. */

@@ -3,7 +3,6 @@ import type { HandlerContext } from "@connectrpc/connect";
 /** Reports an unexpected error, of which clients see "internal error" only. Never throws. */
 export type ReportError = (error: unknown, context?: HandlerContext) => void;
 
-/** Compiles the option `onError`. */
 export function createErrorReporter(onError: ReportError = logError): ReportError {
   const report = async (error: unknown, context?: HandlerContext): Promise<void> => {
     try {

@@ -41,7 +41,6 @@ type ErrorResponderOptions = {
   readonly errors: ErrorFormat;
   /** The types of error details and of Any messages in them. */
   readonly registry: Registry;
-  /** How details are written. */
   readonly jsonOptions?: CompleteJsonOptions;
   readonly reportError: ReportError;
 };
@@ -114,7 +113,6 @@ export function createErrorResponder({
   };
 }
 
-/** The format of an operation's request errors. */
 export type RequestErrorOptions = {
   /** The reason of a RequestError that has none. */
   readonly defaultReason: string;
@@ -161,7 +159,6 @@ type DetailResponder = {
   respond(message: Message, codeStatus: number, headers: Record<string, string | string[]>): GatewayResponse;
 };
 
-/** Compiles the responder of each message type on first use. */
 function createDetailResponders(
   registry: Registry,
   jsonOptions: CompleteJsonOptions,

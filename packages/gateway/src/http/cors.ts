@@ -42,7 +42,6 @@ const requestHeaders = [
 
 const responseHeaders = ["ETag", "Location", "Retry-After", "WWW-Authenticate"];
 
-/** A compiled CORS policy. */
 export type CorsPolicy = {
   /**
    * Sets the CORS headers of a response. `set` must append to Vary. Returns whether the request is a preflight from an
@@ -109,15 +108,12 @@ export function createOriginCheck(origins: CorsOptions["origins"]): (origin: str
   return allowed.has("*") ? () => true : (origin) => allowed.has(origin);
 }
 
-/** Returns the RPC method that an HTTP method and request target are routed to. */
 type FindMethod = (httpMethod: string, target: string) => DescMethod | undefined;
 
-/** Headers that a protocol sends in requests and in responses. */
 export type CorsHeaders = { readonly allowedHeaders: readonly string[]; readonly exposedHeaders: readonly string[] };
 
 const noHeaders: CorsHeaders = { allowedHeaders: [], exposedHeaders: [] };
 
-/** Adds the CORS headers to a response. */
 export type Cors = (request: GatewayRequest, response: GatewayResponse) => void;
 
 /**

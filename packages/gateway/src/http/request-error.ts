@@ -3,11 +3,9 @@
  * invalid body.
  */
 export class RequestError extends Error {
-  /** The HTTP status of the response. */
   readonly status: number;
   /** Machine-readable; undefined if it is set by the `invalid` option of the method or field. */
   readonly reason: string | undefined;
-  /** Response headers, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   /** Whether the message contains names or values that the client sent. */
   readonly repeatsInput: boolean;
@@ -27,7 +25,6 @@ export class RequestError extends Error {
   }
 }
 
-/** The rejection of a body that exceeds the limit. */
 export class BodyTooLargeError extends RequestError {
   constructor(maxBytes: number) {
     super(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);

@@ -1,6 +1,5 @@
 import type { ContentEncoding } from "../platform/compression.ts";
 
-/** An HTTP response, independent of the server that sends it. */
 export type GatewayResponse = {
   readonly status: number;
   /** By lower-case name. */

@@ -8,7 +8,6 @@ export type WeightedName = {
 /** RFC 9110, section 12.4.2, but with any number of digits, and with `.2`, which some clients write. */
 const validWeight = /^(?:0|0?\.\d+|0\.|1(?:\.0*)?)$/;
 
-/** Parses a list with weights, as in Accept and Accept-Encoding. */
 export function parseWeights(list: string): WeightedName[] {
   return list
     .toLowerCase()

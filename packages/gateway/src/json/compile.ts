@@ -22,7 +22,6 @@ export function compile<T>(scope: Readonly<Record<string, unknown>>, code: strin
   return create(...Object.values(scope));
 }
 
-/** A string literal in code. */
 export function literal(text: string): string {
   return JSON.stringify(text);
 }

@@ -1,7 +1,6 @@
 import type { DescField } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, ValueSchema } from "@bufbuild/protobuf/wkt";
 
-/** How JSON is read and written, where the proto3 JSON mapping leaves a choice. */
 export type JsonOptions = {
   /** Keys of requests that the message does not declare are ignored, also in forms, instead of rejected. Default: false. */
   ignoreUnknownFields?: boolean;
@@ -37,12 +36,10 @@ export const canonicalJson: CompleteJsonOptions = {
   useProtoFieldName: false,
 };
 
-/** The key of a field. */
 export function jsonKey(field: DescField, { useProtoFieldName }: CompleteJsonOptions): string {
   return useProtoFieldName ? field.name : field.jsonName;
 }
 
-/** Whether the options write a field with its default value. */
 export function isEmitted(field: DescField, { alwaysEmitImplicit }: CompleteJsonOptions): boolean {
   return (
     alwaysEmitImplicit &&
@@ -51,7 +48,6 @@ export function isEmitted(field: DescField, { alwaysEmitImplicit }: CompleteJson
   );
 }
 
-/** Whether the options write a field that is not set as null. */
 export function isEmittedAsNull(field: DescField, { emitUnsetMessages }: CompleteJsonOptions): boolean {
   return (
     emitUnsetMessages &&

@@ -106,12 +106,10 @@ function countNumber(value: number, counts: Counts): void {
   }
 }
 
-/** An object or an array whose end has not been reached. */
 type Level = {
   /** The keys so far; undefined for an array. */
   readonly keys: Set<string> | undefined;
   readonly end: "}" | "]";
-  /** The current key or index. */
   at: string | number;
 };
 

@@ -4,7 +4,6 @@ import { enumNames, enumNumber, fieldRule, type EnumNames } from "../schema/rule
 import { expectedOf, scalarFromText, toLocal } from "./scalar.ts";
 import { textForms } from "./well-known.ts";
 
-/** How a text (a parameter, a path variable, a header) is read as a field's value. */
 export type TextReader = {
   /** Returns the value as the field has it in memory; undefined if the text is invalid. Names of enum values can be read in any case. */
   readonly read: (text: string, ignoreEnumCase?: boolean) => unknown;
@@ -16,7 +15,6 @@ export type TextReader = {
   readonly reason: string | undefined;
 };
 
-/** A reader without the options of its field. */
 export type TextReading = Pick<TextReader, "read" | "expected"> & { readonly isJson?: boolean };
 
 export function withOptions(field: DescField, reading: TextReading): TextReader {

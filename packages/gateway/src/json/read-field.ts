@@ -5,7 +5,6 @@ import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { isObject, setOwn } from "./object.ts";
 import { expectedOf, plainEntriesCount, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
 
-/** What the readers of all fields share. */
 export type FieldContext = {
   readonly message: (desc: DescMessage) => Read;
   readonly spellingOf: (desc: DescEnum) => EnumNames;

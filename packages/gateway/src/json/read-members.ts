@@ -6,7 +6,6 @@ import { isObject, setOwn } from "./object.ts";
 import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { expectedOf, plainCondition, scalarFromJson } from "./scalar.ts";
 
-/** How the member of an object under one key is read. */
 export type FieldReader = {
   readonly field: DescField;
   readonly read: Read;

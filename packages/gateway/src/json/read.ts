@@ -21,7 +21,6 @@ import { textForms } from "./well-known.ts";
 /** Reads the JSON value at a path. Throws a RequestError if it is invalid. */
 export type JsonReader = (value: unknown, path: JsonPath) => unknown;
 
-/** How JSON is read. */
 export type ReadOptions = {
   /** Keys that the message does not declare are skipped instead of rejected. */
   readonly ignoreUnknown: boolean;
@@ -83,7 +82,6 @@ function plainRule(field: DescField): FieldRule {
   return create(FieldRuleSchema, { notNull, invalid, exactIntegers });
 }
 
-/** The options that determine how a response is written. */
 function responseRule(field: DescField): FieldRule {
   const { header, inline, lenient } = fieldRule(field);
   return create(FieldRuleSchema, { header, inline, lenient });

@@ -3,7 +3,6 @@ import { decodeBase64, encodeBase64 } from "#platform/bytes";
 import { compile } from "./compile.ts";
 import { WideInteger } from "./wide-integer.ts";
 
-/** How error messages describe a scalar of each type. */
 export const expectedOf: Readonly<Record<ScalarType, string>> = {
   [ScalarType.DOUBLE]: "a number",
   [ScalarType.FLOAT]: "a number",

@@ -7,14 +7,12 @@ import { StructSchema } from "@bufbuild/protobuf/wkt";
 /** The depth was limited when it was read; protobuf-es counts several messages for each level of JSON. */
 const recursionLimit = 1_000_000;
 
-/** Converts what a reader returned to a message. */
 export function asMessage(desc: DescMessage, value: unknown): Message {
   return desc.typeName === StructSchema.typeName
     ? fromJson(StructSchema, value as JsonObject, { recursionLimit })
     : (value as Message);
 }
 
-/** Converts a message to what its writer accepts. */
 export function asValue(desc: DescMessage, message: unknown): unknown {
   return desc.typeName === StructSchema.typeName ? toJson(desc, message as Message) : message;
 }

@@ -14,7 +14,6 @@ export type StructuralScan = {
   readonly colons: number;
   /** Outside of strings. */
   readonly commas: number;
-  /** The number of arrays and objects. */
   readonly containers: number;
   /** The greatest number of arrays and objects that are nested in each other. */
   readonly depth: number;
@@ -33,7 +32,6 @@ export function scanStructure(bytes: Uint8Array): StructuralScan {
   let depth = 0;
   let hasUnicodeEscape = false;
   let hasEscapedKey = false;
-  /** Whether the last string has an escape. */
   let isEscaped = false;
   for (let at = 0; at < length; at++) {
     switch (bytes[at]) {

@@ -1,4 +1,3 @@
-/** Reads a JSON value. Throws a ValueError if it is invalid. */
 export type Read = (value: unknown) => unknown;
 
 /** An invalid value. Its path is completed level by level while the error passes through the readers. */

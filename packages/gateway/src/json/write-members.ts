@@ -5,10 +5,8 @@ import { compile, literal } from "./compile.ts";
 import { setOwn } from "./object.ts";
 import { plainCondition } from "./scalar.ts";
 
-/** How one field of a message is written. */
 export type FieldWriter = {
   readonly field: DescField;
-  /** Its key in JSON. */
   readonly key: string;
   readonly write: (value: unknown) => unknown;
   /** It is written even if it has its zero value. */

@@ -27,7 +27,6 @@ import {
 import { formatTimestamp } from "./well-known.ts";
 import { compileMembersWriter, emptyMap } from "./write-members.ts";
 
-/** Returns the JSON value of a message, or of a field's value. */
 export type JsonWriter = (value: unknown) => unknown;
 
 /**
@@ -36,7 +35,6 @@ export type JsonWriter = (value: unknown) => unknown;
  */
 export type WriteDialect = "response" | "request" | "plain";
 
-/** What all writers of a context share. */
 type WriteOptions = {
   /** The messages that a google.protobuf.Any can contain. */
   readonly registry: Registry;
@@ -50,7 +48,6 @@ type Context = WriteOptions & {
   readonly spellingOf: (desc: DescEnum) => EnumNames;
 };
 
-/** By dialect and options. */
 const contexts = new Map<string, WeakMap<Registry, Context>>();
 
 function contextOf(options: WriteOptions): Context {

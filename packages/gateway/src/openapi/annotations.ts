@@ -12,7 +12,6 @@ export type Annotations = {
   /** What google.api.field_behavior adds to the schema of a property. */
   behaviorOf(field: DescField): { readonly keywords: Schema; readonly notes: readonly string[] };
   isRequired(field: DescField, use: SchemaUse): boolean;
-  /** Whether requests can't set the field. */
   isOutputOnly(field: DescField): boolean;
 };
 

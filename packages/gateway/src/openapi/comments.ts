@@ -77,7 +77,6 @@ function cleanComment(text: string): string {
     .trim();
 }
 
-/** The first sentence of a comment, for one-line summaries. */
 export function firstSentence(comment: string): string {
   const [paragraph = ""] = comment.split(/\n\s*\n/, 1);
   const line = paragraph.replaceAll(/\s+/g, " ");

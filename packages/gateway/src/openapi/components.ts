@@ -28,7 +28,6 @@ export function createUses(json: CompleteJsonOptions, isRpc: boolean): SchemaUse
   return { request, response: { ...request, direction: "response" } };
 }
 
-/** The use of the messages in a message. */
 export function nestedUse(use: SchemaUse): SchemaUse {
   return { ...use, omit: [], partial: use.partial === "none" ? "none" : "all" };
 }

@@ -7,7 +7,6 @@ import type { OperationObject, SecurityRequirement } from "./document.ts";
 import type { ErrorResponses } from "./error-schemas.ts";
 import type { Schemas } from "./schema.ts";
 
-/** The context that all operations of a document share. */
 export type OperationContext = {
   readonly schemas: Schemas;
   readonly comments: Comments;
@@ -18,7 +17,6 @@ export type OperationContext = {
   readonly readMaxBytes: number;
   /** The JSON of a method's messages, with the options that it was registered with. */
   readonly usesOf: (method: DescMethod, isRpc?: boolean) => SchemaUses;
-  /** Finds a message by its full name, for options that refer to one. */
   readonly findMessage: (typeName: string) => DescMessage | undefined;
   /** Further messages with the `error` option that calls of a method can fail with, such as those of a gate. */
   readonly errorMessages: (method: DescMethod) => readonly DescMessage[];

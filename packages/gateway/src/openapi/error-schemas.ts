@@ -5,7 +5,6 @@ import type { SchemaUse } from "./components.ts";
 import type { Response, ResponseHeader, Schema } from "./document.ts";
 import type { Schemas } from "./schema.ts";
 
-/** A format of the gateway's `errors` option. */
 export type ErrorFormatName = "plain" | "problem" | "status" | "google";
 
 /** The body of errors that a function formats. */
@@ -82,7 +81,6 @@ const bodies: Readonly<Record<ErrorFormatName, NamedBody>> = {
 };
 
 export type ErrorResponses = {
-  /** Adds an operation's error responses. */
   add(responses: Map<string, Response>, messages: readonly DescMessage[]): void;
   /** The schema of an operation's errors as JSON within a stream. `isWrapped`: its format has them below a key `error`. */
   inStream(messages: readonly DescMessage[], isWrapped: boolean): Schema;
@@ -153,7 +151,6 @@ export function createErrorResponses(
   };
 }
 
-/** Merges two responses of the same status. */
 function mergeResponses(one: Response, other: Response): Response {
   const headers = { ...one.headers, ...other.headers };
   const content = { ...one.content };

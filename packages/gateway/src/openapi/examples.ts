@@ -1,6 +1,5 @@
 import type { Content, OperationObject } from "./document.ts";
 
-/** An Example Object of OpenAPI. */
 export type Example = {
   readonly summary?: string;
   readonly description?: string;
@@ -10,7 +9,6 @@ export type Example = {
 /** By media type, then by name. */
 type ContentExamples = Readonly<Record<string, Readonly<Record<string, Example>>>>;
 
-/** The examples of an operation. */
 export type OperationExamples = {
   readonly request?: ContentExamples;
   /** By status. */
@@ -19,7 +17,6 @@ export type OperationExamples = {
   readonly parameters?: Readonly<Record<string, unknown>>;
 };
 
-/** Examples by operationId. */
 export type Examples = Readonly<Record<string, OperationExamples>>;
 
 /** Adds its examples to an operation. Throws an Error for one that the operation has no place for. */

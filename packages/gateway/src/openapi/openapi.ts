@@ -58,7 +58,6 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
   return describeApi(source, options).describe(options.info);
 }
 
-/** The RPCs that a document describes. */
 type DescribedApi = {
   readonly methods: readonly DescMethod[];
   /** The rules of the handler for them. */
@@ -253,7 +252,6 @@ function describeTags(methods: readonly DescMethod[], { tagsOf, comments }: Oper
 /** The methods that a route for any method is described with. */
 const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
 
-/** The operations of the routes, in their order. */
 function listRestOperations(routes: readonly Route[], context: OperationContext): DocumentOperation[] {
   const explicit = new Set(routes.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
   const bodies = bodiesByPath(routes);

@@ -8,7 +8,6 @@ import { headerParameters, queryParameters } from "./parameters.ts";
 import { describeRequestBody } from "./request-body.ts";
 import { describeResponses } from "./responses.ts";
 
-/** What differs between the operations of an RPC. */
 type OperationParts = {
   /** A paragraph after the comment of the method. */
   readonly note?: string | undefined;
@@ -40,7 +39,6 @@ export function createOperation(
   };
 }
 
-/** Describes the operation of a route. */
 export function describeOperation(
   route: Route,
   operationId: string,

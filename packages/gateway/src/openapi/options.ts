@@ -18,9 +18,7 @@ import type { SchemaForm } from "./scalar-schema.ts";
 import type { Selected } from "./selection.ts";
 import type { ValidationForm } from "./validation.ts";
 
-/** The options of `openapi`, besides those of the handler. */
 export type OpenApiOptions = {
-  /** The Info Object of OpenAPI. */
   readonly info: Info;
   /** Default: `/`, the server of the document. */
   readonly servers?: readonly Server[];
@@ -95,7 +93,6 @@ function orFunction(list: OptionCheck): OptionCheck {
   return { ...either(list, aFunction), items: list.items };
 }
 
-/** The checks of the options of `openapi`. */
 export const openApiOptionChecks: ChecksOf<OpenApiOptions> = {
   info: required({
     allowed: "an object with title and version",

@@ -106,7 +106,6 @@ export function bodiesByPath(routes: readonly Route[]): ReadonlyMap<string, Read
   return names;
 }
 
-/** The path of a template without names. */
 export function pathKey({ segments, verb }: Template): string {
   return `${segments.map((segment) => (segment.kind === "literal" ? segment.text : "{}")).join("/")}:${verb}`;
 }
@@ -157,7 +156,6 @@ function numberedName(
   return name;
 }
 
-/** The path without parameter names, by which OpenAPI compares paths. */
 export function hierarchyOf(path: string): string {
   return path.replaceAll(/\{[^}]*\}/g, "{}");
 }

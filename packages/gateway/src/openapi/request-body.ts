@@ -12,7 +12,6 @@ import type { Content, MediaType, RequestBodyObject, Schema } from "./document.t
 import { ignoreBodyValues } from "./parameters.ts";
 import { parameterFields } from "./parameter-fields.ts";
 
-/** Describes the request body of a route; undefined if it has none. */
 export function describeRequestBody(route: Route, context: OperationContext): RequestBodyObject | undefined {
   const { method, variants } = route;
   const withBody = variants.filter(({ body }) => body !== "");

@@ -128,7 +128,6 @@ const stricter: Readonly<Record<string, (one: number, other: number) => number>>
   minProperties: Math.max,
 };
 
-/** Whether the keywords reject the zero value. */
 const rejectsZero: Readonly<Record<string, (limit: unknown) => boolean>> = {
   minLength: (limit) => Number(limit) > 0,
   minItems: (limit) => Number(limit) > 0,

@@ -1,6 +1,5 @@
 import { aFunction, oneOf, type OptionCheck, type OptionChecks } from "./check-options.ts";
 
-/** The checks of the options that every adapter has besides those of the gateway. */
 export const adapterOptionChecks = {
   contextValues: aFunction,
   unknownPath: oneOf("reject", "pass"),

@@ -1,6 +1,4 @@
-/** Checks one option. */
 export type OptionCheck = {
-  /** What the value must be, for error messages. */
   readonly allowed: string;
   readonly accepts: (value: unknown) => boolean;
   /** The checks of the value's own properties, if it is an object. */
@@ -10,7 +8,6 @@ export type OptionCheck = {
   readonly isRequired?: true;
 };
 
-/** The checks of all properties of an options object. */
 export type OptionChecks = Readonly<Record<string, OptionCheck>>;
 
 /** A check for each option of a type, so that none can be forgotten. */

@@ -123,7 +123,6 @@ function memberCheck(member: DescMessage["members"][number]): OptionCheck {
   return member.fieldKind === "list" ? arrayOf("objects", isObject, nested) : nested;
 }
 
-/** The checks of the options of a gateway. */
 export const gatewayOptionChecks: ChecksOf<GatewayOptions> = {
   routes: required(aFunction),
   protocols,

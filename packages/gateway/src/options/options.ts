@@ -20,7 +20,6 @@ export type Protocol = "connect" | "grpc" | "grpc-web" | "rest";
 
 export const allProtocols: readonly Protocol[] = ["connect", "grpc", "grpc-web", "rest"];
 
-/** The compression of responses. */
 export type CompressionOptions = {
   /** The content codings, in the order of preference among those of equal weight in Accept-Encoding. Default: zstd, br, gzip where the runtime supports them. */
   readonly encodings?: readonly ContentEncoding[];
@@ -30,7 +29,6 @@ export type CompressionOptions = {
   readonly streams?: boolean;
 };
 
-/** The formats of streams of responses. */
 export type StreamFormats = {
   /** The format for clients without a preference. */
   readonly preferred: "ndjson" | "sse" | "json";
@@ -38,7 +36,6 @@ export type StreamFormats = {
   readonly json: "array" | "results" | "lines";
 };
 
-/** The options of the health service. */
 export type HealthOptions = {
   /** Whether a registered service can take calls; "" is the server as a whole. Default: all can. After the shutdown, none can. */
   serves?: (service: string) => boolean;
@@ -51,7 +48,6 @@ export type HealthOptions = {
   admitWatch?: (context: HandlerContext) => (() => void) | Promise<() => void>;
 };
 
-/** The options of a gateway. */
 export type GatewayOptions = {
   /**
    * The function that registers services with Connect. It is called once for all gateways and documents that get it. Of the options
@@ -202,7 +198,6 @@ export type GatewayOptions = {
   errors?: ErrorFormat;
 };
 
-/** The options with all defaults applied. */
 export type CompleteGatewayOptions = Required<
   Omit<
     GatewayOptions,
@@ -223,7 +218,6 @@ export type CompleteGatewayOptions = Required<
 /** The maximum delay of a timer in Node; a longer one fires immediately. */
 export const MAX_TIMER_MS = 2_147_483_647;
 
-/** Applies the defaults to options that were checked. `methods` are the registered ones. */
 export function completeOptions(options: GatewayOptions, methods: readonly DescMethod[]): CompleteGatewayOptions {
   const compression = options.compression ?? true;
   return {

@@ -1,7 +1,6 @@
 /** A content coding of requests and responses (RFC 9110, section 8.4.1). */
 export type ContentEncoding = "br" | "gzip" | "zstd";
 
-/** The compression of one streamed body. */
 export type StreamCompression = {
   /** Resolves with the complete compressed form of the chunk. */
   write(chunk: string | Uint8Array): Promise<Uint8Array>;

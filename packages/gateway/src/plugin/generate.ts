@@ -78,7 +78,6 @@ function defaultInfo(methods: readonly DescMethod[]): Info {
   return { title: packages.join(", "), version: others.length === 0 && version !== undefined ? version : "0.0.0" };
 }
 
-/** Formats JSON values as YAML 1.2. */
 function formatYaml(value: unknown): string {
   return `${formatNode(value, "").trimStart()}\n`;
 }

@@ -12,12 +12,10 @@ import { presets } from "../options/presets.ts";
 import type { Rule } from "../routing/routes.ts";
 import { parseParameter, type Parameters } from "./parameters.ts";
 
-/** The complete options of the plugin. */
 export type PluginOptions = {
   /** The file to write, in the folder `out` of protoc or buf. */
   readonly output: string;
   readonly info: Partial<Info>;
-  /** The options of the server that a document depends on. */
   readonly handler: Omit<GatewayOptions, "routes">;
   readonly document: Omit<OpenApiOptions, "info" | "comments">;
 };
@@ -39,7 +37,6 @@ const handlerOptions = [
 ] as const satisfies readonly (keyof GatewayOptions)[];
 type HandlerOptions = Pick<GatewayOptions, (typeof handlerOptions)[number]>;
 
-/** The options that only the plugin has. */
 type PluginConfig = {
   readonly output?: string;
   readonly info?: Partial<Info>;

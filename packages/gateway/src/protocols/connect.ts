@@ -45,13 +45,11 @@ export function unaryError(
   return { status, headers, body: JSON.stringify(errorToJson(error, {})) };
 }
 
-/** The request message as received. */
 type EncodedMessage = {
   readonly compression: MessageCompression | undefined;
   readonly bytes: Uint8Array | Promise<Uint8Array>;
 };
 
-/** Serves a unary method over Connect by POST, in one message format. */
 export function createConnectPost(rpc: RpcMethod, invoke: Invoke, codec: Codec): ServeRpc {
   const { run, respond } = createConnectUnary(rpc, invoke, codec);
   const call: PerformCall = (invocation) => {

@@ -29,7 +29,6 @@ export const grpc: EnvelopedProtocol = {
   },
 };
 
-/** Serves a unary method over gRPC or gRPC-Web, in one message format. */
 export function createGrpcUnary(
   rpc: RpcMethod,
   invoke: Invoke,

@@ -21,13 +21,11 @@ import type { RpcMethod, ServeRpc } from "./rpc/method.ts";
 import { rejectRpc } from "./rpc-rejection.ts";
 import { createStream } from "./rpc/stream.ts";
 
-/** Serves one RPC over the protocols that are enabled. Never throws or rejects. */
 export type RpcHandler = {
   readonly allowedMethods: readonly string[];
   readonly serve: (request: GatewayRequest) => GatewayResponse | Promise<GatewayResponse>;
 };
 
-/** The handlers of one RPC. */
 type Handlers = {
   /** By Content-Type. */
   readonly posts: ReadonlyMap<string, ServeRpc>;

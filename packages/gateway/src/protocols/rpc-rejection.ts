@@ -5,7 +5,6 @@ import type { GatewayResponse } from "../http/response.ts";
 import { endOfStream, unaryError } from "./connect.ts";
 import { grpcStatus } from "./grpc.ts";
 
-/** A request that is rejected before it is served. */
 export type RejectedRequest = Pick<GatewayRequest, "headers" | "fail">;
 
 /**

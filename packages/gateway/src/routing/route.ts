@@ -47,13 +47,11 @@ export type Variant = {
   readonly body: string;
   /** As `response_body` of google.api.http: the name of a field, or empty for the whole message. */
   readonly responseBody: string;
-  /** The HTTP status of a successful response. */
   readonly status: number;
   /** Whether a successful response has a body. */
   readonly hasBody: boolean;
 };
 
-/** Whether an implementation can choose the status of its response. */
 export function isSuccess(status: number): boolean {
   return Number.isInteger(status) && status >= 200 && status <= 399;
 }

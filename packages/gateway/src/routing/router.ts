@@ -6,7 +6,6 @@ export type RegisteredRoute<T> = {
   /** An HTTP method; "*" matches any method that no other route of an equal template has. */
   readonly httpMethod: string;
   readonly template: Template;
-  /** The value that `find` returns for this route. */
   readonly value: T;
   /** Identifies the route in the error about two routes that match the same requests. */
   readonly name: string;
@@ -60,7 +59,6 @@ type Entry<T> = {
   readonly literalMatch: Match<T>;
 };
 
-/** The state of one search. */
 type Search<T> = {
   readonly path: string;
   /** The end of the segments: the index of the verb's colon, or the length of the path. */

@@ -1,4 +1,3 @@
-/** A parsed path template of google.api.http. */
 export type Template = {
   /** All segments, including those of variables: `/v1/{name=shelves/*}` has three. */
   readonly segments: readonly Segment[];
@@ -164,7 +163,6 @@ export function parseTemplate(source: string, { strict = false, google = false }
   return { segments, variables, verb };
 }
 
-/** Formats a template; the inverse of `parseTemplate`. */
 export function formatTemplate({ segments, variables, verb }: Template): string {
   const starts = new Map(variables.map((variable) => [variable.start, variable]));
   const ends = new Set(variables.map(({ end }) => end - 1));

@@ -32,7 +32,6 @@ export function createBoundFields(sources: Iterable<readonly [path: FieldPath, s
   return root;
 }
 
-/** Binds further top-level fields. */
 export function bindFields(boundFields: BoundFields, fields: readonly DescField[], source: BindingSource): BoundFields {
   return typeof boundFields === "string"
     ? boundFields

@@ -1,7 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { fieldRule } from "./rules.ts";
 
-/** The fields of a message that have the `header` option. */
 export function headerFields(desc: DescMessage): DescField[] {
   return desc.fields.filter((field) => fieldRule(field).header !== "");
 }

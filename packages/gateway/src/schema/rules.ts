@@ -28,7 +28,6 @@ import {
   type MethodRule,
 } from "../../gen/flowgate/gateway/v1/annotations_pb.ts";
 
-/** The google.api.http rule of an RPC; undefined if it has none. */
 export function httpRule(method: DescMethod): HttpRule | undefined {
   return hasOption(method, httpExtension) ? getOption(method, httpExtension) : undefined;
 }

@@ -50,9 +50,7 @@ export function createHealthService(
   };
 }
 
-/** The status of each service, and the open watches. */
 class ServerHealth {
-  /** Including "". */
   readonly names: readonly string[];
   readonly admitWatch: NonNullable<HealthOptions["admitWatch"]>;
   readonly watches = new Set<Watch>();

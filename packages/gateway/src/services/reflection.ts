@@ -46,7 +46,6 @@ type Index = {
   readonly files: ReadonlyMap<string, DescFile>;
   readonly encoded: ReadonlyMap<DescFile, Uint8Array>;
   readonly symbols: ReadonlyMap<string, DescFile>;
-  /** By extended message and field number. */
   readonly extensions: ReadonlyMap<string, ReadonlyMap<number, DescFile>>;
 };
 

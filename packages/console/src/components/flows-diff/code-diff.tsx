@@ -68,7 +68,6 @@ export function CodeDiff({
 
 const minWidthOfSides = 760;
 
-/** Whether two versions have room beside each other in an element; undefined until it is known. */
 function useIsWide(element: RefObject<HTMLElement | null>): boolean | undefined {
   const [isWide, setWide] = useState<boolean>();
   useEffect(() => {

@@ -18,7 +18,6 @@ export function countChanges({ containers }: FlowsDiff): {
   };
 }
 
-/** The containers with the first nodes of a difference. */
 export function takeNodes({ containers }: FlowsDiff, limit: number): ContainerDiff[] {
   let left = limit;
   const taken: ContainerDiff[] = [];

@@ -19,15 +19,7 @@ import "./flows-diff.css";
 /** With more, a page is slow, and nobody reads them at once. */
 const maxNodes = 200;
 
-/** What changes between two versions of the flows, as text. It is below a heading of the second level. */
-export function DiffFlows({
-  diff,
-  nodes,
-}: {
-  readonly diff: FlowsDiff;
-  /** Of both versions. They name nodes that did not change. */
-  readonly nodes?: readonly Node[];
-}): ReactNode {
+export function DiffFlows({ diff, nodes }: { readonly diff: FlowsDiff; readonly nodes?: readonly Node[] }): ReactNode {
   const [isWhole, setWhole] = useState(false);
   const { root, jump } = useJumps();
   const nameOf = useNames(diff, nodes);
@@ -62,7 +54,6 @@ export function DiffFlows({
   );
 }
 
-/** Moves the focus from change to change. */
 function useJumps() {
   const root = useRef<HTMLDivElement>(null);
   const current = useRef<Element>(undefined);

@@ -3,7 +3,6 @@ import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { NodeDiff, PropertyChange } from "@flowgate/client";
 import { type CodeLanguage, detectLanguage } from "../code-language.ts";
 
-/** How the change of a property is shown. Without a value before or after, it was added or removed. */
 export type PropertyView =
   | ({ readonly kind: "code"; readonly path: string; readonly language: CodeLanguage } & Sides)
   | ({ readonly kind: "value"; readonly path: string } & Sides)
@@ -126,7 +125,6 @@ function jsonOf(value: Value | undefined): JsonValue | undefined {
   return value === undefined ? undefined : toJson(ValueSchema, value);
 }
 
-/** What two short texts begin and end with, and what differs in between. */
 export function splitChange(
   before: string,
   after: string,

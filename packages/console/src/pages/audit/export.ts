@@ -2,7 +2,6 @@ import { toJson } from "@bufbuild/protobuf";
 import { type AuditEntry, AuditEntrySchema } from "@flowgate/client";
 import { nameOfKind } from "./filters.ts";
 
-/** An entry as `GET /audit:export` sends it, with the end of its line. */
 export function formatEntry(entry: AuditEntry): string {
   const json = toJson(AuditEntrySchema, entry) as Record<string, unknown>;
   return `${JSON.stringify({ ...json, kind: nameOfKind(entry.kind) })}\n`;

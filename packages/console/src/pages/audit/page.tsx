@@ -146,7 +146,6 @@ function Details({ of: entry }: { readonly of: AuditEntry }): ReactNode {
   );
 }
 
-/** The rest of an entry, of which much can be empty. */
 function facts(entry: AuditEntry): readonly (readonly [title: string, value: string])[] {
   const { user, tokenId, tokenName, address, protocol, requestId, subject, detail, count, digest, hash } = entry;
   const { fields } = texts;

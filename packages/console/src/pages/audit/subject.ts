@@ -16,7 +16,6 @@ const aboutProposals: ReadonlySet<AuditKind> = new Set([
   AuditKind.PROPOSAL_WITHDRAWN,
 ]);
 
-/** The page of what an entry is about; undefined: there is none. */
 export function pathOfSubject({ kind, subject }: Pick<AuditEntry, "kind" | "subject">): string | undefined {
   if (subject === "") {
     return undefined;

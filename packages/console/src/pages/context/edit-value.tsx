@@ -8,7 +8,6 @@ import { Dialog, DialogForm } from "../../components/dialog.tsx";
 import { Field } from "../../components/field.tsx";
 import { texts } from "../../texts/context.ts";
 
-/** Changes a value, which is written as JSON. */
 export function EditValue({
   title,
   description,
@@ -25,7 +24,6 @@ export function EditValue({
   readonly store: string;
   /** Such as `global/counter`; empty: not complete. */
   readonly place: string;
-  /** Fields for the place. */
   readonly children?: ReactNode;
   readonly onSaved: () => Promise<unknown>;
   readonly onClose: () => void;

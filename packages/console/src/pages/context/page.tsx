@@ -74,7 +74,6 @@ export function ContextPage(): ReactNode {
   );
 }
 
-/** Where values can be set: in scopes that have some, and in all tabs. */
 function targetsOf(scopes: readonly ScopeKeys[], nodes: readonly Node[]): readonly Target[] {
   const tabs = Array.from(readTabs(nodes), ([id, label]) => ({ scope: `flow/${id.replaceAll("/", "%2F")}`, label }));
   const all = [
@@ -87,7 +86,6 @@ function targetsOf(scopes: readonly ScopeKeys[], nodes: readonly Node[]): readon
 
 type Target = { readonly scope: string; readonly label: string };
 
-/** Sets a value of a key that may not exist yet. */
 function AddValue({
   targets,
   stores,

@@ -14,7 +14,6 @@ import { texts } from "../../texts/context.ts";
 import { EditValue } from "./edit-value.tsx";
 import { placeOf, type ScopeKeys } from "./scopes.ts";
 
-/** The keys of one scope. */
 export function ScopeSection({
   of: { scope, store, kind, label, path, keys, isTruncated },
   isStoreShown,

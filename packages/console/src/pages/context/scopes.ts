@@ -2,7 +2,6 @@ import type { ContextKeys, Node } from "@flowgate/client";
 import { nodePath, tabPath } from "../../components/node-path.ts";
 import { findMissingTabs } from "../../flow-view/flow-nodes.ts";
 
-/** Keys of one scope in one store. */
 export type ScopeKeys = {
   /** As in requests, such as `flow/ID`. */
   readonly scope: string;
@@ -38,7 +37,6 @@ export function describeScopes(
     );
 }
 
-/** The labels of the tabs by their ids, with those that exist only as the `z` of nodes. */
 export function readTabs(nodes: readonly KnownNode[]): ReadonlyMap<string, string> {
   return new Map([
     ...nodes.filter(({ type }) => type === "tab").map(({ id, label }) => [id, label || id] as const),
@@ -67,7 +65,6 @@ function pathOf({ id, type, properties }: KnownNode): string {
   return nodePath({ flowId: container, nodeId: id, subflowPath: [] });
 }
 
-/** Only scopes and keys that contain the text, in upper or lower case. */
 export function searchScopes(scopes: readonly ScopeKeys[], text: string): readonly ScopeKeys[] {
   const wanted = text.toLowerCase();
   const has = (each: string): boolean => each.toLowerCase().includes(wanted);

@@ -9,7 +9,6 @@ import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/deploy.ts";
 import type { Conflict } from "./failures.ts";
 
-/** What both sides have changed, and what can be done about it. */
 export function ConflictStep({
   conflict: { active, changes, more, canMerge },
   error,
@@ -19,7 +18,6 @@ export function ConflictStep({
   onGiveUp,
 }: {
   readonly conflict: Conflict;
-  /** Why the last choice has failed. */
   readonly error: unknown;
   readonly isBusy: boolean;
   /** Undefined for those who may not deploy. */

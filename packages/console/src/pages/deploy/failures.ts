@@ -7,10 +7,8 @@ import {
   type Revision,
 } from "@flowgate/client";
 
-/** Others have deployed since the revision that a deployment names. */
 export type Conflict = {
   readonly active: Revision;
-  /** Since that revision, by both sides; those that can't be merged first. */
   readonly changes: readonly ConcurrentChange[];
   /** How many changes are not among them. */
   readonly more: number;
@@ -40,7 +38,6 @@ function isConflict(code: DeploymentErrorReason): boolean {
   );
 }
 
-/** Whether the flows can be deployed by an approved proposal only. */
 export function needsApproval(error: unknown): boolean {
   return ConnectError.from(error)
     .findDetails(ErrorInfoSchema)

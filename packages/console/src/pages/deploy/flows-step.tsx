@@ -6,11 +6,9 @@ import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/deploy.ts";
 import { type Prepared, readFlows } from "./given-flows.ts";
 
-/** What someone has given so far. */
 export type Draft = {
   /** A text that can be edited, or what is too large for that. */
   readonly input: string | Blob;
-  /** Of a file. */
   readonly name: string;
 };
 
@@ -26,7 +24,6 @@ export function FlowsStep({
   onPrepared,
 }: {
   readonly draft: Draft;
-  /** Whether someone has come back to this step. */
   readonly takesFocus: boolean;
   readonly onChange: (draft: Draft) => void;
   readonly onPrepared: (prepared: Prepared) => void;

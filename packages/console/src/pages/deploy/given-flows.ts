@@ -8,7 +8,6 @@ import {
   SetFlowsRequestSchema,
 } from "@flowgate/client";
 
-/** Flows to be planned and deployed. */
 export type Prepared = {
   /** The fields of the requests that contain them, encoded: `flows` and `credentials`. */
   readonly fields: Blob;
@@ -54,7 +53,6 @@ function asObject(value: JsonValue): JsonObject {
   return value;
 }
 
-/** Throws if the object has other keys. */
 function pick(object: JsonObject, keys: readonly string[]): JsonObject {
   const unknown = Object.keys(object).find((key) => !keys.includes(key));
   if (unknown !== undefined) {

@@ -2,13 +2,11 @@ import type { ReactNode } from "react";
 import { DeploymentType, OnFailure } from "@flowgate/client";
 import { texts } from "../../texts/deploy.ts";
 
-/** How flows are deployed, as someone has typed it. */
 export type Options = {
   readonly type: DeploymentType;
   readonly message: string;
   /** Seconds; empty: not at all. */
   readonly wait: string;
-  /** Empty: none. */
   readonly maxErrors: string;
   readonly undo: boolean;
 };
@@ -21,7 +19,6 @@ export const defaultOptions: Options = {
   undo: false,
 };
 
-/** The fields of a request that have the options. */
 export function optionFields({ type, message, wait, maxErrors, undo }: Options) {
   return {
     deploymentType: type,

@@ -200,7 +200,6 @@ function usePlan(
 
 type Call = "deploy" | "propose";
 
-/** The call that is being made, and why the last one has failed. */
 function useCall() {
   const [busy, setBusy] = useState<Call>();
   const [error, setError] = useState<unknown>();
@@ -231,7 +230,6 @@ function useIdempotencyKey(): (request: string) => string {
   };
 }
 
-/** The names of the tabs that the flows do not have. */
 function findRemovedTabs(plan: PlanFlowsResponse | undefined): string[] {
   return (plan?.diff?.containers ?? []).flatMap(({ kind, id, name = id, nodes }) =>
     kind === ContainerKind.TAB && nodes.some((node) => node.id === id && node.change === NodeChange.REMOVED)

@@ -24,7 +24,6 @@ const pageSize = 15;
 
 const nothing: Search = { changes: [], searched: 0, pageToken: undefined, isComplete: false };
 
-/** Who changed a node: looks for it in one revision after the other, on request. */
 export function NodeChanges({ id }: { readonly id: string }): ReactNode {
   const transport = useTransport();
   const [search, setSearch] = useState(nothing);

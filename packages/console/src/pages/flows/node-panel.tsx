@@ -27,7 +27,6 @@ import type { LastError } from "./node-states.ts";
 import { createClient, type Transport } from "@connectrpc/connect";
 import { Problem } from "../../components/notice.tsx";
 
-/** All about one node. */
 export function NodePanel({
   nodes,
   id,

@@ -13,15 +13,12 @@ import { runsFlows } from "../../components/runtime.ts";
 import { byPage } from "../../components/table.tsx";
 import type { NodeStatus } from "../../flow-view/overlays.ts";
 
-/** The last error of a node, and when it was logged. */
 export type LastError = { readonly error: NodeErrorEvent; readonly time: NodeState["lastErrorTime"] };
 
-/** What is known of running nodes, by their ids in the flows. */
 export type NodeStates = {
   readonly statuses: ReadonlyMap<string, NodeStatus>;
   readonly errors: ReadonlyMap<string, number>;
   readonly messages: ReadonlyMap<string, number>;
-  /** Of each tab, by its id. */
   readonly tabErrors: ReadonlyMap<string, number>;
   readonly lastErrors: ReadonlyMap<string, LastError>;
   readonly states: ReadonlyMap<string, NodeState>;
@@ -36,7 +33,6 @@ const refreshMs = 15_000;
 /** Events arrive faster than anyone can read. */
 const updateMs = 250;
 
-/** What the runtime has told since the states were read. */
 type Changes = {
   readonly statuses: Map<string, NodeStatus | undefined>;
   readonly errors: Map<string, number>;

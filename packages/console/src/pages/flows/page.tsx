@@ -262,7 +262,6 @@ function useFound(nodes: FlowNodes, query: string): readonly Found[] {
   return useMemo(() => search.find(deferred), [search, deferred]);
 }
 
-/** The path of a tab in the console, with a selected node. */
 function linkTo(container: string, node?: string): string {
   const path = tabPath(container);
   return node === undefined ? path : `${path}?node=${encodeURIComponent(node)}`;

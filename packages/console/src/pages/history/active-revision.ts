@@ -4,7 +4,6 @@ import { type Revision, RevisionsService } from "@flowgate/client";
 /** The newest ones, from which one can be chosen. */
 const maxRecent = 100;
 
-/** The newest revisions, and the active one of them. Deployments refresh them. */
 export function useRecentRevisions(): { readonly revisions: readonly Revision[]; readonly active?: Revision } {
   const { data } = useQuery(RevisionsService.method.listRevisions, { pageSize: maxRecent });
   const revisions = data?.revisions ?? [];

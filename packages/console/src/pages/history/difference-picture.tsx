@@ -5,7 +5,6 @@ import { Result } from "../../components/page.tsx";
 import { FlowDiffView } from "../../flow-view/flow-diff-view.tsx";
 import { parseFlowNodes } from "../../flow-view/flow-nodes.ts";
 
-/** The difference of two revisions as a picture. `base` is empty if there is none. */
 export function DifferencePicture({
   rev,
   base,

@@ -12,7 +12,6 @@ export function defaultType(kind: "undo" | "restore", { deploymentType }: Revisi
   return kind === "undo" && isPartial ? deploymentType : DeploymentType.FULL;
 }
 
-/** Why a deployment was refused, as far as the page can help. */
 export type Refusal =
   /** Another deployment was made in the meantime; `active` is its revision. */
   | { readonly kind: "conflict"; readonly active: Revision | undefined }

@@ -37,7 +37,6 @@ export function RestoreDialog({
   readonly kind: "undo" | "restore";
   /** The revision that is active now. The plan is about the one that was active when it was made. */
   readonly active: Revision;
-  /** What is restored. */
   readonly target: string | undefined;
   readonly onClose: () => void;
 }): ReactNode {
@@ -162,7 +161,6 @@ function usePlan(rev: string, activeRev: string, deploymentType: DeploymentType)
     : { isReady: false as const, isStale: true, content: data, error };
 }
 
-/** One of the two calls, as one. */
 function useDeployment() {
   const refresh = useRefresh(
     RevisionsService.method.listRevisions,
@@ -185,7 +183,6 @@ function useDeployment() {
   };
 }
 
-/** What deploying the flows of an earlier revision does. */
 function RestorePlan({
   plan,
   difference: { diff, modules },

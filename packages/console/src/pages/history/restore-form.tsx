@@ -20,7 +20,6 @@ const failures = [
   [OnFailure.UNDO, texts.onFailureOptions.undo],
 ] as const;
 
-/** How the flows are deployed, and the buttons of the dialog. */
 export function RestoreForm({
   choices,
   submit,
@@ -33,11 +32,9 @@ export function RestoreForm({
   onClose,
 }: {
   readonly choices: RestoreChoices;
-  /** The label of the button that does it. */
   readonly submit: string;
   readonly hint: string | undefined;
   readonly isShown: boolean;
-  /** Whether the plan of these choices is shown. Nothing is deployed before. */
   readonly isReady: boolean;
   readonly isBusy: boolean;
   readonly onChange: (choices: RestoreChoices) => void;

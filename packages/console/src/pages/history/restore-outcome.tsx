@@ -8,7 +8,6 @@ import { Time } from "../../components/time.tsx";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/history.ts";
 
-/** What has become of the deployment, and then what becomes of its flows. */
 export function Restored({
   response,
   deployments,
@@ -25,7 +24,6 @@ export function Restored({
   );
 }
 
-/** Another deployment was made since the plan. */
 export function Conflict({
   active,
   canPlanAgain,
@@ -33,7 +31,6 @@ export function Conflict({
   onClose,
 }: {
   readonly active: Revision;
-  /** Whether the page knows the revision that is active now. */
   readonly canPlanAgain: boolean;
   readonly onPlanAgain: () => void;
   readonly onClose: () => void;

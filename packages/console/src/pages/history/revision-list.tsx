@@ -21,7 +21,6 @@ import { texts as revisionTexts } from "../../texts/revision.ts";
 import { filterNames, outcomeNames, requestOf, type RevisionFilters, typeNames } from "./filters.ts";
 import { RestoreButton } from "./restore-button.tsx";
 
-/** All revisions, newest first. */
 export function RevisionList(): ReactNode {
   const [filters, change] = useFilters(filterNames);
   const request = { ...requestOf(filters), pageSize: 50, pageToken: "" };

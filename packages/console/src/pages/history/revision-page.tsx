@@ -27,7 +27,6 @@ import { DiffFlows } from "../../components/flows-diff/flows-diff.tsx";
 import { useFilters } from "../../components/filters.tsx";
 import { useRecentRevisions } from "./active-revision.ts";
 
-/** One revision: its facts, what it changed, and what can be done with it. */
 export function RevisionPage({ rev }: { readonly rev: string }): ReactNode {
   const revision = useQuery(RevisionsService.method.getRevision, { rev });
   const { data } = revision;
@@ -129,7 +128,6 @@ function MessageButton({ revision: { rev, message } }: { readonly revision: Revi
   );
 }
 
-/** What is known of a revision, apart from its message. */
 function RevisionFacts({ revision }: { readonly revision: Revision }): ReactNode {
   const { rev, parent, createTime, deploymentType, missingTypes, approvedBy, proposalId } = revision;
   const { nodeCount, sizeBytes, clientAddress, protocol, requestId, tokenId } = revision;
@@ -176,7 +174,6 @@ function RevisionFacts({ revision }: { readonly revision: Revision }): ReactNode
 
 const DifferencePicture = lazy(async () => ({ default: (await import("./difference-picture.tsx")).DifferencePicture }));
 
-/** What changes from another revision, which can be chosen, to this one. */
 function Difference({ revision: { rev, parent } }: { readonly revision: Revision }): ReactNode {
   const [{ base, view }, change] = useFilters(["base", "view"]);
   const isPicture = view === "picture";

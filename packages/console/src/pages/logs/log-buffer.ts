@@ -7,7 +7,6 @@ export const maxEntries = 5_000;
 export type Snapshot = {
   /** Newest first. */
   readonly shown: readonly Event[];
-  /** How many have arrived that are not shown yet. */
   readonly held: number;
 };
 

@@ -4,7 +4,6 @@ import { type Event, EventKind, type LogLevel, LogsService } from "@flowgate/cli
 import { followEvents } from "../../api/follow.ts";
 import { LogBuffer, maxEntries } from "./log-buffer.ts";
 
-/** What the service selects. */
 export type LogQuery = {
   readonly kinds: readonly EventKind[];
   readonly level: LogLevel;
@@ -17,22 +16,18 @@ export type LogQuery = {
 };
 
 export type LogState = {
-  /** Newest first. */
   readonly shown: readonly Event[];
-  /** How many have arrived that are held back. */
   readonly held: number;
   readonly connection: "connecting" | "live" | "lost" | "off";
   readonly isLoading: boolean;
   /** `full`: there may be, but no room for them. */
   readonly earlier: "some" | "none" | "full";
-  /** Why it could not be read. */
   readonly error: unknown;
 };
 
 type LogFeedOptions = {
   readonly transport: Transport;
   readonly query: LogQuery;
-  /** Whether the user may read what was recorded, and what happens now. */
   readonly canList: boolean;
   readonly canFollow: boolean;
   readonly onChange: (state: LogState) => void;

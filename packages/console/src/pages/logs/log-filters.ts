@@ -2,7 +2,6 @@ import { EventKind, LogLevel } from "@flowgate/client";
 import type { texts } from "../../texts/logs.ts";
 import type { LogQuery } from "./log-feed.ts";
 
-/** The parameters of the address of the page. */
 export const filterNames = ["kinds", "level", "tab", "node", "since", "until", "text"] as const;
 
 type KindName = keyof typeof texts.kind;
@@ -39,7 +38,6 @@ const levels: ReadonlyMap<string, LogLevel> = new Map<keyof typeof texts.levels,
   ["trace", LogLevel.TRACE],
 ]);
 
-/** Those that the user may see. */
 export function permittedKinds(can: (permission: string) => boolean): readonly Kind[] {
   return kinds.filter(({ permission }) => permission === undefined || can(permission));
 }

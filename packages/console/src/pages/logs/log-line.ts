@@ -12,17 +12,14 @@ import { nodePath } from "../../components/node-path.ts";
 import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/logs.ts";
 
-/** How an event is shown. Everything in it is text of others. */
 export type LogLine = {
   readonly key: string;
   readonly atMs: number;
-  /** A level, a state, or what kind of event it is. */
   readonly word: string;
   readonly tone: Tone;
   readonly message: string;
   /** Further lines, such as a stack; empty: none. */
   readonly details: string;
-  /** The node that it is about, as people know it; empty: none. */
   readonly node: string;
   readonly nodePath: string;
   readonly tab: string;

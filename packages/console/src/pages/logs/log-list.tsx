@@ -12,7 +12,6 @@ const estimatedPx = 33;
 /** When so few entries are left below the visible ones, earlier ones are loaded. */
 const fewLeft = 20;
 
-/** The entries, of which only the visible ones are in the page. */
 export function LogList({
   lines,
   open,
@@ -22,7 +21,6 @@ export function LogList({
   query,
 }: {
   readonly lines: readonly LogLine[];
-  /** The keys of those that are shown whole. */
   readonly open: ReadonlySet<string>;
   readonly onToggle: (key: string) => void;
   readonly state: LogState;

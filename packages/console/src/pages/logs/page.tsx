@@ -92,7 +92,6 @@ const initial: LogState = {
   error: undefined,
 };
 
-/** What the service has for a query, from now on and before. */
 function useLog(query: LogQuery, isHolding: boolean): readonly [LogState, () => void] {
   const transport = useTransport();
   const { can } = useSession();
@@ -129,7 +128,6 @@ function useIsScrolled(): boolean {
   );
 }
 
-/** Copies what is shown, or saves it as a file. */
 function Exports({ text }: { readonly text: () => string }): ReactNode {
   return (
     <>

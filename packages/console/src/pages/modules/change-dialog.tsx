@@ -10,10 +10,8 @@ import { texts } from "../../texts/modules.ts";
 
 export type ChangeAction = "install" | "update" | "remove" | "enable" | "disable";
 
-/** What a change has resulted in. */
 export type Change = { readonly action: ChangeAction; readonly response: ChangeModuleResponse };
 
-/** A button with a dialog in which modules are changed. */
 export function ChangeDialog({
   label,
   title,
@@ -31,13 +29,10 @@ export function ChangeDialog({
   readonly description: string;
   readonly action: ChangeAction;
   readonly isMain?: boolean;
-  /** Whether the form is filled in so far that it can be sent. */
   readonly isReady?: boolean;
-  /** Clears the rest of the form. */
   readonly onOpen?: () => void;
   readonly run: (deferRestart: boolean) => Promise<ChangeModuleResponse>;
   readonly onChange: (change: Change) => void;
-  /** The rest of the form. */
   readonly children?: ReactNode;
 }): ReactNode {
   return (

@@ -5,7 +5,6 @@ import { Field } from "../../components/field.tsx";
 import { texts } from "../../texts/modules.ts";
 import { type Change, ChangeDialog } from "./change-dialog.tsx";
 
-/** Installs a module from the registry of the service, or from a file of the user. */
 export function InstallModule({
   label = texts.install,
   name: givenName = "",
@@ -14,7 +13,6 @@ export function InstallModule({
   onChange,
 }: {
   readonly label?: ReactNode;
-  /** What the form begins with. */
   readonly name?: string;
   readonly version?: string;
   readonly isMain?: boolean;

@@ -7,7 +7,6 @@ import { VersionField } from "./install-module.tsx";
 
 type Props = { readonly module: Module; readonly onChange: (change: Change) => void };
 
-/** What can be done with an installed module. */
 export function ModuleActions({ module, onChange }: Props): ReactNode {
   return (
     <div className="actions">

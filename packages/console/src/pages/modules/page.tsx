@@ -225,7 +225,6 @@ function RestartButton({ onRestart }: { readonly onRestart: (restart: Restart) =
   );
 }
 
-/** What the flows lack, and which modules could define it. */
 function MissingTypes({
   types,
   modules,

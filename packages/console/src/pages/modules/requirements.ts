@@ -1,6 +1,5 @@
 import type { Module, Node } from "@flowgate/client";
 
-/** A node type that the flows lack. */
 export type MissingType = {
   readonly type: string;
   readonly nodes: number;

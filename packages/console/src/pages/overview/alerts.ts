@@ -16,7 +16,6 @@ import { texts as all } from "../../texts/overview.ts";
 
 const texts = all.alert;
 
-/** What an operator should know of. */
 export type Alert = {
   /** The same for as long as it is about the same. */
   readonly key: string;

@@ -117,7 +117,6 @@ function useIsLiveOrNew(): boolean {
   return isLive || isNew;
 }
 
-/** What an operator should know of. Screen readers read it when it changes. */
 function AlertList({ alerts }: { readonly alerts: readonly Alert[] }): ReactNode {
   return (
     <section aria-label={texts.alerts} aria-live="polite" className="overview-alerts">
@@ -144,7 +143,6 @@ function AlertList({ alerts }: { readonly alerts: readonly Alert[] }): ReactNode
   );
 }
 
-/** The active revision, with the way to undo it. */
 function ActiveRevision({ revision }: { readonly revision: Revision | undefined }): ReactNode {
   const { can } = useSession();
   return (

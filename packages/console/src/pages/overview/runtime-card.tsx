@@ -14,7 +14,6 @@ import { texts as revisionTexts } from "../../texts/revision.ts";
 
 const texts = all.runtime;
 
-/** Starts, stops and restarts the flows. */
 export function RuntimeControls({ runtime }: { readonly runtime: GetRuntimeResponse }): ReactNode {
   const refresh = useRefresh(
     RuntimeService.method.getRuntime,
@@ -67,7 +66,6 @@ export function RuntimeControls({ runtime }: { readonly runtime: GetRuntimeRespo
   );
 }
 
-/** The state of the flows, here and on the other replicas. */
 export function RuntimeCard({
   runtime: { runtime, rev, health, restarts, replica, stopTime },
   replicas,

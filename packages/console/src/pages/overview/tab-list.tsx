@@ -21,7 +21,6 @@ export function TabList({
 }: {
   /** In the order of the list; undefined: they are not known yet. */
   readonly flows: readonly FlowState[] | undefined;
-  /** Those that fail. */
   readonly nodes: readonly NodeState[];
   readonly isUp: boolean;
 }): ReactNode {

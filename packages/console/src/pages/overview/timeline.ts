@@ -16,7 +16,6 @@ export type Entry = {
   readonly word: string;
   readonly text: string;
   readonly detail: string;
-  /** The revision that it is about. */
   readonly rev: string;
 };
 
@@ -60,7 +59,6 @@ const changed: Readonly<Record<number, string>> = {
 
 type Change = { readonly event: Event; readonly atMs: number; readonly state: RuntimeState; readonly message: string };
 
-/** The changes of one runtime, oldest first. */
 function byRuntime(events: readonly Event[]): Map<string, Change[]> {
   const changes = events.flatMap((event): Change[] => {
     const { kind, time } = event;

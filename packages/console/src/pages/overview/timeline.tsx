@@ -55,7 +55,6 @@ export function Timeline(): ReactNode {
 
 const minuteMs = 60_000;
 
-/** The time, each minute. */
 function useMinutes(): number {
   const [nowMs, setNowMs] = useState(Date.now);
   useEffect(() => {

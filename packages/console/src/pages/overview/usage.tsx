@@ -7,7 +7,6 @@ import { texts as all } from "../../texts/overview.ts";
 
 const texts = all.usage;
 
-/** What was known at one time. */
 type Sample = {
   readonly seconds: number;
   readonly flows: ProcessUsage | undefined;
@@ -27,7 +26,6 @@ const columns: readonly Column<Process>[] = [
   { title: texts.delay, cell: ({ usage }) => formatKnown(usage?.eventLoopDelayMs, formatMs) },
 ];
 
-/** What the processes use, since the page was opened. */
 export function Usage({
   runtime,
   updatedMs,

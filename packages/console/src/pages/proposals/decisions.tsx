@@ -18,7 +18,6 @@ import { visibleText } from "../../components/visible-text.ts";
 import { texts } from "../../texts/proposals.ts";
 import { type Decisions, describeChanges, describeModule } from "./view.ts";
 
-/** The buttons for what a user may do with a proposal. */
 export function DecisionButtons({
   proposal,
   plan,
@@ -79,7 +78,6 @@ export function DecisionButtons({
   );
 }
 
-/** What is approved, in words, and what identifies it. */
 function Approved({
   proposal,
   plan,

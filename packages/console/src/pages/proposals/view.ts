@@ -20,7 +20,6 @@ export function stateOf(filter: string): ProposalState {
   return states.find(({ name }) => name === filter)?.state ?? ProposalState.OPEN;
 }
 
-/** What a user can do with a proposal, or why not. */
 export type Decisions = {
   readonly approve: boolean;
   readonly reject: boolean;

@@ -139,12 +139,10 @@ const roleColumns: readonly Column<Role>[] = [
   { title: texts.meaning, cell: ({ permissions }) => <Granted permissions={permissions} /> },
 ];
 
-/** The roles of the configuration with what they permit. */
 function RoleTable({ roles }: { readonly roles: readonly Role[] }): ReactNode {
   return <Table label={texts.roles} columns={roleColumns} rows={roles} keyOf={({ name }) => name} empty={null} />;
 }
 
-/** Permissions with their meanings. */
 function Granted({ permissions }: { readonly permissions: readonly string[] }): ReactNode {
   return permissions.length === 0 ? (
     texts.none
@@ -160,7 +158,6 @@ function Granted({ permissions }: { readonly permissions: readonly string[] }): 
   );
 }
 
-/** All permissions with what they permit, and which of them the user has. */
 function PermissionTable({ granted }: { readonly granted: readonly string[] }): ReactNode {
   const { can } = useSession();
   const rows = Object.entries(permissionTexts).map(([name, meaning]) => ({
@@ -182,7 +179,6 @@ function Grant({ grant }: Pick<Row, "grant">): ReactNode {
   }
 }
 
-/** A field with its value, and what it means. */
 function Fact({
   of: { title, meaning },
   children,
@@ -226,7 +222,6 @@ function RuntimeFacts({ of: runtime }: { readonly of: Runtime }): ReactNode {
   );
 }
 
-/** All replicas, with what their columns mean. */
 function ReplicaTable({ replicas }: { readonly replicas: readonly Replica[] }): ReactNode {
   return (
     <>

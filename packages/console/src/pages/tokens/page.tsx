@@ -81,7 +81,6 @@ function columns(ownId: string, canRevoke: boolean): readonly Column<Token>[] {
     : all;
 }
 
-/** What a token is, in the words of people. */
 function nameOf({ name, clientId }: Token): string {
   if (name !== "") {
     return visibleText(name);

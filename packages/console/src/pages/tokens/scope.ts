@@ -1,8 +1,6 @@
-/** What a new token may do. */
 export type ScopeChoice = {
   /** All that its user may do; what is selected has no effect then. */
   readonly isEverything: boolean;
-  /** Permissions and roles. */
   readonly selected: ReadonlySet<string>;
   /** Others, as they were typed. */
   readonly others: string;
@@ -10,7 +8,6 @@ export type ScopeChoice = {
 
 export const noScope: ScopeChoice = { isEverything: false, selected: new Set(), others: "" };
 
-/** The names that were chosen, each once. */
 function chosenNames({ selected, others }: ScopeChoice): readonly string[] {
   return [...new Set([...selected, ...others.split(/[\s,]+/)])].filter((name) => name !== "");
 }

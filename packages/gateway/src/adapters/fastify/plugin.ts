@@ -73,7 +73,6 @@ function serve(
   });
 }
 
-/** Adds all methods that Node can parse, so that they get a 405 as well. */
 function addAllMethods(instance: FastifyInstance): void {
   for (const method of METHODS) {
     if (method !== "CONNECT" && !instance.supportedMethods.includes(method)) {

@@ -91,7 +91,6 @@ function createHandler<Context extends readonly unknown[]>(
   return Object.assign(handle, { match });
 }
 
-/** Path and query of an absolute URL. */
 function targetOf(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 3);
   const end = url.indexOf("#", start);

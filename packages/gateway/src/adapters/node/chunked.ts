@@ -11,7 +11,6 @@ const maxCopiedBytes = 16 * 1024;
 export class ChunkWriter {
   readonly #response: ServerResponse;
   readonly #onDrain: () => void;
-  /** That of the last chunk. */
   #tick = 0;
 
   /** `onDrain` is called when more can be written after `write` has returned false. */
@@ -43,7 +42,6 @@ export class ChunkWriter {
     return canContinue;
   }
 
-  /** Calls back when all chunks so far are written. */
   whenWritten(callback: () => void): void {
     // An empty chunk has no framing.
     this.#response.write("", callback);
@@ -63,7 +61,6 @@ export class ChunkWriter {
   }
 }
 
-/** Whether a ChunkWriter can write the chunks. To be called when the head is sent. */
 export function isChunked(response: ServerResponse): boolean {
   // Middleware that replaces `write`, and responses that are not sent over a connection, expect the chunks without their framing.
   return response.chunkedEncoding && response.write === ServerResponse.prototype.write;
@@ -81,7 +78,6 @@ function writeFramed(target: Pick<Socket | ServerResponse, "write">, chunk: stri
   return target.write("\r\n");
 }
 
-/** The last chunk, and the same with its framing. */
 let last: Uint8Array | undefined;
 let lastFramed: Uint8Array = new Uint8Array();
 

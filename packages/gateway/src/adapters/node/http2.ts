@@ -41,7 +41,6 @@ export class Http2StreamRequest implements GatewayRequest {
     return (this.headers as Http2Headers)[":path"] ?? "";
   }
 
-  /** As in a request of Node. */
   get method(): string {
     return this.httpMethod;
   }
@@ -130,7 +129,6 @@ export function sendHead(response: GatewayResponse, stream: ServerHttp2Stream, h
   return encoding;
 }
 
-/** Sends a response on a stream of HTTP/2's core API. */
 export function respondOnStream(response: GatewayResponse, request: Http2StreamRequest): void {
   const { stream, httpMethod } = request;
   const { body } = response;

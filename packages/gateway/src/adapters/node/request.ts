@@ -7,7 +7,6 @@ import { bodyAlreadyRead } from "../body-errors.ts";
 import { readBody, streamBody } from "./body.ts";
 import { isDestroyed } from "./send-stream.ts";
 
-/** A request of HTTP/1.1, or of the HTTP/2 compatibility API. */
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 
 /**
@@ -24,7 +23,6 @@ export type NodeResponse = (Omit<ServerResponse, "write"> | Omit<Http2ServerResp
   writeHead(status: number, headers?: OutgoingHttpHeaders): unknown;
 };
 
-/** A `NodeResponse` by the types of Node. */
 export type ResponseOfNode = ServerResponse | Http2ServerResponse;
 
 /** A class, since one is created for each request: methods on the prototype need no closures. */

@@ -139,7 +139,6 @@ export function isDestroyed(sink: BodySink): boolean {
   return streamOf(sink)?.destroyed ?? (sink as ServerResponse).destroyed;
 }
 
-/** Ends a response so that clients recognize it as incomplete. */
 function abortResponse(sink: BodySink): void {
   const stream = streamOf(sink);
   if (stream !== undefined) {

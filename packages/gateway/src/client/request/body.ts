@@ -15,7 +15,6 @@ export type RequestBody = {
   readonly body: string | Uint8Array<ArrayBuffer> | Blob;
 };
 
-/** Creates the body of a message; undefined if it has none. */
 export type RequestBodyWriter = (message: Message) => RequestBody | undefined;
 
 /** Compiles the body of a route: JSON if the method takes it, else a form, or the bytes of a google.api.HttpBody. */

@@ -33,7 +33,6 @@ export function createRequestHeaderWriter(method: DescMethod, body: string, regi
   };
 }
 
-/** The field of the `if_match` option; undefined if the method has none. */
 export function ifMatchField(method: DescMethod): DescMethod["input"]["fields"][number] | undefined {
   const { ifMatch } = methodRule(method);
   return method.input.fields.find(({ name }) => name === ifMatch);

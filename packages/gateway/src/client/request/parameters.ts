@@ -21,7 +21,6 @@ export type ParameterWriterOptions = {
   readonly registry: Registry;
 };
 
-/** Adds the parameters of a message whose names begin with `prefix`. */
 type Writer = (message: Message & Record<string, unknown>, prefix: string, parameters: RequestParameter[]) => void;
 
 /**
@@ -87,7 +86,6 @@ export function createParameterWriter(
   };
 }
 
-/** Why a field can't be a parameter; undefined if it can. */
 function problemOf(field: DescField, { from, maps }: ParameterWriterOptions): string | undefined {
   const inPart = from === "form" ? "in a form" : "in a query, and the rule binds it to no other part of the request";
   const typeName = field.message?.typeName;

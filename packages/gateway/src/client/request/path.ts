@@ -7,7 +7,6 @@ import { expandTemplate } from "../../routing/template.ts";
 import type { FieldPath } from "../../schema/field-path.ts";
 import { getField } from "../../schema/field-value.ts";
 
-/** The path of a request, or why the message has none. */
 export type Path = {
   /** Whether the fields of all variables are set, so that none has its default value. */
   readonly isSet: boolean;

@@ -7,7 +7,6 @@ import { isNdjson, NDJSON_TYPE } from "../../protocols/rest/stream/framing.ts";
 import { JSON_TYPE } from "../../http/media-type.ts";
 import { createJsonWriter } from "./body.ts";
 
-/** How the messages of a client stream are sent. */
 export type StreamBodyWriter = {
   /** The Content-Type of a stream that begins with this message. */
   readonly contentTypeOf: (first: Message | undefined) => string;

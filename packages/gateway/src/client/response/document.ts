@@ -8,7 +8,6 @@ import { parseJsonText } from "../../json/parse-json-text.ts";
 import { createJsonReaders } from "../../json/read.ts";
 import { setField } from "../../schema/field-value.ts";
 
-/** The JSON of one response message. */
 export type DocumentReader = {
   /** Parses a document; throws a ConnectError if it is not JSON. */
   readonly parse: (text: string) => unknown;
@@ -16,7 +15,6 @@ export type DocumentReader = {
   readonly read: (document: unknown) => Message;
 };
 
-/** Compiles the reader of a response's JSON: the message, or the field that `responseBody` names. */
 export function createDocumentReader(
   desc: DescMessage,
   responseBody: string,
@@ -61,7 +59,6 @@ function createParser(exact: boolean): (text: string) => unknown {
   };
 }
 
-/** Runs a reader. Converts its error to a ConnectError. */
 function withReadingErrors(read: () => Message): Message {
   try {
     return read();
@@ -70,7 +67,6 @@ function withReadingErrors(read: () => Message): Message {
   }
 }
 
-/** The error for a response that can't be read as a response of the method. */
 export function unreadable(why: string, cause?: unknown): ConnectError {
   return new ConnectError(`can't read the response: ${why}`, Code.Internal, undefined, undefined, cause);
 }

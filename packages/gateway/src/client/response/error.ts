@@ -17,11 +17,9 @@ import { RequestError } from "../../http/request-error.ts";
 import { errorRule, fieldRule } from "../../schema/rules.ts";
 import { createHeaderFieldsReader } from "./headers.ts";
 
-/** Reads the JSON of an error, which may have any of the known formats. */
 export type ErrorReader = {
   /** Of an error response; `document` is undefined if its body is not JSON. */
   readonly fromResponse: (response: Response, text: string, document: unknown) => ConnectError;
-  /** Of an error within a stream. */
   readonly fromStream: (document: unknown, response: Response) => ConnectError;
 };
 
@@ -151,11 +149,9 @@ function httpText(status: number | undefined): string {
   return status === undefined ? "the stream failed" : `HTTP ${status}`;
 }
 
-/** An error body that is a message with the `error` option. */
 type ErrorMessage = {
   readonly desc: DescMessage;
   readonly message: Message;
-  /** Its human-readable message. */
   readonly text: string | undefined;
 };
 

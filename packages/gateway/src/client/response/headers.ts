@@ -5,7 +5,6 @@ import { headerFields } from "../../schema/header-fields.ts";
 import { getField, setField } from "../../schema/field-value.ts";
 import { fieldRule, methodRule } from "../../schema/rules.ts";
 
-/** Sets the fields of a message that were sent as headers. */
 export type HeaderReader = (message: Message, header: Headers) => void;
 
 /** Compiles the reader of a method's response headers: the fields with the `header` option, and the `etag` field. */

@@ -5,10 +5,8 @@ import { findRawBody } from "../../schema/http-body.ts";
 import { unreadable, type DocumentReader } from "./document.ts";
 import { createResponseHeaderReader } from "./headers.ts";
 
-/** Reads a successful response. */
 export type UnaryReader = (response: Response) => Promise<Message>;
 
-/** Compiles the reader of a response with one message. */
 export function createUnaryReader(method: DescMethod, variant: Variant, document: DocumentReader): UnaryReader {
   const { output } = method;
   const raw = findRawBody(output, variant.responseBody);

@@ -11,7 +11,6 @@ import { mediaTypeOf } from "../../http/media-type.ts";
 import { isNdjson } from "../../protocols/rest/stream/framing.ts";
 import { createJsonValues } from "./json-values.ts";
 
-/** Reads the messages of a successful response as its chunks arrive. */
 export type StreamReader = (response: Response, chunks: AsyncIterable<Uint8Array>) => AsyncGenerator<Message>;
 
 /** Compiles the reader of a response with a stream of messages: JSON in any framing, or the bytes of google.api.HttpBody. */
@@ -103,7 +102,6 @@ function createStreamDocumentReader(
   };
 }
 
-/** The text of one message or error in a stream. */
 type ReceivedDocument = {
   readonly text: string;
   readonly kind: "message" | "error";

@@ -1,6 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** How much is read before it is asked for. */
 const READ_AHEAD_BYTES = 64 * 1024;
 
 /**

@@ -16,7 +16,6 @@ export function encodeUtf8(text: string): Uint8Array {
   return Buffer.from(text);
 }
 
-/** The number of bytes of a text in UTF-8. */
 export function utf8Length(text: string): number {
   return Buffer.byteLength(text);
 }

@@ -3,7 +3,6 @@ import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
-/** Decodes UTF-8; a byte order mark is kept. Undefined if the bytes are not valid UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes);
@@ -12,12 +11,10 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Encodes a text in UTF-8; lone surrogates become U+FFFD. */
 export function encodeUtf8(text: string): Uint8Array {
   return encoder.encode(text);
 }
 
-/** The number of bytes of a text in UTF-8. */
 export function utf8Length(text: string): number {
   return encoder.encode(text).length;
 }
@@ -34,7 +31,6 @@ export function decodeLatin1(bytes: Uint8Array): string {
   return text;
 }
 
-/** Encodes each character, up to U+00FF, as the byte with its code. */
 export function encodeLatin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
@@ -43,7 +39,6 @@ export function encodeBase64(bytes: Uint8Array): string {
   return base64Encode(bytes);
 }
 
-/** Decodes base64 or base64url, which must be valid. */
 export function decodeBase64(text: string): Uint8Array {
   return base64Decode(text);
 }
@@ -63,12 +58,10 @@ export function allocate(length: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(length);
 }
 
-/** The same: there is no pool. */
 export function allocateUnpooled(length: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(length);
 }
 
-/** The position of the first occurrence at or after `from`; -1 if there is none. */
 export function indexOfBytes(bytes: Uint8Array, searched: Uint8Array, from: number = 0): number {
   const [first = 0] = searched;
   for (let at = bytes.indexOf(first, from); at !== -1; at = bytes.indexOf(first, at + 1)) {

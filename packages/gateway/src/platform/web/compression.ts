@@ -1,7 +1,6 @@
 import type { StreamCompression, ContentEncoding } from "../compression.ts";
 import { concatBytes } from "./bytes.ts";
 
-/** The content codings that this runtime supports, in the order of preference for responses. */
 export const contentEncodings: readonly ContentEncoding[] = ["gzip"];
 
 export async function compress(bytes: Uint8Array, _encoding: ContentEncoding): Promise<Uint8Array> {

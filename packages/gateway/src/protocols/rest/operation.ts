@@ -12,7 +12,6 @@ import type { CompleteGatewayOptions } from "../../options/options.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import type { Responder } from "./response/respond.ts";
 
-/** A compiled route with its implementation. */
 export type ServedOperation = {
   /**
    * Responds to a request that matches the route. Never throws or rejects; returns a promise only if something has to be

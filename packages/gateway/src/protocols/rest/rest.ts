@@ -16,7 +16,6 @@ import type { GatewayRequest } from "../../http/request.ts";
 import { formatTemplate } from "../../routing/template.ts";
 import { createStreamOperation } from "./stream-operation.ts";
 
-/** The result of routing a request; the request is not read for it. */
 export type RestMatch = {
   readonly kind: "rest";
   /** The RPC method; undefined if no route matches the path and the HTTP method. */
@@ -31,7 +30,6 @@ export type RestMatch = {
   readonly respond: (request: GatewayRequest) => GatewayResponse | Promise<GatewayResponse>;
 };
 
-/** Serves RPCs by their google.api.http rules. */
 export type Rest = {
   /** Routes a request without responding to it. `target` is the request target as it was sent. */
   readonly match: (httpMethod: string, target: string) => RestMatch;

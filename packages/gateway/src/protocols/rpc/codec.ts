@@ -20,7 +20,6 @@ import { RequestError } from "../../http/request-error.ts";
 import { fieldRule, methodRule } from "../../schema/rules.ts";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 
-/** Encodes and decodes the messages of a method in one of the two formats. */
 export type Codec = {
   readonly name: "proto" | "json";
   /** Throws a RequestError; a deferred message throws on first access. */

@@ -4,7 +4,6 @@ import { decompressInSteps } from "../../call/decompress-in-steps.ts";
 import { RequestError } from "../../http/request-error.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 
-/** A compression of messages that this runtime supports. */
 export type MessageCompression = {
   readonly name: string;
   compress(bytes: Uint8Array): Promise<Uint8Array>;

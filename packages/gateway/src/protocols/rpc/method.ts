@@ -7,7 +7,6 @@ import type { GatewayRequest } from "../../http/request.ts";
 import { addHeaders, type GatewayResponse } from "../../http/response.ts";
 import type { Codec, Codecs } from "./codec.ts";
 
-/** Shared by all protocols of a method. */
 export type RpcMethod = {
   readonly method: DescMethod;
   readonly codecs: Codecs;

@@ -30,7 +30,6 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
   #isEnded = false;
   /** The status can't be encoded, so the response is aborted. */
   #failure: { readonly error: unknown } | undefined;
-  /** Set while a frame is awaited. */
   #onReady: (() => void) | undefined;
 
   constructor(
@@ -46,7 +45,6 @@ export class ResponseFrames extends PollableIterator<Uint8Array> {
     this.#handlers = handlers;
   }
 
-  /** Waits for the first frame. */
   async start(): Promise<void> {
     const frame = await this.next();
     this.#last = this.#ready;

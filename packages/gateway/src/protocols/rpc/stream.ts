@@ -21,7 +21,6 @@ export type RpcStreamOptions = {
   readonly openStreams: OpenStreams;
 };
 
-/** Serves a streaming method over one protocol, in one message format. */
 export function createStream(
   rpc: RpcMethod,
   { invoke, hasSingleRequest, openStreams }: RpcStreamOptions,

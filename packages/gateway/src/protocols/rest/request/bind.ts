@@ -88,18 +88,15 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
   };
 }
 
-/** The fields of a request message that are bound to the path, the query and headers. */
 type ParameterFields = {
   /** Sets the fields; throws a RequestError if the query is invalid, or the body has set another member of a oneof. */
   assignTo(message: Message): void;
-  /** Whether a header value has the `ignore_body` option. */
   readonly ignoreBody: boolean;
 };
 
 /** Reads the headers and path variables of a request; throws a RequestError for an invalid value. */
 export type ParameterFieldsReader = (request: GatewayRequest, pathVariables: readonly string[]) => ParameterFields;
 
-/** Compiles the reader of all fields that are not bound to the body. */
 export function createParameterFieldsReader(
   route: Route,
   variant: Variant,

@@ -37,7 +37,6 @@ export type BodyOptions = FormOptions & {
   readonly setMask: MaskSetter | undefined;
 };
 
-/** Parses a body, given the request's Content-Type header. */
 export type BodyParser = (bytes: Uint8Array, contentType: string) => Message;
 
 /** Compiles a body reader; throws an Error if the rule does not fit the message, or is not supported. */

@@ -3,7 +3,6 @@ import { decodeLatin1 } from "#platform/bytes";
 import type { ParameterBindingOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
 
-/** Reads an application/x-www-form-urlencoded document into a message. */
 export type FormReader = (bytes: Uint8Array) => Message;
 
 export type FormOptions = {

@@ -2,7 +2,6 @@ import { decodeLatin1, decodeUtf8, encodeLatin1, indexOfBytes } from "#platform/
 import { RequestError } from "../../../http/request-error.ts";
 import { mediaTypeOf } from "../../../http/media-type.ts";
 
-/** One part of a multipart/form-data body. */
 export type Part = {
   readonly name: string;
   /** Undefined if the part is not a file. Chosen by the client: it must not be used as a path. */

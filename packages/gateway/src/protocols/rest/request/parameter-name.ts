@@ -24,7 +24,6 @@ export type ParameterBindingOptions = {
   readonly registry: Registry;
 };
 
-/** How a field is set by parameters. */
 type Parameter = {
   readonly field: DescField;
   readonly name: string;
@@ -37,7 +36,6 @@ type Parameter = {
   readonly noQuery: boolean;
 };
 
-/** The parameters of a message's fields. */
 export type MessageParameters = {
   /** By proto name and JSON name. */
   readonly byName: ReadonlyMap<string, Parameter>;
@@ -47,7 +45,6 @@ export type MessageParameters = {
 
 const cache = new WeakMap<DescMessage, MessageParameters>();
 
-/** Compiles the parameters of a message's fields. Cached for each message type. */
 export function messageParameters(desc: DescMessage): MessageParameters {
   let compiled = cache.get(desc);
   if (compiled === undefined) {
@@ -107,7 +104,6 @@ function keyReader(field: DescField & { fieldKind: "map" }): Parameter["key"] {
   };
 }
 
-/** The field, or map entry, that a parameter's name refers to. */
 export type Target = {
   /** The message fields and map entries that contain it; undefined for a field of the root message. */
   readonly steps: readonly Step[] | undefined;

@@ -14,7 +14,6 @@ export type Compressor = {
   compress(response: GatewayResponse, acceptEncoding: string | undefined): GatewayResponse | Promise<GatewayResponse>;
 };
 
-/** The result of negotiating Accept-Encoding. */
 type Choice = {
   /** The preferred coding; undefined for identity. */
   readonly encoding: ContentEncoding | undefined;

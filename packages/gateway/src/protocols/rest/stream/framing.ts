@@ -21,7 +21,6 @@ function isEventSource(headers: RequestHeaders): boolean {
 
 /** A format of a stream of messages in a response body. `json` is always a single line. */
 export type Framing = {
-  /** The Content-Type of the response. */
   readonly mediaType: string;
   message(json: string, isFirst: boolean, message: Message): string;
   /** The last chunk of a stream that fails after its first message. */

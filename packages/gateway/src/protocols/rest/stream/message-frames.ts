@@ -8,9 +8,7 @@ export type Chunk = string | Uint8Array;
 
 export type MessageFramesOptions = {
   readonly framing: Pick<Framing, "error" | "wrapsErrors" | "heartbeat">;
-  /** Encodes a message with its delimiters. */
   readonly encode: (message: Message, isFirst: boolean) => Chunk;
-  /** The last chunk of a successful stream; may be empty. */
   readonly end: string;
   /** Formats an error after the first message as JSON. `isWrapped`: the framing writes it below a key `error`. */
   readonly formatError: (error: unknown, isWrapped: boolean) => string;
@@ -36,7 +34,6 @@ export class MessageFrames extends PollableIterator<Chunk> {
   #last: Frame | undefined;
   /** The error of a stream that has failed, to be thrown once its last chunk is read. */
   #failure: { readonly error: unknown } | undefined;
-  /** Set while a frame is awaited. */
   #onReady: (() => void) | undefined;
   #heartbeat: ReturnType<typeof setTimeout> | undefined;
   #lastFrameMs = 0;
@@ -106,7 +103,6 @@ export class MessageFrames extends PollableIterator<Chunk> {
     return { done: false, value };
   }
 
-  /** Ends the stream with an error: the server closes. */
   close(error: unknown): void {
     this.#fail(error);
     this.#messages.cancel();
@@ -147,7 +143,6 @@ export class MessageFrames extends PollableIterator<Chunk> {
     this.#options.onEnd(error);
   }
 
-  /** Adds a frame that is no message. */
   #deliver(value: Chunk): void {
     this.#lastFrameMs = performance.now();
     const frame: Frame = { done: false, value };

@@ -257,14 +257,12 @@ function malformed(what: string): RequestError {
   return new RequestError(400, "invalid_json", `the body is not valid JSON: ${what}`);
 }
 
-/** The text of one message in a stream. */
 type StreamDocument = {
   readonly bytes: Uint8Array;
   /** Counted from 1. */
   readonly number: number;
 };
 
-/** Collects the pieces of one document after another. */
 type DocumentCollector = {
   /** Throws a RequestError of status 413 as soon as a document exceeds the limit. */
   readonly append: (piece: Uint8Array) => void;

@@ -19,7 +19,6 @@ import { createEventLines, createNegotiator, type Framing } from "./framing.ts";
 import type { OpenStreams } from "../../../call/shutdown.ts";
 import { CancellableIterator } from "../../../call/cancellable-iterator.ts";
 
-/** A call whose response messages are to be sent. */
 type StreamCall = {
   readonly request: GatewayRequest;
   readonly context: CallContext;

@@ -11,7 +11,7 @@ const routes: GatewayOptions["routes"] = (router) => router.service(ThingsServic
 
 const known =
   "routes, protocols, health, reflection, requestPathPrefix, interceptors, requestGate, mapError, onError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
-  "ignoredQuery, ignoreTrailingSlash, systemParameters, fieldMaskFromBody, readMaxBytes, maxDepth, " +
+  "ignoredQuery, ignoreTrailingSlash, fieldMaskFromBody, readMaxBytes, maxDepth, " +
   "prototypeKeys, deferred, maxTimeoutMs, shutdownSignal, streams, compression, registry, jsonOptions, errorDomain, cors, errors";
 
 describe("a misspelt option", () => {
@@ -19,7 +19,7 @@ describe("a misspelt option", () => {
     [{ unkownQuery: "ignore" }, "there is no option unkownQuery; did you mean unknownQuery?"],
     [{ readMaxByte: 1 }, "there is no option readMaxByte; did you mean readMaxBytes?"],
     [{ ignoreQuery: [] }, "there is no option ignoreQuery; did you mean ignoredQuery?"],
-    [{ systemParameter: true }, "there is no option systemParameter; did you mean systemParameters?"],
+    [{ googleTemplate: true }, "there is no option googleTemplate; did you mean googleTemplates?"],
     [{ fieldMask: true }, "there is no option fieldMask; did you mean fieldMaskFromBody?"],
     [{ MAXDEPTH: 1 }, "there is no option MAXDEPTH; did you mean maxDepth?"],
     [{ verbose: true }, `there is no option verbose; the options are ${known}`],
@@ -71,7 +71,6 @@ describe("a wrong value", () => {
     [{ boundQuery: true }, 'the option boundQuery must be "reject" or "ignore", not true'],
     [{ ignoredQuery: "key" }, 'the option ignoredQuery must be an array of strings, not "key"'],
     [{ ignoredQuery: [/key/] }, "the option ignoredQuery must be an array of strings, not [an object]"],
-    [{ systemParameters: "google" }, 'the option systemParameters must be true or false, not "google"'],
     [{ fieldMaskFromBody: 1 }, "the option fieldMaskFromBody must be true or false, not 1"],
     [{ readMaxBytes: "4mb" }, 'the option readMaxBytes must be a number from 0 to 9007199254740991, not "4mb"'],
     [{ maxDepth: Number.NaN }, "the option maxDepth must be a number from 1 to 500, not NaN"],

@@ -143,7 +143,6 @@ export const gatewayOptionChecks: ChecksOf<GatewayOptions> = {
   boundQuery: oneOf("reject", "ignore"),
   ignoredQuery: strings,
   ignoreTrailingSlash: aBoolean,
-  systemParameters: aBoolean,
   fieldMaskFromBody: aBoolean,
   readMaxBytes: bytes,
   maxDepth: aNumber(1, MAX_DEPTH),

@@ -118,11 +118,6 @@ export type GatewayOptions = {
   /** Whether a slash at the end of a path is ignored, as by the option of Fastify. Default: false, which is 404. */
   ignoreTrailingSlash?: boolean;
   /**
-   * Whether the query can have the system parameters of Google's APIs, such as `$alt` and `key`. `$alt=json;enum-encoding=int` is
-   * answered with the numbers of enum values, and `alt=sse` with server-sent events; most are ignored. Default: false.
-   */
-  systemParameters?: boolean;
-  /**
    * Whether the FieldMask of a PATCH, if the client sends none, is set to the fields in the JSON body, as grpc-gateway does. For
    * rules whose body is a message field, and request messages with exactly one FieldMask. Default: false.
    */
@@ -237,7 +232,6 @@ export function completeOptions(options: GatewayOptions, methods: readonly DescM
     boundQuery: options.boundQuery ?? "reject",
     ignoredQuery: options.ignoredQuery ?? [],
     ignoreTrailingSlash: options.ignoreTrailingSlash ?? false,
-    systemParameters: options.systemParameters ?? false,
     fieldMaskFromBody: options.fieldMaskFromBody ?? false,
     readMaxBytes: options.readMaxBytes ?? 4 * 1024 * 1024,
     maxDepth: options.maxDepth ?? 100,

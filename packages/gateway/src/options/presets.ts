@@ -3,14 +3,7 @@ import type { GatewayOptions } from "./options.ts";
 /** The options that have counterparts in other gateways; all others keep their defaults. */
 type Preset = Pick<
   GatewayOptions,
-  | "unknownQuery"
-  | "boundQuery"
-  | "systemParameters"
-  | "fieldMaskFromBody"
-  | "googleTemplates"
-  | "errors"
-  | "streams"
-  | "jsonOptions"
+  "unknownQuery" | "boundQuery" | "fieldMaskFromBody" | "googleTemplates" | "errors" | "streams" | "jsonOptions"
 >;
 
 /**
@@ -75,18 +68,17 @@ export const presets = {
   },
 
   /**
-   * Google's APIs, for their generated clients with the REST transport, and for clients written for them. Sets: the system
-   * parameters (`$alt=json;enum-encoding=int`, `key` and others) are accepted, and other unknown query parameters rejected; the
-   * FieldMask of a PATCH is filled from the body; templates of Google's that the grammar in http.proto forbids are accepted; errors
-   * are those of AIP-193; a stream is a JSON array.
+   * Google's APIs, for their generated clients with the REST transport, and for clients written for them. Sets: unknown query
+   * parameters are ignored, among them the system parameters that these clients send, such as `$alt`; the FieldMask of a PATCH is
+   * filled from the body; templates of Google's that the grammar in http.proto forbids are accepted; errors are those of AIP-193; a
+   * stream is a JSON array.
    *
-   * Still different: most system parameters have no effect; the array of a stream that fails is not closed; a header can't override
-   * the method; JSON is not indented.
+   * Still different: system parameters have no effect; the array of a stream that fails is not closed; a header can't override the
+   * method; JSON is not indented.
    */
   google: {
-    unknownQuery: "reject",
+    unknownQuery: "ignore",
     boundQuery: "reject",
-    systemParameters: true,
     fieldMaskFromBody: true,
     googleTemplates: true,
     errors: "google",

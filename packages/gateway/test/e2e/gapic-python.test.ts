@@ -153,14 +153,4 @@ describe.skipIf(typeof python === "string")("the REST clients that Google genera
       expect.stringMatching(/: there is no secret projects\/p\/secrets\/none SECRET_NOT_FOUND \{'name': '.*'\}$/),
     ]);
   });
-
-  test("get enum values as numbers; a client without $alt gets names", async () => {
-    const disable = async (query: string): Promise<unknown> => {
-      const url = `http://127.0.0.1:${server.port}/v1/${secret("a")}/versions/1:disable${query}`;
-      return (await fetch(url, { method: "POST" })).json();
-    };
-    const name = `${secret("a")}/versions/1`;
-    expect(await disable("?$alt=json;enum-encoding=int")).toEqual({ name, state: 2 });
-    expect(await disable("")).toEqual({ name, state: "DISABLED" });
-  });
 });

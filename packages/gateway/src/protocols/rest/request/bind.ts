@@ -8,7 +8,6 @@ import { createHeaderReader, createIfMatchReader } from "./headers.ts";
 import { createMaskKeeper, createMaskSetter } from "./field-mask.ts";
 import type { ParameterBindingOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
-import { systemParametersOf } from "./system-parameters.ts";
 import type { GatewayRequest } from "../../../http/request.ts";
 import type { CompleteJsonOptions } from "../../../json/json-options.ts";
 import { maxBodyBytesOf, methodRule } from "../../../schema/rules.ts";
@@ -25,7 +24,6 @@ export type BindOptions = {
   readonly unknownQuery: ParameterBindingOptions["unknown"];
   readonly boundQuery: ParameterBindingOptions["bound"];
   readonly ignoredQuery: readonly string[];
-  readonly systemParameters: boolean;
   readonly fieldMaskFromBody: boolean;
   readonly deferred: readonly DescMethod[];
 };
@@ -112,10 +110,7 @@ export function createParameterFieldsReader(
     from: "query",
     unknown: methodRule(route.method).ignoreUnknown ? "ignore" : options.unknownQuery,
     bound: options.boundQuery,
-    ignored: new Set([
-      ...options.ignoredQuery,
-      ...(options.systemParameters ? systemParametersOf(route, variant) : []),
-    ]),
+    ignored: new Set(options.ignoredQuery),
     boundFields: boundFieldsOf(route, variant.body),
     maxDepth: options.maxDepth,
     ignoreEnumCase,

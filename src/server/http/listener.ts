@@ -48,8 +48,13 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
     undetected.add(socket);
     // Includes the TLS handshake.
     const timer = setTimeout(() => {
-      options.onLimit("firstByteTimeoutMs");
-      socket.destroy();
+      // If the event loop was blocked, what the client has sent meanwhile is read first.
+      setImmediate(() => {
+        if (undetected.has(socket)) {
+          options.onLimit("firstByteTimeoutMs");
+          socket.destroy();
+        }
+      });
     }, options.firstByteTimeoutMs);
     socket.once("close", () => {
       clearTimeout(timer);

@@ -419,4 +419,18 @@ describe("no limit applies to", () => {
     await Promise.all([one.until(hello), two.until(hello)]);
     expect(server.reached).toEqual(["idleTimeoutMs"]);
   });
+
+  test("a request that arrives while the event loop of the service is blocked", async () => {
+    const firstByteTimeoutMs = 1_000;
+    await using server = await listen({ firstByteTimeoutMs });
+    using raw = await openRaw(server.port);
+    await expect.poll(() => server.connections(), { interval: 1 }).toBe(1);
+    raw.write(getHead);
+    const untilMs = performance.now() + firstByteTimeoutMs;
+    while (performance.now() < untilMs) {
+      // Nothing is read meanwhile.
+    }
+    await raw.until(hello);
+    expect(server.reached).toEqual([]);
+  });
 });

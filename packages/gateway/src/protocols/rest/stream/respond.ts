@@ -158,8 +158,8 @@ async function openFrames(
   unregister = openStreams.register((reason) => frames.close(reason));
   request.onAbort(() => void frames.return());
   try {
-    const first = await frames.start();
-    return { frames, first, status: streamStatusOf(context, variant), headers: setHeadersOf(context) };
+    await frames.start();
+    return { frames, first: frames.first, status: streamStatusOf(context, variant), headers: setHeadersOf(context) };
   } catch (error) {
     unregister();
     messages.cancel();
